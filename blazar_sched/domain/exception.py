@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be refused, by name.
+
+`status` is the HTTP status that the API answers with; `field` names the part
+of the request that is wrong, where one is. Both travel over RPC: see
+`kwargs`. Never change a class's name or status: clients read them.
+"""
+
+
+class BlazarSchedError(Exception):
+    """A refusal or failure that the caller may see."""
+
+    status = 500
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+        # oslo.messaging builds the exception anew from args and kwargs.
+        self.kwargs = {'field': field} if field else {}
+
+
+class InvalidInput(BlazarSchedError):
+    """A value that can never be accepted."""
+
+    status = 400
+
+
+class NotAuthorized(BlazarSchedError):
+    """The caller's roles do not allow it."""
+
+    status = 403
+
+
+class NotFound(BlazarSchedError):
+    """Nothing by that id that the caller may see."""
+
+    status = 404
+
+
+class LeaseNotFound(NotFound):
+    pass
+
+
+class HostNotFound(NotFound):
+    pass
+
+
+class PropertyNotFound(NotFound):
+    pass
+
+
+class Conflict(BlazarSchedError):
+    """Right in itself, but not as things stand."""
+
+    status = 409
+
+
+class NotEnoughHostsAvailable(Conflict):
+    """The window has no room for the reservation."""
+
+
+class InvalidStatus(Conflict):
+    """The lease is in a state that does not allow the change."""
+
+
+class CantUpdateParameter(Conflict):
+    """A parameter that is fixed from creation or from start on."""
+
+
+class HostExists(Conflict):
+    pass
+
+
+class CantDeleteHost(Conflict):
+    """The host still has allocations."""
+
+
+class CantAddExtraCapability(Conflict):
+    """A coming reservation needs the capability as it is."""
+
+
+class Unavailable(BlazarSchedError):
+    """The service cannot decide now; the same request may work later."""
+
+    status = 503

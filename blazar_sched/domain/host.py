@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compute host registered as reservable."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from blazar_sched.domain import inventory as inventory_
+
+# How a host is held: 'shared' lets ordinary instances use it by the
+# timeline, 'dedicated' keeps them off it altogether (Blazar's freepool).
+SHARED = 'shared'
+DEDICATED = 'dedicated'
+HOLDS = (SHARED, DEDICATED)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """A reservable host.
+
+    `uuid` is the compute node's, which is also its resource provider's and
+    HostState's; `id` is the number that the API shows. `unbounded` is the
+    host's own policy for unbounded instances (see domain.lifetime), None to
+    follow the cloud's. `capabilities` are free text.
+    """
+
+    uuid: str
+    id: str
+    hypervisor_hostname: str
+    service_name: str = ''
+    hypervisor_type: str = ''
+    hypervisor_version: int = 0
+    cpu_info: str = ''
+    availability_zone: str = ''
+    inventory: Mapping[str, inventory_.Inventory] = dataclasses.field(
+        default_factory=dict
+    )
+    hold: str = SHARED
+    unbounded: str | None = None
+    reservable: bool = True
+    capabilities: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    created_at: int | None = None
+    updated_at: int | None = None
+
+    def amounts(self, reserved: bool = False) -> tuple[int, ...]:
+        """Capacity by RESOURCE_CLASSES; with `reserved` added back if asked.
+
+        Nova counts the reserved part of a host as used, Placement takes it
+        off the total: who subtracts Nova's figure needs it added back.
+        """
+        held = [self.inventory.get(c) for c in inventory_.RESOURCE_CLASSES]
+        return tuple(
+            0 if i is None else i.capacity + (i.reserved if reserved else 0)
+            for i in held
+        )
+
+    def properties(self) -> dict[str, str]:
+        """What a requirement can name, as text."""
+
+        def total(resource_class: str) -> str:
+            held = self.inventory.get(resource_class)
+            return str(held.total if held else 0)
+
+        return {
+            **self.capabilities,
+            'hypervisor_hostname': self.hypervisor_hostname,
+            'service_name': self.service_name,
+            'hypervisor_type': self.hypervisor_type,
+            'hypervisor_version': str(self.hypervisor_version),
+            'cpu_info': self.cpu_info,
+            'availability_zone': self.availability_zone,
+            'vcpus': total(inventory_.VCPU),
+            'memory_mb': total(inventory_.MEMORY_MB),
+            'local_gb': total(inventory_.DISK_GB),
+        }

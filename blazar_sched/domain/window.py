@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A window: half-open ``[start, end)``, UTC, whole seconds."""
+
+import dataclasses
+
+from blazar_sched import ext
+from blazar_sched.domain import exception
+
+FOREVER = ext.FOREVER
+TIME_LIMIT = ext.TIME_LIMIT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Window:
+    """Half-open ``[start, end)``; `end` is FOREVER when it is unbounded.
+
+    :raises InvalidInput: if it is empty or out of range
+    """
+
+    start: int
+    end: int = FOREVER
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < TIME_LIMIT:
+            raise exception.InvalidInput(
+                f'start {self.start} is out of range', field='start_date'
+            )
+        if self.end != FOREVER and self.end >= TIME_LIMIT:
+            raise exception.InvalidInput(
+                f'end {self.end} is out of range', field='end_date'
+            )
+        if self.end <= self.start:
+            raise exception.InvalidInput(
+                'the end must be after the start', field='end_date'
+            )
+
+    @property
+    def duration(self) -> int:
+        return FOREVER if self.end == FOREVER else self.end - self.start
+
+    def contains(self, at: int) -> bool:
+        return self.start <= at < self.end
+
+    def overlaps(self, other: 'Window') -> bool:
+        return self.start < other.end and other.start < self.end

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records: what the ledger tells its replicas, one noun each.
+
+A record is ``[kind, key, data]``: `data` is the noun's whole state, or None
+once it is gone. So records are idempotent: the last one about a key wins.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+from typing import Any
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+
+HOST = 'host'
+RESERVATION = 'reservation'
+ALLOCATION = 'allocation'
+INSTANCE = 'instance'
+
+Record = tuple[str, str, dict[str, Any] | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reservation:
+    """A reservation as a replica needs it: whose, when, and how large.
+
+    `slot` holds the amounts of one instance of an instance reservation, None
+    for whole hosts; `degraded` is kept by the ledger alone.
+    """
+
+    id: str
+    lease_id: str
+    project_id: str
+    resource_type: str
+    start: int
+    end: int
+    slot: dict[str, int] | None = None
+
+
+Noun = host.Host | Reservation | allocation.Allocation | instance.Instance
+
+
+def _host(data: dict[str, Any]) -> host.Host:
+    held = {
+        resource_class: inventory.Inventory(**figures)
+        for resource_class, figures in data['inventory'].items()
+    }
+    return host.Host(**{**data, 'inventory': held})
+
+
+_DECODE: dict[str, Any] = {
+    HOST: _host,
+    RESERVATION: lambda data: Reservation(**data),
+    ALLOCATION: lambda data: allocation.Allocation(**data),
+    INSTANCE: lambda data: instance.Instance(**data),
+}
+_KIND = {
+    host.Host: HOST,
+    Reservation: RESERVATION,
+    allocation.Allocation: ALLOCATION,
+    instance.Instance: INSTANCE,
+}
+
+
+def key_of(noun: Noun) -> str:
+    if isinstance(noun, host.Host | instance.Instance):
+        return noun.uuid
+    return noun.id
+
+
+def encode(noun: Noun) -> Record:
+    return _KIND[type(noun)], key_of(noun), dataclasses.asdict(noun)
+
+
+def decode(kind: str, data: dict[str, Any]) -> Noun:
+    """Build the noun that `data` describes.
+
+    :raises ValueError: if the kind is unknown or its fields are others
+    """
+    try:
+        noun: Noun = _DECODE[kind](data)
+    except (KeyError, TypeError, AttributeError) as e:
+        raise ValueError(f'not a record of kind {kind!r}: {e}') from e
+    return noun
+
+
+def merge(
+    image: dict[tuple[str, str], dict[str, Any]], records: Iterable[Record]
+) -> None:
+    """Bring `image`, the state by (kind, key), forward by `records`."""
+    for kind, key, data in records:
+        if data is None:
+            image.pop((kind, key), None)
+        else:
+            image[kind, key] = data
