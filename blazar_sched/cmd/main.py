@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console script: finds the subcommand and runs it."""
+
+import argparse
+from collections.abc import Sequence
+import importlib
+
+# Imported when asked for: `status` must answer where a part is missing.
+COMMANDS = {
+    'serve': 'run the API and the manager in one process',
+    'api': 'run the REST API alone',
+    'manager': 'run the manager alone',
+    'db': 'make or check the database',
+    'status': 'say what is installed and which index runs',
+    'demo': 'show the main job end to end, without a cloud',
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog='blazar-sched', description='Reservations in time for Nova.'
+    )
+    commands = top.add_subparsers(dest='command', required=True)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        _module(name).add_arguments(command)
+    return top
+
+
+def _module(name: str):
+    return importlib.import_module(f'blazar_sched.cmd.{name}')
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        return _module(args.command).run(args)
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A picture of hosts over time, drawn in the terminal."""
+
+from collections.abc import Sequence
+import dataclasses
+
+from rich import table
+from rich import text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bar:
+    """Something that holds a host for a window; ends past the picture."""
+
+    host: str
+    label: str
+    start: int
+    end: int
+    style: str
+
+
+def _line(bar: Bar, start: int, end: int, width: int) -> text.Text:
+    """Draw one bar on a line of `width` columns that spans [start, end)."""
+
+    def column(at: int) -> int:
+        return (min(max(at, start), end) - start) * width // (end - start)
+
+    left = column(bar.start)
+    length = max(column(bar.end) - left, 1)
+    label = bar.label[: max(length - 2, 0)]
+    line = text.Text(' ' * left)
+    line.append(f' {label}'.ljust(length)[:length], style=bar.style)
+    return line
+
+
+def _axis(start: int, end: int, width: int, ticks: int = 6) -> text.Text:
+    """Mark seconds since `start`, `ticks` times."""
+    line = ''
+    for tick in range(ticks):
+        place = tick * width // ticks
+        line = line.ljust(place) + f'+{tick * (end - start) // ticks}s'
+    return text.Text(line, style='dim')
+
+
+def draw(
+    hosts: Sequence[str], bars: Sequence[Bar], start: int, end: int,
+    width: int = 72,
+) -> table.Table:
+    """Return a table: a block a host, in it a line a bar, oldest first.
+
+    :param start: first second of the picture
+    :param end: the second after its last
+    :param width: columns of the time axis
+    """
+    grid = table.Table(
+        title='Who held which host', title_justify='left', show_lines=True
+    )
+    grid.add_column('host', no_wrap=True)
+    grid.add_column(_axis(start, end, width), no_wrap=True, min_width=width)
+    for host in hosts:
+        mine = sorted(
+            (bar for bar in bars if bar.host == host),
+            key=lambda bar: bar.start,
+        )
+        lines = [_line(bar, start, end, width) for bar in mine]
+        grid.add_row(host, text.Text('\n').join(lines))
+    return grid
