@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long things last: durations, times, and instances without an end.
+
+All text is read strictly, by ASCII digits only: what looks right to one
+reader and wrong to another is refused.
+"""
+
+import dataclasses
+import datetime
+import re
+from typing import NoReturn
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import window
+
+UNITS = {'': 1, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
+# A hundred years of 365.25 days.
+MAX_DURATION = 36525 * 86400
+
+_DURATION = re.compile(r'([0-9]{1,10})([smhdw]?)')
+_TIME = re.compile(
+    r'([0-9]{4})-([0-9]{2})-([0-9]{2})'
+    r'[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,6})?)?'
+    r'(?:Z|([+-])([0-9]{2}):([0-9]{2}))?'
+)
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+_FOREVER = 'forever'
+_NEVER = 'never'
+_ASSUME = 'assume:'
+
+
+def parse_duration(text: object, field: str) -> int:
+    """Return the seconds in '3600', '90s', '15m', '2h', '1d' or '1w'.
+
+    :raises InvalidInput: naming `field`, unless 0 < seconds <= MAX_DURATION
+    """
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        _refuse(text, field, 'must be a duration: digits and s, m, h, d or w')
+    seconds = int(match[1]) * UNITS[match[2]]
+    if not 0 < seconds <= MAX_DURATION:
+        _refuse(text, field, 'must be more than 0 s and at most 100 years')
+    return seconds
+
+
+def parse_time(text: object, field: str) -> int:
+    """Return the epoch seconds of 'YYYY-MM-DD HH:MM[:SS[.ffffff]][zone]'.
+
+    'T' may stand for the space; the zone is 'Z' or '+HH:MM', UTC if absent.
+    A fraction of a second is cut off.
+
+    :raises InvalidInput: naming `field`, if it is not such a time, does not
+        exist or is out of the index's range
+    """
+    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        _refuse(
+            text,
+            field,
+            "must be a time like '2026-01-31 09:30', with "
+            'seconds and a zone if wanted',
+        )
+    year, month, day, hour, minute, second, ahead_h, ahead_m = (
+        int(part or 0) for part in match.group(1, 2, 3, 4, 5, 6, 8, 9)
+    )
+    try:
+        local = datetime.datetime(year, month, day, hour, minute, second)
+        zone = datetime.time(ahead_h, ahead_m)
+    except ValueError:
+        _refuse(text, field, 'is not a time that exists')
+    ahead = datetime.timedelta(hours=zone.hour, minutes=zone.minute)
+    since = local - _EPOCH + (ahead if match[7] == '-' else -ahead)
+    at = since // datetime.timedelta(seconds=1)
+    if not 0 <= at < window.TIME_LIMIT:
+        _refuse(text, field, 'is out of range')
+    return at
+
+
+def end_after(start: int, duration: int) -> int:
+    """Return the end of what lasts `duration` seconds from `start` on.
+
+    FOREVER if the index has no time that late.
+    """
+    end = start + duration
+    return end if end < window.TIME_LIMIT else window.FOREVER
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unbounded:
+    """What to make of an instance that declares no end.
+
+    `duration` is how long it is taken to live: FOREVER, or seconds, or None
+    for an instance that never passes.
+    """
+
+    duration: int | None
+
+    def end(self, now: int) -> int | None:
+        """Return the end to ask room until; None: do not let it in."""
+        if self.duration is None:
+            return None
+        return end_after(now, self.duration)
+
+
+def parse_unbounded(text: object, field: str) -> Unbounded:
+    """Return the policy in 'forever', 'never' or 'assume:<duration>'.
+
+    :raises InvalidInput: naming `field`
+    """
+    if text == _FOREVER:
+        return Unbounded(window.FOREVER)
+    if text == _NEVER:
+        return Unbounded(None)
+    if isinstance(text, str) and text.startswith(_ASSUME):
+        return Unbounded(parse_duration(text.removeprefix(_ASSUME), field))
+    _refuse(text, field, 'must be forever, never or assume:<duration>')
+
+
+def _refuse(text: object, field: str, what: str) -> NoReturn:
+    raise exception.InvalidInput(
+        f'{field} {str(text)[:64]!r} {what}', field=field
+    )

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may follow what: the machines of lease, reservation and event.
+
+A machine's events are named after the state that they lead to, because who
+changes a status names the status wanted.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from automaton import machines
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import states
+
+LEASE = 'lease'
+RESERVATION = 'reservation'
+EVENT = 'event'
+
+
+def _build(
+    follows: Mapping[str, Sequence[str]],
+) -> machines.FiniteMachine:
+    machine = machines.FiniteMachine.build(
+        [
+            {'name': old, 'next_states': {new: new for new in following}}
+            for old, following in follows.items()
+        ]
+    )
+    machine.freeze()
+    return machine
+
+
+MACHINES = {
+    LEASE: _build(
+        {
+            states.LEASE_CREATING: (
+                states.LEASE_PENDING,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_PENDING: (
+                states.LEASE_STARTING,
+                states.LEASE_UPDATING,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_STARTING: (
+                states.LEASE_ACTIVE,
+                states.LEASE_ERROR,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_ACTIVE: (
+                states.LEASE_TERMINATING,
+                states.LEASE_UPDATING,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_UPDATING: (
+                *states.LEASE_STABLE,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_TERMINATING: (
+                states.LEASE_TERMINATED,
+                states.LEASE_ERROR,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_TERMINATED: (
+                states.LEASE_UPDATING,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_ERROR: (
+                states.LEASE_TERMINATING,
+                states.LEASE_UPDATING,
+                states.LEASE_DELETING,
+            ),
+            states.LEASE_DELETING: (states.LEASE_ERROR,),
+        }
+    ),
+    RESERVATION: _build(
+        {
+            states.RESERVATION_PENDING: (
+                states.RESERVATION_ACTIVE,
+                states.RESERVATION_DELETED,
+                states.RESERVATION_ERROR,
+            ),
+            states.RESERVATION_ACTIVE: (
+                states.RESERVATION_DELETED,
+                states.RESERVATION_ERROR,
+            ),
+            states.RESERVATION_ERROR: (states.RESERVATION_DELETED,),
+            states.RESERVATION_DELETED: (),
+        }
+    ),
+    EVENT: _build(
+        {
+            states.EVENT_UNDONE: (states.EVENT_IN_PROGRESS,),
+            # Back to undone when it is to be tried again.
+            states.EVENT_IN_PROGRESS: (
+                states.EVENT_UNDONE,
+                states.EVENT_DONE,
+                states.EVENT_ERROR,
+            ),
+            states.EVENT_DONE: (),
+            states.EVENT_ERROR: (),
+        }
+    ),
+}
+
+
+def allowed(noun: str, old: str) -> set[str]:
+    """Return the statuses that may follow `old`, none if it is unknown.
+
+    :param noun: LEASE, RESERVATION or EVENT
+    """
+    return {new for start, _, new in MACHINES[noun] if start == old}
+
+
+def check(noun: str, old: str, new: str) -> None:
+    """Refuse a change of status that the noun's machine does not have.
+
+    :param noun: LEASE, RESERVATION or EVENT
+    :raises InvalidStatus: if `new` may not follow `old`
+    """
+    if new not in allowed(noun, old):
+        raise exception.InvalidStatus(
+            f'a {noun} that is {old} cannot become {new}', field='status'
+        )

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The states of a lease, a reservation and an event: constants only.
+
+What may follow what is in domain.state_machine. The values are those of the
+v1 API: clients read them, so never change one.
+"""
+
+LEASE_CREATING = 'CREATING'
+LEASE_PENDING = 'PENDING'
+LEASE_STARTING = 'STARTING'
+LEASE_ACTIVE = 'ACTIVE'
+LEASE_UPDATING = 'UPDATING'
+LEASE_TERMINATING = 'TERMINATING'
+LEASE_TERMINATED = 'TERMINATED'
+LEASE_DELETING = 'DELETING'
+LEASE_ERROR = 'ERROR'
+
+# Where a lease can stay; the others are on the way from one to another.
+LEASE_STABLE = (LEASE_PENDING, LEASE_ACTIVE, LEASE_TERMINATED, LEASE_ERROR)
+
+RESERVATION_PENDING = 'pending'
+RESERVATION_ACTIVE = 'active'
+RESERVATION_DELETED = 'deleted'
+RESERVATION_ERROR = 'error'
+
+EVENT_UNDONE = 'UNDONE'
+EVENT_IN_PROGRESS = 'IN_PROGRESS'
+EVENT_DONE = 'DONE'
+EVENT_ERROR = 'ERROR'

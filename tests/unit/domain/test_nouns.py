@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nouns: windows, inventory, hosts, leases, errors."""
+
+import pytest
+
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import host
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window
+
+
+class TestWindow:
+    def test_is_half_open(self):
+        first, second = window.Window(10, 20), window.Window(20, 30)
+        assert first.contains(10) and not first.contains(20)
+        assert not first.overlaps(second)
+        assert not second.overlaps(first)
+        assert first.overlaps(window.Window(19, 20))
+
+    def test_without_end(self):
+        unbounded = window.Window(10)
+        assert unbounded.duration == window.FOREVER
+        assert unbounded.contains(window.TIME_LIMIT)
+        assert unbounded.overlaps(window.Window(10**9, 10**9 + 1))
+
+    def test_of_one_second(self):
+        assert window.Window(10, 11).duration == 1
+
+    @pytest.mark.parametrize(
+        'start, end, field',
+        [
+            (10, 10, 'end_date'),
+            (10, 9, 'end_date'),
+            (-1, 9, 'start_date'),
+            (window.TIME_LIMIT, window.FOREVER, 'start_date'),
+            (10, window.TIME_LIMIT, 'end_date'),
+            (10, window.FOREVER - 1, 'end_date'),
+        ],
+    )
+    def test_refused(self, start, end, field):
+        with pytest.raises(exception.InvalidInput) as caught:
+            window.Window(start, end)
+        assert caught.value.field == field
+
+
+class TestHost:
+    HOST = host.Host(
+        uuid='u',
+        id='1',
+        hypervisor_hostname='h',
+        availability_zone='az1',
+        inventory={
+            'VCPU': inventory.Inventory(16, 2, 4.0),
+            'MEMORY_MB': inventory.Inventory(1024, 512, 1.5),
+        },
+        capabilities={'gpu': 'a100', 'vcpus': '999'},
+    )
+
+    def test_amounts_are_what_placement_hands_out(self):
+        assert self.HOST.amounts() == (56, 768, 0)
+        assert self.HOST.amounts(reserved=True) == (58, 1280, 0)
+
+    def test_properties(self):
+        properties = self.HOST.properties()
+        assert properties['gpu'] == 'a100'
+        assert properties['availability_zone'] == 'az1'
+        assert properties['memory_mb'] == '1024'
+        assert properties['local_gb'] == '0'
+
+    def test_a_capability_cannot_hide_what_nova_says(self):
+        assert self.HOST.properties()['vcpus'] == '16'
+
+
+def test_slot():
+    wanted = reservation.Reservation(
+        'r', 'l', 'virtual:instance', 'pending',
+        {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 0, 'amount': 3},
+    )
+    assert wanted.slot() == {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 0}
+
+
+def test_before_end_of_a_lease():
+    plain = lease.Lease('l', 'n', 'p', 'u', 10, 20, 'PENDING')
+    assert plain.before_end is None
+    told = lease.Lease(
+        'l', 'n', 'p', 'u', 10, 20, 'PENDING',
+        events=(
+            event.Event('e1', 'l', event.START_LEASE, 10, 'UNDONE'),
+            event.Event('e2', 'l', event.BEFORE_END_LEASE, 15, 'UNDONE'),
+            event.Event('e3', 'l', event.END_LEASE, 20, 'UNDONE'),
+        ),
+    )
+    assert told.before_end == 15
+    assert told.window == window.Window(10, 20)
+
+
+def errors(kind):
+    yield kind
+    for below in kind.__subclasses__():
+        yield from errors(below)
+
+
+@pytest.mark.parametrize('kind', list(errors(exception.BlazarSchedError)))
+def test_an_error_is_built_again_from_args_and_kwargs(kind):
+    for sent in (kind('what is wrong'), kind('what is wrong', field='f')):
+        received = kind(*sent.args, **sent.kwargs)
+        assert str(received) == 'what is wrong'
+        assert received.field == sent.field
+        assert received.status == sent.status
+
+
+def test_at_one_instant_an_end_makes_room_for_a_start():
+    assert event.ORDER == (
+        event.BEFORE_END_LEASE, event.END_LEASE, event.START_LEASE
+    )

@@ -1,0 +1,640 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing on a real index, against plain brute force at small times."""
+
+import itertools
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched import ext
+from blazar_sched.domain import allocation
+from blazar_sched.domain import exception
+from blazar_sched.domain import host
+from blazar_sched.domain import inventory
+from blazar_sched.domain import placing
+from blazar_sched.domain import requirements
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window
+
+SLOT = {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 0}
+
+
+def make_host(uuid, vcpus=8, memory_mb=16, **kwargs):
+    return host.Host(
+        uuid=uuid,
+        id='1',
+        hypervisor_hostname=f'{uuid}.example.org',
+        inventory={
+            'VCPU': inventory.Inventory(vcpus),
+            'MEMORY_MB': inventory.Inventory(memory_mb),
+            'DISK_GB': inventory.Inventory(100),
+        },
+        **kwargs,
+    )
+
+
+def make_index(hosts, *entries):
+    """`entries`: (owner, host, start, end, amounts, or None for whole)."""
+    index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
+    index.apply([('capacity', h.uuid, h.amounts()) for h in hosts.values()])
+    index.apply([add(n, *entry) for n, entry in enumerate(entries)])
+    return index
+
+
+def add(id, owner, on, start, end, amounts):
+    whole = amounts is None
+    return (
+        'add', str(id), owner, on, start, end, amounts or (0, 0, 0), whole
+    )
+
+
+def by_uuid(*hosts):
+    return {h.uuid: h for h in hosts}
+
+
+HOSTS = by_uuid(*(make_host(uuid) for uuid in 'abcd'))
+WINDOW = window.Window(10, 20)
+
+
+class TestCandidates:
+    def test_only_reservable_hosts_that_match(self):
+        hosts = [
+            make_host('a', capabilities={'gpu': 'a100'}),
+            make_host('b', capabilities={'gpu': 'v100'}),
+            make_host('c', capabilities={'gpu': 'a100'}, reservable=False),
+            make_host('d', vcpus=4, capabilities={'gpu': 'a100'}),
+        ]
+        requirement = requirements.parse(
+            '["and", ["==", "$gpu", "a100"], [">=", "$vcpus", 8]]', 'x'
+        )
+        assert placing.candidates(hosts, requirement) == {'a': hosts[0]}
+
+    def test_all_reservable_hosts_when_nothing_is_required(self):
+        found = placing.candidates(HOSTS.values(), requirements.all_of())
+        assert found == HOSTS
+
+
+class TestHosts:
+    def test_as_many_as_are_free_between_minimum_and_maximum(self):
+        index = make_index(HOSTS, ('other', 'b', 0, 15, None))
+        names = placing.place_hosts(index, HOSTS, WINDOW, 1, 3)
+        assert sorted(names) == ['a', 'c', 'd']
+        assert len(placing.place_hosts(index, HOSTS, WINDOW, 1, 2)) == 2
+        names = placing.place_hosts(index, HOSTS, WINDOW, 2, 9)
+        assert sorted(names) == ['a', 'c', 'd']
+
+    def test_refusal_says_how_many_are_free(self):
+        index = make_index(HOSTS, ('other', 'b', 0, 15, None))
+        with pytest.raises(
+            exception.NotEnoughHostsAvailable, match='4 .* 3 are free'
+        ) as caught:
+            placing.place_hosts(index, HOSTS, WINDOW, 4, 4)
+        assert caught.value.field == 'reservations'
+
+    def test_back_to_back(self):
+        index = make_index(
+            HOSTS,
+            *(('other', name, 0, 10, None) for name in HOSTS),
+            *(('other', name, 20, 30, None) for name in HOSTS),
+        )
+        assert len(placing.place_hosts(index, HOSTS, WINDOW, 4, 4)) == 4
+
+    def test_a_host_with_an_instance_in_the_window_is_not_free(self):
+        index = make_index(HOSTS, ('other', 'a', 19, 21, (1, 1, 1)))
+        names = placing.place_hosts(index, HOSTS, WINDOW, 1, 4)
+        assert sorted(names) == ['b', 'c', 'd']
+
+    def test_the_tightest_gap_is_taken(self):
+        index = make_index(
+            HOSTS,
+            ('other', 'a', 40, 50, None),
+            ('other', 'c', 0, 5, None),
+            ('other', 'c', 25, 30, None),
+        )
+        names = placing.place_hosts(index, HOSTS, WINDOW, 2, 2)
+        assert names == ['c', 'a']
+
+    def test_kept_hosts_come_first_if_they_still_fit(self):
+        index = make_index(
+            HOSTS,
+            ('mine', 'd', 10, 15, None),
+            ('mine', 'b', 10, 15, None),
+            ('other', 'b', 15, 30, None),
+        )
+        names = placing.place_hosts(
+            index, HOSTS, WINDOW, 2, 2, kept=['b', 'd'], ignore='mine'
+        )
+        assert names == ['d', 'a']
+
+    def test_a_kept_host_that_no_longer_matches_is_given_up(self):
+        index = make_index(HOSTS, ('mine', 'd', 10, 15, None))
+        few = by_uuid(HOSTS['a'], HOSTS['b'])
+        names = placing.place_hosts(
+            index, few, WINDOW, 2, 2, kept=['d'], ignore='mine'
+        )
+        assert sorted(names) == ['a', 'b']
+
+    def test_no_more_than_the_maximum_is_kept(self):
+        index = make_index(HOSTS)
+        names = placing.place_hosts(
+            index, HOSTS, WINDOW, 1, 2, kept=['c', 'c', 'b', 'a']
+        )
+        assert names == ['c', 'b']
+
+    def test_a_host_that_the_index_does_not_know_is_not_used(self):
+        index = make_index(by_uuid(HOSTS['a']))
+        names = placing.place_hosts(
+            index, HOSTS, WINDOW, 1, 4, kept=['b', 'gone']
+        )
+        assert names == ['a']
+
+    def test_no_candidate_at_all(self):
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            placing.place_hosts(make_index(HOSTS), {}, WINDOW, 1, 1)
+
+    def test_unbounded_window(self):
+        index = make_index(HOSTS, ('other', 'a', 10**9, 10**9 + 1, None))
+        names = placing.place_hosts(index, HOSTS, window.Window(5), 1, 4)
+        assert sorted(names) == ['b', 'c', 'd']
+
+
+class TestInstances:
+    def test_one_host_for_all(self):
+        # Room: a 2, b 4, c 3, d none.
+        index = make_index(
+            HOSTS,
+            ('other', 'a', 0, 15, (4, 0, 0)),
+            ('other', 'c', 0, 15, (0, 4, 0)),
+            ('other', 'd', 0, 15, (7, 0, 0)),
+        )
+
+        def on_one(amount):
+            return placing.place_instances(
+                index, HOSTS, WINDOW, SLOT, amount, True
+            )
+
+        assert on_one(2) == {'a': 2}
+        assert on_one(3) == {'c': 3}
+        assert on_one(4) == {'b': 4}
+        with pytest.raises(
+            exception.NotEnoughHostsAvailable, match='5 .* room for 4'
+        ) as caught:
+            on_one(5)
+        assert caught.value.field == 'reservations'
+
+    def test_one_host_each(self):
+        index = make_index(HOSTS, ('other', 'd', 0, 15, (7, 0, 0)))
+        placed = placing.place_instances(
+            index, HOSTS, WINDOW, SLOT, 3, False
+        )
+        assert placed == {'a': 1, 'b': 1, 'c': 1}
+        with pytest.raises(
+            exception.NotEnoughHostsAvailable, match='4 .* room for 3'
+        ):
+            placing.place_instances(index, HOSTS, WINDOW, SLOT, 4, False)
+
+    def test_packed_on_the_hosts_with_least_room(self):
+        index = make_index(
+            HOSTS,
+            ('other', 'b', 0, 15, (4, 0, 0)),
+            ('other', 'd', 12, 13, (2, 0, 0)),
+        )
+        placed = placing.place_instances(index, HOSTS, WINDOW, SLOT, 6, None)
+        assert placed == {'b': 2, 'd': 3, 'a': 1}
+
+    def test_at_equal_room_the_shorter_run_is_taken(self):
+        index = make_index(HOSTS, ('other', 'c', 30, 40, None))
+        placed = placing.place_instances(index, HOSTS, WINDOW, SLOT, 1, None)
+        assert placed == {'c': 1}
+
+    def test_many_slots_on_one_host_never_exceed_it(self):
+        few = by_uuid(HOSTS['a'])
+        index = make_index(few)
+        placed = placing.place_instances(index, few, WINDOW, SLOT, 4, None)
+        assert placed == {'a': 4}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            placing.place_instances(index, few, WINDOW, SLOT, 5, None)
+
+    def test_peaks_of_different_instants_do_not_add_up(self):
+        few = by_uuid(HOSTS['a'])
+        index = make_index(
+            few,
+            ('one', 'a', 0, 15, (6, 0, 0)),
+            ('two', 'a', 15, 30, (6, 0, 0)),
+        )
+        placed = placing.place_instances(index, few, WINDOW, SLOT, 1, None)
+        assert placed == {'a': 1}
+
+    @pytest.mark.parametrize('affinity', [True, False, None])
+    def test_never_on_a_host_taken_whole(self, affinity):
+        index = make_index(
+            HOSTS, *(('other', name, 19, 25, None) for name in 'abc')
+        )
+        placed = placing.place_instances(
+            index, HOSTS, WINDOW, SLOT, 1, affinity
+        )
+        assert placed == {'d': 1}
+
+    def test_allocation_ratio_and_reserved_as_in_placement(self):
+        big = host.Host(
+            uuid='a',
+            id='1',
+            hypervisor_hostname='a',
+            inventory={
+                'VCPU': inventory.Inventory(8, 2, 4.0),
+                'MEMORY_MB': inventory.Inventory(100),
+            },
+        )
+        few = by_uuid(big)
+        placed = placing.place_instances(
+            make_index(few), few, WINDOW, {'VCPU': 1}, 24, None
+        )
+        assert placed == {'a': 24}
+        with pytest.raises(exception.NotEnoughHostsAvailable, match='24$'):
+            placing.place_instances(
+                make_index(few), few, WINDOW, {'VCPU': 1}, 25, None
+            )
+
+    @pytest.mark.parametrize('affinity', [True, False, None])
+    def test_no_candidate_at_all(self, affinity):
+        for hosts in ({}, by_uuid(make_host('unknown'))):
+            with pytest.raises(
+                exception.NotEnoughHostsAvailable, match='room for 0'
+            ):
+                placing.place_instances(
+                    make_index(HOSTS), hosts, WINDOW, SLOT, 1, affinity
+                )
+
+    def test_the_largest_slot_is_refused_for_want_of_room(self):
+        slot = {**SLOT, 'MEMORY_MB': ext.AMOUNT_LIMIT}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            placing.place_instances(
+                make_index(HOSTS), HOSTS, WINDOW, slot, 2**31 - 1, None
+            )
+
+    def test_growing_takes_no_slot_away(self):
+        index = make_index(
+            HOSTS,
+            ('mine', 'a', 10, 20, (4, 8, 0)),
+            ('mine', 'b', 10, 20, (2, 4, 0)),
+        )
+        placed = placing.place_instances(
+            index, HOSTS, WINDOW, SLOT, 6, None, {'a': 2, 'b': 1}, 'mine'
+        )
+        assert placed == {'a': 4, 'b': 2}
+        placed = placing.place_instances(
+            index, HOSTS, WINDOW, SLOT, 4, None, {'a': 2, 'b': 1}, 'mine'
+        )
+        assert placed == {'a': 3, 'b': 1}
+
+    def test_kept_hosts_with_affinity(self):
+        index = make_index(HOSTS, ('other', 'a', 0, 50, (2, 0, 0)))
+        for affinity in (True, False):
+            placed = placing.place_instances(
+                index, HOSTS, WINDOW, SLOT, 1, affinity, {'c': 1}
+            )
+            assert placed == {'c': 1}
+
+
+class TestPlace:
+    def place(self, index, parameters, kept=(), hosts=HOSTS, **kwargs):
+        ids = map('new-{}'.format, itertools.count())
+        wanted = reservation.Reservation(
+            id='mine',
+            lease_id='lease',
+            status='pending',
+            parameters=parameters,
+            **kwargs,
+        )
+        return placing.place(
+            index, hosts, wanted, WINDOW, kept, lambda: next(ids)
+        )
+
+    def test_whole_hosts(self):
+        placed = self.place(
+            make_index(HOSTS),
+            {
+                'min': 1,
+                'max': 2,
+                'hypervisor_properties': '["in", "$hypervisor_hostname",'
+                ' "b.example.org", "c.example.org"]',
+                'resource_properties': '["!=", "$vcpus", "0"]',
+            },
+            resource_type='physical:host',
+        )
+        assert placed == [
+            allocation.Allocation(
+                f'new-{n}', 'mine', name, 10, 20, {}, whole=True
+            )
+            for n, name in enumerate('bc')
+        ]
+
+    @pytest.mark.parametrize(
+        'field', ['hypervisor_properties', 'resource_properties']
+    )
+    def test_either_field_chooses_hosts(self, field):
+        placed = self.place(
+            make_index(HOSTS),
+            {
+                'min': 1,
+                'max': 4,
+                'hypervisor_properties': '',
+                'resource_properties': None,
+                field: '["==", "$hypervisor_hostname", "c.example.org"]',
+            },
+            resource_type='physical:host',
+        )
+        assert [a.host for a in placed] == ['c']
+
+    def test_instances(self):
+        placed = self.place(
+            make_index(HOSTS),
+            {
+                'vcpus': 2,
+                'memory_mb': 4,
+                'disk_gb': 10,
+                'amount': 5,
+                'affinity': None,
+                'resource_properties': '',
+            },
+            resource_type='virtual:instance',
+        )
+        assert placed == [
+            allocation.Allocation(
+                'new-0', 'mine', 'a', 10, 20,
+                {'VCPU': 8, 'MEMORY_MB': 16, 'DISK_GB': 40},
+            ),
+            allocation.Allocation(
+                'new-1', 'mine', 'b', 10, 20,
+                {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 10},
+            ),
+        ]
+
+    def test_own_allocations_are_looked_past_and_keep_their_ids(self):
+        index = make_index(HOSTS, ('mine', 'c', 10, 15, None))
+        held = allocation.Allocation('old', 'mine', 'c', 10, 15, whole=True)
+        placed = self.place(
+            index,
+            {'min': 4, 'max': 4},
+            [held],
+            resource_type='physical:host',
+        )
+        assert [(a.host, a.id) for a in placed] == [
+            ('c', 'old'), ('a', 'new-0'), ('b', 'new-1'), ('d', 'new-2'),
+        ]
+        assert {(a.start, a.end) for a in placed} == {(10, 20)}
+
+    def test_instances_keep_their_slots(self):
+        held = [
+            allocation.Allocation(
+                'on-d', 'mine', 'd', 10, 20, {'VCPU': 2, 'MEMORY_MB': 4}
+            ),
+            allocation.Allocation(
+                'on-b', 'mine', 'b', 10, 20, {'VCPU': 4, 'MEMORY_MB': 8}
+            ),
+        ]
+        index = make_index(
+            HOSTS,
+            ('mine', 'd', 10, 20, (2, 4, 0)),
+            ('mine', 'b', 10, 20, (4, 8, 0)),
+        )
+        placed = self.place(
+            index,
+            {
+                'vcpus': 2,
+                'memory_mb': 4,
+                'disk_gb': 0,
+                'amount': 4,
+                'affinity': None,
+                'resource_properties': '',
+            },
+            held,
+            resource_type='virtual:instance',
+        )
+        assert {(a.id, a.amounts['VCPU']) for a in placed} == {
+            ('on-d', 4), ('on-b', 4),
+        }
+
+    def test_a_host_that_is_not_reservable_is_not_used(self):
+        hosts = by_uuid(make_host('a', reservable=False), make_host('b'))
+        placed = self.place(
+            make_index(hosts),
+            {'min': 1, 'max': 2},
+            hosts=hosts,
+            resource_type='physical:host',
+        )
+        assert [a.host for a in placed] == ['b']
+
+    def test_a_bad_requirement_names_its_field(self):
+        with pytest.raises(exception.InvalidInput) as caught:
+            self.place(
+                make_index(HOSTS),
+                {'min': 1, 'max': 1, 'hypervisor_properties': '["x"]'},
+                resource_type='physical:host',
+            )
+        assert caught.value.field == 'hypervisor_properties'
+
+    def test_an_unknown_resource_type_is_refused(self):
+        with pytest.raises(exception.InvalidInput) as caught:
+            self.place(
+                make_index(HOSTS), {}, resource_type='virtual:floatingip'
+            )
+        assert caught.value.field == 'resource_type'
+
+
+# Against brute force: every second of the window, every way to spread.
+
+TIMES = 8
+NAMES = 'abc'
+ENTRIES = st.lists(
+    st.tuples(
+        st.sampled_from(['mine', 'other']),
+        st.sampled_from(NAMES),
+        st.integers(0, TIMES - 1),
+        st.integers(1, TIMES),
+        st.none()
+        | st.tuples(
+            st.integers(1, 4), st.integers(0, 4), st.integers(0, 1)
+        ),
+    ),
+    max_size=8,
+)
+WINDOWS = st.tuples(
+    st.integers(0, TIMES - 1), st.integers(1, TIMES)
+).filter(lambda w: w[0] < w[1])
+ROOMS = st.fixed_dictionaries(
+    {name: st.tuples(st.integers(0, 6), st.integers(0, 6)) for name in NAMES}
+)
+SETTINGS = hypothesis.settings(max_examples=300, deadline=None)
+
+
+class World:
+    """An index of what fits of the entries, and the same as plain lists."""
+
+    def __init__(self, rooms, entries):
+        self.hosts = by_uuid(
+            *(make_host(name, *room) for name, room in rooms.items())
+        )
+        self.index = make_index(self.hosts)
+        self.entries = []
+        for n, entry in enumerate(entries):
+            if entry[2] < entry[3]:
+                try:
+                    self.index.apply([add(n, *entry)])
+                except ext.OverCapacity:
+                    continue
+                self.entries.append((str(n), *entry))
+
+    def over(self, name, span):
+        return [
+            e
+            for e in self.entries
+            if e[1] != 'mine' and e[2] == name
+            and e[3] < span.end and span.start < e[4]
+        ]
+
+    def free(self, name, span):
+        return not self.over(name, span)
+
+    def room(self, name, span, slot, amount):
+        """Tell how many slots fit, by trying one more at each second."""
+        taking = self.over(name, span)
+        if any(e[5] is None for e in taking):
+            return 0
+        capacity = self.hosts[name].amounts()
+        wanted = [slot[c] for c in inventory.RESOURCE_CLASSES]
+
+        def fits(count, at):
+            now = [e[5] for e in taking if e[3] <= at < e[4]]
+            return all(
+                not w or sum(e[i] for e in now) + count * w <= capacity[i]
+                for i, w in enumerate(wanted)
+            )
+
+        count = 0
+        while count < amount and all(
+            fits(count + 1, at) for at in range(span.start, span.end)
+        ):
+            count += 1
+        return count
+
+    def commit(self, allocations):
+        """Put them in place of what is held; OverCapacity if too much."""
+        self.index.apply(
+            [('remove', e[0]) for e in self.entries if e[1] == 'mine']
+            + [
+                add(f'new-{name}', 'mine', name, span.start, span.end, amounts)
+                for name, span, amounts in allocations
+            ]
+        )
+
+
+@SETTINGS
+@hypothesis.given(
+    ROOMS,
+    ENTRIES,
+    WINDOWS,
+    st.integers(1, 4),
+    st.integers(0, 2),
+    st.lists(st.sampled_from(NAMES), unique=True),
+)
+def test_hosts_as_brute_force(rooms, entries, span, minimum, more, kept):
+    world = World(rooms, entries)
+    span = window.Window(*span)
+    maximum = minimum + more
+    free = {name for name in world.hosts if world.free(name, span)}
+
+    def place():
+        return placing.place_hosts(
+            world.index, world.hosts, span, minimum, maximum, kept, 'mine'
+        )
+
+    if len(free) < minimum:
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            place()
+        return
+    placed = place()
+    assert len(placed) == len(set(placed)) == min(maximum, len(free))
+    assert set(placed) <= free
+    still = [name for name in kept if name in free]
+    assert set(placed) >= set(still[:maximum])
+    world.commit([(name, span, None) for name in placed])
+
+
+@SETTINGS
+@hypothesis.given(
+    ROOMS,
+    ENTRIES,
+    WINDOWS,
+    st.fixed_dictionaries(
+        {
+            'VCPU': st.integers(1, 3),
+            'MEMORY_MB': st.integers(0, 3),
+            'DISK_GB': st.integers(0, 30),
+        }
+    ),
+    st.integers(1, 8),
+    st.sampled_from([True, False, None]),
+    st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3)),
+)
+def test_instances_as_brute_force(
+    rooms, entries, span, slot, amount, affinity, kept
+):
+    world = World(rooms, entries)
+    span = window.Window(*span)
+    room = {
+        name: world.room(name, span, slot, amount) for name in world.hosts
+    }
+
+    def spread(counts):
+        """Tell whether counts per host are a way to place the amount."""
+        used = [c for c in counts if c]
+        return sum(counts) == amount and {
+            True: len(used) == 1,
+            False: all(c == 1 for c in used),
+            None: True,
+        }[affinity]
+
+    possible = any(
+        spread(counts)
+        for counts in itertools.product(
+            *(range(r + 1) for r in room.values())
+        )
+    )
+
+    def place():
+        return placing.place_instances(
+            world.index, world.hosts, span, slot, amount, affinity, kept,
+            'mine',
+        )
+
+    if not possible:
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            place()
+        return
+    placed = place()
+    assert spread(list(placed.values()))
+    assert all(0 < count <= room[name] for name, count in placed.items())
+    check_kept(placed, {n: min(kept.get(n, 0), room[n]) for n in room},
+               room, amount, affinity)
+    world.commit(
+        [
+            (name, span, [count * slot[c] for c in inventory.RESOURCE_CLASSES])
+            for name, count in placed.items()
+        ]
+    )
+
+
+def check_kept(placed, still, room, amount, affinity):
+    """Hosts held now are given up only where they do not do any more."""
+    if affinity:
+        if any(still[name] and room[name] >= amount for name in room):
+            assert all(still[name] for name in placed)
+    elif affinity is False:
+        kept = {name for name in still if still[name]}
+        assert len(kept & set(placed)) == min(len(kept), amount)
+    elif sum(still.values()) <= amount:
+        assert all(placed.get(name, 0) >= still[name] for name in still)
+    else:
+        assert all(placed[name] <= still[name] for name in placed)
