@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched db upgrade|check`."""
+"""`blazar-sched db upgrade|check`: make the tables, look through them."""
 
 import argparse
 
@@ -17,14 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from blazar_sched.service.ledger import ledger
+    from blazar_sched.service import assembly
 
-    conf = service.configuration(args)
-    store = ledger.Ledger(conf.database.connection)
+    ledger = assembly.open_ledger(service.configuration(args))
     if args.action == 'upgrade':
-        store.upgrade()
+        ledger.upgrade()
         return 0
-    faults = store.check()
+    faults = ledger.check()
     for fault in faults:
         print(fault)
     print(f'{len(faults)} faults found')

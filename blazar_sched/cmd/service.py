@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the subcommands that run a part of the service have in common."""
+"""What the subcommands that run a part of the service have in common.
+
+The service is imported when it is asked for: the other subcommands answer
+faster without, and Nova, in the demo, must be imported before oslo.messaging.
+"""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable
 import signal
+import sys
 import threading
+from typing import Any
 from typing import Protocol
 
-from oslo_config import cfg
-from oslo_log import log
-
-from blazar_sched import conf
+from blazar_sched.domain import exception
 
 
 class Part(Protocol):
-    """Something that was started and can be stopped."""
+    """Something that runs in threads until it is stopped."""
 
     def stop(self) -> None: ...
 
@@ -28,18 +31,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
+def configuration(args: argparse.Namespace) -> Any:
+    """Return the service's configuration, with logging set up by it."""
+    from oslo_log import log
+
+    from blazar_sched import conf
+
     service = conf.service_conf(files=args.config_file)
     log.setup(service, 'blazar-sched')
     return service
 
 
-def wait(parts: Sequence[Part]) -> int:
-    """Block until SIGTERM or SIGINT, then stop `parts`, the last first."""
+def run(
+    args: argparse.Namespace, start: Callable[[Any], Part]
+) -> int:
+    """Run what `start` starts until SIGTERM or SIGINT."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
+    try:
+        part = start(configuration(args))
+    except (exception.BlazarSchedError, ValueError, OSError) as e:
+        print(f'blazar-sched: {e}', file=sys.stderr)
+        return 1
     asked.wait()
-    for part in reversed(parts):
-        part.stop()
+    part.stop()
     return 0

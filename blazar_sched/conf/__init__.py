@@ -8,8 +8,10 @@ its groups have the same names.
 
 from oslo_config import cfg
 from oslo_log import log
+from oslo_messaging import opts as messaging
 # Private, but oslo.messaging reads these options from whatever object it is
 # given and registers them on the global one alone.
+from oslo_messaging._metrics import client as metrics
 from oslo_messaging._tracing import client as tracing
 
 from blazar_sched.conf import api
@@ -31,6 +33,11 @@ def service_conf(
     """
     service = cfg.ConfigOpts()
     log.register_options(service)
+    for group, opts in messaging.list_opts():
+        service.register_opts(opts, group=group)
+    service.register_opts(
+        metrics.oslo_messaging_metrics, group='oslo_messaging_metrics'
+    )
     service.register_opts(
         tracing.oslo_messaging_tracing, group='oslo_messaging_tracing'
     )

@@ -26,11 +26,10 @@ def _line(bar: Bar, start: int, end: int, width: int) -> text.Text:
         return (min(max(at, start), end) - start) * width // (end - start)
 
     left = column(bar.start)
-    length = max(column(bar.end) - left, 1)
-    label = bar.label[: max(length - 2, 0)]
-    line = text.Text(' ' * left)
-    line.append(f' {label}'.ljust(length)[:length], style=bar.style)
-    return line
+    inside = max(column(bar.end) - left - 2, 0)
+    # With ends and a line of its own: colours may be off.
+    drawn = f'├{bar.label[:inside].ljust(inside, "─")}┤'
+    return text.Text(' ' * left).append(drawn, style=bar.style)
 
 
 def _axis(start: int, end: int, width: int, ticks: int = 6) -> text.Text:

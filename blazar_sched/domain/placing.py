@@ -106,7 +106,7 @@ def _take_slots(
         slot,
         reservation.parameters['amount'],
         reservation.parameters['affinity'],
-        {name: _slots(old.amounts, slot) for name, old in held.items()},
+        {name: count_slots(old.amounts, slot) for name, old in held.items()},
         reservation.id,
     )
     return {
@@ -284,11 +284,11 @@ def _room(
             c: capacity[i] - used[i]
             for i, c in enumerate(inventory.RESOURCE_CLASSES)
         }
-        room[name] = _slots(free, slot)
+        room[name] = count_slots(free, slot)
     return room
 
 
-def _slots(amounts: Mapping[str, int], slot: Mapping[str, int]) -> int:
+def count_slots(amounts: Mapping[str, int], slot: Mapping[str, int]) -> int:
     """Return how many slots the amounts hold."""
     return min(
         amounts.get(c, 0) // amount for c, amount in slot.items() if amount

@@ -1,1 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Host filters for nova-scheduler, one class a file.
+
+In nova.conf::
+
+    [filter_scheduler]
+    available_filters = nova.scheduler.filters.all_filters
+    available_filters = blazar_sched.filters.all_filters
+    enabled_filters = <Nova's>,ReservationFilter,LifetimeFilter
+"""
+
+
+def all_filters() -> list[type]:
+    """Return the filter classes, for Nova's ``available_filters``."""
+    # Only who asks for the classes needs Nova.
+    from blazar_sched.filters import lifetime_filter
+    from blazar_sched.filters import reservation_filter
+
+    return [
+        reservation_filter.ReservationFilter,
+        lifetime_filter.LifetimeFilter,
+    ]

@@ -7,6 +7,7 @@ one call. No I/O: see replica.puller for how records come.
 
 from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import heapq
 from typing import Any
@@ -57,9 +58,11 @@ class Replica:
             record.ALLOCATION: self.allocations,
             record.INSTANCE: self.instances,
         }
-        # (end, uuid) of bounded instances, the next to end first.
-        self._ends: list[tuple[int, str]] = []
+        # The last time that advance() was told, and by it: the bounded
+        # instances that are overdue, the others as (end, uuid), next first.
+        self._now = 0
         self._overdue: set[str] = set()
+        self._ends: list[tuple[int, str]] = []
 
     def apply(self, revision: int, records: Iterable[record.Record]) -> None:
         """Bring the replica to `revision` by the records since its own.
@@ -72,22 +75,35 @@ class Replica:
         for kind, key, data in records:
             if kind not in self._nouns:
                 raise ValueError(f'unknown kind of record {kind!r}')
-            image[kind, key] = data and record.decode(kind, data)
+            noun = None if data is None else record.decode(kind, data)
+            if noun is not None and record.key_of(noun) != key:
+                raise ValueError(f'the {kind} {key!r} has another key')
+            image[kind, key] = noun
         self.index.apply(self._changes(image), force=True)
         for (kind, key), noun in image.items():
             self._keep(kind, key, noun)
         self.revision = revision
 
     def advance(self, now: int) -> None:
-        """Count instances that are past their end as unbounded."""
-        while self._ends and self._ends[0][0] <= now:
+        """Count instances that are past their end as unbounded.
+
+        A clock that is set back changes nothing. O(1) if nothing ended.
+        """
+        self._now = max(self._now, now)
+        while self._ends and self._ends[0][0] <= self._now:
             end, uuid = heapq.heappop(self._ends)
             noun = self.instances.get(uuid)
             if noun is None or noun.end != end or uuid in self._overdue:
                 continue
-            changes = self._remove_instance(uuid)
+            changes = self._remove_instance(uuid) + self._add_instance(noun)
+            self.index.apply(changes, force=True)
             self._overdue.add(uuid)
-            self.index.apply(changes + self._add_instance(noun), force=True)
+
+    def records(self) -> Iterator[record.Record]:
+        """Yield the records that make this replica anew, hosts first."""
+        for nouns in self._nouns.values():
+            for noun in nouns.values():
+                yield record.encode(noun)
 
     def _changes(
         self, image: Mapping[tuple[str, str], record.Noun | None]
@@ -111,13 +127,13 @@ class Replica:
                     removes.append(('remove', key))
                 if noun is not None:
                     adds.append(
-                        _add_allocation(cast(allocation.Allocation, noun))
+                        add_allocation(cast(allocation.Allocation, noun))
                     )
             elif kind == record.INSTANCE:
                 removes += self._remove_instance(key)
                 if noun is not None:
                     adds += self._add_instance(
-                        cast(instance.Instance, noun), known=False
+                        cast(instance.Instance, noun)
                     )
         return capacities + removes + adds + drops
 
@@ -137,7 +153,9 @@ class Replica:
     ) -> None:
         if old is not None:
             held = self.by_reservation[old.reservation_id]
-            held.pop(old.host, None)
+            # The same batch may have put another one in its place.
+            if held.get(old.host) is old:
+                del held[old.host]
             if not held:
                 del self.by_reservation[old.reservation_id]
         if new is not None:
@@ -158,32 +176,37 @@ class Replica:
             return
         if new.reservation_id is not None:
             self.bound[new.reservation_id].add(uuid)
-        if new.end != window.FOREVER:
+        if new.end <= self._now:
+            self._overdue.add(uuid)
+        elif new.end != window.FOREVER:
             heapq.heappush(self._ends, (new.end, uuid))
 
-    def _add_instance(
-        self, noun: instance.Instance, known: bool = True
-    ) -> list[Change]:
-        overdue = known and noun.uuid in self._overdue
-        step = self.accounting.step(noun, overdue)
-        amounts = _amounts(noun.amounts)
-        if step is None or not any(amounts):
+    def _add_instance(self, noun: instance.Instance) -> list[Change]:
+        step = self._step(noun, overdue=noun.end <= self._now)
+        if step is None:
             return []
         start, end, sign = step
-        amounts = _amounts(noun.amounts, sign)
         return [
-            ('add', noun.uuid, noun.uuid, noun.host, start, end, amounts,
-             False)
+            ('add', noun.uuid, noun.uuid, noun.host, start, end,
+             _amounts(noun.amounts, sign), False)
         ]
 
     def _remove_instance(self, uuid: str) -> list[Change]:
         old = self.instances.get(uuid)
-        if old is None or not self._add_instance(old):
+        if old is None or not self._step(old, uuid in self._overdue):
             return []
         return [('remove', uuid)]
 
+    def _step(
+        self, noun: instance.Instance, overdue: bool
+    ) -> accounting.Step | None:
+        """What the instance counts for; None for nothing."""
+        if not any(_amounts(noun.amounts)):
+            return None
+        return self.accounting.step(noun, overdue)
 
-def _add_allocation(noun: allocation.Allocation) -> Change:
+
+def add_allocation(noun: allocation.Allocation) -> Change:
     return (
         'add', noun.id, noun.reservation_id, noun.host, noun.start, noun.end,
         _amounts(noun.amounts), noun.whole,

@@ -13,6 +13,12 @@ from blazar_sched.replica import record
 
 WIRE_VERSION = 1
 
+# Where the manager listens. The exchange is named because each side's default
+# one comes from a configuration of its own.
+EXCHANGE = 'blazar_sched'
+TOPIC = 'blazar_sched_manager'
+RPC_VERSION = '1.0'
+
 Page = dict[str, Any]
 
 

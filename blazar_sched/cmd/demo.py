@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched demo`: the main job end to end, without a cloud."""
+
+import argparse
+import importlib.util
+import logging
+import sys
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--keep',
+        action='store_true',
+        help='leave the API up afterwards and print how to reach it',
+    )
+    parser.add_argument(
+        '--port',
+        type=int,
+        default=0,
+        help='port of the reservation API on 127.0.0.1, a free one by default',
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    if importlib.util.find_spec('nova') is None:
+        print(
+            "The demo runs a real Nova: pip install 'blazar-sched[demo]'",
+            file=sys.stderr,
+        )
+        return 2
+    # Said while all is taken down again, when the story is over.
+    logging.getLogger('nova.thread_pool_factory').setLevel(logging.WARNING)
+    from blazar_sched.demo import stage
+
+    return stage.perform(keep=args.keep, port=args.port)

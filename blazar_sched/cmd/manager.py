@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched manager`: runs the manager alone."""
+
+import argparse
+
+from blazar_sched.cmd import service
+
+add_arguments = service.add_arguments
+
+
+def run(args: argparse.Namespace) -> int:
+    from blazar_sched.service import assembly
+
+    return service.run(args, assembly.start_manager)

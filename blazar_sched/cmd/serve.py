@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched serve`: runs the API and the manager in one process."""
+
+import argparse
+
+from blazar_sched.cmd import service
+
+add_arguments = service.add_arguments
+
+
+def run(args: argparse.Namespace) -> int:
+    from blazar_sched.service import assembly
+
+    return service.run(args, assembly.start_all)

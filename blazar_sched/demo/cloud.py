@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova and Placement in one process, with fake computes and our filters.
+
+For the demonstration and for tests. It stands on Nova's own functional
+fixtures, so it is real but for the hypervisors, Glance, Neutron and Cinder.
+While it runs, Nova owns much that is global: its configuration, logging,
+warnings and the temporary directory. One cloud at a time.
+
+Import this before anything that imports oslo.messaging: Nova runs on native
+threads here and then refuses to share a process with eventlet.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import importlib.metadata
+import os
+import time
+from typing import Any
+import uuid
+import warnings
+
+os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
+
+# It chooses the kind of threads, so it comes first.
+import nova.tests.functional  # noqa: E402, F401, I001
+
+import fixtures  # noqa: E402
+from keystoneauth1 import plugin  # noqa: E402
+from keystoneauth1 import session as ks_session  # noqa: E402
+from nova import test  # noqa: E402
+from nova.tests import fixtures as nova_fixtures  # noqa: E402
+from nova.tests.functional import fixtures as functional_fixtures  # noqa: E402
+from nova.tests.functional.api import client  # noqa: E402
+
+from blazar_sched.replica import worker  # noqa: E402
+
+Server = dict[str, Any]
+
+ENABLED_FILTERS = (
+    'ComputeFilter',
+    'ComputeCapabilitiesFilter',
+    'ImagePropertiesFilter',
+    'ReservationFilter',
+    'LifetimeFilter',
+)
+# How long anything may take, and how often to look.
+TIMEOUT = 30.0
+PAUSE = 0.05
+
+
+class Timeout(Exception):
+    """Something did not come about in time."""
+
+
+def wait_for(what: str, probe: Callable[[], Any]) -> Any:
+    """Return what `probe` returns as soon as it is true.
+
+    :raises Timeout: after TIMEOUT seconds
+    """
+    deadline = time.monotonic() + TIMEOUT
+    while not (answer := probe()):
+        if time.monotonic() > deadline:
+            raise Timeout(what)
+        time.sleep(PAUSE)
+    return answer
+
+
+class _Admin(plugin.BaseAuthPlugin):
+    """Passes the doors of both services, which have no Keystone here."""
+
+    def __init__(self, endpoints: Mapping[str, str], project_id: str) -> None:
+        super().__init__()
+        self._endpoints = endpoints
+        self._project_id = project_id
+
+    def get_headers(self, session: Any, **kwargs: Any) -> dict[str, str]:
+        return {
+            'X-Auth-Token': 'admin',
+            'X-Auth-User': 'admin',
+            'X-User-Id': 'admin',
+            'X-Auth-Project-Id': self._project_id,
+            'X-Roles': 'admin,member,reader',
+        }
+
+    def get_token(self, session: Any, **kwargs: Any) -> str:
+        return 'admin'
+
+    def get_endpoint(self, session: Any, **kwargs: Any) -> str | None:
+        return self._endpoints.get(kwargs.get('service_type', ''))
+
+    def get_project_id(self, session: Any, **kwargs: Any) -> str:
+        return self._project_id
+
+
+class _Nova(test.TestCase):
+    """Nova's test case as the owner of its fixtures; it runs no test."""
+
+    REQUIRES_LOCKING = True
+
+    def runTest(self) -> None:
+        pass
+
+    def setUp(self) -> None:
+        super().setUp()
+        # Nova 34 was made for SQLAlchemy 2.0 and takes 2.1's word of this
+        # for an error.
+        warnings.filterwarnings('ignore', message=r'The noload\(\) option')
+        self.flags(
+            compute_driver='fake.MediumFakeDriver',
+            cpu_allocation_ratio=1.0,
+            ram_allocation_ratio=1.0,
+            disk_allocation_ratio=1.0,
+        )
+        self.flags(group='quota', instances=-1, cores=-1, ram=-1)
+        self.flags(group='wsgi', api_paste_config=_installed('api-paste.ini'))
+        self.flags(
+            group='filter_scheduler',
+            available_filters=[
+                'nova.scheduler.filters.all_filters',
+                'blazar_sched.filters.all_filters',
+            ],
+            enabled_filters=list(ENABLED_FILTERS),
+            weight_classes=[
+                'nova.scheduler.weights.all_weighers',
+                'blazar_sched.weighers.all_weighers',
+            ],
+        )
+
+    def start(self) -> None:
+        """Start all but the computes."""
+        self.glance = self.useFixture(nova_fixtures.GlanceFixture(self))
+        self.useFixture(nova_fixtures.NeutronFixture(self))
+        self.useFixture(nova_fixtures.CinderFixture(self))
+        self.useFixture(nova_fixtures.RealPolicyFixture())
+        self.placement = self.useFixture(
+            functional_fixtures.PlacementFixture()
+        )
+        self.useFixture(nova_fixtures.AllServicesCurrent())
+        self.useFixture(nova_fixtures.NotificationFixture(self))
+        self.rest = self.useFixture(
+            nova_fixtures.OSAPIFixture(api_version='v2.1')
+        )
+        self.start_service('conductor')
+        self.start_service('scheduler')
+
+
+def _installed(name: str) -> str:
+    """Return where Nova's data file `name` was installed."""
+    for path in importlib.metadata.files('nova') or ():
+        if path.name == name:
+            return os.fspath(path.locate())
+    raise FileNotFoundError(name)
+
+
+class Cloud:
+    """A running cloud.
+
+    :param hosts: the names of its compute hosts
+    :param vcpus: of each host, like `memory_mb` and `disk_gb`; nothing is
+        overcommitted, and Nova keeps 512 MB of each host's memory
+    :param options: of nova.conf's ``[blazar_sched]``
+    :param settings: of its other groups, by group and name
+
+    Use it as a context manager, or call start() and stop().
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        vcpus: int = 8,
+        memory_mb: int = 16384 + 512,
+        disk_gb: int = 1000,
+        options: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self._names = tuple(hosts)
+        self._size = {
+            'vcpus': vcpus, 'memory_mb': memory_mb, 'local_gb': disk_gb
+        }
+        self._options = {
+            'poll_interval': 0.1, 'snapshot_path': '', **(options or {})
+        }
+        self._settings = settings or {}
+        self._nova = _Nova('runTest')
+        # Compute host name to uuid.
+        self.hosts: dict[str, str] = {}
+
+    def __enter__(self) -> 'Cloud':
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        case = self._nova
+        case.setUp()
+        for group, options in self._settings.items():
+            case.flags(group=group, **options)
+        case.flags(group='blazar_sched', **self._options)
+        for name, amount in self._size.items():
+            case.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova.virt.fake.MediumFakeDriver.{name}', amount
+                )
+            )
+        case.start()
+        self.api = self.client()
+        for name in self._names:
+            case._start_compute(name)
+        self.hosts = {
+            h['hypervisor_hostname']: h['id']
+            for h in self.api.api_get('/os-hypervisors').body['hypervisors']
+        }
+        worker.ensure_started()
+
+    def stop(self) -> None:
+        worker.stop()
+        self._nova.doCleanups()
+
+    def configure(self, group: str = 'blazar_sched', **options: Any) -> None:
+        """Set options of nova.conf from now on."""
+        self._nova.flags(group=group, **options)
+
+    @property
+    def project_id(self) -> str:
+        """The project that acts unless another is named."""
+        return self._nova.rest.project_id
+
+    def client(
+        self, project_id: str | None = None
+    ) -> client.TestOpenStackClient:
+        """Return a client of Nova's API, an administrator in the project."""
+        api = client.TestOpenStackClient(
+            'admin', self._nova.rest.base_url, project_id or self.project_id,
+            roles=['admin', 'member', 'reader'],
+        )
+        api.microversion = 'latest'
+        return api
+
+    def session(self) -> ks_session.Session:
+        """Return an administrator's session with Nova and Placement."""
+        endpoints = {
+            'compute': self._nova.rest.base_url,
+            'placement': self._nova.placement.endpoint,
+        }
+        return ks_session.Session(auth=_Admin(endpoints, self.project_id))
+
+    # What stands in the cloud.
+
+    def inventory(self, host: str) -> dict[str, dict[str, Any]]:
+        """Return the inventories of `host` by class, from Placement."""
+        answer = self._nova.placement.api.get(
+            f'/resource_providers/{self.hosts[host]}/inventories'
+        )
+        return answer.body['inventories']
+
+    def flavor(
+        self,
+        vcpus: int = 1,
+        memory_mb: int = 512,
+        disk_gb: int = 1,
+        extra_specs: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Create a flavor and return its id."""
+        flavor_id = self.api.post_flavor(
+            {
+                'flavor': {
+                    'name': name or f'flavor-{uuid.uuid4().hex[:8]}',
+                    'vcpus': vcpus,
+                    'ram': memory_mb,
+                    'disk': disk_gb,
+                }
+            }
+        )['id']
+        if extra_specs:
+            self.api.post_extra_spec(
+                flavor_id, {'extra_specs': dict(extra_specs)}
+            )
+        return flavor_id
+
+    def boot(
+        self,
+        flavor_id: str,
+        hints: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        project_id: str | None = None,
+        **parameters: Any,
+    ) -> Server:
+        """Boot a server and return it once it is ACTIVE or ERROR.
+
+        :param parameters: any of the API's own (``host``, ``metadata``, …)
+        """
+        [server] = self.boot_many(
+            1, flavor_id, hints, name=name, project_id=project_id,
+            **parameters,
+        )
+        return server
+
+    def boot_many(
+        self,
+        count: int,
+        flavor_id: str,
+        hints: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        project_id: str | None = None,
+        min_count: int | None = None,
+        **parameters: Any,
+    ) -> list[Server]:
+        """Boot `count` servers in one request and return them settled."""
+        api = self.client(project_id)
+        body = {
+            'server': {
+                'name': name or f'server-{uuid.uuid4().hex[:8]}',
+                'imageRef': self._nova.glance.image1['id'],
+                'flavorRef': flavor_id,
+                'networks': 'none',
+                'max_count': count,
+                'min_count': count if min_count is None else min_count,
+                'return_reservation_id': True,
+                **parameters,
+            }
+        }
+        if hints:
+            body['os:scheduler_hints'] = dict(hints)
+        request_id = api.post_server(body)['reservation_id']
+        servers = api.get_servers(
+            detail=False, search_opts={'reservation_id': request_id}
+        )
+        return [self.settled(server) for server in servers]
+
+    def show(self, server: Server) -> Server:
+        return self.api.get_server(server['id'])
+
+    def settled(self, server: Server, *statuses: str) -> Server:
+        """Return `server` once it rests in one of `statuses` or ERROR."""
+        statuses = statuses or ('ACTIVE',)
+
+        def probe() -> Server | None:
+            shown = self.show(server)
+            resting = shown['OS-EXT-STS:task_state'] is None
+            if shown['status'] == 'ERROR' and 'fault' in shown:
+                return shown
+            return shown if resting and shown['status'] in statuses else None
+
+        return wait_for(f'server {server["id"]} in {statuses}', probe)
+
+    def delete(self, *servers: Server) -> None:
+        """Delete the servers and wait until they are gone."""
+        for server in servers:
+            self.api.delete_server(server['id'])
+        ids = {server['id'] for server in servers}
+        wait_for(
+            f'servers {ids} gone',
+            lambda: ids.isdisjoint(s['id'] for s in self.servers()),
+        )
+
+    def servers(self) -> list[Server]:
+        """Return all servers of all projects."""
+        return self.api.get_servers(search_opts={'all_tenants': True})
+
+    def act(
+        self, server: Server, action: str, *statuses: str, **body: Any
+    ) -> Server:
+        """Do an action of the API on the server, return it settled."""
+        self.api.post_server_action(server['id'], {action: body or None})
+        return self.settled(server, *statuses)
+
+    def stop_compute(self, host: str) -> None:
+        """Let the compute service on `host` fail."""
+        self._nova.computes[host].stop()
+        self._force_down(host, True)
+
+    def start_compute(self, host: str) -> None:
+        """Let it come back."""
+        self._force_down(host, False)
+        self._nova.restart_compute_service(self._nova.computes[host])
+
+    def _force_down(self, host: str, down: bool) -> None:
+        [service] = self.api.get_services(binary='nova-compute', host=host)
+        self.api.put_service_force_down(service['id'], down)
+
+
+def host_of(server: Server) -> str | None:
+    """Return the name of the host that the server is on, None for none."""
+    return server['OS-EXT-SRV-ATTR:host']

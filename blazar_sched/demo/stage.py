@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration in the terminal: puts up everything, tells the story."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import pathlib
+import tempfile
+import threading
+import time
+
+# Before anything that imports oslo.messaging: see its docstring.
+from blazar_sched.demo import cloud as cloud_  # isort: skip
+
+from keystoneauth1 import adapter
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+from rich import console as console_
+from rich import table as table_
+
+from blazar_sched import conf as conf_
+from blazar_sched.demo import story as story_
+from blazar_sched.service import assembly
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+
+PROMISES = {
+    'a': 'a bounded instance runs on the reserved host before its window',
+    'b': 'an unbounded one is kept off it',
+    'c': 'inside the window another project is refused, the owner gets in',
+    'd': "at the end the owner's instances are gone, the host is open to all",
+}
+ENVIRONMENT = """\
+export OS_AUTH_TYPE=admin_token
+export OS_ENDPOINT=http://127.0.0.1:{port}/v1
+export OS_TOKEN=admin
+"""
+
+
+def perform(keep: bool, port: int) -> int:
+    """Run the demonstration; return 0 only if every promise held."""
+    console = console_.Console(highlight=False)
+    begun = time.monotonic()
+
+    def say(line: str) -> None:
+        console.print(f'[dim]+{time.monotonic() - begun:4.0f} s[/dim]  {line}')
+
+    with contextlib.ExitStack() as stack:
+        with console.status('starting Nova: API, conductor, scheduler…'):
+            cloud = stack.enter_context(_cloud())
+        say(f'Nova 34 is up, with computes {", ".join(story_.HOSTS)}')
+        api = stack.enter_context(_service(cloud, port))
+        say(f'the reservation service is up: http://127.0.0.1:{api}/v1')
+        story = story_.Story(cloud, _clients(api), say, console.status)
+        held = story.tell()
+        _report(console, story)
+        if keep:
+            console.print(
+                'The API stays up. In another terminal, for `openstack '
+                'reservation …` or `blazar …`:\n\n'
+                + ENVIRONMENT.format(port=api)
+                + '\nEnd it with Ctrl-C.'
+            )
+            with contextlib.suppress(KeyboardInterrupt):
+                threading.Event().wait()
+    return 0 if held else 1
+
+
+def _cloud() -> cloud_.Cloud:
+    return cloud_.Cloud(
+        story_.HOSTS,
+        # Nova's own weighers would see two equal hosts differ by a server.
+        options={'lease_gap_weight_multiplier': 10.0},
+    )
+
+
+@contextlib.contextmanager
+def _service(cloud: cloud_.Cloud, port: int) -> Iterator[int]:
+    """Run the whole service over SQLite; yield the API's port."""
+    with tempfile.TemporaryDirectory(prefix='blazar-sched-') as folder:
+        conf = conf_.service_conf(files=[])
+        path = pathlib.Path(folder) / 'ledger.sqlite'
+        conf.set_override('connection', f'sqlite:///{path}', 'database')
+        conf.set_override('transport_url', 'fake://')
+        conf.set_override('port', port, 'api')
+        conf.set_override('sync_interval', 1.0, 'manager')
+        service = assembly.start_all(
+            conf,
+            nova_.Nova(_adapter(cloud, 'compute')),
+            placement_.Placement(_adapter(cloud, 'placement')),
+        )
+        try:
+            yield service.api.port
+        finally:
+            service.stop()
+
+
+def _adapter(cloud: cloud_.Cloud, service_type: str) -> adapter.Adapter:
+    return adapter.Adapter(cloud.session(), service_type=service_type)
+
+
+def _clients(port: int) -> Mapping[str, adapter.Adapter]:
+    """Return a client of the reservation API for each who acts."""
+    endpoint = f'http://127.0.0.1:{port}/v1'
+    tokens = {
+        story_.ADMIN: 'admin',
+        story_.ALICE: 'alice:alice',
+        story_.BOB: 'bob:bob',
+    }
+    return {
+        who: adapter.Adapter(
+            session.Session(auth=token_endpoint.Token(endpoint, token)),
+            service_type='reservation',
+        )
+        for who, token in tokens.items()
+    }
+
+
+def _report(console: console_.Console, story: story_.Story) -> None:
+    table = table_.Table(title='Placements', title_justify='left')
+    for column in ('', 'who', 'asked', 'host', 'why'):
+        table.add_column(column)
+    for note in story.placements:
+        style = None if note.held else 'red'
+        table.add_row(
+            note.chapter, note.who, note.asked, note.host or 'refused',
+            note.why, style=style,
+        )
+    console.print(table)
+    taken = max(map(len, story_.HOSTS)) + len('│  │  │')
+    console.print(story.picture(min(72, console.width - taken)))
+    for chapter, promise in PROMISES.items():
+        held = story.promises.get(chapter, False)
+        mark = '[green]held[/green]' if held else '[red]BROKEN[/red]'
+        console.print(f'  ({chapter}) {promise}: {mark}')

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline index: the compiled one, or its plain-Python twin.
+
+``BLAZAR_SCHED_PURE_PYTHON=1`` in the environment chooses the twin; so does a
+missing extension. ``is_compiled()`` tells which one is in use.
+"""
+
+import os
+
+from blazar_sched.ext.errors import AMOUNT_LIMIT
+from blazar_sched.ext.errors import AmountOverflow
+from blazar_sched.ext.errors import EntryExists
+from blazar_sched.ext.errors import FOREVER
+from blazar_sched.ext.errors import HostInUse
+from blazar_sched.ext.errors import InvalidAmount
+from blazar_sched.ext.errors import InvalidChange
+from blazar_sched.ext.errors import InvalidColumn
+from blazar_sched.ext.errors import InvalidName
+from blazar_sched.ext.errors import InvalidWindow
+from blazar_sched.ext.errors import OverCapacity
+from blazar_sched.ext.errors import TIME_LIMIT
+from blazar_sched.ext.errors import TimelineError
+from blazar_sched.ext.errors import UnknownEntry
+from blazar_sched.ext.errors import UnknownHost
+
+try:
+    if os.environ.get('BLAZAR_SCHED_PURE_PYTHON', '') not in ('', '0'):
+        raise ImportError('the plain-Python index was asked for')
+    from blazar_sched.ext._timeline import _is_compiled as is_compiled
+    from blazar_sched.ext._timeline import TimelineIndex
+except ImportError:
+    from blazar_sched.ext.timeline import _is_compiled as is_compiled
+    from blazar_sched.ext.timeline import TimelineIndex
+
+__all__ = [
+    'AMOUNT_LIMIT',
+    'AmountOverflow',
+    'EntryExists',
+    'FOREVER',
+    'HostInUse',
+    'InvalidAmount',
+    'InvalidChange',
+    'InvalidColumn',
+    'InvalidName',
+    'InvalidWindow',
+    'OverCapacity',
+    'TIME_LIMIT',
+    'TimelineError',
+    'TimelineIndex',
+    'UnknownEntry',
+    'UnknownHost',
+    'is_compiled',
+]

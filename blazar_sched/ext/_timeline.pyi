@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled twin has the types of the plain one."""
+
+from blazar_sched.ext.timeline import TimelineIndex as TimelineIndex
+
+def _is_compiled() -> bool: ...

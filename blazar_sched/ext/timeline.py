@@ -1,0 +1,1004 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline index in plain Python: reference, fallback, test oracle.
+
+It reads like the specification of the index, and the compiled twin answers
+exactly as it does. It knows hosts, resource classes, integers and seconds;
+nothing of leases, of clocks or of I/O.
+
+A host's timeline is a step function over time with one *lane* per resource
+class, then two counting lanes: ``shared``, the entries that take something of
+the host, and ``whole``, the entries that take all of it.
+"""
+
+from __future__ import annotations
+
+import array
+import bisect
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import functools
+import itertools
+import operator
+from typing import Any
+from typing import NamedTuple
+
+from blazar_sched.ext import errors
+
+FOREVER = errors.FOREVER
+
+ORDERS = ('first', 'tightest', 'freest')
+
+
+def _is_compiled() -> bool:
+    """Tell this module from its compiled twin."""
+    return False
+
+
+class Entry(NamedTuple):
+    """One signed step pair on one host's timeline."""
+
+    owner: str
+    host: str
+    start: int
+    end: int
+    amounts: tuple[int, ...]
+    whole: bool
+
+    def delta(self) -> tuple[int, ...]:
+        """Return what the entry adds to each lane, from start to end."""
+        shared = not self.whole and max(self.amounts) > 0
+        return (*self.amounts, int(shared), int(self.whole))
+
+
+class Timeline:
+    """One host's capacity and step function.
+
+    ``sums[i]`` holds from ``times[i]`` to the next time, the last one for
+    ever. The first time is 0, and no two neighbours in ``sums`` are equal, so
+    that a set of entries has one form only.
+    """
+
+    __slots__ = ('capacity', 'sums', 'times')
+
+    def __init__(self, capacity: tuple[int, ...]) -> None:
+        self.capacity = capacity
+        self.times = [0]
+        self.sums: list[tuple[int, ...]] = [(0,) * (len(capacity) + 2)]
+
+    def copy(self) -> Timeline:
+        """Return an independent timeline with the same steps."""
+        other = Timeline(self.capacity)
+        other.times = self.times.copy()
+        other.sums = self.sums.copy()
+        return other
+
+    def over(
+        self, start: int, end: int
+    ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """Yield (begin, until, sums) for each step, cut to the window."""
+        step = bisect.bisect_right(self.times, start) - 1
+        while step < len(self.times) and self.times[step] < end:
+            following = self.times[step + 1: step + 2] or [FOREVER]
+            yield (
+                max(self.times[step], start),
+                min(following[0], end),
+                self.sums[step],
+            )
+            step += 1
+
+    def peak(self, start: int, end: int) -> list[int]:
+        """Return the most that each lane reaches within the window."""
+        steps = [sums for _, _, sums in self.over(start, end)]
+        return [max(lane) for lane in zip(*steps, strict=True)]
+
+    def raise_by(self, start: int, end: int, delta: Sequence[int]) -> None:
+        """Add ``delta`` to the lanes over the window, unchecked."""
+        first = self._cut(start)
+        last = len(self.times) if end == FOREVER else self._cut(end)
+        self.sums[first:last] = [
+            _plus(sums, delta) for sums in self.sums[first:last]
+        ]
+        self._merge(last)
+        self._merge(first)
+
+    def _cut(self, at: int) -> int:
+        """Make a step begin at ``at``; return its position."""
+        step = bisect.bisect_left(self.times, at)
+        if step == len(self.times) or self.times[step] != at:
+            self.times.insert(step, at)
+            self.sums.insert(step, self.sums[step - 1])
+        return step
+
+    def _merge(self, step: int) -> None:
+        """Drop a step that goes on as the one before it."""
+        inside = 0 < step < len(self.times)
+        if inside and self.sums[step] == self.sums[step - 1]:
+            del self.times[step], self.sums[step]
+
+
+class Request(NamedTuple):
+    """What a query asks of a host: amounts, or the whole of it."""
+
+    amounts: tuple[int, ...]
+    whole: bool
+
+    def blocked(self, sums: Sequence[int], room: Sequence[int]) -> bool:
+        """Say whether the request does not fit on top of these sums."""
+        *used, shared, whole = sums
+        if whole:
+            return True
+        if self.whole:
+            return shared > 0
+        return any(
+            amount > 0 and use + amount > limit
+            for amount, use, limit in zip(
+                self.amounts, used, room, strict=True
+            )
+        )
+
+    def free_runs(
+        self, timeline: Timeline, room: Sequence[int], start: int, end: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the longest runs within the window in which it fits."""
+        begin = start
+        for at, until, sums in timeline.over(start, end):
+            if self.blocked(sums, room):
+                if begin < at:
+                    yield begin, at
+                begin = until
+        if begin < end:
+            yield begin, end
+
+
+class Batch:
+    """What ``apply`` has to remember: how to undo, and what to judge."""
+
+    def __init__(self) -> None:
+        self.undo: list[Callable[[], object]] = []
+        self.worse: list[tuple[str, int, int, tuple[bool, ...]]] = []
+
+    def roll_back(self) -> None:
+        """Undo every change, the last one first."""
+        for inverse in reversed(self.undo):
+            inverse()
+
+
+class TimelineIndex:
+    """Hosts x resource classes x time, in exact integers and whole seconds.
+
+    Times are seconds since the epoch; a window is half-open, ``[start, end)``,
+    and may end at FOREVER. ``rows`` in a query is an ``array('i')`` as
+    ``rows()`` returns it, distinct numbers in the order that the caller
+    prefers; None stands for every host in row order.
+
+    A request fits a host over a window when, for every class that it asks
+    for, the lane's peak plus the amount stays within the host's headroom, and
+    no whole-host entry overlaps. A request for the whole host fits when no
+    entry takes anything of the host throughout. ``headroom`` is an
+    ``array('q')``, row-major, one value per row and class; None stands for
+    the capacities. ``ignore`` is an owner whose entries are looked past.
+
+    Every query raises InvalidWindow, InvalidAmount or UnknownHost, naming
+    what it cannot use.
+    """
+
+    def __init__(self, resource_classes: Sequence[str]) -> None:
+        """Make an empty index.
+
+        :param resource_classes: one or more distinct names.
+        :raises InvalidName: there is none, or one is no name or named twice.
+        """
+        names = tuple(resource_classes)
+        _check_names('resource_classes', names)
+        if not names:
+            raise errors.InvalidName('resource_classes', names)
+        self.resource_classes = names
+        self.generation = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._timelines: dict[str, Timeline] = {}
+        self._hosts: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._entries: dict[str, Entry] = {}
+        self._owned: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self._entries)
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts in row order."""
+        return self._hosts.copy()
+
+    @property
+    def _lanes(self) -> tuple[str, ...]:
+        return (*self.resource_classes, 'shared', 'whole')
+
+    # Changes
+
+    def apply(
+        self, changes: Iterable[Sequence[Any]], force: bool = False
+    ) -> None:
+        """Apply a batch of changes in order, all of them or none.
+
+        Each change is one of::
+
+            ('capacity', host, amounts)     register a host, or resize it
+            ('drop', host)                  forget a host without entries
+            ('add', id, owner, host, start, end, amounts, whole)
+            ('remove', id)
+            ('move', id, host, start, end)
+
+        An entry takes ``amounts``, one integer per class, negative ones give
+        back; or, with ``whole``, the host as a whole and no amounts. Adding
+        an entry that is there already, the same in everything, does nothing.
+        Rows after a dropped host move up by one.
+
+        Capacity is judged on the state after the last change, where the batch
+        made things worse: a class over the windows in which it was raised, or
+        over all time if its capacity was lowered; the whole-host rule (one
+        entry alone) over the windows in which it gained an entry.
+
+        :param force: do not judge capacity: the ledger holds it so already.
+        :raises TimelineError: with the name of what was refused; every change
+            of the batch is undone.
+        """
+        batch = Batch()
+        try:
+            for change in changes:
+                self._change(batch, change)
+            if not force:
+                self._judge(batch)
+        except BaseException:
+            batch.roll_back()
+            raise
+        if batch.undo:
+            self.generation += 1
+
+    def _change(self, batch: Batch, change: Sequence[Any]) -> None:
+        match change:
+            case ('capacity', host, amounts):
+                self._set_capacity(batch, host, amounts)
+            case ('drop', host):
+                self._drop(batch, host)
+            case ('add', entry_id, owner, host, start, end, amounts, whole):
+                _check_names('id', (entry_id,))
+                _check_names('owner', (owner,))
+                self._timeline(host)
+                _check_window(start, end)
+                entry = Entry(
+                    owner, host, start, end,
+                    self._entry_amounts(amounts, whole), bool(whole),
+                )
+                self._add(batch, entry_id, entry)
+            case ('remove', entry_id):
+                self._remove(batch, entry_id)
+            case ('move', entry_id, host, start, end):
+                self._move(batch, entry_id, host, start, end)
+            case _:
+                raise errors.InvalidChange(change)
+
+    def _set_capacity(
+        self, batch: Batch, host: str, amounts: Sequence[int]
+    ) -> None:
+        _check_names('host', (host,))
+        capacity = self._amounts('capacity', amounts, 0)
+        if host not in self._timelines:
+            self._insert_host(len(self._hosts), host, Timeline(capacity))
+            batch.undo.append(functools.partial(self._delete_host, host))
+            return
+        timeline = self._timelines[host]
+        if timeline.capacity == capacity:
+            return
+        lowered = tuple(
+            new < old
+            for new, old in zip(capacity, timeline.capacity, strict=True)
+        )
+        batch.worse.append((host, 0, FOREVER, (*lowered, False, False)))
+        batch.undo.append(functools.partial(
+            setattr, timeline, 'capacity', timeline.capacity
+        ))
+        timeline.capacity = capacity
+
+    def _drop(self, batch: Batch, host: str) -> None:
+        timeline = self._timeline(host)
+        if any(entry.host == host for entry in self._entries.values()):
+            raise errors.HostInUse(host)
+        row = self._rows[host]
+        self._delete_host(host)
+        batch.undo.append(functools.partial(
+            self._insert_host, row, host, timeline
+        ))
+
+    def _insert_host(self, row: int, host: str, timeline: Timeline) -> None:
+        self._hosts.insert(row, host)
+        self._timelines[host] = timeline
+        self._number_rows()
+
+    def _delete_host(self, host: str) -> None:
+        self._hosts.remove(host)
+        del self._timelines[host]
+        self._number_rows()
+
+    def _number_rows(self) -> None:
+        self._rows = {host: row for row, host in enumerate(self._hosts)}
+
+    def _add(self, batch: Batch, entry_id: str, entry: Entry) -> None:
+        if entry_id not in self._entries:
+            self._raise_by(
+                batch, entry.host, entry.start, entry.end, entry.delta()
+            )
+            self._register(batch, entry_id, entry)
+        elif self._entries[entry_id] != entry:
+            raise errors.EntryExists(entry_id)
+
+    def _remove(self, batch: Batch, entry_id: str) -> None:
+        entry = self._entry(entry_id)
+        self._raise_by(
+            batch, entry.host, entry.start, entry.end, _minus(entry.delta())
+        )
+        self._register(batch, entry_id, None)
+
+    def _move(
+        self, batch: Batch, entry_id: str, host: str, start: int, end: int
+    ) -> None:
+        old = self._entry(entry_id)
+        self._timeline(host)
+        _check_window(start, end)
+        new = old._replace(host=host, start=start, end=end)
+        if new == old:
+            return
+        for begin, until in _outside(old, new):
+            self._raise_by(
+                batch, old.host, begin, until, _minus(old.delta())
+            )
+        for begin, until in _outside(new, old):
+            self._raise_by(batch, host, begin, until, new.delta())
+        self._register(batch, entry_id, new)
+
+    def _raise_by(
+        self, batch: Batch, host: str, start: int, end: int,
+        delta: tuple[int, ...],
+    ) -> None:
+        timeline = self._timelines[host]
+        self._raise_within_limit(host, timeline, start, end, delta)
+        batch.undo.append(functools.partial(
+            timeline.raise_by, start, end, _minus(delta)
+        ))
+        batch.worse.append(
+            (host, start, end, tuple(change > 0 for change in delta))
+        )
+
+    def _raise_within_limit(
+        self, host: str, timeline: Timeline, start: int, end: int,
+        delta: Sequence[int],
+    ) -> None:
+        self._check_overflow(host, (
+            (begin, _plus(sums, delta))
+            for begin, _, sums in timeline.over(start, end)
+        ))
+        timeline.raise_by(start, end, delta)
+
+    def _register(
+        self, batch: Batch, entry_id: str, entry: Entry | None
+    ) -> None:
+        """Put an entry, or none, in the place of the one with this id."""
+        batch.undo.append(functools.partial(
+            self._replace, entry_id, self._entries.get(entry_id)
+        ))
+        self._replace(entry_id, entry)
+
+    def _replace(self, entry_id: str, entry: Entry | None) -> None:
+        old = self._entries.pop(entry_id, None)
+        if old is not None:
+            owned = self._owned[old.owner]
+            del owned[entry_id]
+            if not owned:
+                del self._owned[old.owner]
+        if entry is not None:
+            self._entries[entry_id] = entry
+            self._owned.setdefault(entry.owner, {})[entry_id] = None
+
+    def _judge(self, batch: Batch) -> None:
+        """Raise OverCapacity at the first excess that the batch made."""
+        for host, start, end, worse in batch.worse:
+            timeline = self._timelines.get(host)
+            if timeline is None:
+                continue
+            for begin, _, sums in timeline.over(start, end):
+                self._judge_step(host, timeline.capacity, begin, sums, worse)
+
+    def _judge_step(
+        self, host: str, capacity: Sequence[int], at: int,
+        sums: Sequence[int], worse: Sequence[bool],
+    ) -> None:
+        *used, shared, whole = sums
+        for lane, name in enumerate(self.resource_classes):
+            if worse[lane] and used[lane] > capacity[lane]:
+                short = used[lane] - capacity[lane]
+                raise errors.OverCapacity(host, name, at, short)
+        # All who share the host count as one beside those who want it whole.
+        takers = whole + min(shared, 1)
+        if whole and takers > 1 and any(worse[-2:]):
+            raise errors.OverCapacity(host, 'whole', at, takers - 1)
+
+    def load(
+        self, hosts: Sequence[str], capacity: Any, ids: Sequence[str],
+        owners: Sequence[str], rows: Any, starts: Any, ends: Any,
+        amounts: Any, whole: Any,
+    ) -> None:
+        """Replace everything, from columns. Capacity is not judged.
+
+        Numeric columns are buffers or sequences of integers.
+
+        :param hosts: H distinct names.
+        :param capacity: H x R integers, row-major.
+        :param ids: n distinct names; ``owners``: n names.
+        :param rows: n positions in ``hosts``.
+        :param starts: n seconds; ``ends``: n seconds, or FOREVER.
+        :param amounts: n x R integers, row-major.
+        :param whole: n truth values.
+        :raises TimelineError: with the name of the first bad value; the index
+            is as it was.
+        """
+        other = TimelineIndex(self.resource_classes)
+        other._load_hosts(hosts, capacity)
+        other._load_entries(ids, owners, rows, starts, ends, amounts, whole)
+        other.generation = self.generation + 1
+        vars(self).update(vars(other))
+
+    def _load_hosts(self, hosts: Sequence[str], capacity: Any) -> None:
+        width = len(self.resource_classes)
+        flat = _column('capacity', capacity, len(hosts) * width)
+        _check_names('hosts', hosts)
+        for row, host in enumerate(hosts):
+            own = flat[row * width:(row + 1) * width]
+            self._timelines[host] = Timeline(self._amounts('capacity', own, 0))
+        self._hosts = list(hosts)
+        self._number_rows()
+
+    def _load_entries(
+        self, ids: Sequence[str], owners: Sequence[str], rows: Any,
+        starts: Any, ends: Any, amounts: Any, whole: Any,
+    ) -> None:
+        count = len(ids)
+        width = len(self.resource_classes)
+        flat = _column('amounts', amounts, count * width)
+        columns = zip(
+            ids,
+            _column('owners', owners, count),
+            _column('rows', rows, count),
+            _column('starts', starts, count),
+            _column('ends', ends, count),
+            (flat[i * width:(i + 1) * width] for i in range(count)),
+            _column('whole', whole, count),
+            strict=True,
+        )
+        per_host: dict[str, list[Entry]] = {}
+        for entry_id, owner, row, start, end, own, alone in columns:
+            _check_names('id', (entry_id,))
+            _check_names('owner', (owner,))
+            host = self._host(row)
+            _check_window(start, end)
+            if entry_id in self._entries:
+                raise errors.EntryExists(entry_id)
+            entry = Entry(
+                owner, host, start, end,
+                self._entry_amounts(own, alone), bool(alone),
+            )
+            self._replace(entry_id, entry)
+            per_host.setdefault(host, []).append(entry)
+        for host in self._hosts:
+            self._build(host, per_host.get(host, []))
+
+    def _build(self, host: str, entries: Iterable[Entry]) -> None:
+        """Give an empty timeline the steps of these entries."""
+        timeline = self._timelines[host]
+        steps = {0: timeline.sums[0]}
+        for entry in entries:
+            delta = entry.delta()
+            for at, change in (
+                (entry.start, delta), (entry.end, _minus(delta)),
+            ):
+                steps[at] = _plus(steps.get(at, timeline.sums[0]), change)
+        steps.pop(FOREVER, None)
+        times = sorted(steps)
+        sums = list(itertools.accumulate((steps[at] for at in times), _plus))
+        self._check_overflow(host, zip(times, sums, strict=True))
+        timeline.times, timeline.sums = times, sums
+        for step in reversed(range(len(times))):
+            timeline._merge(step)
+
+    def forget(self, before: int) -> int:
+        """Drop the entries that end by ``before``; return how many.
+
+        Answers about windows that start at ``before`` or later stay as they
+        are, but for the order of ``pick``, which looks further back.
+
+        :raises InvalidWindow: ``before`` is not a finite time.
+        """
+        _check_time('before', before)
+        over = [
+            entry_id for entry_id, entry in self._entries.items()
+            if entry.end <= before
+        ]
+        self.apply([('remove', entry_id) for entry_id in over], force=True)
+        return len(over)
+
+    # Queries
+
+    def rows(self, hosts: Iterable[str]) -> array.array[int]:
+        """Return the row number of each host, -1 for an unknown one."""
+        return array.array('i', (self._rows.get(host, -1) for host in hosts))
+
+    def row_keys(self, rows: Iterable[int]) -> list[str]:
+        """Return the host of each row number; the reverse of ``rows``."""
+        return [self._host(row) for row in rows]
+
+    def fits(
+        self, rows: array.array[int] | None, start: int, end: int,
+        amounts: Sequence[int] | None,
+        headroom: array.array[int] | None = None, whole: bool = False,
+        ignore: str | None = None,
+    ) -> bytes:
+        """Return one byte per row: 1 if the request fits, else 0."""
+        _check_window(start, end)
+        request = self._request(amounts, whole)
+        return bytes(
+            (start, end) in request.free_runs(timeline, room, start, end)
+            for timeline, room in self._asked(rows, headroom, ignore)
+        )
+
+    def peak(
+        self, rows: array.array[int] | None, start: int, end: int,
+        ignore: str | None = None,
+    ) -> array.array[int]:
+        """Return R + 2 numbers per row: each lane's peak over the window."""
+        _check_window(start, end)
+        peaks = array.array('q')
+        for timeline, _ in self._asked(rows, None, ignore):
+            peaks.extend(timeline.peak(start, end))
+        return peaks
+
+    def horizon(
+        self, rows: array.array[int] | None, at: int,
+        amounts: Sequence[int] | None,
+        headroom: array.array[int] | None = None, whole: bool = False,
+        ignore: str | None = None,
+    ) -> array.array[int]:
+        """Return for how many seconds from ``at`` the request keeps fitting.
+
+        One number per row: 0 if it does not fit at ``at``, FOREVER if it fits
+        for ever.
+        """
+        _check_time('at', at)
+        request = self._request(amounts, whole)
+        seconds = array.array('q')
+        for timeline, room in self._asked(rows, headroom, ignore):
+            runs = request.free_runs(timeline, room, at, FOREVER)
+            begin, until = next(runs, (at, at))
+            if begin > at:
+                until = at
+            seconds.append(until if until == FOREVER else until - at)
+        return seconds
+
+    def earliest(
+        self, count: int, duration: int, after: int,
+        amounts: Sequence[int] | None, rows: array.array[int] | None = None,
+        not_after: int | None = None, whole: bool = False,
+        ignore: str | None = None,
+    ) -> tuple[int, list[str]] | None:
+        """Return the first start at which ``count`` hosts fit, and those.
+
+        :param duration: seconds that the request lasts, or FOREVER.
+        :param after: the first start to consider.
+        :param not_after: the last one, None for no limit.
+        :returns: the least start and the first ``count`` hosts, in the order
+            of ``rows``, that fit from it on; None if there is no such start.
+        """
+        _check_count(count)
+        _check_window(0, duration)
+        _check_time('after', after)
+        last = errors.TIME_LIMIT - 1
+        if not_after is not None:
+            _check_time('not_after', not_after)
+            last = not_after
+        request = self._request(amounts, whole)
+        asked = self._asked(rows, None, ignore)
+        starts = [(after, 0)]
+        for timeline, room in asked:
+            for begin, until in request.free_runs(
+                timeline, room, after, FOREVER
+            ):
+                if until == FOREVER:
+                    starts.append((begin, 1))
+                elif until - begin >= duration:
+                    starts += (begin, 1), (until - duration + 1, -1)
+        at = _first_reached(starts, count)
+        if at is None or at > last:
+            return None
+        end = FOREVER if duration == FOREVER else at + duration
+        names = self._names(rows)
+        found = [
+            host for host, (timeline, room) in zip(names, asked, strict=True)
+            if (at, end) in request.free_runs(timeline, room, at, end)
+        ]
+        return at, found[:count]
+
+    def pick(
+        self, count: int, start: int, end: int,
+        amounts: Sequence[int] | None, rows: array.array[int] | None = None,
+        order: str = 'tightest', whole: bool = False,
+        ignore: str | None = None,
+    ) -> list[str]:
+        """Return up to ``count`` hosts that fit over the window.
+
+        :param order: ``first``: as in ``rows``. ``tightest``: by the length
+            of the run around the window in which the request keeps fitting,
+            shortest first, so that long runs stay whole. ``freest``: longest
+            first. Hosts with equal runs come as in ``rows``.
+        :raises InvalidName: there is no such order.
+        """
+        _check_count(count)
+        _check_window(start, end)
+        if order not in ORDERS:
+            raise errors.InvalidName('order', order)
+        request = self._request(amounts, whole)
+        asked = self._asked(rows, None, ignore)
+        fitting: list[tuple[int, str]] = []
+        for host, (timeline, room) in zip(
+            self._names(rows), asked, strict=True
+        ):
+            for begin, until in request.free_runs(timeline, room, 0, FOREVER):
+                if begin <= start and end <= until:
+                    fitting.append((until - begin, host))
+        if order == 'tightest':
+            fitting.sort(key=lambda run: run[0])
+        elif order == 'freest':
+            fitting.sort(key=lambda run: -run[0])
+        return [host for _, host in fitting[:count]]
+
+    def levels(
+        self, host: str, start: int, end: int, buckets: int
+    ) -> list[tuple[int, ...]]:
+        """Return the peak of each lane of a host for each part of a window.
+
+        :param end: a finite time.
+        :param buckets: in how many parts to cut it, as equal as seconds
+            allow; at most one per second.
+        """
+        timeline = self._timeline(host)
+        _check_window(start, end)
+        _check_time('end', end)
+        span = end - start
+        if type(buckets) is not int or not 1 <= buckets <= span:
+            raise errors.InvalidWindow('buckets', buckets)
+        borders = [start + i * span // buckets for i in range(buckets + 1)]
+        return [
+            tuple(timeline.peak(begin, until))
+            for begin, until in itertools.pairwise(borders)
+        ]
+
+    # Nova's HostStates
+
+    def headroom(
+        self, host_states: Iterable[Any]
+    ) -> tuple[array.array[int], array.array[int]]:
+        """Return the rows and the headroom of Nova's HostStates.
+
+        The headroom is the capacity less what HostState says is used now: of
+        VCPU, MEMORY_MB and DISK_GB; it knows of no other class. An unknown
+        host has row -1 and no headroom, 0 in each class.
+        """
+        rows = array.array('i')
+        room = array.array('q')
+        for host_state in host_states:
+            row = self._rows.get(host_state.uuid, -1)
+            rows.append(row)
+            if row < 0:
+                room.extend([0] * len(self.resource_classes))
+                continue
+            capacity = self._timelines[self._hosts[row]].capacity
+            for name, limit in zip(
+                self.resource_classes, capacity, strict=True
+            ):
+                used_now = USED_NOW.get(name, _nothing_used)
+                room.append(limit - used_now(host_state))
+        return rows, room
+
+    def select(
+        self, host_states: Sequence[Any], start: int, end: int,
+        amounts: Sequence[int], ignore: str | None = None,
+    ) -> list[Any]:
+        """Return those of Nova's HostStates that fit, the same objects.
+
+        They fit with their ``headroom``; a host unknown to the index passes.
+        """
+        rows, room = self.headroom(host_states)
+        width = len(self.resource_classes)
+        known = [i for i, row in enumerate(rows) if row >= 0]
+        answers = self.fits(
+            array.array('i', (rows[i] for i in known)), start, end, amounts,
+            array.array('q', (
+                limit for i in known
+                for limit in room[i * width:(i + 1) * width]
+            )),
+            ignore=ignore,
+        )
+        passes = bytearray(b'\1' * len(rows))
+        for i, answer in zip(known, answers, strict=True):
+            passes[i] = answer
+        return list(itertools.compress(host_states, passes))
+
+    # Looking inside
+
+    def dump(self) -> dict[str, Any]:
+        """Return everything in the index, for tests and for looking at.
+
+        Two indexes with equal dumps give equal answers to every query.
+        """
+        return {
+            'resource_classes': self.resource_classes,
+            'generation': self.generation,
+            'hosts': [
+                (
+                    host,
+                    self._timelines[host].capacity,
+                    self._timelines[host].times,
+                    self._timelines[host].sums,
+                )
+                for host in self._hosts
+            ],
+            'entries': {
+                entry_id: tuple(entry)
+                for entry_id, entry in self._entries.items()
+            },
+            'owned': {
+                owner: set(owned) for owner, owned in self._owned.items()
+            },
+        }
+
+    def check(self) -> None:
+        """Assert every invariant of the index, in O(entries)."""
+        # Rows, hosts and timelines name the same hosts, once.
+        assert self._rows == {h: row for row, h in enumerate(self._hosts)}
+        assert self._timelines.keys() == self._rows.keys()
+        # An owner is known as long as it has entries, and for those.
+        owners = {i: entry.owner for i, entry in self._entries.items()}
+        assert all(self._owned.values())
+        assert owners == {
+            i: owner for owner, owned in self._owned.items() for i in owned
+        }
+        # Every entry could be added now, to a host that exists.
+        for entry in self._entries.values():
+            assert entry.host in self._rows
+            _check_window(entry.start, entry.end)
+            assert entry.amounts == self._entry_amounts(
+                entry.amounts, entry.whole
+            )
+        for host, timeline in self._timelines.items():
+            self._check_timeline(host, timeline)
+
+    def _check_timeline(self, host: str, timeline: Timeline) -> None:
+        # Capacities are amounts, and none is negative.
+        assert timeline.capacity == self._amounts(
+            'capacity', timeline.capacity, 0
+        )
+        # Steps begin at 0 and ascend, within the limit of time.
+        assert timeline.times[0] == 0
+        assert all(a < b for a, b in itertools.pairwise(timeline.times))
+        assert timeline.times[-1] < errors.TIME_LIMIT
+        # No step goes on as the one before it.
+        assert all(a != b for a, b in itertools.pairwise(timeline.sums))
+        # The steps are those of the entries, which are within the limits.
+        other = TimelineIndex(self.resource_classes)
+        other._insert_host(0, host, Timeline(timeline.capacity))
+        other._build(
+            host, (e for e in self._entries.values() if e.host == host)
+        )
+        assert other._timelines[host].times == timeline.times
+        assert other._timelines[host].sums == timeline.sums
+
+    # What queries and changes share
+
+    def _timeline(self, host: str) -> Timeline:
+        if not isinstance(host, str) or host not in self._timelines:
+            raise errors.UnknownHost(host)
+        return self._timelines[host]
+
+    def _host(self, row: int) -> str:
+        if type(row) is not int or not 0 <= row < len(self._hosts):
+            raise errors.UnknownHost(row)
+        return self._hosts[row]
+
+    def _entry(self, entry_id: str) -> Entry:
+        if not isinstance(entry_id, str) or entry_id not in self._entries:
+            raise errors.UnknownEntry(entry_id)
+        return self._entries[entry_id]
+
+    def _names(self, rows: array.array[int] | None) -> list[str]:
+        """Return the hosts that a query is about."""
+        if rows is None:
+            return self._hosts
+        if memoryview(rows).format != 'i':
+            raise ValueError('rows are not C ints')
+        return self.row_keys(rows)
+
+    def _asked(
+        self, rows: array.array[int] | None,
+        headroom: array.array[int] | None, ignore: str | None,
+    ) -> list[tuple[Timeline, Sequence[int]]]:
+        """Return (timeline, room) for each host that a query is about."""
+        names = self._names(rows)
+        past = self._looked_past(ignore)
+        timelines = [past.get(host, self._timelines[host]) for host in names]
+        if headroom is None:
+            return [(timeline, timeline.capacity) for timeline in timelines]
+        width = len(self.resource_classes)
+        if memoryview(headroom).format not in ('l', 'q'):
+            raise ValueError('headroom is not 64-bit')
+        if len(headroom) != len(names) * width:
+            raise errors.InvalidAmount('headroom', headroom)
+        return [
+            (timeline, headroom[i * width:(i + 1) * width])
+            for i, timeline in enumerate(timelines)
+        ]
+
+    def _looked_past(self, ignore: str | None) -> dict[str, Timeline]:
+        """Return the timelines that an owner is on, without its entries."""
+        timelines: dict[str, Timeline] = {}
+        for entry_id in self._owned.get(ignore or '', ()):
+            entry = self._entries[entry_id]
+            if entry.host not in timelines:
+                timelines[entry.host] = self._timelines[entry.host].copy()
+            self._raise_within_limit(
+                entry.host, timelines[entry.host], entry.start, entry.end,
+                _minus(entry.delta()),
+            )
+        return timelines
+
+    def _request(
+        self, amounts: Sequence[int] | None, whole: bool
+    ) -> Request:
+        if whole:
+            return Request((0,) * len(self.resource_classes), True)
+        return Request(self._amounts('amounts', amounts, 0), False)
+
+    def _entry_amounts(self, values: Any, whole: Any) -> tuple[int, ...]:
+        """Return the amounts of an entry; none if it wants a whole host."""
+        amounts = self._amounts('amounts', values, -errors.AMOUNT_LIMIT)
+        if any(amounts) == bool(whole):
+            raise errors.InvalidAmount('amounts', amounts)
+        return amounts
+
+    def _amounts(
+        self, field: str, values: Any, least: int
+    ) -> tuple[int, ...]:
+        """Return one integer per class, each from ``least`` to the limit."""
+        try:
+            amounts = tuple(values)
+        except TypeError:
+            raise errors.InvalidAmount(field, values) from None
+        if len(amounts) != len(self.resource_classes):
+            raise errors.InvalidAmount(field, values)
+        for amount in amounts:
+            if (
+                type(amount) is not int
+                or not least <= amount <= errors.AMOUNT_LIMIT
+            ):
+                raise errors.InvalidAmount(field, amount)
+        return amounts
+
+    def _check_overflow(
+        self, host: str, steps: Iterable[tuple[int, Sequence[int]]]
+    ) -> None:
+        for at, sums in steps:
+            for lane, value in zip(self._lanes, sums, strict=True):
+                if abs(value) > errors.AMOUNT_LIMIT:
+                    raise errors.AmountOverflow(host, lane, at)
+
+
+def _plus(sums: Sequence[int], delta: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(operator.add, sums, delta))
+
+
+def _minus(delta: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(operator.neg, delta))
+
+
+def _outside(entry: Entry, other: Entry) -> list[tuple[int, int]]:
+    """Return the parts of an entry's window that another does not cover."""
+    if entry.host != other.host:
+        return [(entry.start, entry.end)]
+    parts = (
+        (entry.start, min(entry.end, other.start)),
+        (max(entry.start, other.end), entry.end),
+    )
+    return [(start, end) for start, end in parts if start < end]
+
+
+def _first_reached(
+    starts: list[tuple[int, int]], count: int
+) -> int | None:
+    """Return the first time at which the running sum is at least count."""
+    changes: collections.Counter[int] = collections.Counter()
+    for at, change in starts:
+        changes[at] += change
+    times = sorted(changes)
+    fitting = itertools.accumulate(changes[at] for at in times)
+    return next(
+        (at for at, n in zip(times, fitting, strict=True) if n >= count), None
+    )
+
+
+def _check_names(field: str, names: Sequence[str]) -> None:
+    """Refuse what is no string, or empty, or there twice."""
+    seen: set[str] = set()
+    for name in names:
+        if not isinstance(name, str) or not name or name in seen:
+            raise errors.InvalidName(field, name)
+        seen.add(name)
+
+
+def _check_time(field: str, value: int) -> None:
+    if type(value) is not int or not 0 <= value < errors.TIME_LIMIT:
+        raise errors.InvalidWindow(field, value)
+
+
+def _check_window(start: int, end: int) -> None:
+    _check_time('start', start)
+    if end != FOREVER:
+        _check_time('end', end)
+    if end <= start:
+        raise errors.InvalidWindow('end', end)
+
+
+def _check_count(count: int) -> None:
+    if type(count) is not int or count < 0:
+        raise errors.InvalidAmount('count', count)
+
+
+def _column(field: str, values: Any, length: int) -> list[Any]:
+    """Return a column's values as Python objects, ``length`` of them."""
+    if not isinstance(values, (list, tuple)):
+        values = memoryview(values).tolist()
+    if len(values) != length:
+        raise errors.InvalidColumn(field, len(values), length)
+    return list(values)
+
+
+def _nothing_used(host_state: Any) -> int:
+    return 0
+
+
+def _vcpu_used(host_state: Any) -> int:
+    return host_state.vcpus_used or 0
+
+
+def _memory_mb_used(host_state: Any) -> int:
+    total = host_state.total_usable_ram_mb or 0
+    return total - (host_state.free_ram_mb or 0)
+
+
+def _disk_gb_used(host_state: Any) -> int:
+    # Nova's consume_from_request lowers free_disk_mb and leaves disk_mb_used
+    # as it is. A HostState lives for one request, so what its free disk has
+    # lost since it was first seen here is what the request has consumed.
+    free = host_state.free_disk_mb or 0
+    first = getattr(host_state, 'blazar_sched_free_disk_mb', None)
+    if first is None:
+        host_state.blazar_sched_free_disk_mb = first = free
+    used = (host_state.disk_mb_used or 0) + max(first - free, 0)
+    return -(-used // 1024)
+
+
+USED_NOW: dict[str, Callable[[Any], int]] = {
+    'VCPU': _vcpu_used,
+    'MEMORY_MB': _memory_mb_used,
+    'DISK_GB': _disk_gb_used,
+}

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may see allocations."""
+
+from oslo_policy import policy
+
+from blazar_sched.policies import base
+
+GET = 'blazar:oshosts:get_allocations'
+
+rules = [
+    policy.DocumentedRuleDefault(
+        GET,
+        f'rule:{base.ADMIN}',
+        'List the allocations of every host, or of one.',
+        [
+            {'path': '/v1/os-hosts/allocations', 'method': 'GET'},
+            {'path': '/v1/os-hosts/{host_id}/allocation', 'method': 'GET'},
+        ],
+        scope_types=base.SCOPES,
+    ),
+]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The roles that the other rules are made of, named as Blazar's."""
+
+from oslo_policy import policy
+
+ADMIN = 'admin'
+PROJECT_MEMBER = 'project_member_api'
+PROJECT_READER = 'project_reader_api'
+PROJECT_MEMBER_OR_ADMIN = 'project_member_or_admin'
+PROJECT_READER_OR_ADMIN = 'project_reader_or_admin'
+
+SCOPES = ['project']
+
+rules = [
+    policy.RuleDefault(
+        ADMIN,
+        'role:admin',
+        'Manages hosts, and sees the leases of every project.',
+        scope_types=SCOPES,
+    ),
+    policy.RuleDefault(
+        PROJECT_MEMBER,
+        'role:member and project_id:%(project_id)s',
+        'Manages the leases of a project.',
+        scope_types=SCOPES,
+    ),
+    policy.RuleDefault(
+        PROJECT_READER,
+        'role:reader and project_id:%(project_id)s',
+        'Sees the leases of a project.',
+        scope_types=SCOPES,
+    ),
+    policy.RuleDefault(
+        PROJECT_MEMBER_OR_ADMIN,
+        f'rule:{PROJECT_MEMBER} or rule:{ADMIN}',
+        scope_types=SCOPES,
+    ),
+    policy.RuleDefault(
+        PROJECT_READER_OR_ADMIN,
+        f'rule:{PROJECT_READER} or rule:{ADMIN}',
+        scope_types=SCOPES,
+    ),
+]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what with leases."""
+
+from oslo_policy import policy
+
+from blazar_sched.policies import base
+
+GET = 'blazar:leases:get'
+POST = 'blazar:leases:post'
+PUT = 'blazar:leases:put'
+DELETE = 'blazar:leases:delete'
+
+_ONE = '/v1/leases/{lease_id}'
+
+rules = [
+    policy.DocumentedRuleDefault(
+        GET,
+        f'rule:{base.PROJECT_READER_OR_ADMIN}',
+        'List leases, or show one.',
+        [
+            {'path': '/v1/leases', 'method': 'GET'},
+            {'path': _ONE, 'method': 'GET'},
+        ],
+        scope_types=base.SCOPES,
+    ),
+    policy.DocumentedRuleDefault(
+        POST,
+        f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
+        'Create a lease.',
+        [{'path': '/v1/leases', 'method': 'POST'}],
+        scope_types=base.SCOPES,
+    ),
+    policy.DocumentedRuleDefault(
+        PUT,
+        f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
+        'Update a lease.',
+        [{'path': _ONE, 'method': 'PUT'}],
+        scope_types=base.SCOPES,
+    ),
+    policy.DocumentedRuleDefault(
+        DELETE,
+        f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
+        'Delete a lease.',
+        [{'path': _ONE, 'method': 'DELETE'}],
+        scope_types=base.SCOPES,
+    ),
+]

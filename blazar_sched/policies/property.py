@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may see and change host properties."""
+
+from oslo_policy import policy
+
+from blazar_sched.policies import base
+
+GET = 'blazar:oshosts:get_resource_properties'
+UPDATE = 'blazar:oshosts:update_resource_properties'
+
+_PATH = '/v1/os-hosts/properties'
+
+rules = [
+    policy.DocumentedRuleDefault(
+        GET,
+        f'rule:{base.ADMIN}',
+        'List host properties.',
+        [{'path': _PATH, 'method': 'GET'}],
+        scope_types=base.SCOPES,
+    ),
+    policy.DocumentedRuleDefault(
+        UPDATE,
+        f'rule:{base.ADMIN}',
+        'Make a host property private or public.',
+        [{'path': f'{_PATH}/{{name}}', 'method': 'PATCH'}],
+        scope_types=base.SCOPES,
+    ),
+]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trouble that may come with every request, told of once a minute."""
+
+from collections.abc import Callable
+import time
+
+from oslo_log import log as logging
+
+PERIOD = 60.0
+
+
+class Trouble:
+    """Counts reports and logs the first of each minute.
+
+    Two threads at once may log twice: that is not worth a lock.
+    """
+
+    def __init__(
+        self,
+        log: logging.KeywordArgumentAdapter,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.count = 0
+        self._log = log
+        self._monotonic = monotonic
+        self._logged_at = float('-inf')
+
+    def report(self, message: str, trace: bool = False) -> None:
+        """Count it, and log `message` unless one was logged a minute ago.
+
+        :param trace: add the exception that is being handled
+        """
+        self.count += 1
+        at = self._monotonic()
+        if at - self._logged_at < PERIOD:
+            return
+        self._logged_at = at
+        self._log.warning(
+            '%s (time %d in this process)', message, self.count,
+            exc_info=trace,
+        )

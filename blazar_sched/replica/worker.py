@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One replica for each process, with the thread that feeds it.
+
+nova-scheduler makes its filters in the master and then forks its workers,
+where no thread of the master lives: so nothing is opened or started before
+the fork, all state is here at module level, and it belongs to one pid.
+"""
+
+import os
+import threading
+import time
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+import oslo_messaging
+
+from blazar_sched.conf import scheduler
+from blazar_sched.domain import lifetime
+from blazar_sched.replica import puller
+from blazar_sched.replica import snapshot
+from blazar_sched.replica import state
+from blazar_sched.replica import wire
+
+LOG = logging.getLogger(__name__)
+CONF = cfg.CONF
+scheduler.register(CONF)
+
+# Seconds to wait for one answer, and at most between two tries after errors.
+RPC_TIMEOUT = 10
+MAX_PAUSE = 10.0
+STOP_TIMEOUT = 2.0
+
+
+def now() -> int:
+    """Return the time that decisions are made at, epoch seconds."""
+    return int(time.time())
+
+
+class Worker:
+    """The thread that pulls, and what it has pulled."""
+
+    def __init__(self) -> None:
+        self.puller = puller.Puller(self._call, time.monotonic)
+        self._transport: Any = None
+        self._client: Any = None
+        self._failures = 0
+        self._kept_at = float('-inf')
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name='blazar-sched-puller', daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; one that waits for an answer ends after it."""
+        self._stopping.set()
+        self._thread.join(STOP_TIMEOUT)
+
+    def _run(self) -> None:
+        self._load()
+        while not self._stopping.is_set():
+            self._stopping.wait(self._turn())
+        if self._transport is not None:
+            self._transport.cleanup()
+
+    def _turn(self) -> float:
+        """Pull once; return the seconds to wait before the next turn."""
+        at = now()
+        interval: float = CONF.blazar_sched.poll_interval
+        try:
+            self.puller.pull(at)
+        except Exception as e:
+            # Whatever it is, the thread must live and try again.
+            self._failures += 1
+            level = logging.WARNING if self._failures == 1 else logging.DEBUG
+            LOG.log(
+                level, 'The ledger cannot be pulled from, trying on. %s: %s',
+                type(e).__name__, e,
+            )
+            return max(interval, min(MAX_PAUSE, 2.0**self._failures))
+        if self._failures:
+            LOG.info('The ledger can be pulled from again.')
+        self._failures = 0
+        self._keep(at)
+        return interval
+
+    def _call(self, method: str, **kwargs: Any) -> Any:
+        if self._client is None:
+            self._transport = oslo_messaging.get_rpc_transport(
+                CONF, url=CONF.blazar_sched.transport_url
+            )
+            self._client = oslo_messaging.get_rpc_client(
+                self._transport,
+                oslo_messaging.Target(
+                    exchange=wire.EXCHANGE,
+                    topic=wire.TOPIC,
+                    version=wire.RPC_VERSION,
+                ),
+                timeout=RPC_TIMEOUT,
+            )
+        return self._client.call({}, method, **kwargs)
+
+    def _load(self) -> None:
+        """Start from the snapshot file, if there is a good one."""
+        path = CONF.blazar_sched.snapshot_path
+        if not path:
+            return
+        try:
+            kept = snapshot.read(path)
+            if kept is None:
+                return
+            at = now()
+            # A file from the future is as far from the truth as an old one.
+            fresh_at = time.monotonic() - abs(at - kept.written_at)
+            self.puller.load(
+                kept.ledger, kept.revision, kept.records, fresh_at, at
+            )
+        except (ValueError, OSError) as e:
+            LOG.warning('The snapshot file %s is ignored: %s', path, e)
+
+    def _keep(self, at: int) -> None:
+        """Write the snapshot file if it is due.
+
+        Twice in `max_age`, so that a new worker may always go on from it; by
+        one of the workers that share it, whichever comes first.
+        """
+        path = CONF.blazar_sched.snapshot_path
+        due = CONF.blazar_sched.max_age / 2
+        if not path or time.monotonic() - self._kept_at < due:
+            return
+        self._kept_at = time.monotonic()
+        copy = self.puller.copy
+        assert copy is not None
+        try:
+            if not _younger(path, at, due):
+                snapshot.write(
+                    path, copy.ledger, copy.replica.revision, at,
+                    copy.replica.records(),
+                )
+        except OSError as e:
+            LOG.warning('The snapshot file %s cannot be kept: %s', path, e)
+
+
+def _younger(path: str, at: int, seconds: float) -> bool:
+    try:
+        return abs(at - os.stat(path).st_mtime) < seconds
+    except FileNotFoundError:
+        return False
+
+
+_lock = threading.Lock()
+_worker: Worker | None = None
+_pid: int | None = None
+# Whether children of this process are nova-scheduler's workers.
+_prepared = False
+
+
+def prepare() -> None:
+    """Make ready for a fork: each child starts its own worker at once.
+
+    Called where a bad option should stop nova-scheduler from starting.
+
+    :raises InvalidInput: if a policy or a duration cannot be read
+    :raises ValueError: if another option has no usable value
+    """
+    global _prepared
+    options = CONF.blazar_sched
+    for opt in scheduler.opts:
+        getattr(options, opt.dest)
+    lifetime.parse_unbounded(options.unbounded, 'unbounded')
+    if options.default_lifetime:
+        lifetime.parse_duration(options.default_lifetime, 'default_lifetime')
+    _prepared = True
+
+
+def ensure_started() -> Worker:
+    """Return this process's worker, started now if it is not yet."""
+    global _worker, _pid
+    with _lock:
+        if _worker is None or _pid != os.getpid():
+            _worker = Worker()
+            _worker.start()
+            _pid = os.getpid()
+        return _worker
+
+
+def stop() -> None:
+    """End this process's worker, and start none in its children."""
+    global _worker, _prepared
+    with _lock:
+        if _worker is not None and _pid == os.getpid():
+            _worker.stop()
+        _worker = None
+        _prepared = False
+
+
+def current() -> tuple[state.Replica | None, bool]:
+    """Return the replica to decide by, and whether it is stale.
+
+    Without any replica yet, None and True.
+    """
+    worker = ensure_started()
+    worker.puller.advance(now())
+    copy = worker.puller.copy
+    if copy is None:
+        return None, True
+    stale = (
+        copy.fresh_at is None
+        or time.monotonic() - copy.fresh_at > CONF.blazar_sched.max_age
+    )
+    return copy.replica, stale
+
+
+def _after_fork() -> None:
+    global _lock
+    # Another thread of the parent may have held it.
+    _lock = threading.Lock()
+    if _prepared:
+        ensure_started()
+
+
+os.register_at_fork(after_in_child=_after_fork)

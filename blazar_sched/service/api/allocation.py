@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations: which reservations hold which hosts."""
+
+from typing import Any
+
+import falcon
+
+from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api.views import allocation as views
+
+Body = dict[str, Any]
+
+
+def list_allocations(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """List those to come, of every host; past ones too if filtered."""
+    hosts = caller.call('list_allocations', **_filters(req))
+    return {'allocations': [views.allocation(host) for host in hosts]}
+
+
+def show_allocation(
+    req: falcon.Request, caller: caller_.Caller, host_id: str
+) -> Body:
+    [host] = caller.call('list_allocations', host_id=host_id, **_filters(req))
+    return {'allocation': views.allocation(host)}
+
+
+def _filters(req: falcon.Request) -> dict[str, str | None]:
+    return {
+        'lease_id': req.get_param('lease_id'),
+        'reservation_id': req.get_param('reservation_id'),
+    }

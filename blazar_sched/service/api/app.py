@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Falcon application: routes, body reading, the form of errors."""
+
+import falcon
+from oslo_config import cfg
+
+from blazar_sched.service.api import caller
+from blazar_sched.service.api import errors
+from blazar_sched.service.api import media
+from blazar_sched.service.api import policy
+from blazar_sched.service.api import routes
+
+
+class Door:
+    """Falcon middleware: what holds for every request, whatever its path."""
+
+    def process_request(self, req: falcon.Request, resp) -> None:
+        text = req.path + falcon.uri.decode(req.query_string)
+        if media.UNSTORABLE.search(text):
+            raise falcon.HTTPBadRequest(
+                description='the path or query has a NUL character'
+            )
+        if not req.client_accepts_json:
+            raise falcon.HTTPNotAcceptable(
+                description='Accept must allow application/json'
+            )
+        req.path = req.path.removesuffix('.json')
+
+
+def application(conf: cfg.ConfigOpts, manager: caller.Manager) -> falcon.App:
+    """Build the innermost WSGI application; `deploy` has the way to it."""
+    app = falcon.App(middleware=[Door()])
+    app.req_options.media_handlers = falcon.media.Handlers(
+        {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}
+    )
+    errors.register(app)
+    routes.add_to(app, manager, policy.Enforcer(conf))
+    return app

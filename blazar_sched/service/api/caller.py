@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who makes a request, and the manager as they may use it."""
+
+import dataclasses
+from typing import Any
+from typing import Protocol
+
+from oslo_context import context
+
+
+class Manager(Protocol):
+    """What the API needs: `service.manager.rpc.Client`."""
+
+    def call(
+        self, ctxt: dict[str, Any], method: str, **kwargs: Any
+    ) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caller:
+    """Someone the policy has let through to a handler.
+
+    `is_admin` says that the policy lets them see every project.
+    """
+
+    context: context.RequestContext
+    manager: Manager
+    is_admin: bool
+
+    @property
+    def user_id(self) -> str:
+        return self.context.user_id
+
+    @property
+    def project_id(self) -> str:
+        return self.context.project_id
+
+    @property
+    def scope(self) -> str | None:
+        """The one project they see, None for every project."""
+        return None if self.is_admin else self.project_id
+
+    def call(self, method: str, **kwargs: Any) -> Any:
+        """Ask the manager; see `rpc.Client.call`."""
+        return self.manager.call(self.context.to_dict(), method, **kwargs)

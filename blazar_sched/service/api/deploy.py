@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the layers of the API together."""
+
+import functools
+
+from oslo_config import cfg
+
+from blazar_sched.service.api import app
+from blazar_sched.service.api import auth
+from blazar_sched.service.api import caller
+from blazar_sched.service.api import errors
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import request_id
+
+
+def deploy(conf: cfg.ConfigOpts, manager: caller.Manager) -> errors.WSGIApp:
+    """Build the API as a WSGI application.
+
+    It does not know on which address it is served: only `server` can refuse
+    to serve ``noauth`` on one that others reach.
+
+    :param conf: the service's configuration
+    :param manager: `service.manager.rpc.Client`, or what calls like it
+    """
+    # From the outside in: the order in which a request passes them.
+    layers = (
+        # Names the request, before anything can go wrong with it.
+        request_id.RequestId,
+        # Answers for what goes wrong unforeseen, under that name.
+        errors.Faults,
+        # Finds out who calls; nothing further in believes a header.
+        functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),
+        # Refuses versions of the API that are not there.
+        microversion.Microversion,
+    )
+    application = app.application(conf, manager)
+    for layer in reversed(layers):
+        application = layer(application)
+    return application

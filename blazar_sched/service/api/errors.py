@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error in one envelope, whoever refuses.
+
+``{"error_code": 404, "error_message": "…", "error_name": "LeaseNotFound"}``:
+the code is the HTTP status, the name is a class of domain.exception or one
+of NAMES. Never an exception's own text, unless it was written for callers.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import json
+from typing import Any
+
+import falcon
+from oslo_log import log as logging
+
+from blazar_sched.domain import exception
+from blazar_sched.service.api import request_id
+
+LOG = logging.getLogger(__name__)
+
+# What the API itself refuses, by status. Clients test these names: never
+# change one, never give one a second meaning.
+NAMES = {
+    # The body, a header or a parameter cannot be accepted as it is.
+    400: exception.InvalidInput.__name__,
+    # No token, or one that is not valid.
+    401: 'Unauthorized',
+    # The caller's roles do not allow it.
+    403: exception.NotAuthorized.__name__,
+    # Nothing is at this path.
+    404: exception.NotFound.__name__,
+    # Something is at this path, but not for this method.
+    405: 'MethodNotAllowed',
+    # The client does not accept JSON, or asks for another API version.
+    406: 'NotAcceptable',
+    # The body is longer than [api] max_request_body_size.
+    413: 'RequestTooLarge',
+    # The body is declared to be something else than JSON.
+    415: 'UnsupportedMediaType',
+    # The headers are longer than the server reads.
+    431: 'HeadersTooLarge',
+    # A fault of this service; its log has the details.
+    500: 'InternalError',
+    # The same request may work later.
+    503: exception.Unavailable.__name__,
+}
+FAULT = 'an unexpected error; the log of the service has it under this request'
+
+WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def envelope(
+    status: int, message: str, name: str | None = None
+) -> dict[str, Any]:
+    """Build the body of an error, named after its status by default."""
+    fallback = NAMES[400 if status < 500 else 500]
+    return {
+        'error_code': status,
+        'error_message': message,
+        'error_name': name or NAMES.get(status, fallback),
+    }
+
+
+def answer(
+    status: int, message: str, headers: Iterable[tuple[str, str]] = ()
+) -> WSGIApp:
+    """Return a WSGI application that only answers with this error."""
+    body = json.dumps(envelope(status, message)).encode()
+
+    def application(environ, start_response):
+        start_response(
+            falcon.code_to_http_status(status),
+            [
+                ('Content-Type', falcon.MEDIA_JSON),
+                ('Content-Length', str(len(body))),
+                *headers,
+            ],
+        )
+        return [body]
+
+    return application
+
+
+class Faults:
+    """WSGI layer: what escapes the layers below it is a plain 500."""
+
+    def __init__(self, application: WSGIApp) -> None:
+        self._application = application
+
+    def __call__(self, environ, start_response):
+        try:
+            return self._application(environ, start_response)
+        except Exception:
+            LOG.exception(
+                '%s %s %r failed',
+                environ[request_id.LOCAL],
+                environ['REQUEST_METHOD'],
+                environ['PATH_INFO'],
+            )
+            return answer(500, FAULT)(environ, start_response)
+
+
+def register(app: falcon.App) -> None:
+    """Make `app` answer every error in the envelope."""
+    app.set_error_serializer(_serialize)
+    app.add_error_handler(exception.BlazarSchedError, _refuse)
+    app.add_error_handler(RecursionError, _too_deep)
+    app.add_error_handler(Exception, _escape)
+
+
+def _serialize(req, resp, error: falcon.HTTPError) -> None:
+    message = error.description or f'{error.title}: {req.method} {req.path}'
+    resp.content_type = falcon.MEDIA_JSON
+    resp.media = envelope(error.status_code, message)
+
+
+def _refuse(req, resp, error: exception.BlazarSchedError, params) -> None:
+    resp.status = error.status
+    resp.media = envelope(error.status, _message(error), _name(error))
+
+
+def _too_deep(req, resp, error, params) -> None:
+    raise falcon.HTTPBadRequest(description='the body is nested too deeply')
+
+
+def _escape(req, resp, error, params) -> None:
+    """Leave it to Faults, which sees to every layer alike."""
+    raise error
+
+
+def _name(error: exception.BlazarSchedError) -> str:
+    """The class of domain.exception; RPC delivers subclasses of it."""
+    return next(
+        c.__name__
+        for c in type(error).__mro__
+        if c.__module__ == exception.__name__
+    )
+
+
+def _message(error: exception.BlazarSchedError) -> str:
+    # Not str(): over RPC that has the manager's traceback at its end.
+    text = str(error.args[0])
+    if error.field is None or text.startswith(error.field):
+        return text
+    return f'{error.field}: {text}'

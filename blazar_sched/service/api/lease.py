@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases: what each request asks of the manager."""
+
+from typing import Any
+
+import falcon
+
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import requirements
+from blazar_sched.domain import window
+from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import lease as schemas
+from blazar_sched.service.api.views import lease as views
+
+NOW = 'now'
+DEFAULT = 'default'
+
+Body = dict[str, Any]
+
+
+def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """List the project's leases; those of every project for an admin."""
+    leases = caller.call('list_leases', project_id=caller.scope)
+    return {'leases': [views.lease(lease) for lease in leases]}
+
+
+def show_lease(
+    req: falcon.Request, caller: caller_.Caller, lease_id: str
+) -> Body:
+    lease = caller.call(
+        'get_lease', lease_id=lease_id, project_id=caller.scope
+    )
+    return {'lease': views.lease(lease)}
+
+
+def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
+    body = schemas.plain(req.media)
+    validation.check(schemas.CREATE, body)
+    reservations = [schemas.with_defaults(r) for r in body['reservations']]
+    _check_requirements(reservations)
+    values = {
+        'name': body['name'],
+        'project_id': caller.project_id,
+        'user_id': caller.user_id,
+        'start': _start(body.get('start_date') or NOW),
+        'end': _end(body.get('end_date')),
+        'before_end': _before_end(body.get('before_end_date')),
+        'reservations': reservations,
+    }
+    return {'lease': views.lease(caller.call('create_lease', values=values))}
+
+
+def update_lease(
+    req: falcon.Request, caller: caller_.Caller, lease_id: str
+) -> Body:
+    body = schemas.plain(req.media)
+    validation.check(schemas.UPDATE, body)
+    values = {k: body[k] for k in ('name', 'reservations') if k in body}
+    _check_requirements(values.get('reservations', []))
+    if 'start_date' in body:
+        values['start'] = _start(body['start_date'])
+    if 'end_date' in body:
+        ends_now = body['end_date'] == NOW
+        values['end'] = NOW if ends_now else _end(body['end_date'])
+    if 'before_end_date' in body:
+        values['before_end'] = _before_end(body['before_end_date'])
+    lease = caller.call(
+        'update_lease',
+        lease_id=lease_id,
+        project_id=caller.scope,
+        values=values,
+    )
+    return {'lease': views.lease(lease)}
+
+
+def delete_lease(
+    req: falcon.Request, caller: caller_.Caller, lease_id: str
+) -> None:
+    caller.call('delete_lease', lease_id=lease_id, project_id=caller.scope)
+
+
+def _start(text: str) -> int | str:
+    return NOW if text == NOW else lifetime.parse_time(text, 'start_date')
+
+
+def _end(text: str | None) -> int:
+    if text is None:
+        return window.FOREVER
+    return lifetime.parse_time(text, 'end_date')
+
+
+def _before_end(text: str | None) -> int | str:
+    # Blazar's clients send null or '' for what they were not told.
+    if not text:
+        return DEFAULT
+    return lifetime.parse_time(text, 'before_end_date')
+
+
+def _check_requirements(reservations: list[Body]) -> None:
+    """Refuse here what the placing could not read later."""
+    for number, reservation in enumerate(reservations):
+        for name in schemas.REQUIREMENTS:
+            if name in reservation:
+                field = f'reservations[{number}].{name}'
+                requirements.parse(reservation[name], field)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads request bodies: JSON, but only what means the same to everyone.
+
+The standard reader takes NaN, numbers beyond any float, the last of several
+equal keys, and texts that no database stores. Here all of them are refused.
+"""
+
+import json
+import math
+import re
+from typing import Any
+
+import falcon
+
+# NUL is no text for PostgreSQL; half a surrogate pair is none for anybody.
+UNSTORABLE = re.compile('[\0\ud800-\udfff]')
+# 64 bits have no more digits, and a sign.
+_MAX_DIGITS = 20
+
+
+class StrictJSON(falcon.media.BaseHandler):
+    """Falcon's handler for ``application/json``, in requests.
+
+    :param limit: bytes of the largest body that is read
+    """
+
+    exhaust_stream = False
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def deserialize(self, stream, content_type, content_length) -> Any:
+        if (content_length or 0) > self._limit:
+            raise self._too_large()
+        body = stream.read(self._limit + 1)
+        if len(body) > self._limit:
+            raise self._too_large()
+        try:
+            return loads(body)
+        except ValueError as e:
+            raise falcon.HTTPBadRequest(
+                description=f'the body is not JSON: {e}'
+            ) from e
+
+    def serialize(self, media, content_type) -> bytes:
+        return json.dumps(media).encode()
+
+    def _too_large(self) -> falcon.HTTPError:
+        return falcon.HTTPContentTooLarge(
+            description=f'the body is longer than {self._limit} bytes'
+        )
+
+
+def loads(body: bytes) -> Any:
+    """Read a JSON text.
+
+    :raises ValueError: if it is not JSON, or not strictly
+    :raises RecursionError: if it is nested too deeply
+    """
+    value = json.loads(
+        body.decode(),
+        parse_int=_integer,
+        parse_float=_float,
+        parse_constant=_constant,
+        object_pairs_hook=_object,
+    )
+    _check_texts(value)
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f'the number {text[:8]}… has too many digits')
+    return int(text)
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f'the number {text[:8]}… is out of range')
+    return number
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f'{text} is not a number')
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError('an object has the same key twice')
+    return members
+
+
+def _check_texts(value: Any) -> None:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item.keys())
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, str) and UNSTORABLE.search(item):
+            raise ValueError('a text has a character that cannot be stored')

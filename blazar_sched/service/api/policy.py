@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks oslo.policy whether a caller may."""
+
+from oslo_config import cfg
+from oslo_context import context
+from oslo_policy import policy
+
+from blazar_sched import policies
+from blazar_sched.domain import exception
+from blazar_sched.policies import base
+
+
+class Enforcer:
+    """The rules, with the operator's own from the policy file."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._enforcer = policy.Enforcer(conf)
+        self._enforcer.register_defaults(policies.list_rules())
+        self._enforcer.load_rules()
+
+    def authorize(self, ctxt: context.RequestContext, rule: str) -> None:
+        """Pass if `ctxt` may do `rule` in its own project.
+
+        :raises NotAuthorized: otherwise
+        """
+        if not ctxt.project_id:
+            raise exception.NotAuthorized('the token has no project')
+        target = {'project_id': ctxt.project_id}
+        try:
+            self._enforcer.authorize(rule, target, ctxt, do_raise=True)
+        except (policy.PolicyNotAuthorized, policy.InvalidScope) as e:
+            raise exception.NotAuthorized(
+                f'the policy {rule} does not allow it'
+            ) from e
+
+    def is_admin(self, ctxt: context.RequestContext) -> bool:
+        """Tell whether `ctxt` sees every project."""
+        return bool(
+            self._enforcer.authorize(base.ADMIN, {}, ctxt, do_raise=False)
+        )

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host properties: names that a requirement can use, and their values."""
+
+from typing import Any
+
+import falcon
+
+from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import property as schemas
+from blazar_sched.service.api.views import property as views
+
+Body = dict[str, Any]
+
+
+def list_properties(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """List the public ones; ``?all`` private too, ``?detail`` values too."""
+    every = req.get_param_as_bool('all', default=False)
+    detail = req.get_param_as_bool('detail', default=False)
+    view = views.detail if detail else views.brief
+    properties = caller.call('list_properties')
+    return {
+        'resource_properties': [
+            view(p) for p in properties if every or not p['private']
+        ]
+    }
+
+
+def update_property(
+    req: falcon.Request, caller: caller_.Caller, name: str
+) -> Body:
+    validation.check(schemas.UPDATE, req.media)
+    changed = caller.call(
+        'update_property', name=name, private=req.media['private']
+    )
+    return {'resource_property': changed}

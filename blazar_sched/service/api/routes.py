@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole API in one table.
+
+A handler is called with the request, its caller, and the variables of its
+path by name; it returns the body of the answer. The policy is asked before
+it runs, so that no handler can forget to.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+import dataclasses
+import types
+from typing import Any
+
+import falcon
+
+from blazar_sched import policies
+from blazar_sched.service.api import allocation
+from blazar_sched.service.api import auth
+from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import host
+from blazar_sched.service.api import lease
+from blazar_sched.service.api import policy
+from blazar_sched.service.api import property as property_
+from blazar_sched.service.api import version
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Route:
+    """`status` is that of success; without a `rule`, anyone may."""
+
+    method: str
+    path: str
+    handler: Callable[..., dict[str, Any] | None]
+    status: int
+    rule: str | None
+
+
+LEASES = '/v1/leases'
+LEASE = '/v1/leases/{lease_id}'
+HOSTS = '/v1/os-hosts'
+HOST = '/v1/os-hosts/{host_id}'
+ALLOCATIONS = '/v1/os-hosts/allocations'
+ALLOCATION = '/v1/os-hosts/{host_id}/allocation'
+PROPERTIES = '/v1/os-hosts/properties'
+PROPERTY = '/v1/os-hosts/properties/{name}'
+
+# Each path also answers with .json at its end, see app.Door.
+ROUTES = (
+    Route('GET', '/', version.list_versions, 300, None),
+    Route('GET', '/versions', version.list_versions, 300, None),
+
+    Route('GET', LEASES, lease.list_leases, 200, policies.lease.GET),
+    Route('POST', LEASES, lease.create_lease, 201, policies.lease.POST),
+    Route('GET', LEASE, lease.show_lease, 200, policies.lease.GET),
+    Route('PUT', LEASE, lease.update_lease, 200, policies.lease.PUT),
+    Route('DELETE', LEASE, lease.delete_lease, 204, policies.lease.DELETE),
+
+    Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
+    Route('POST', HOSTS, host.create_host, 201, policies.host.POST),
+    Route('GET', HOST, host.show_host, 200, policies.host.GET),
+    Route('PUT', HOST, host.update_host, 200, policies.host.PUT),
+    Route('DELETE', HOST, host.delete_host, 204, policies.host.DELETE),
+
+    Route('GET', ALLOCATIONS, allocation.list_allocations, 200,
+          policies.allocation.GET),
+    Route('GET', ALLOCATION, allocation.show_allocation, 200,
+          policies.allocation.GET),
+
+    Route('GET', PROPERTIES, property_.list_properties, 200,
+          policies.property.GET),
+    Route('PATCH', PROPERTY, property_.update_property, 200,
+          policies.property.UPDATE),
+)
+
+
+def add_to(
+    app: falcon.App, manager: caller_.Manager, enforcer: policy.Enforcer
+) -> None:
+    """Make `app` answer ROUTES with what `manager` says."""
+    responders: dict[str, dict[str, Callable]] = defaultdict(dict)
+    for route in ROUTES:
+        name = f'on_{route.method.lower()}'
+        responders[route.path][name] = _responder(route, manager, enforcer)
+    for path, by_name in responders.items():
+        app.add_route(path, types.SimpleNamespace(**by_name))
+
+
+def _responder(
+    route: Route, manager: caller_.Manager, enforcer: policy.Enforcer
+) -> Callable[..., None]:
+    def respond(req, resp, **variables):
+        caller = None
+        if route.rule is not None:
+            ctxt = req.env[auth.CONTEXT]
+            enforcer.authorize(ctxt, route.rule)
+            caller = caller_.Caller(ctxt, manager, enforcer.is_admin(ctxt))
+        resp.media = route.handler(req, caller, **variables)
+        resp.status = route.status
+
+    return respond

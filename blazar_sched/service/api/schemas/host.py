@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client may send about a host.
+
+Every name that is not the host's own is a capability. ``hold`` and
+``unbounded`` are the host's settings, and are sent in the same way.
+"""
+
+from typing import Any
+
+from blazar_sched.service.api import validation
+
+# What a host is shown with, whatever its capabilities: see views.host.
+OWN = (
+    'id',
+    'name',
+    'hypervisor_hostname',
+    'hypervisor_type',
+    'hypervisor_version',
+    'vcpus',
+    'cpu_info',
+    'memory_mb',
+    'local_gb',
+    'availability_zone',
+    'service_name',
+    'status',
+    'reservable',
+    'trust_id',
+    'created_at',
+    'updated_at',
+)
+_MAX_CAPABILITIES = 200
+
+_CAPABILITY_NAME = {'minLength': 1, 'maxLength': 64}
+_VALUE = {'type': ['string', 'integer'], 'maxLength': 4096}
+_OWN = dict.fromkeys(
+    OWN, {'not': {}, 'description': "is the host's own, no capability"}
+)
+
+CREATE = validation.validator(
+    {
+        'type': 'object',
+        'required': ['name'],
+        'properties': {
+            **_OWN,
+            'name': {'type': 'string', 'minLength': 1, 'maxLength': 255},
+        },
+        'propertyNames': _CAPABILITY_NAME,
+        'maxProperties': _MAX_CAPABILITIES,
+        'additionalProperties': _VALUE,
+    }
+)
+
+UPDATE = validation.validator(
+    {
+        'type': 'object',
+        'minProperties': 1,
+        'properties': _OWN,
+        'propertyNames': _CAPABILITY_NAME,
+        'maxProperties': _MAX_CAPABILITIES,
+        # null deletes the capability.
+        'additionalProperties': {
+            **_VALUE,
+            'type': ['string', 'integer', 'null'],
+        },
+    }
+)
+
+
+def named(document: Any) -> Any:
+    """Return `document` with the name under ``name``.
+
+    Blazar takes it under ``id`` too.
+    """
+    if not isinstance(document, dict) or 'name' in document:
+        return document
+    return {'name' if k == 'id' else k: v for k, v in document.items()}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves the API over HTTP, in threads of this process."""
+
+import ipaddress
+import json
+import socket
+import threading
+
+from oslo_config import cfg
+from oslo_log import log as logging
+import waitress
+from waitress import channel
+from waitress import task
+from waitress import wasyncore
+
+from blazar_sched.service.api import caller
+from blazar_sched.service.api import deploy
+from blazar_sched.service.api import errors
+
+LOG = logging.getLogger(__name__)
+
+
+class UnsafeAddress(ValueError):
+    """``noauth`` believes everybody: it is not for others to reach."""
+
+
+class _ErrorTask(task.ErrorTask):
+    """What waitress itself refuses is in the envelope too."""
+
+    def execute(self) -> None:
+        refused = self.request.error
+        message = f'{refused.reason}: {refused.body}'
+        body = json.dumps(errors.envelope(refused.code, message)).encode()
+        self.status = f'{refused.code} {refused.reason}'
+        self.response_headers.append(('Content-Type', 'application/json'))
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class _Channel(channel.HTTPChannel):
+    error_task_class = _ErrorTask
+
+
+class Server:
+    """A running API.
+
+    :param application: WSGI
+    :param listener: a bound socket; the server closes it
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, application: errors.WSGIApp,
+        listener: socket.socket,
+    ) -> None:
+        self.host, self.port = listener.getsockname()[:2]
+        self._sockets: dict[int, wasyncore.dispatcher] = {}
+        self._server = waitress.create_server(
+            application,
+            map=self._sockets,
+            sockets=[listener],
+            threads=conf.api.threads,
+            max_request_body_size=conf.api.max_request_body_size,
+            ident=None,
+        )
+        self._server.channel_class = _Channel
+        self._thread = threading.Thread(
+            target=self._server.run, name='api', daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is being answered, then close every connection."""
+        self._server.task_dispatcher.shutdown()
+        # The sockets belong to the thread that polls them; without any left
+        # it ends.
+        self._server.trigger.pull_trigger(
+            lambda: wasyncore.close_all(self._sockets)
+        )
+        self._thread.join()
+
+
+def serve(conf: cfg.ConfigOpts, manager: caller.Manager) -> Server:
+    """Start to serve the API on [api] host and port, 0 for a free one.
+
+    :raises UnsafeAddress: if ``noauth`` would be served to other machines
+    :raises OSError: if the address cannot be had
+    """
+    listener = _bind(conf.api.host, conf.api.port)
+    address = listener.getsockname()[0]
+    if (
+        conf.api.auth_strategy == 'noauth'
+        and not ipaddress.ip_address(address).is_loopback
+    ):
+        listener.close()
+        raise UnsafeAddress(
+            f'[api] auth_strategy is noauth, but [api] host {conf.api.host} '
+            'is not a loopback address'
+        )
+    server = Server(conf, deploy.deploy(conf, manager), listener)
+    LOG.info('The API listens on %s port %d', server.host, server.port)
+    return server
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    [(family, kind, _, _, address), *_] = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    listener = socket.socket(family, kind)
+    try:
+        # A restart must not wait for old connections to be forgotten.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement, as far as reservations need it.
+
+Instances of an instance reservation are counted by a resource class of its
+own, on a child of each of its hosts' resource providers. Whatever is made or
+removed here may be made or removed twice.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import adapter
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
+from blazar_sched.service.clients import rest
+
+MICROVERSION = '1.29'
+# Tries of a change that another one of the same provider gets ahead of.
+MAX_TRIES = 20
+
+Inventories = dict[str, dict[str, Any]]
+
+
+def resource_class(reservation_id: str) -> str:
+    """Return the resource class of a reservation's instances."""
+    return 'CUSTOM_RESERVATION_' + reservation_id.upper().replace('-', '_')
+
+
+def _child(hostname: str) -> str:
+    return f'blazar_{hostname}'
+
+
+class Placement:
+    """A client of the placement API.
+
+    :param api: a keystoneauth adapter for the placement service of an
+        admin; None where no cloud is configured
+    """
+
+    def __init__(self, api: adapter.Adapter | None) -> None:
+        self._rest = rest.Rest('placement', api, MICROVERSION)
+
+    def inventories(self, provider: str) -> dict[str, inventory.Inventory]:
+        """Return what a resource provider has, by resource class.
+
+        :raises HostNotFound: if Placement does not know it
+        """
+        answer = self._rest.request(
+            'GET', f'/resource_providers/{provider}/inventories', also=(404,)
+        )
+        if answer.status_code == 404:
+            raise exception.HostNotFound(
+                f'Placement knows no resource provider {provider}'
+            )
+        return {
+            name: inventory.Inventory(
+                total=held['total'],
+                reserved=held['reserved'],
+                allocation_ratio=held['allocation_ratio'],
+            )
+            for name, held in answer.json()['inventories'].items()
+        }
+
+    def create_resource_class(self, name: str) -> None:
+        """Make sure that a custom resource class is there."""
+        self._rest.request('PUT', f'/resource_classes/{name}')
+
+    def delete_resource_class(self, name: str) -> None:
+        """Make sure that a custom resource class is gone."""
+        self._rest.request('DELETE', f'/resource_classes/{name}', also=(404,))
+
+    def set_inventory(
+        self, parent: str, hostname: str, name: str, total: int
+    ) -> None:
+        """Give a host's child provider `total` of a resource class.
+
+        :param parent: uuid of the host's own resource provider
+        """
+
+        def change(held: Inventories) -> None:
+            fixed = {'total': total, 'max_unit': 1}
+            held[name] = held.get(name, {}) | fixed
+
+        self._change_inventories(self._create_child(parent, hostname), change)
+
+    def remove_inventory(self, hostname: str, name: str) -> bool:
+        """Take a resource class off a host's child provider.
+
+        :returns: False if it is still in use
+        """
+        child = self._find_child(hostname)
+        return child is None or self._change_inventories(
+            child, lambda held: held.pop(name, None)
+        )
+
+    def delete_child(self, hostname: str) -> None:
+        """Make sure that a host's child provider is gone.
+
+        Only for a host that is given up: another lease may be adding to the
+        child meanwhile, and Placement deletes it with all that it has.
+        """
+        child = self._find_child(hostname)
+        if child is not None:
+            self._rest.request(
+                'DELETE', f'/resource_providers/{child}', also=(404,)
+            )
+
+    def _find_child(self, hostname: str) -> str | None:
+        query = parse.urlencode({'name': _child(hostname)})
+        found = self._rest.request(
+            'GET', f'/resource_providers?{query}'
+        ).json()['resource_providers']
+        return found[0]['uuid'] if found else None
+
+    def _create_child(self, parent: str, hostname: str) -> str:
+        child = self._find_child(hostname)
+        if child is not None:
+            return child
+        body = {'name': _child(hostname), 'parent_provider_uuid': parent}
+        # Another lease that starts on the host may be first: 409.
+        self._rest.request(
+            'POST', '/resource_providers', json=body, also=(409,)
+        )
+        child = self._find_child(hostname)
+        if child is None:
+            raise exception.Unavailable(
+                f'resource provider {_child(hostname)} comes and goes'
+            )
+        return child
+
+    def _change_inventories(
+        self, provider: str, change: Callable[[Inventories], Any]
+    ) -> bool:
+        """Replace a provider's inventories by what `change` makes of them.
+
+        The provider's generation finds out whether anybody else changed them
+        meanwhile; then they are read and changed again.
+
+        :returns: False if Placement says that they are in use
+        :raises Unavailable: if others always get ahead
+        """
+        url = f'/resource_providers/{provider}/inventories'
+        for _ in range(MAX_TRIES):
+            body = self._rest.request('GET', url).json()
+            before = dict(body['inventories'])
+            change(body['inventories'])
+            if body['inventories'] == before:
+                return True
+            answer = self._rest.request('PUT', url, json=body, also=(409,))
+            if answer.ok:
+                return True
+            if not _is_concurrent(answer.json()):
+                return False
+        raise exception.Unavailable(
+            f'the inventories of resource provider {provider} always change'
+        )
+
+
+def _is_concurrent(body: Mapping[str, Any]) -> bool:
+    """Tell another's change, worth another try, from what is in use."""
+    codes = {error.get('code') for error in body.get('errors', ())}
+    return 'placement.concurrent_update' in codes

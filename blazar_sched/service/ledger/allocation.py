@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations in SQL."""
+
+from collections.abc import Iterable
+import dataclasses
+from typing import Any
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import allocation
+from blazar_sched.replica import record
+from blazar_sched.service.ledger import models
+
+
+def from_row(row: Any) -> allocation.Allocation:
+    return allocation.Allocation(
+        id=row.id,
+        reservation_id=row.reservation_id,
+        host=row.host,
+        start=row.start,
+        end=row.end,
+        amounts=row.amounts,
+        whole=row.whole,
+    )
+
+
+def list_(
+    connection: sa.Connection,
+    reservation_id: str | None,
+    lease_id: str | None,
+    host: str | None,
+    after: int | None,
+) -> list[tuple[allocation.Allocation, str]]:
+    """Return allocations with their lease's id; None does not restrict."""
+    given = [i for i in (reservation_id, lease_id, host) if i is not None]
+    if not all(map(models.is_id, given)):
+        return []
+    query = (
+        sa.select(models.Allocation, models.Reservation.lease_id)
+        .join(models.Reservation)
+        .order_by(models.Allocation.start, models.Allocation.id)
+    )
+    if reservation_id is not None:
+        query = query.where(models.Allocation.reservation_id == reservation_id)
+    if lease_id is not None:
+        query = query.where(models.Reservation.lease_id == lease_id)
+    if host is not None:
+        query = query.where(models.Allocation.host == host)
+    if after is not None:
+        query = query.where(models.Allocation.end > after)
+    found = connection.execute(query)
+    return [(from_row(row), row.lease_id) for row in found]
+
+
+def put(
+    connection: sa.Connection,
+    reservation_id: str,
+    wanted: Iterable[allocation.Allocation],
+) -> list[record.Record]:
+    """Make the reservation's allocations `wanted`; return the records."""
+    parent = models.Allocation.reservation_id == reservation_id
+    old = {a.id: a for a in _select(connection, parent)}
+    new = {a.id: a for a in wanted}
+    # Deleted and inserted, not updated: two that change places would be on
+    # one host for a moment, which the table does not allow.
+    gone = [id_ for id_, a in old.items() if new.get(id_) != a]
+    added = [a for id_, a in new.items() if old.get(id_) != a]
+    if gone:
+        connection.execute(
+            sa.delete(models.Allocation).where(models.Allocation.id.in_(gone))
+        )
+    if added:
+        connection.execute(
+            sa.insert(models.Allocation),
+            [dataclasses.asdict(a) for a in added],
+        )
+    return [
+        *((record.ALLOCATION, id_, None) for id_ in gone if id_ not in new),
+        *map(record.encode, added),
+    ]
+
+
+def drop(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> list[record.Record]:
+    """Delete the allocations where `condition` holds."""
+    gone = [a.id for a in _select(connection, condition)]
+    connection.execute(sa.delete(models.Allocation).where(condition))
+    return [(record.ALLOCATION, id_, None) for id_ in gone]
+
+
+def _select(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> list[allocation.Allocation]:
+    query = sa.select(models.Allocation).where(condition)
+    return [from_row(row) for row in connection.execute(query)]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines: how a connection and a transaction begin on each database.
+
+A transaction that reads sees one state throughout. One that writes first
+takes the ledger's row (SQLite: the file's write lock) and sees all that was
+committed up to then, so every database keeps writers apart the same way.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+# Seconds that a writer waits for the one before it.
+LOCK_WAIT = 30
+# Seconds after which a server ends a connection that stands still, also
+# inside a transaction: a stopped process must not keep the ledger's row.
+IDLE_LIMIT = 120
+
+_WRITES = 'blazar_sched_writes'
+
+_MYSQL = {
+    'connect_timeout': 10,
+    'init_command': (
+        f'SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT},'
+        f' SESSION wait_timeout = {IDLE_LIMIT}'
+    ),
+}
+_POSTGRESQL = {
+    'connect_timeout': 10,
+    'options': (
+        f'-c lock_timeout={LOCK_WAIT}s'
+        f' -c idle_in_transaction_session_timeout={IDLE_LIMIT}s'
+    ),
+}
+_CONNECT_ARGS: dict[str, dict[str, Any]] = {
+    'sqlite': {'timeout': LOCK_WAIT},
+    'mysql': _MYSQL,
+    'mariadb': _MYSQL,
+    'postgresql': _POSTGRESQL,
+}
+_WRITE_OPTIONS: dict[str, dict[str, Any]] = {
+    'sqlite': {_WRITES: True},
+    # MySQL's snapshot is made by the first SELECT, so after the row is
+    # taken. PostgreSQL's would be made before, and refuse whoever waited.
+    'mysql': {},
+    'mariadb': {},
+    'postgresql': {'isolation_level': 'READ COMMITTED'},
+}
+
+
+def create(url: str) -> tuple[sa.Engine, sa.Engine]:
+    """Return two engines on one pool: to read with, and to write with.
+
+    :param url: an SQLAlchemy URL of SQLite, MySQL, MariaDB or PostgreSQL
+    """
+    name = sa.make_url(url).get_backend_name()
+    if name == 'sqlite':
+        engine = sa.create_engine(
+            url, connect_args=_CONNECT_ARGS[name], max_overflow=-1
+        )
+        event.listen(engine, 'connect', _connect_sqlite)
+        event.listen(engine, 'begin', _begin_sqlite)
+    else:
+        engine = sa.create_engine(
+            url,
+            connect_args=_CONNECT_ARGS[name],
+            isolation_level='REPEATABLE READ',
+            max_overflow=50,
+            pool_pre_ping=True,
+        )
+    return engine, engine.execution_options(**_WRITE_OPTIONS[name])
+
+
+def _connect_sqlite(connection: Any, _record: Any) -> None:
+    # sqlite3 would begin transactions by itself, too late; see below.
+    connection.isolation_level = None
+    connection.execute('PRAGMA journal_mode = WAL')
+    connection.execute('PRAGMA foreign_keys = ON')
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A transaction that first reads and then writes is refused at once if
+    # another one wrote in between; IMMEDIATE waits its turn instead.
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql('BEGIN IMMEDIATE' if writes else 'BEGIN')

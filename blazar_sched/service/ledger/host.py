@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts in SQL."""
+
+import dataclasses
+from typing import Any
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import host
+from blazar_sched.domain import inventory
+from blazar_sched.replica import record
+from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import instance
+from blazar_sched.service.ledger import models
+
+# The longest number that every database's integer column can be asked for.
+_DIGITS = 9
+
+
+def from_row(row: Any) -> host.Host:
+    return host.Host(
+        uuid=row.uuid,
+        id=str(row.id),
+        hypervisor_hostname=row.hypervisor_hostname,
+        service_name=row.service_name,
+        hypervisor_type=row.hypervisor_type,
+        hypervisor_version=row.hypervisor_version,
+        cpu_info=row.cpu_info,
+        availability_zone=row.availability_zone,
+        inventory={
+            resource_class: inventory.Inventory(**figures)
+            for resource_class, figures in row.inventory.items()
+        },
+        hold=row.hold,
+        unbounded=row.unbounded,
+        reservable=row.reservable,
+        capabilities=row.capabilities,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def get(connection: sa.Connection, host_id: str) -> host.Host:
+    """Return a host by the API's id or by its uuid.
+
+    :raises HostNotFound: if it is not there
+    """
+    for noun in _select(connection, _named(host_id)):
+        # Not so of host 7 when it is looked for as 007.
+        if host_id in (noun.id, noun.uuid):
+            return noun
+    raise exception.HostNotFound(f'no host {host_id}')
+
+
+def _named(host_id: str) -> sa.ColumnElement[bool]:
+    if not models.is_id(host_id):
+        return sa.false()
+    if host_id.isdecimal() and len(host_id) <= _DIGITS:
+        return models.Host.id == int(host_id)
+    return models.Host.uuid == host_id
+
+
+def list_(connection: sa.Connection) -> list[host.Host]:
+    return _select(connection, sa.true())
+
+
+def put(
+    connection: sa.Connection, new: host.Host
+) -> tuple[host.Host, list[record.Record]]:
+    """Insert a host that has no id, else update it by its uuid.
+
+    :raises HostExists: if it is to be inserted and is there
+    :raises HostNotFound: if it is to be updated and is not there
+    """
+    row = dataclasses.asdict(new)
+    del row['id']
+    found = _select(connection, models.Host.uuid == new.uuid)
+    if not new.id:
+        if found:
+            raise exception.HostExists(f'host {new.uuid} is registered')
+        inserted = connection.execute(sa.insert(models.Host).values(row))
+        new = dataclasses.replace(
+            new, id=str(inserted.inserted_primary_key[0])
+        )
+        return new, [record.encode(new)]
+    if not found or found[0].id != new.id:
+        raise exception.HostNotFound(f'no host {new.id}')
+    if found[0] == new:
+        return new, []
+    connection.execute(
+        sa.update(models.Host).where(models.Host.uuid == new.uuid).values(row)
+    )
+    return new, [record.encode(new)]
+
+
+def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
+    """Delete a host with its allocations and instances.
+
+    :raises HostNotFound: if it is not there
+    """
+    records = allocation.drop(connection, models.Allocation.host == uuid)
+    records += instance.drop(connection, models.Instance.host == uuid)
+    changed = connection.execute(
+        sa.delete(models.Host).where(models.Host.uuid == uuid)
+    )
+    if changed.rowcount != 1:
+        raise exception.HostNotFound(f'no host {uuid}')
+    return [*records, (record.HOST, uuid, None)]
+
+
+def _select(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> list[host.Host]:
+    query = sa.select(models.Host).where(condition).order_by(models.Host.id)
+    return [from_row(row) for row in connection.execute(query)]

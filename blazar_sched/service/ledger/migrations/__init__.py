@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Migrations: alembic's, run from here, with no file of settings.
+
+A change to models.py needs a new file in versions/; a test compares what all
+of them make with the models.
+"""
+
+from alembic import command
+from alembic import config
+import sqlalchemy as sa
+
+_PLACE = __name__.rpartition('.')[::2]
+# Two processes may upgrade at once; SQLite's transaction is lock enough.
+_NAME = 'blazar-sched-upgrade'
+_LOCK = {
+    'postgresql': (
+        f"SELECT pg_advisory_lock(hashtext('{_NAME}'))",
+        f"SELECT pg_advisory_unlock(hashtext('{_NAME}'))",
+    ),
+    'mysql': (
+        f"SELECT GET_LOCK('{_NAME}', 60)",
+        f"SELECT RELEASE_LOCK('{_NAME}')",
+    ),
+}
+_LOCK['mariadb'] = _LOCK['mysql']
+
+
+def upgrade(engine: sa.Engine) -> None:
+    """Run the migrations that the database lacks."""
+    settings = config.Config()
+    settings.set_main_option('script_location', ':'.join(_PLACE))
+    lock, unlock = _LOCK.get(engine.dialect.name, (None, None))
+    with engine.connect() as connection:
+        settings.attributes['connection'] = connection
+        if lock:
+            connection.exec_driver_sql(lock)
+        try:
+            command.upgrade(settings, 'head')
+            connection.commit()
+        finally:
+            if unlock:
+                connection.rollback()
+                connection.exec_driver_sql(unlock)

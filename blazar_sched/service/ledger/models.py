@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ledger's tables.
+
+Ids are 36 characters, times whole seconds in 64 bits, structured values JSON
+text: three engines with three ideas of dates and JSON hold them alike. What
+is compared in SQL is compared exactly, so MySQL gets a binary collation.
+"""
+
+import json
+import re
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+from sqlalchemy.dialects import mysql
+
+Id = sa.String(36)
+Name = sa.String(255)
+# MySQL's TEXT ends at 64 kB, which a host's description may exceed.
+Text = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
+
+
+# Printable ASCII, no blanks.
+_ID = re.compile('[!-~]{1,36}')
+
+
+def is_id(text: str) -> bool:
+    """Say whether `text` can be an id at all.
+
+    What a client sends as one may be anything: with blanks at its end, which
+    MySQL overlooks, or with a NUL, which PostgreSQL refuses.
+    """
+    return _ID.fullmatch(text) is not None
+
+
+class Json(sa.TypeDecorator[Any]):
+    """A structured value, as text that is equal where the value is."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str | None:
+        return None if value is None else json.dumps(value, sort_keys=True)
+
+    def process_result_value(self, value: str | None, dialect: Any) -> Any:
+        return None if value is None else json.loads(value)
+
+
+_MYSQL = {'engine': 'InnoDB', 'charset': 'utf8mb4', 'collate': 'utf8mb4_bin'}
+OPTIONS = {
+    f'{dialect}_{option}': value
+    for dialect in ('mysql', 'mariadb')
+    for option, value in _MYSQL.items()
+}
+
+
+class Base(orm.DeclarativeBase):
+    metadata = sa.MetaData(
+        naming_convention={
+            'pk': 'pk_%(table_name)s',
+            'fk': 'fk_%(table_name)s_%(column_0_name)s',
+            'uq': 'uq_%(table_name)s_%(column_0_N_name)s',
+            'ix': 'ix_%(table_name)s_%(column_0_N_name)s',
+        }
+    )
+    type_annotation_map = {
+        dict[str, Any]: Json,
+        int: sa.BigInteger(),
+        str: Name,
+    }
+    __table_args__ = OPTIONS
+
+
+class Ledger(Base):
+    """One row: the ledger's own id and its newest revision."""
+
+    __tablename__ = 'ledger'
+
+    id: orm.Mapped[int] = orm.mapped_column(
+        sa.Integer, primary_key=True, autoincrement=False
+    )
+    uuid: orm.Mapped[str] = orm.mapped_column(Id)
+    revision: orm.Mapped[int]
+
+
+class Change(Base):
+    """One record of a committed revision."""
+
+    __tablename__ = 'change'
+
+    revision: orm.Mapped[int] = orm.mapped_column(
+        primary_key=True, autoincrement=False
+    )
+    position: orm.Mapped[int] = orm.mapped_column(
+        sa.Integer, primary_key=True, autoincrement=False
+    )
+    kind: orm.Mapped[str]
+    key: orm.Mapped[str]
+    data: orm.Mapped[dict[str, Any] | None]
+
+
+class Lease(Base):
+    __tablename__ = 'lease'
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    name: orm.Mapped[str]
+    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
+    user_id: orm.Mapped[str]
+    start: orm.Mapped[int]
+    end: orm.Mapped[int]
+    status: orm.Mapped[str]
+    degraded: orm.Mapped[bool]
+    trust_id: orm.Mapped[str | None]
+    created_at: orm.Mapped[int | None]
+    updated_at: orm.Mapped[int | None]
+
+
+class Reservation(Base):
+    """`position` is its place among the lease's reservations."""
+
+    __tablename__ = 'reservation'
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    lease_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('lease.id'), index=True
+    )
+    position: orm.Mapped[int] = orm.mapped_column(sa.Integer)
+    resource_type: orm.Mapped[str]
+    status: orm.Mapped[str]
+    parameters: orm.Mapped[dict[str, Any]]
+    missing_resources: orm.Mapped[bool]
+    resources_changed: orm.Mapped[bool]
+    created_at: orm.Mapped[int | None]
+    updated_at: orm.Mapped[int | None]
+
+
+class Event(Base):
+    """`owner`, `token` and `until` are of the claim it is done under."""
+
+    __tablename__ = 'event'
+    __table_args__ = (
+        sa.Index(None, 'status', 'time'),
+        OPTIONS,
+    )
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    lease_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('lease.id'), index=True
+    )
+    position: orm.Mapped[int] = orm.mapped_column(sa.Integer)
+    event_type: orm.Mapped[str]
+    time: orm.Mapped[int]
+    status: orm.Mapped[str]
+    owner: orm.Mapped[str | None]
+    token: orm.Mapped[str | None] = orm.mapped_column(Id)
+    until: orm.Mapped[int | None]
+    created_at: orm.Mapped[int | None]
+    updated_at: orm.Mapped[int | None]
+
+
+class Host(Base):
+    """`id` is never given out twice, or a client might meet another host."""
+
+    __tablename__ = 'host'
+    __table_args__ = {**OPTIONS, 'sqlite_autoincrement': True}
+
+    id: orm.Mapped[int] = orm.mapped_column(sa.Integer, primary_key=True)
+    uuid: orm.Mapped[str] = orm.mapped_column(Id, unique=True)
+    hypervisor_hostname: orm.Mapped[str]
+    service_name: orm.Mapped[str]
+    hypervisor_type: orm.Mapped[str]
+    hypervisor_version: orm.Mapped[int]
+    cpu_info: orm.Mapped[str] = orm.mapped_column(Text)
+    availability_zone: orm.Mapped[str]
+    inventory: orm.Mapped[dict[str, Any]]
+    hold: orm.Mapped[str]
+    unbounded: orm.Mapped[str | None]
+    reservable: orm.Mapped[bool]
+    capabilities: orm.Mapped[dict[str, Any]]
+    created_at: orm.Mapped[int | None]
+    updated_at: orm.Mapped[int | None]
+
+
+class HostProperty(Base):
+    """Whether plain users may see a capability, by its name."""
+
+    __tablename__ = 'host_property'
+
+    name: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    private: orm.Mapped[bool]
+
+
+class Allocation(Base):
+    """Has its own window and amounts, so that a replica loads in one scan."""
+
+    __tablename__ = 'allocation'
+    __table_args__ = (
+        sa.UniqueConstraint('reservation_id', 'host'),
+        OPTIONS,
+    )
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    reservation_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('reservation.id')
+    )
+    host: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('host.uuid'), index=True
+    )
+    start: orm.Mapped[int]
+    end: orm.Mapped[int] = orm.mapped_column(index=True)
+    amounts: orm.Mapped[dict[str, Any]]
+    whole: orm.Mapped[bool]
+
+
+class Instance(Base):
+    __tablename__ = 'instance'
+
+    uuid: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    host: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('host.uuid'), index=True
+    )
+    project_id: orm.Mapped[str]
+    amounts: orm.Mapped[dict[str, Any]]
+    end: orm.Mapped[int]
+    reservation_id: orm.Mapped[str | None] = orm.mapped_column(
+        sa.ForeignKey('reservation.id'), index=True
+    )
+    preemptible: orm.Mapped[bool]

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations in SQL: written with their lease."""
+
+from collections.abc import Collection
+import dataclasses
+from typing import Any
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease
+from blazar_sched.domain import reservation
+from blazar_sched.replica import record
+from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import instance
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
+
+
+def from_row(row: Any) -> reservation.Reservation:
+    return reservation.Reservation(
+        id=row.id,
+        lease_id=row.lease_id,
+        resource_type=row.resource_type,
+        status=row.status,
+        parameters=row.parameters,
+        missing_resources=row.missing_resources,
+        resources_changed=row.resources_changed,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def to_record(
+    noun: reservation.Reservation, project_id: str, start: int, end: int
+) -> record.Reservation:
+    """Return what a replica needs to know of `noun`."""
+    instances = noun.resource_type == reservation.VIRTUAL_INSTANCE
+    return record.Reservation(
+        id=noun.id,
+        lease_id=noun.lease_id,
+        project_id=project_id,
+        resource_type=noun.resource_type,
+        start=start,
+        end=end,
+        slot=noun.slot() if instances else None,
+    )
+
+
+def put(
+    connection: sa.Connection, old: lease.Lease | None, new: lease.Lease
+) -> list[record.Record]:
+    """Make the lease's reservations those of `new`; return the records."""
+    before = {} if old is None else _records(old)
+    after = _records(new)
+    gone = before.keys() - after.keys()
+    records = drop(connection, sorted(gone)) if gone else []
+    rows.replace(
+        connection,
+        models.Reservation,
+        models.Reservation.lease_id == new.id,
+        [
+            {**dataclasses.asdict(r), 'lease_id': new.id, 'position': position}
+            for position, r in enumerate(new.reservations)
+        ],
+    )
+    records += [
+        record.encode(noun)
+        for id_, noun in after.items()
+        if before.get(id_) != noun
+    ]
+    return records
+
+
+def _records(noun: lease.Lease) -> dict[str, record.Reservation]:
+    return {
+        r.id: to_record(r, noun.project_id, noun.start, noun.end)
+        for r in noun.reservations
+    }
+
+
+def drop(
+    connection: sa.Connection, ids: Collection[str]
+) -> list[record.Record]:
+    """Delete reservations, their allocations, and what is bound to them."""
+    records = allocation.drop(
+        connection, models.Allocation.reservation_id.in_(ids)
+    )
+    records += instance.unbind(connection, ids)
+    connection.execute(
+        sa.delete(models.Reservation).where(models.Reservation.id.in_(ids))
+    )
+    records += [(record.RESERVATION, id_, None) for id_ in ids]
+    return records
+
+
+def set_status(
+    connection: sa.Connection, reservation_id: str, **values: str | bool | None
+) -> None:
+    """Update the columns in `values` that are not None.
+
+    :raises NotFound: if there is no such reservation
+    """
+    changed = connection.execute(
+        sa.update(models.Reservation)
+        .where(models.Reservation.id == reservation_id)
+        .values({k: v for k, v in values.items() if v is not None})
+    )
+    if changed.rowcount != 1:
+        raise exception.NotFound(f'no reservation {reservation_id}')

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place that knows what a conflict looks like, engine by engine.
+
+A conflict is an outcome that the same transaction, run again from its first
+statement, may well not meet: a deadlock, a serialization failure, a lock not
+given in time, a Galera certification that failed, a lost connection.
+"""
+
+from collections.abc import Callable
+import random
+import time
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from blazar_sched.domain import exception
+
+T = TypeVar('T')
+
+# Seconds; doubled with each try, and the wait is a random part of it.
+FIRST_DELAY = 0.02
+LONGEST_DELAY = 1.0
+
+MYSQL_CONFLICTS = {
+    1020,  # a row changed since the snapshot (MariaDB, snapshot isolation)
+    1047,  # Galera: this node has not joined the cluster yet
+    1205,  # lock wait timeout
+    1213,  # deadlock, and Galera's failed certification at COMMIT
+}
+MYSQL_LOST = {
+    1040,  # too many connections
+    1053,  # server shutdown in progress
+    2002,  # no server at the socket
+    2003,  # no server at the address
+    2006,  # server has gone away
+    2013,  # connection lost during a query
+    4031,  # disconnected for being idle
+}
+POSTGRESQL_CONFLICTS = {
+    '40001',  # serialization failure
+    '40P01',  # deadlock
+    '55P03',  # lock not given in time
+}
+# Connection exceptions, no resources, shutdown or start of the server.
+POSTGRESQL_LOST = ('08', '53300', '57P0', '25P03')
+
+
+class Conflict(Exception):
+    """Asks for the whole transaction to be run again."""
+
+
+class UnknownCommit(Exception):
+    """The connection was lost during COMMIT: written or not, who knows.
+
+    Running the work again could do it twice, so nobody does. Whoever can
+    tell by the ledger's revisions what became of it would do so in `call`.
+    """
+
+
+def is_lost(error: exc.DBAPIError) -> bool:
+    """Say whether `error` means that there is no connection (any more)."""
+    orig = error.orig
+    if error.connection_invalidated:
+        return True
+    if hasattr(orig, 'pgcode'):
+        # libpq's own failures, such as to connect, come without a code.
+        code = orig.pgcode
+        if code is None:
+            return isinstance(error, exc.OperationalError)
+        return code.startswith(POSTGRESQL_LOST)
+    return _number(orig) in MYSQL_LOST
+
+
+def is_conflict(error: Exception) -> bool:
+    """Say whether the transaction that `error` ended is worth a new try."""
+    if isinstance(error, Conflict | exc.TimeoutError):
+        return True
+    if not isinstance(error, exc.DBAPIError):
+        return False
+    return (
+        is_lost(error)
+        or _number(error.orig) in MYSQL_CONFLICTS
+        or getattr(error.orig, 'pgcode', None) in POSTGRESQL_CONFLICTS
+        # SQLite's: database, database table, database schema is locked.
+        or ' is locked' in str(error.orig)
+    )
+
+
+def _number(orig: BaseException | None) -> object:
+    return orig.args[0] if orig is not None and orig.args else None
+
+
+def commit(connection: sa.Connection) -> None:
+    """Commit, telling a failed COMMIT from one of unknown outcome.
+
+    :raises UnknownCommit: if the connection was lost meanwhile
+    """
+    try:
+        connection.commit()
+    except BaseException as e:
+        # SQLAlchemy rolls nothing back after a failed COMMIT: it would give
+        # the connection back to the pool with the transaction still open.
+        connection.invalidate()
+        if isinstance(e, exc.DBAPIError) and is_lost(e):
+            raise UnknownCommit from e
+        raise
+
+
+def call(
+    attempt: Callable[[], T],
+    max_retries: int,
+    sleep: Callable[[float], object] = time.sleep,
+) -> T:
+    """Return `attempt()`, run again after a conflict.
+
+    :param max_retries: how many more times than once it may run
+    :param sleep: called with the seconds to wait before each
+    :raises Unavailable: if the last try met a conflict too, or if nobody
+        knows whether the attempt was committed
+    """
+    longest = FIRST_DELAY
+    for retries_left in range(max_retries, -1, -1):
+        try:
+            return attempt()
+        except UnknownCommit as e:
+            raise exception.Unavailable(
+                'the database was lost during the commit; look whether the '
+                'change was made before trying again'
+            ) from e
+        except Exception as e:
+            if not is_conflict(e):
+                raise
+            if not retries_left:
+                raise exception.Unavailable(
+                    f'the database refused {max_retries + 1} times'
+                ) from e
+        sleep(random.uniform(0, longest))
+        longest = min(2 * longest, LONGEST_DELAY)
+    raise AssertionError('unreachable')

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the work of a commit may do to the ledger."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Concatenate
+from typing import ParamSpec
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import event
+from blazar_sched.service.ledger import host
+from blazar_sched.service.ledger import instance
+from blazar_sched.service.ledger import lease
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import property
+from blazar_sched.service.ledger import reader
+from blazar_sched.service.ledger import reservation
+
+P = ParamSpec('P')
+T = TypeVar('T')
+
+
+class Tx(reader.Reader):
+    """One try of a commit: reads see what was written before.
+
+    A writer notes the records of what it really changed. `replica` is at the
+    newest committed revision, so it lacks what this transaction wrote; None
+    in a commit that does not place, which must not note any record.
+    """
+
+    def __init__(
+        self, connection: sa.Connection, replica: state.Replica | None
+    ) -> None:
+        self.replica = replica
+        self.records: list[record.Record] = []
+        self._connection = connection
+
+    def _read(
+        self,
+        query: Callable[Concatenate[sa.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        return query(self._connection, *args, **kwargs)
+
+    def _note(self, records: list[record.Record]) -> None:
+        if records and self.replica is None:
+            raise RuntimeError('replicas must learn of this: use placing=True')
+        self.records += records
+
+    def put_lease(self, noun: lease_.Lease) -> None:
+        """Make the lease, its reservations and its events those of `noun`.
+
+        Allocations of a reservation that is left out go with it; instances
+        bound to it count for themselves from then on.
+        """
+        self._note(lease.put(self._connection, noun))
+
+    def delete_lease(self, lease_id: str) -> None:
+        """Delete the lease with everything that it owns.
+
+        :raises LeaseNotFound: if it is not there
+        """
+        self._note(lease.delete(self._connection, lease_id))
+
+    def put_allocations(
+        self,
+        reservation_id: str,
+        nouns: Iterable[allocation_.Allocation],
+    ) -> None:
+        """Make the reservation's allocations `nouns`."""
+        self._note(allocation.put(self._connection, reservation_id, nouns))
+
+    def put_host(self, noun: host_.Host) -> host_.Host:
+        """Insert a host that has no id, else update it; return it with id.
+
+        :raises HostExists: if it is to be inserted and is there
+        :raises HostNotFound: if it is to be updated and is not there
+        """
+        kept, records = host.put(self._connection, noun)
+        self._note(records)
+        return kept
+
+    def delete_host(self, uuid: str) -> None:
+        """Delete the host with its allocations and instances.
+
+        :raises HostNotFound: if it is not there
+        """
+        self._note(host.delete(self._connection, uuid))
+
+    def put_property(self, name: str, private: bool) -> None:
+        property.put(self._connection, name, private)
+
+    def put_instance(self, noun: instance_.Instance) -> None:
+        self._note(instance.put(self._connection, noun))
+
+    def delete_instance(self, uuid: str) -> None:
+        """Delete the instance, if it is there."""
+        self._note(
+            instance.drop(self._connection, models.Instance.uuid == uuid)
+        )
+
+    def claim_event(
+        self, event_id: str, owner: str, now: int, until: int
+    ) -> str | None:
+        """Take an event that nobody does; return the token, None if refused.
+
+        :param until: when others may take it over
+        """
+        return event.claim(self._connection, event_id, owner, now, until)
+
+    def finish_event(self, event_id: str, token: str, status: str) -> bool:
+        """Give the event its status, if `token` still holds it."""
+        return event.finish(self._connection, event_id, token, status)
+
+    def set_lease_status(
+        self, lease_id: str, status: str, degraded: bool | None = None
+    ) -> None:
+        """Set the status and, unless it is None, the flag.
+
+        :raises LeaseNotFound: if it is not there
+        """
+        lease.set_status(self._connection, lease_id, status, degraded)
+
+    def set_reservation_status(
+        self,
+        reservation_id: str,
+        status: str,
+        missing_resources: bool | None = None,
+        resources_changed: bool | None = None,
+    ) -> None:
+        """Set the status and the flags that are not None.
+
+        :raises NotFound: if there is no such reservation
+        """
+        reservation.set_status(
+            self._connection,
+            reservation_id,
+            status=status,
+            missing_resources=missing_resources,
+            resources_changed=resources_changed,
+        )

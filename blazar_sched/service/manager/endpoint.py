@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the manager answers over RPC, in JSON primitives.
+
+`ctxt` is the caller's context as a dict. Who may ask for what is decided by
+the API; `project_id` None stands for every project.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+import oslo_messaging
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.replica import wire
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import host
+from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import rpc
+
+Context = dict[str, Any]
+Values = dict[str, Any]
+
+# A refusal is an answer: it is not logged as the manager's failure.
+_answer: Callable[[Any], Any] = oslo_messaging.expected_exceptions(
+    exception.BlazarSchedError
+)
+
+
+class Endpoint:
+    """The manager's RPC end point."""
+
+    target = oslo_messaging.Target(version=rpc.VERSION)
+
+    def __init__(
+        self, ledger: ledger_.Ledger, leases: lease.Leases, hosts: host.Hosts
+    ) -> None:
+        self._ledger = ledger
+        self._leases = leases
+        self._hosts = hosts
+
+    @_answer
+    def create_lease(self, ctxt: Context, values: Values) -> Values:
+        return _lease(self._leases.create(values))
+
+    @_answer
+    def get_lease(
+        self, ctxt: Context, lease_id: str, project_id: str | None
+    ) -> Values:
+        return _lease(self._ledger.lease(lease_id, project_id))
+
+    @_answer
+    def list_leases(
+        self, ctxt: Context, project_id: str | None
+    ) -> list[Values]:
+        return [_lease(noun) for noun in self._ledger.leases(project_id)]
+
+    @_answer
+    def update_lease(
+        self,
+        ctxt: Context,
+        lease_id: str,
+        project_id: str | None,
+        values: Values,
+    ) -> Values:
+        return _lease(self._leases.update(lease_id, project_id, values))
+
+    @_answer
+    def delete_lease(
+        self, ctxt: Context, lease_id: str, project_id: str | None
+    ) -> None:
+        self._leases.delete(lease_id, project_id)
+
+    @_answer
+    def create_host(self, ctxt: Context, name: str, values: Values) -> Values:
+        return _host(self._hosts.create(name, values))
+
+    @_answer
+    def get_host(self, ctxt: Context, host_id: str) -> Values:
+        return _host(self._ledger.host(host_id))
+
+    @_answer
+    def list_hosts(self, ctxt: Context) -> list[Values]:
+        return [_host(noun) for noun in self._ledger.hosts()]
+
+    @_answer
+    def update_host(
+        self, ctxt: Context, host_id: str, values: Values
+    ) -> Values:
+        return _host(self._hosts.update(host_id, values))
+
+    @_answer
+    def delete_host(self, ctxt: Context, host_id: str) -> None:
+        self._hosts.delete(host_id)
+
+    @_answer
+    def list_allocations(
+        self,
+        ctxt: Context,
+        host_id: str | None = None,
+        lease_id: str | None = None,
+        reservation_id: str | None = None,
+    ) -> list[Values]:
+        return self._hosts.allocations(host_id, lease_id, reservation_id)
+
+    @_answer
+    def list_properties(self, ctxt: Context) -> list[Values]:
+        return self._hosts.properties()
+
+    @_answer
+    def update_property(
+        self, ctxt: Context, name: str, private: bool
+    ) -> Values:
+        return self._hosts.update_property(name, private)
+
+    @_answer
+    def changes(self, ctxt: Context, since: int, limit: int) -> wire.Page:
+        return self._ledger.changes(since, limit)
+
+    @_answer
+    def snapshot(
+        self, ctxt: Context, after: str | None, limit: int
+    ) -> wire.Page:
+        return self._ledger.snapshot(after, limit)
+
+
+def _lease(noun: lease_.Lease) -> Values:
+    values = dataclasses.asdict(noun)
+    for name in ('reservations', 'events'):
+        values[name] = list(values[name])
+    return values
+
+
+def _host(noun: host_.Host) -> Values:
+    return dataclasses.asdict(noun)

@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API over the real manager and ledger."""
+
+from concurrent import futures
+import datetime
+import json
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.service.manager import rpc
+
+ALICE = {'X-Auth-Token': 'alice:p1'}
+BOB = {'X-Auth-Token': 'bob:p2'}
+ENVELOPE = {'error_code', 'error_message', 'error_name'}
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
+
+
+def lease(**values):
+    return {
+        'name': 'night-run',
+        'start_date': '2030-01-01 00:00',
+        'end_date': '2030-01-01 01:00',
+        'reservations': [
+            {
+                'resource_type': 'physical:host',
+                'min': 1,
+                'max': 1,
+                'hypervisor_properties': '',
+                'resource_properties': '',
+            }
+        ],
+        'events': [],
+        'before_end_date': None,
+        **values,
+    }
+
+
+def instances(**parameters):
+    return {
+        'resource_type': 'virtual:instance',
+        'vcpus': 4,
+        'memory_mb': 1024,
+        'disk_gb': 10,
+        'amount': 1,
+        'affinity': 'None',
+        'resource_properties': '',
+        **parameters,
+    }
+
+
+@pytest.fixture
+def api(service):
+    """A cloud with one reservable host."""
+    answer = service.api.simulate_post(
+        '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'}
+    )
+    assert answer.status_code == 201, answer.text
+    return service.api
+
+
+def create(api, headers=ALICE, **values):
+    answer = api.simulate_post(
+        '/v1/leases', json=lease(**values), headers=headers
+    )
+    assert answer.status_code == 201, answer.text
+    return answer.json['lease']
+
+
+def everything(api):
+    """All that the API shows."""
+    return [
+        api.simulate_get(path).text
+        for path in ('/v1/leases', '/v1/os-hosts', '/v1/os-hosts/allocations')
+    ]
+
+
+def refused(answer, status, *words):
+    assert answer.status_code == status, answer.text
+    assert set(answer.json) == ENVELOPE
+    for word in words:
+        assert word in answer.text
+    return answer.json
+
+
+def test_the_life_of_a_lease(api):
+    made = create(api)
+    path = f'/v1/leases/{made["id"]}'
+    assert made['status'] == 'PENDING'
+    assert made['project_id'] == 'p1'
+    assert made['user_id'] == 'alice'
+    assert {e['event_type']: e['time'] for e in made['events']} == {
+        'start_lease': '2030-01-01T00:00:00.000000',
+        'before_end_lease': '2030-01-01T00:00:00.000000',
+        'end_lease': '2030-01-01T01:00:00.000000',
+    }
+
+    shown = api.simulate_get(path, headers=ALICE).json['lease']
+    assert shown == made
+    listed = api.simulate_get('/v1/leases', headers=ALICE).json['leases']
+    assert listed == [made]
+
+    answer = api.simulate_put(
+        path,
+        headers=ALICE,
+        json={'name': 'long-run', 'end_date': '2030-01-02 00:00'},
+    )
+    changed = answer.json['lease']
+    assert changed['name'] == 'long-run'
+    assert changed['end_date'] == '2030-01-02T00:00:00.000000'
+
+    [allocation] = api.simulate_get('/v1/os-hosts/allocations').json[
+        'allocations'
+    ]
+    assert allocation['reservations'] == [
+        {
+            'id': made['reservations'][0]['id'],
+            'lease_id': made['id'],
+            'start_date': '2030-01-01T00:00:00.000000',
+            'end_date': '2030-01-02T00:00:00.000000',
+        }
+    ]
+
+    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    refused(api.simulate_get(path, headers=ALICE), 404)
+    assert api.simulate_get('/v1/leases').json == {'leases': []}
+
+
+def test_no_room_is_409_and_leaves_nothing(api):
+    create(api)
+    before = everything(api)
+    for body in (
+        lease(),
+        lease(start_date='2030-01-01 00:59', end_date=None),
+        lease(reservations=[instances()]),
+        # The first reservation has room, the second has none.
+        lease(
+            start_date='2030-01-01 01:00',
+            end_date='2030-01-01 02:00',
+            reservations=[instances(amount=4), instances()],
+        ),
+    ):
+        answer = api.simulate_post('/v1/leases', json=body, headers=BOB)
+        said = refused(answer, 409)
+        assert said['error_name'] == 'NotEnoughHostsAvailable'
+        assert everything(api) == before
+
+
+def test_windows_may_touch(api):
+    create(api)
+    create(api, start_date='2030-01-01 01:00', end_date='2030-01-01 02:00')
+    create(api, start_date='2029-12-31 23:59:59', end_date='2030-01-01 00:00')
+
+
+def test_an_unbounded_lease(api):
+    made = create(api, end_date=None)
+    assert made['end_date'] is None
+    answer = api.simulate_put(
+        f'/v1/leases/{made["id"]}',
+        json={'end_date': '2030-01-01 01:00'},
+        headers=ALICE,
+    )
+    assert answer.json['lease']['end_date'] == '2030-01-01T01:00:00.000000'
+
+
+# Dates on which readers disagree: what we answer.
+@pytest.mark.parametrize(
+    'start, end, status, field',
+    [
+        # It does not exist on a clock in Europe, but it does in UTC.
+        ('2027-03-28 02:30', '2027-03-28 03:30', 201, None),
+        ('2030-01-01T14:00:00+14:00', '2030-01-01 01:00', 201, None),
+        ('2030-01-01 00:00:00', '2030-01-01 00:00:01', 201, None),
+        ('now', '2105-12-31 23:59', 201, None),
+        ('2030-01-01 01:00', '2030-01-01 01:00', 400, 'end_date'),
+        ('2030-01-01 01:00', '2030-01-01 00:00', 400, 'end_date'),
+        ('2030-01-01 01:00', '2107-01-01 00:00', 400, 'end_date'),
+        ('2020-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
+        ('2016-12-31 23:59:60', '2030-01-01 00:00', 400, 'start_date'),
+        ('0001-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
+        ('9999-12-31 00:00', None, 400, 'start_date'),
+        ('２０３０-01-01 00:00', None, 400, 'start_date'),
+        ('now', 'now', 400, 'end_date'),
+    ],
+)
+def test_dates(api, start, end, status, field):
+    before = everything(api)
+    answer = api.simulate_post(
+        '/v1/leases', json=lease(start_date=start, end_date=end)
+    )
+    if status == 201:
+        assert answer.status_code == 201, answer.text
+    else:
+        refused(answer, status, field)
+        assert everything(api) == before
+
+
+def test_a_start_in_this_minute_is_now(api):
+    minute = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M')
+    create(api, start_date=minute)
+
+
+@pytest.mark.parametrize(
+    'values, field',
+    [
+        (
+            {'reservations': [
+                {'resource_type': 'physical:host', 'min': 2, 'max': 1}
+            ]},
+            'max',
+        ),
+        ({'before_end_date': '2031-01-01 00:00'}, 'before_end_date'),
+    ],
+)
+def test_what_only_the_manager_can_judge_is_named_too(api, values, field):
+    before = everything(api)
+    answer = api.simulate_post('/v1/leases', json=lease(**values))
+    refused(answer, 400, field)
+    assert everything(api) == before
+
+
+def test_a_failed_update_changes_nothing(api):
+    made = create(api)
+    create(api, start_date='2030-01-01 01:00', end_date='2030-01-01 02:00')
+    before = everything(api)
+    path = f'/v1/leases/{made["id"]}'
+    reservation = made['reservations'][0]['id']
+    for body, status in [
+        ({'name': 'x', 'end_date': '2030-01-01 01:01'}, 409),
+        ({'name': 'x', 'end_date': '2029-12-31 00:00'}, 400),
+        ({'name': 'x', 'reservations': [{'id': UNKNOWN, 'min': 1}]}, 400),
+        (
+            {
+                'name': 'x',
+                'reservations': [{'id': reservation, 'min': 2, 'max': 2}],
+            },
+            409,
+        ),
+        (
+            {
+                'name': 'x',
+                'reservations': [
+                    {'id': reservation, 'resource_type': 'virtual:instance'}
+                ],
+            },
+            409,
+        ),
+    ]:
+        answer = api.simulate_put(path, json=body, headers=ALICE)
+        assert answer.status_code in (status, 404), (body, answer.text)
+        assert set(answer.json) == ENVELOPE
+        assert everything(api) == before
+
+
+def test_a_lease_of_another_project_is_not_there(api):
+    made = create(api)
+    before = everything(api)
+    for method, body in [('GET', None), ('PUT', {'name': 'x'}),
+                         ('DELETE', None)]:
+        said = [
+            api.simulate_request(
+                method, f'/v1/leases/{id_}', json=body, headers=BOB
+            ).text.replace(id_, 'ID')
+            for id_ in (made['id'], UNKNOWN)
+        ]
+        assert said[0] == said[1]
+        assert json.loads(said[0])['error_name'] == 'LeaseNotFound'
+    assert api.simulate_get('/v1/leases', headers=BOB).json == {'leases': []}
+    assert everything(api) == before
+    # The admin's answer is the proof that it is there.
+    assert api.simulate_get(f'/v1/leases/{made["id"]}').status_code == 200
+
+
+@pytest.mark.parametrize('id_', ['x', '%00', "'", '9' * 300, 'é', '-1', '{}'])
+def test_an_id_that_cannot_be_is_not_found(api, id_):
+    for path in ('/v1/leases/{}', '/v1/os-hosts/{}',
+                 '/v1/os-hosts/{}/allocation'):
+        for method in ('GET', 'DELETE', 'PUT'):
+            answer = api.simulate_request(
+                method, path.format(id_), json={'gpu': 'x'}
+                if method == 'PUT' and 'hosts' in path else None
+            )
+            assert answer.status_code in (400, 404, 405), answer.text
+            assert set(answer.json) == ENVELOPE
+
+
+def test_hosts(api):
+    refused(api.simulate_post('/v1/os-hosts', json={'name': 'compute-1'}),
+            409, 'HostExists')
+    refused(api.simulate_post('/v1/os-hosts', json={'name': 'nowhere'}),
+            404, 'HostNotFound')
+    refused(
+        api.simulate_post(
+            '/v1/os-hosts', json={'name': 'compute-2', 'hold': 'loosely'}
+        ),
+        400, 'hold',
+    )
+    made = api.simulate_post(
+        '/v1/os-hosts',
+        json={'id': 'compute-2', 'hold': 'dedicated', 'unbounded': 'never'},
+    ).json['host']
+    assert made['hold'] == 'dedicated'
+    assert made['unbounded'] == 'never'
+    assert made['id'].isdigit()
+    path = f'/v1/os-hosts/{made["id"]}'
+    changed = api.simulate_put(
+        path, json={'rack': '7', 'hold': 'shared'}
+    ).json['host']
+    assert (changed['rack'], changed['hold']) == ('7', 'shared')
+    changed = api.simulate_put(path, json={'rack': None}).json['host']
+    assert 'rack' not in changed
+    assert api.simulate_get(path).json['host'] == changed
+    assert api.simulate_delete(path).status_code == 204
+    refused(api.simulate_get(path), 404, 'HostNotFound')
+
+
+def test_a_host_in_use_stays(api):
+    wanted = {
+        'resource_type': 'physical:host',
+        'min': 1,
+        'max': 1,
+        'resource_properties': '["==", "$gpu", "a100"]',
+    }
+    create(api, reservations=[wanted])
+    [host] = api.simulate_get('/v1/os-hosts').json['hosts']
+    path = f'/v1/os-hosts/{host["id"]}'
+    refused(api.simulate_delete(path), 409, 'CantDeleteHost')
+    refused(
+        api.simulate_put(path, json={'gpu': None}), 409,
+        'CantAddExtraCapability', 'gpu',
+    )
+    assert api.simulate_get(path).json['host'] == host
+
+
+def test_a_requirement_chooses(api):
+    api.simulate_post('/v1/os-hosts', json={'name': 'compute-2', 'gpu': 'no'})
+    made = create(
+        api,
+        reservations=[
+            {
+                'resource_type': 'physical:host',
+                'min': 1,
+                'max': 4,
+                'hypervisor_properties': '[">=", "$vcpus", "8"]',
+                'resource_properties': '["==", "$gpu", "no"]',
+            }
+        ],
+    )
+    held = {
+        a['resource_id']: [r['lease_id'] for r in a['reservations']]
+        for a in api.simulate_get('/v1/os-hosts/allocations').json[
+            'allocations'
+        ]
+    }
+    names = {
+        h['id']: h['hypervisor_hostname']
+        for h in api.simulate_get('/v1/os-hosts').json['hosts']
+    }
+    assert {names[h]: leases for h, leases in held.items() if leases} == {
+        'compute-2': [made['id']]
+    }
+
+
+def test_properties(api):
+    path = '/v1/os-hosts/properties'
+
+    def shown(query=''):
+        answer = api.simulate_get(path, query_string=query)
+        return answer.json['resource_properties']
+
+    assert shown('detail=True') == [
+        {'property': 'gpu', 'private': False, 'values': ['a100']}
+    ]
+    answer = api.simulate_patch(f'{path}/gpu', json={'private': True})
+    assert answer.json == {
+        'resource_property': {'property': 'gpu', 'private': True}
+    }
+    assert shown() == []
+    assert shown('all=True') == [{'property': 'gpu'}]
+    refused(
+        api.simulate_patch(f'{path}/nothing', json={'private': True}),
+        404, 'PropertyNotFound',
+    )
+
+
+def test_allocations_can_be_filtered(api):
+    first = create(api)
+    second = create(
+        api, start_date='2030-01-01 01:00', end_date='2030-01-01 02:00'
+    )
+    [host] = api.simulate_get('/v1/os-hosts').json['hosts']
+    path = f'/v1/os-hosts/{host["id"]}/allocation'
+
+    def shown(query):
+        answer = api.simulate_get(path, query_string=query)
+        return {r['lease_id'] for r in answer.json['allocation'][
+            'reservations'
+        ]}
+
+    assert shown('') == {first['id'], second['id']}
+    assert shown(f'lease_id={first["id"]}') == {first['id']}
+    reservation = second['reservations'][0]['id']
+    assert shown(f'reservation_id={reservation}') == {second['id']}
+    assert shown(f'lease_id={UNKNOWN}') == set()
+
+
+def test_many_ask_for_the_last_host_at_once(api):
+    with futures.ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(
+                lambda n: api.simulate_post('/v1/leases', json=lease()),
+                range(8),
+            )
+        )
+    codes = sorted(answer.status_code for answer in answers)
+    assert codes == [201] + [409] * 7
+
+
+def test_without_a_manager_the_answer_is_503(service, monkeypatch):
+    from falcon import testing
+
+    from blazar_sched.service.api import deploy
+
+    service.manager.stop()
+    bus = rpc.Client(rpc.transport(service.conf), timeout=0.2)
+    api = testing.TestClient(deploy.deploy(service.conf, bus))
+    said = refused(api.simulate_get('/v1/leases'), 503)
+    assert said['error_name'] == 'Unavailable'
+
+
+TIMES = st.sampled_from(
+    ['now', None, '2030-01-01 00:00', '2030-01-01 01:00', '2020-01-01 00:00',
+     '2105-12-31 23:59', '2031-01-01T00:00:00.5+01:00', '1969-12-31 23:59']
+)
+NUMBERS = st.integers(-1, 5) | st.sampled_from([2**31 - 1, '', '3', None])
+REQUIREMENTS = st.sampled_from(
+    ['', '["==", "$gpu", "a100"]', '["not", ["in", "$gpu", "a100"]]',
+     '[">", "$__class__", "1"]', '["==", "$x\' OR 1=1 --", "1"]', '[]']
+)
+RESERVATIONS = st.lists(
+    st.fixed_dictionaries(
+        {'resource_type': st.just('physical:host'), 'min': NUMBERS,
+         'max': NUMBERS},
+        optional={'resource_properties': REQUIREMENTS,
+                  'hypervisor_properties': REQUIREMENTS,
+                  'before_end': st.sampled_from(['', 'default'])},
+    )
+    | st.fixed_dictionaries(
+        {'resource_type': st.just('virtual:instance'), 'vcpus': NUMBERS,
+         'memory_mb': NUMBERS, 'disk_gb': NUMBERS, 'amount': NUMBERS},
+        optional={'resource_properties': REQUIREMENTS,
+                  'affinity': st.sampled_from(['None', True, False])},
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@hypothesis.settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(
+    st.text(st.characters(exclude_categories=['Cs'], exclude_characters='\0'),
+            min_size=1, max_size=80),
+    TIMES, TIMES, TIMES, RESERVATIONS, st.integers(0, 3),
+)
+def test_no_lease_is_a_fault_of_ours(
+    service, api, name, start, end, before_end, reservations, move
+):
+
+    body = {
+        'name': name,
+        'start_date': start,
+        'end_date': end,
+        'before_end_date': before_end,
+        'reservations': reservations,
+    }
+    made = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    assert made.status_code in (201, 400, 409), made.text
+    if made.status_code != 201:
+        assert set(made.json) == ENVELOPE
+        return
+    shown = made.json['lease']
+    assert shown['name'] == name
+    path = f'/v1/leases/{shown["id"]}'
+    changed = api.simulate_put(
+        path,
+        headers=ALICE,
+        json={
+            'end_date': end if end != 'now' else None,
+            'reservations': [
+                {'id': shown['reservations'][0]['id'],
+                 **({'min': move} if 'min' in shown['reservations'][0]
+                    else {'amount': move})}
+            ],
+        },
+    )
+    assert changed.status_code in (200, 400, 409), changed.text
+    gone = api.simulate_delete(path, headers=ALICE)
+    assert gone.status_code in (204, 409), gone.text
+
+
+@pytest.fixture
+def api_with_host(api):
+    return api

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole service in one process, over SQLite and an in-memory bus.
+
+Only Nova and Placement are not the real ones: `Cloud` stands for both at the
+clients' edge.
+"""
+
+from types import SimpleNamespace
+import uuid
+
+from falcon import testing
+import pytest
+
+from blazar_sched import conf as conf_
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
+from blazar_sched.service.api import deploy
+from blazar_sched.service.clients import nova
+from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager import rpc
+
+
+class Cloud:
+    """Hosts of 16 VCPUs, without servers."""
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+
+    def hypervisor(self, name):
+        if name not in self.hosts:
+            raise exception.HostNotFound(f'no hypervisor {name}')
+        return nova.Hypervisor(
+            uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
+            hostname=name,
+            host=name,
+            type='QEMU',
+            version=8002000,
+            cpu_info='{}',
+            availability_zone='nova',
+        )
+
+    def servers(self, **filters):
+        return iter(())
+
+    def inventories(self, provider):
+        return {
+            inventory.VCPU: inventory.Inventory(16),
+            inventory.MEMORY_MB: inventory.Inventory(65536),
+            inventory.DISK_GB: inventory.Inventory(1000),
+        }
+
+    def delete_child(self, hostname):
+        pass
+
+
+@pytest.fixture
+def service(tmp_path):
+    """A running service: `.conf`, `.manager`, `.bus` and `.api`."""
+    file = tmp_path / 'blazar-sched.conf'
+    file.write_text(
+        '[DEFAULT]\ntransport_url = fake://\nrpc_response_timeout = 30\n'
+        f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
+        '[api]\nport = 0\n'
+    )
+    conf = conf_.service_conf(files=[str(file)])
+    cloud = Cloud([f'compute-{n}' for n in range(1, 5)])
+    manager = manager_.Manager(conf, nova=cloud, placement=cloud)
+    manager.ledger.upgrade()
+    manager.start()
+    bus = rpc.Client(rpc.transport(conf))
+    api = testing.TestClient(deploy.deploy(conf, bus))
+    yield SimpleNamespace(conf=conf, manager=manager, bus=bus, api=api)
+    manager.stop()

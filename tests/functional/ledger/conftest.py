@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases to test on, and nouns to put there.
+
+Every test runs on a SQLite file. BLAZAR_SCHED_TEST_DATABASES names servers,
+as SQLAlchemy URLs with blanks between, on which it runs as well: each test
+makes a database of its own there, and drops it.
+"""
+
+import dataclasses
+import itertools
+import os
+import uuid
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import event
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease
+from blazar_sched.domain import reservation
+from blazar_sched.service.ledger import ledger
+import pytest
+import sqlalchemy as sa
+
+SERVERS = os.environ.get('BLAZAR_SCHED_TEST_DATABASES', '').split()
+
+
+def _parameter(server):
+    return pytest.param(
+        server,
+        id=sa.make_url(server).get_backend_name(),
+        marks=pytest.mark.services,
+    )
+
+
+@pytest.fixture(params=['sqlite', *map(_parameter, SERVERS)])
+def url(request, tmp_path):
+    """The URL of an empty database."""
+    if request.param == 'sqlite':
+        yield f'sqlite:///{tmp_path}/ledger.sqlite'
+        return
+    name = f'blazar_sched_test_{uuid.uuid4().hex}'
+    server = sa.create_engine(request.param, isolation_level='AUTOCOMMIT')
+    with server.connect() as connection:
+        connection.exec_driver_sql(f'CREATE DATABASE {name}')
+        yield (
+            sa.make_url(request.param)
+            .set(database=name)
+            .render_as_string(hide_password=False)
+        )
+        connection.exec_driver_sql(f'DROP DATABASE {name}')
+    server.dispose()
+
+
+@pytest.fixture
+def server_url(url):
+    """The URL of an empty database on a server."""
+    if url.startswith('sqlite'):
+        pytest.skip('SQLite has one writer at a time anyway')
+    return url
+
+
+@pytest.fixture
+def open_ledger(url):
+    """Opens the database once more, as another manager would."""
+    opened = []
+
+    def open_(**kwargs):
+        opened.append(ledger.Ledger(url, **kwargs))
+        return opened[-1]
+
+    yield open_
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def store(open_ledger):
+    """A ledger with its tables."""
+    new = open_ledger(sleep=lambda seconds: None)
+    new.upgrade()
+    return new
+
+
+@pytest.fixture
+def database(url):
+    """An engine of nobody's on the same database, to look behind."""
+    engine = sa.create_engine(url)
+    yield engine
+    engine.dispose()
+
+
+class Nouns:
+    """Nouns with what a test does not care about filled in."""
+
+    def __init__(self):
+        self._numbers = itertools.count(1)
+
+    def host(self, vcpus=8, **fields):
+        held = {
+            inventory.VCPU: inventory.Inventory(vcpus),
+            inventory.MEMORY_MB: inventory.Inventory(65536, 512, 1.5),
+            inventory.DISK_GB: inventory.Inventory(1000),
+        }
+        name = f'compute{next(self._numbers)}'
+        return host_.Host(
+            **{
+                'uuid': str(uuid.uuid4()),
+                'id': '',
+                'hypervisor_hostname': name,
+                'inventory': held,
+                'created_at': 1,
+                **fields,
+            }
+        )
+
+    def lease(self, start=100, end=200, reservations=1, **fields):
+        """A lease of instance reservations, with a start and an end."""
+        new = lease.Lease(
+            **{
+                'id': str(uuid.uuid4()),
+                'name': 'a lease',
+                'project_id': 'project',
+                'user_id': 'user',
+                'start': start,
+                'end': end,
+                'status': 'PENDING',
+                'created_at': next(self._numbers),
+                **fields,
+            }
+        )
+        return dataclasses.replace(
+            new,
+            reservations=tuple(
+                self.reservation(new) for _ in range(reservations)
+            ),
+            events=(
+                self.event(new, event.START_LEASE, start),
+                self.event(new, event.END_LEASE, end),
+            ),
+        )
+
+    def reservation(self, owner, **fields):
+        parameters = {
+            'vcpus': 1,
+            'memory_mb': 512,
+            'disk_gb': 10,
+            'amount': 2,
+            'affinity': None,
+            'resource_properties': '',
+        }
+        return reservation.Reservation(
+            **{
+                'id': str(uuid.uuid4()),
+                'lease_id': owner.id,
+                'resource_type': reservation.VIRTUAL_INSTANCE,
+                'status': 'pending',
+                'parameters': parameters,
+                **fields,
+            }
+        )
+
+    def event(self, owner, event_type, time):
+        return event.Event(
+            str(uuid.uuid4()), owner.id, event_type, time, 'UNDONE'
+        )
+
+    def allocation(self, owner, on, vcpus=1, **fields):
+        """The first reservation's allocation, on the host `on`."""
+        return allocation.Allocation(
+            **{
+                'id': str(uuid.uuid4()),
+                'reservation_id': owner.reservations[0].id,
+                'host': on.uuid,
+                'start': owner.start,
+                'end': owner.end,
+                'amounts': {inventory.VCPU: vcpus},
+                **fields,
+            }
+        )
+
+    def instance(self, on, vcpus=1, **fields):
+        return instance.Instance(
+            **{
+                'uuid': str(uuid.uuid4()),
+                'host': on.uuid,
+                'project_id': 'project',
+                'amounts': {inventory.VCPU: vcpus},
+                **fields,
+            }
+        )
+
+
+@pytest.fixture
+def nouns():
+    return Nouns()
+
+
+@pytest.fixture
+def host(store, nouns):
+    """A host in the ledger."""
+    return store.commit(lambda tx: tx.put_host(nouns.host()))
+
+
+@pytest.fixture
+def queries():
+    """Every statement that SQLAlchemy runs from here on."""
+    seen = []
+
+    def note(_connection, _cursor, statement, *_):
+        seen.append(statement)
+
+    sa.event.listen(sa.Engine, 'before_cursor_execute', note)
+    yield seen
+    sa.event.remove(sa.Engine, 'before_cursor_execute', note)

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A commit is whole or not at all, and conflicts are not the caller's."""
+
+import sqlite3
+import threading
+
+from blazar_sched.domain import exception
+from blazar_sched.service.ledger import engine
+from blazar_sched.service.ledger import retry
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+
+class DriverError(Exception):
+    """As PyMySQL's: the number comes first."""
+
+
+class PostgresqlError(Exception):
+    """As psycopg2's: the code is an attribute."""
+
+    def __init__(self, pgcode):
+        super().__init__('refused')
+        self.pgcode = pgcode
+
+
+def wrapped(orig, **kwargs):
+    return exc.OperationalError('COMMIT', None, orig, **kwargs)
+
+
+CONFLICTS = {
+    'mysql deadlock, galera certification': wrapped(DriverError(1213, 'd')),
+    'mysql lock wait': wrapped(DriverError(1205, 'Lock wait timeout')),
+    'mariadb snapshot isolation': wrapped(DriverError(1020, 'changed')),
+    'galera node not ready': wrapped(DriverError(1047, 'WSREP')),
+    'postgresql serialization': wrapped(PostgresqlError('40001')),
+    'postgresql deadlock': wrapped(PostgresqlError('40P01')),
+    'postgresql lock wait': wrapped(PostgresqlError('55P03')),
+    'sqlite locked': wrapped(
+        sqlite3.OperationalError('database is locked')
+    ),
+}
+LOST = {
+    'mysql gone away': wrapped(DriverError(2006, 'gone away')),
+    'mysql lost': wrapped(DriverError(2013, 'lost')),
+    'postgresql shutdown': wrapped(PostgresqlError('57P01')),
+    'postgresql no connection': wrapped(PostgresqlError(None)),
+    'found out by sqlalchemy': wrapped(
+        DriverError(0, '?'), connection_invalidated=True
+    ),
+}
+OTHERS = {
+    'mysql duplicate': exc.IntegrityError('', None, DriverError(1062, '')),
+    'postgresql duplicate': exc.IntegrityError(
+        '', None, PostgresqlError('23505')
+    ),
+    'postgresql programming': exc.ProgrammingError(
+        '', None, PostgresqlError(None)
+    ),
+    'sqlite no table': wrapped(sqlite3.OperationalError('no such table: x')),
+    'a bug': KeyError('x'),
+}
+
+
+@pytest.fixture
+def at_commit():
+    """Raises at COMMIT what it is given, each once, then lets through."""
+    errors = []
+
+    def fail(_connection):
+        if errors:
+            raise errors.pop(0)
+
+    sa.event.listen(sa.Engine, 'commit', fail)
+    yield errors
+    sa.event.remove(sa.Engine, 'commit', fail)
+
+
+@pytest.fixture
+def pauses():
+    return []
+
+
+@pytest.fixture
+def patient(store, open_ledger, pauses):
+    """A ledger that notes its pauses, instead of making them."""
+    return open_ledger(max_retries=3, sleep=pauses.append)
+
+
+@pytest.mark.parametrize('name', CONFLICTS)
+def test_two_conflicts_then_success(
+    patient, nouns, host, at_commit, pauses, name
+):
+    lease = nouns.lease()
+    tries = []
+
+    def work(tx):
+        tries.append(tx.leases())
+        tx.put_lease(lease)
+        tx.put_allocations(
+            lease.reservations[0].id, [nouns.allocation(lease, host)]
+        )
+        return 'done'
+
+    at_commit += [CONFLICTS[name], CONFLICTS[name]]
+    assert patient.commit(work) == 'done'
+    # Each try began on a clean ledger, and one of them was written.
+    assert tries == [[], [], []]
+    assert len(pauses) == 2
+    assert patient.leases() == [lease]
+    assert len(patient.allocations()) == 1
+    assert patient.changes(0)['newest'] == 2
+
+
+@pytest.mark.parametrize('name', CONFLICTS)
+def test_a_conflict_in_the_work_is_retried_too(patient, nouns, name):
+    lease = nouns.lease()
+    errors = [CONFLICTS[name], CONFLICTS[name]]
+
+    def work(tx):
+        tx.put_lease(lease)
+        if errors:
+            raise errors.pop()
+
+    patient.commit(work)
+    assert patient.leases() == [lease]
+    assert patient.changes(0)['newest'] == 1
+
+
+def test_conflicts_without_end_are_unavailable(
+    patient, nouns, at_commit, pauses
+):
+    tries = []
+
+    def work(tx):
+        tries.append(1)
+        tx.put_lease(nouns.lease())
+
+    at_commit += list(CONFLICTS.values())
+    with pytest.raises(exception.Unavailable):
+        patient.commit(work)
+    assert len(tries) == 4
+    assert len(pauses) == 3
+    assert patient.leases() == []
+    assert patient.changes(0)['newest'] == 0
+
+
+@pytest.mark.parametrize('name', LOST)
+def test_a_connection_lost_in_the_work_is_retried(patient, nouns, name):
+    lease = nouns.lease()
+    errors = [LOST[name]]
+
+    def work(tx):
+        tx.put_lease(lease)
+        if errors:
+            raise errors.pop()
+
+    patient.commit(work)
+    assert patient.leases() == [lease]
+
+
+@pytest.mark.parametrize('name', LOST)
+def test_a_commit_of_unknown_outcome_is_not_done_twice(
+    patient, nouns, at_commit, name
+):
+    tries = []
+
+    def work(tx):
+        tries.append(1)
+        tx.put_lease(nouns.lease())
+
+    at_commit.append(LOST[name])
+    with pytest.raises(exception.Unavailable, match='look whether'):
+        patient.commit(work)
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize('name', OTHERS)
+def test_other_errors_are_raised_at_once(patient, nouns, name, pauses):
+    def work(tx):
+        tx.put_lease(nouns.lease())
+        raise OTHERS[name]
+
+    with pytest.raises(type(OTHERS[name])):
+        patient.commit(work)
+    assert pauses == []
+    assert patient.leases() == []
+
+
+def test_a_server_that_ends_the_connection(server_url, patient, database):
+    """Really: the session is killed between the work's statements."""
+    kills = {
+        'mysql': ('SELECT connection_id()', 'KILL {}'),
+        'postgresql': (
+            'SELECT pg_backend_pid()',
+            'SELECT pg_terminate_backend({})',
+        ),
+    }
+    ask, kill = kills[database.dialect.name]
+    killed = []
+
+    def work(tx):
+        if not killed:
+            # No part of a ledger's face: only the test needs it.
+            killed.append(tx._connection.exec_driver_sql(ask).scalar())
+            with database.connect() as other:
+                other.exec_driver_sql(kill.format(killed[0]))
+        tx.put_property('gpu', True)
+
+    patient.commit(work)
+    assert killed
+    assert patient.properties() == {'gpu': True}
+
+
+def test_a_row_that_another_holds(
+    url, store, open_ledger, database, monkeypatch
+):
+    """Really: another connection has the ledger's row for two tries."""
+    name = database.dialect.name
+    monkeypatch.setitem(
+        engine._CONNECT_ARGS,
+        name,
+        {
+            'sqlite': {'timeout': 0.01},
+            'mysql': {
+                'init_command': 'SET SESSION innodb_lock_wait_timeout = 1'
+            },
+            'postgresql': {'options': '-c lock_timeout=20ms'},
+        }[name],
+    )
+    other = database.connect()
+    if name == 'sqlite':
+        other.exec_driver_sql('BEGIN IMMEDIATE')
+    other.execute(sa.text('UPDATE ledger SET revision = revision'))
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            other.rollback()
+            other.close()
+
+    open_ledger(sleep=sleep).commit(lambda tx: tx.put_property('gpu', True))
+    assert len(pauses) == 2
+    assert store.properties() == {'gpu': True}
+
+
+def test_work_that_fails_leaves_nothing(store, nouns, host):
+    kept = nouns.lease()
+    store.commit(lambda tx: tx.put_lease(kept))
+    before = store.changes(0)
+
+    def work(tx):
+        lease = nouns.lease(reservations=2)
+        tx.put_lease(lease)
+        tx.put_allocations(
+            lease.reservations[0].id, [nouns.allocation(lease, host)]
+        )
+        tx.put_instance(nouns.instance(host))
+        tx.put_host(nouns.host())
+        tx.put_property('gpu', True)
+        tx.delete_lease(kept.id)
+        tx.claim_event(lease.events[0].id, 'me', 0, 10)
+        raise exception.NotEnoughHostsAvailable('no room')
+
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        store.commit(work)
+    assert store.leases() == [kept]
+    assert store.hosts() == [host]
+    assert store.allocations() == store.instances() == []
+    assert store.properties() == {}
+    assert store.changes(0) == before
+    replica = store.commit(lambda tx: tx.replica)
+    assert replica.revision == before['newest']
+    assert list(replica.hosts) == [host.uuid]
+    assert list(replica.reservations) == [kept.reservations[0].id]
+    assert replica.index.hosts == [host.uuid]
+    assert len(replica.index) == 0
+
+
+def test_what_no_replica_knows_of_moves_no_revision(store, nouns):
+    lease = nouns.lease()
+    store.commit(lambda tx: tx.put_lease(lease))
+
+    def work(tx):
+        tx.put_property('gpu', True)
+        tx.set_lease_status(lease.id, 'ACTIVE', degraded=True)
+        tx.set_reservation_status(lease.reservations[0].id, 'active')
+        tx.put_lease(tx.lease(lease.id))
+
+    store.commit(work)
+    assert store.changes(0)['newest'] == 1
+    assert store.properties() == {'gpu': True}
+    now = store.lease(lease.id)
+    assert (now.status, now.degraded) == ('ACTIVE', True)
+    assert now.reservations[0].status == 'active'
+
+
+def test_replicas_must_not_miss_a_change(store, nouns):
+    with pytest.raises(RuntimeError):
+        store.commit(lambda tx: tx.put_lease(nouns.lease()), placing=False)
+    assert store.leases() == []
+
+
+def test_a_commit_that_does_not_place_has_no_replica(store):
+    assert store.commit(lambda tx: tx.replica, placing=False) is None
+    assert store.replica is None
+
+
+def test_reads_inside_see_what_was_written(store, nouns, host):
+    lease = nouns.lease()
+    allocation = nouns.allocation(lease, host)
+    instance = nouns.instance(host)
+
+    def work(tx):
+        tx.put_lease(lease)
+        tx.put_allocations(allocation.reservation_id, [allocation])
+        tx.put_instance(instance)
+        return (
+            tx.lease(lease.id),
+            tx.leases(),
+            tx.allocations(),
+            tx.instance(instance.uuid),
+            tx.hosts(),
+            tx.host(host.id),
+        )
+
+    assert store.commit(work) == (
+        lease,
+        [lease],
+        [(allocation, lease.id)],
+        instance,
+        [host],
+        host,
+    )
+
+
+def test_revisions_have_no_gaps(store, open_ledger, nouns):
+    """Two managers of three threads each; every other commit fails."""
+    ledgers = [store, open_ledger()]
+
+    def client(number):
+        for turn in range(8):
+
+            def work(tx, fail=turn % 2):
+                tx.put_lease(nouns.lease())
+                if fail:
+                    raise exception.Conflict('no')
+
+            try:
+                ledgers[number % 2].commit(work)
+            except exception.Conflict:
+                pass
+
+    threads = [
+        threading.Thread(target=client, args=(number,)) for number in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(store.leases()) == 24
+    assert store.changes(0)['newest'] == 24
+    since = 0
+    for _ in range(24):
+        page = store.changes(since, limit=1)
+        assert page['revision'] == since + 1
+        since = page['revision']
+
+
+def test_pauses_grow_and_vary_but_not_without_end():
+    def pauses():
+        made = []
+
+        def attempt():
+            raise retry.Conflict
+
+        with pytest.raises(exception.Unavailable):
+            retry.call(attempt, 50, made.append)
+        return made
+
+    first, second = pauses(), pauses()
+    assert first != second
+    assert 0 <= min(first) and max(first) <= retry.LONGEST_DELAY
+    assert max(first[:3]) <= 4 * retry.FIRST_DELAY < max(first)
+
+
+def test_a_database_without_a_ledger(store, database):
+    with database.begin() as connection:
+        connection.execute(sa.text('DELETE FROM ledger'))
+    with pytest.raises(exception.Unavailable, match='no ledger'):
+        store.commit(lambda tx: None)

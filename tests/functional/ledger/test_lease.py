@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases come back as they were put, with all that they own."""
+
+import dataclasses
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window
+import pytest
+
+
+def put(store, *leases):
+    def work(tx):
+        for lease in leases:
+            tx.put_lease(lease)
+
+    store.commit(work)
+
+
+def test_a_lease_comes_back_whole(store, nouns):
+    lease = nouns.lease(
+        end=window.FOREVER,
+        reservations=3,
+        name='späť 租 🙂 "; DROP TABLE lease; --',
+        degraded=True,
+        trust_id='trust',
+        updated_at=window.TIME_LIMIT,
+    )
+    whole = nouns.reservation(
+        lease,
+        resource_type=reservation.PHYSICAL_HOST,
+        parameters={'min': 1, 'max': 2, 'resource_properties': '["=", …]'},
+        missing_resources=True,
+        created_at=5,
+    )
+    lease = dataclasses.replace(
+        lease, reservations=(whole, *lease.reservations)
+    )
+    put(store, lease)
+    assert store.lease(lease.id) == lease
+    assert store.leases() == [lease]
+
+
+def test_an_update_leaves_exactly_what_was_put(store, nouns, host):
+    old = nouns.lease(reservations=2)
+    other = nouns.lease()
+    put(store, old, other)
+    kept, dropped = old.reservations
+    bound = nouns.instance(host, reservation_id=dropped.id)
+    on_kept = nouns.allocation(old, host)
+    on_dropped = nouns.allocation(old, host, reservation_id=dropped.id)
+
+    def occupy(tx):
+        tx.put_allocations(kept.id, [on_kept])
+        tx.put_allocations(dropped.id, [on_dropped])
+        tx.put_instance(bound)
+
+    store.commit(occupy)
+    new = dataclasses.replace(
+        old,
+        name='renamed',
+        end=300,
+        status='ACTIVE',
+        reservations=(
+            nouns.reservation(old),
+            dataclasses.replace(kept, status='active'),
+        ),
+        events=(
+            dataclasses.replace(old.events[1], time=300),
+            nouns.event(old, 'before_end_lease', 250),
+        ),
+    )
+    put(store, new)
+    assert store.leases() == [new, other]
+    assert store.allocations() == [(on_kept, old.id)]
+    # The instance is still there: now it counts for itself.
+    assert store.instances() == [
+        dataclasses.replace(bound, reservation_id=None)
+    ]
+
+
+def test_a_deleted_lease_is_gone_with_all_it_owned(store, nouns, host):
+    lease, other = nouns.lease(reservations=2), nouns.lease()
+    put(store, lease, other)
+    mine, theirs = nouns.allocation(lease, host), nouns.allocation(other, host)
+    bound = nouns.instance(host, reservation_id=lease.reservations[0].id)
+
+    def occupy(tx):
+        tx.put_allocations(mine.reservation_id, [mine])
+        tx.put_allocations(theirs.reservation_id, [theirs])
+        tx.put_instance(bound)
+
+    store.commit(occupy)
+    store.commit(lambda tx: tx.delete_lease(lease.id))
+    assert store.leases() == [other]
+    assert store.allocations() == [(theirs, other.id)]
+    assert [e.lease_id for e, _ in store.due_events(1000)] == [other.id] * 2
+    assert store.instances() == [
+        dataclasses.replace(bound, reservation_id=None)
+    ]
+    assert store.check() == []
+    with pytest.raises(exception.LeaseNotFound):
+        store.commit(lambda tx: tx.delete_lease(lease.id))
+
+
+def test_another_project_does_not_find_it(store, nouns):
+    mine, theirs = nouns.lease(), nouns.lease(project_id='other')
+    put(store, mine, theirs)
+    assert store.lease(mine.id, 'project') == mine
+    assert store.lease(mine.id) == mine
+    assert store.leases('project') == [mine]
+    with pytest.raises(exception.LeaseNotFound) as other:
+        store.lease(theirs.id, 'project')
+    with pytest.raises(exception.LeaseNotFound) as unknown:
+        store.lease(mine.id[::-1], 'project')
+    assert str(other.value).replace(theirs.id, '') == str(
+        unknown.value
+    ).replace(mine.id[::-1], '')
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        str.upper,
+        lambda id_: id_ + ' ',
+        lambda id_: id_ + '\0',
+        lambda id_: id_[:-1] + '%',
+        lambda id_: '',
+        lambda id_: '\ud800',
+        lambda id_: 'x' * 1_000_000,
+    ],
+)
+def test_no_other_text_finds_it(store, nouns, change):
+    lease = nouns.lease(id='abcdefab-0000-0000-0000-00000000000f')
+    put(store, lease)
+    asked = change(lease.id)
+    with pytest.raises(exception.LeaseNotFound):
+        store.lease(asked)
+    assert store.allocations(lease_id=asked) == []
+
+
+def test_the_oldest_is_first(store, nouns):
+    second = nouns.lease(created_at=7, id='b' * 36)
+    first = nouns.lease(created_at=7, id='a' * 36)
+    undated = nouns.lease(created_at=None)
+    put(store, nouns.lease(created_at=9), second, first, undated)
+    assert store.leases()[:3] == [undated, first, second]
+
+
+def test_a_list_costs_the_same_queries_however_long(store, nouns, queries):
+    put(store, nouns.lease())
+    queries.clear()
+    store.leases()
+    few = len(queries)
+    put(store, *(nouns.lease(reservations=2) for _ in range(600)))
+    queries.clear()
+    assert len(store.leases()) == 601
+    assert len(queries) == few
+    queries.clear()
+    assert len(store.due_events(10_000)) == 1202
+    assert len(queries) == few + 1
+
+
+def test_the_status_of_nothing(store):
+    with pytest.raises(exception.LeaseNotFound):
+        store.commit(lambda tx: tx.set_lease_status('x', 'ACTIVE'))
+    with pytest.raises(exception.NotFound):
+        store.commit(lambda tx: tx.set_reservation_status('x', 'active'))
+
+
+def test_flags_that_are_not_named_stay(store, nouns):
+    lease = nouns.lease(degraded=True)
+    put(store, lease)
+    (held,) = lease.reservations
+
+    def work(tx):
+        tx.set_lease_status(lease.id, 'ACTIVE')
+        tx.set_reservation_status(held.id, 'active', missing_resources=True)
+
+    store.commit(work, placing=False)
+    store.commit(
+        lambda tx: tx.set_reservation_status(
+            held.id, 'error', resources_changed=True
+        ),
+        placing=False,
+    )
+    now = store.lease(lease.id)
+    assert (now.status, now.degraded) == ('ACTIVE', True)
+    (held,) = now.reservations
+    assert held.status == 'error'
+    assert held.missing_resources and held.resources_changed

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud for each module, and a ledger that its scheduler follows.
+
+Only the manager is missing: tests write to the ledger what it would write.
+"""
+
+import uuid
+
+import pytest
+
+from blazar_sched import conf
+from blazar_sched.demo import cloud as cloud_
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease
+from blazar_sched.domain import reservation
+from blazar_sched.domain import states
+from blazar_sched.domain import window
+from blazar_sched.replica import worker
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import rpc
+
+HOSTS = ('c1', 'c2', 'c3', 'c4')
+VCPUS = 8
+HOUR = 3600
+# A window that has not opened when the slowest test ends.
+SOON = 900
+
+MINE = '6f70656e737461636b20342065766572'
+THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
+
+
+class EndPoint:
+    """What pullers ask the manager for."""
+
+    def __init__(self, ledger):
+        self.ledger = ledger
+        self.answer = None
+
+    def changes(self, ctxt, since, limit):
+        if self.answer is not None:
+            return self.answer()
+        return self.ledger.changes(since, limit)
+
+    def snapshot(self, ctxt, after, limit):
+        if self.answer is not None:
+            return self.answer()
+        return self.ledger.snapshot(after, limit)
+
+
+class Lab:
+    """Times are in seconds from now."""
+
+    def __init__(self, cloud, end_point):
+        self.cloud = cloud
+        self.end_point = end_point
+        self.ledger = end_point.ledger
+        self.now = worker.now()
+        self._flavors = {}
+
+    def flavor(self, vcpus=1, **extra_specs):
+        """Return a flavor; extra specs are of our namespace."""
+        key = vcpus, tuple(sorted(extra_specs.items()))
+        if key not in self._flavors:
+            self._flavors[key] = self.cloud.flavor(
+                vcpus, extra_specs={
+                    f'blazar:{name}': value
+                    for name, value in extra_specs.items()
+                }
+            )
+        return self._flavors[key]
+
+    def register(self, *names, **fields):
+        """Make hosts reservable."""
+        for name in names:
+            held = {
+                resource_class: inventory.Inventory(
+                    figures['total'],
+                    figures['reserved'],
+                    figures['allocation_ratio'],
+                )
+                for resource_class, figures
+                in self.cloud.inventory(name).items()
+            }
+            noun = host.Host(
+                uuid=self.cloud.hosts[name],
+                id='',
+                hypervisor_hostname=name,
+                inventory=held,
+                created_at=self.now,
+                **fields,
+            )
+            self.ledger.commit(lambda tx, noun=noun: tx.put_host(noun))
+        self.sync()
+
+    def reserve(
+        self, *names, start=SOON, end=SOON + HOUR, vcpus=0, project_id=MINE
+    ):
+        """Reserve `vcpus` on each host, else all of it; return the id.
+
+        An end of None is for ever.
+        """
+        lease_id, reservation_id = str(uuid.uuid4()), str(uuid.uuid4())
+        begin = self.now + start
+        finish = window.FOREVER if end is None else self.now + end
+        slot = {'VCPU': vcpus, 'MEMORY_MB': 4096, 'DISK_GB': 100}
+        parameters = {'resource_properties': ''}
+        if vcpus:
+            parameters |= {
+                'vcpus': vcpus, 'memory_mb': 4096, 'disk_gb': 100,
+                'amount': len(names), 'affinity': None,
+            }
+        else:
+            parameters |= {
+                'min': len(names), 'max': len(names),
+                'hypervisor_properties': '', 'before_end': 'default',
+            }
+        owned = reservation.Reservation(
+            id=reservation_id,
+            lease_id=lease_id,
+            resource_type=(
+                reservation.VIRTUAL_INSTANCE if vcpus
+                else reservation.PHYSICAL_HOST
+            ),
+            status=states.RESERVATION_PENDING,
+            parameters=parameters,
+            created_at=self.now,
+        )
+        noun = lease.Lease(
+            id=lease_id,
+            name=f'lease-{lease_id}',
+            project_id=project_id,
+            user_id='user',
+            start=begin,
+            end=finish,
+            status=states.LEASE_PENDING,
+            reservations=(owned,),
+            created_at=self.now,
+        )
+        allocations = [
+            allocation.Allocation(
+                id=str(uuid.uuid4()),
+                reservation_id=reservation_id,
+                host=self.cloud.hosts[name],
+                start=begin,
+                end=finish,
+                amounts=slot if vcpus else {},
+                whole=not vcpus,
+            )
+            for name in names
+        ]
+
+        def work(tx):
+            tx.put_lease(noun)
+            tx.put_allocations(reservation_id, allocations)
+
+        self.ledger.commit(work)
+        self.sync()
+        return reservation_id
+
+    def know(self, server, end=None, **fields):
+        """Let the ledger know of a server; an end of None is for ever."""
+        noun = instance.Instance(
+            uuid=server['id'],
+            host=self.cloud.hosts[cloud_.host_of(server)],
+            project_id=server['tenant_id'],
+            amounts={
+                'VCPU': server['flavor']['vcpus'],
+                'MEMORY_MB': server['flavor']['ram'],
+                'DISK_GB': server['flavor']['disk'],
+            },
+            end=window.FOREVER if end is None else self.now + end,
+            **fields,
+        )
+        self.ledger.commit(lambda tx: tx.put_instance(noun))
+        self.sync()
+
+    def sync(self):
+        """Wait until the scheduler has what the ledger has."""
+        newest = self.ledger.changes(0, 1)['newest']
+
+        def probe():
+            replica, stale = worker.current()
+            return not stale and replica.revision == newest
+
+        cloud_.wait_for(f'revision {newest}', probe)
+
+    def passes(self, name, flavor=None, hints=None, project_id=None):
+        """Whether an instance can be booted on the host; it goes again."""
+        server = self.cloud.boot(
+            flavor or self.flavor(), hints, host=name, project_id=project_id
+        )
+        self.cloud.delete(server)
+        if server['status'] == 'ERROR':
+            # Refused, not broken.
+            assert 'No valid host was found' in server['fault']['message']
+            return False
+        assert cloud_.host_of(server) == name
+        return True
+
+    def passing(self, flavor=None, hints=None, project_id=None):
+        """The hosts that an instance can be booted on."""
+        return [
+            name for name in self.cloud.hosts
+            if self.passes(name, flavor, hints, project_id)
+        ]
+
+    def boot(self, flavor=None, hints=None, **parameters):
+        server = self.cloud.boot(
+            flavor or self.flavor(), hints, **parameters
+        )
+        assert server['status'] == 'ACTIVE', server.get('fault')
+        return server
+
+    def clear(self):
+        self.end_point.answer = None
+        self.cloud.delete(*self.cloud.servers())
+
+        def work(tx):
+            for each in tx.leases():
+                tx.delete_lease(each.id)
+            for each in tx.hosts():
+                tx.delete_host(each.uuid)
+
+        self.ledger.commit(work)
+        self.sync()
+
+
+@pytest.fixture(scope='module')
+def end_point(tmp_path_factory):
+    path = tmp_path_factory.mktemp('ledger') / 'ledger.sqlite'
+    ledger = ledger_.Ledger(f'sqlite:///{path}')
+    ledger.upgrade()
+    yield EndPoint(ledger)
+    ledger.close()
+
+
+@pytest.fixture(scope='module')
+def cloud(end_point):
+    with cloud_.Cloud(HOSTS, vcpus=VCPUS) as cloud, (
+        pytest.MonkeyPatch.context()
+    ) as patch:
+        patch.setattr(worker, 'MAX_PAUSE', 0.1)
+        patch.setattr(worker, 'RPC_TIMEOUT', 1)
+        service = conf.service_conf(files=[])
+        service.set_override('transport_url', 'fake:/')
+        server = rpc.serve(rpc.transport(service), [end_point])
+        yield cloud
+        worker.stop()
+        server.stop()
+        server.wait()
+
+
+@pytest.fixture
+def lab(cloud, end_point):
+    lab = Lab(cloud, end_point)
+    options = dict(worker.CONF.blazar_sched)
+    yield lab
+    cloud.configure(**options)
+    lab.clear()

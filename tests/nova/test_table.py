@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who passes where: each row of the table, both ways, in a real Nova."""
+
+import datetime
+
+import pytest
+
+HOUR = 3600
+SOON = 900
+# Hosts that no test registers.
+ORDINARY = ['c3', 'c4']
+THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
+NO_SUCH = 'e3a9f1e4-52a4-44a8-b5a3-6f7d9b3c2d10'
+
+
+def lasting(seconds):
+    return {'lifetime': str(seconds)}
+
+
+class TestWholeHosts:
+    """Hint ``reservation=<id>`` of a ``physical:host`` reservation."""
+
+    def test_passes_only_where_it_has_an_allocation(self, lab):
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', start=-60)
+
+        assert lab.passing(hints={'reservation': mine}) == ['c1']
+
+    def test_keeps_all_others_off(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=-60)
+
+        assert not lab.passes('c1')
+        assert not lab.passes('c1', hints=lasting(60))
+        assert not lab.passes('c1', lab.flavor(preemptible='true'))
+
+    def test_not_before_the_window_opens(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=SOON)
+
+        assert not lab.passes('c1', hints={'reservation': mine})
+
+    def test_not_after_the_window_closed(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-HOUR, end=-60)
+
+        assert not lab.passes('c1', hints={'reservation': mine})
+
+    def test_not_another_project(self, lab):
+        lab.register('c1')
+        theirs = lab.reserve('c1', start=-60, project_id=THEIRS)
+
+        assert lab.passing(hints={'reservation': theirs}) == []
+        assert lab.passes(
+            'c1', hints={'reservation': theirs}, project_id=THEIRS
+        )
+
+    def test_is_used_up_to_what_the_host_has(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60)
+        hint = {'reservation': mine}
+        server = lab.boot(lab.flavor(6), hint)
+        lab.know(server, end=HOUR, reservation_id=mine)
+
+        assert lab.passes('c1', lab.flavor(2), hint)
+        assert not lab.passes('c1', lab.flavor(3), hint)
+
+    @pytest.mark.parametrize(
+        'hint',
+        [
+            NO_SUCH,
+            '',
+            'not a uuid',
+            "' OR 1=1 --",
+            '\u0001\u202e',
+            ['a', 'b'],
+            True,
+            7,
+            'x' * (1 << 20),
+        ],
+        ids=lambda hint: repr(hint)[:20],
+    )
+    def test_what_is_no_reservation_passes_nowhere(self, lab, hint):
+        """A3: no pass and no exception, on any host."""
+        server = lab.cloud.boot(lab.flavor(), {'reservation': hint})
+
+        assert server['status'] == 'ERROR'
+        assert 'No valid host was found' in server['fault']['message']
+
+
+class TestInstanceReservation:
+    """Slots of a ``virtual:instance`` reservation, by hint or by flavor."""
+
+    def test_by_flavor(self, lab):
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', start=-60, vcpus=2)
+        flavor = lab.flavor(2, reservation=mine)
+
+        assert lab.passing(flavor) == ['c1']
+        assert not lab.passes('c1', flavor, project_id=THEIRS)
+
+    def test_up_to_what_is_left_of_it_there(self, lab):
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
+        hint = {'reservation': mine}
+        server = lab.boot(lab.flavor(2), hint, host='c1')
+        lab.know(server, end=HOUR, reservation_id=mine)
+
+        assert lab.passes('c1', lab.flavor(2), hint)
+        assert not lab.passes('c1', lab.flavor(3), hint)
+        assert lab.passes('c2', lab.flavor(4), hint)
+
+    def test_what_is_left_of_it_is_of_no_use_to_others(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=-60, vcpus=6)
+
+        assert lab.passes('c1', lab.flavor(2), lasting(60))
+        assert not lab.passes('c1', lab.flavor(3), lasting(60))
+
+    def test_what_is_bound_is_counted_once(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60, vcpus=4)
+        server = lab.boot(lab.flavor(4), {'reservation': mine})
+        lab.know(server, end=HOUR, reservation_id=mine)
+
+        assert lab.passes('c1', lab.flavor(4), lasting(60))
+
+
+class TestPreemptible:
+    """Flavor extra spec ``blazar:preemptible``."""
+
+    @pytest.fixture
+    def flavor(self, lab):
+        return lab.flavor(4, preemptible='true')
+
+    def test_passes_before_the_next_need(self, lab, flavor):
+        lab.cloud.configure(min_preemptible_runtime=300)
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert lab.passes('c1', flavor)
+
+    def test_not_shortly_before_the_next_need(self, lab, flavor):
+        lab.cloud.configure(min_preemptible_runtime=1200)
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert not lab.passes('c1', flavor)
+
+    def test_passes_beside_a_need_that_leaves_room(self, lab, flavor):
+        lab.register('c1')
+        lab.reserve('c1', start=-60, vcpus=4)
+
+        assert lab.passes('c1', flavor)
+
+    def test_not_inside_a_need_that_leaves_no_room(self, lab, flavor):
+        lab.register('c1')
+        lab.reserve('c1', start=-60, vcpus=5)
+
+        assert not lab.passes('c1', flavor)
+
+    def test_not_without_room_now(self, lab, flavor):
+        lab.register('c1')
+        lab.boot(lab.flavor(6), host='c1')
+
+        assert not lab.passes('c1', flavor)
+
+    def test_passes_on_a_dedicated_host(self, lab, flavor):
+        lab.register('c1', hold='dedicated')
+
+        assert lab.passes('c1', flavor)
+
+    def test_never_is_for_others(self, lab, flavor):
+        lab.register('c1', unbounded='never')
+
+        assert lab.passes('c1', flavor)
+
+
+class TestBounded:
+    """A declared end: hint, flavor or default."""
+
+    def test_passes_if_it_ends_in_time(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert lab.passes('c1', hints=lasting(SOON // 2))
+
+    def test_not_if_it_ends_too_late(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert not lab.passes('c1', hints=lasting(SOON + 60))
+
+    def test_not_if_a_window_opens_and_closes_meanwhile(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON, end=SOON + 60)
+
+        assert not lab.passes('c1', hints=lasting(HOUR))
+
+    def test_passes_beside_a_need_that_leaves_room(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON, vcpus=6)
+
+        assert lab.passes('c1', lab.flavor(2), lasting(HOUR))
+        assert not lab.passes('c1', lab.flavor(3), lasting(HOUR))
+
+    def test_passes_up_to_the_very_second(self, lab):
+        """Windows are half-open: it ends as the lease starts."""
+        lab.register('c1')
+        start = datetime.datetime.fromtimestamp(
+            lab.now + SOON, datetime.UTC
+        )
+        lab.reserve('c1', start=SOON)
+
+        for late, passes in ((0, True), (1, False)):
+            end = start + datetime.timedelta(seconds=late)
+            hints = {'lease_end': end.strftime('%Y-%m-%dT%H:%M:%SZ')}
+            assert lab.passes('c1', hints=hints) is passes
+
+    def test_room_of_an_instance_that_will_have_ended(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON, vcpus=4)
+        server = lab.boot(lab.flavor(4), lasting(600), host='c1')
+        flavor = lab.flavor(4)
+        assert not lab.passes('c1', flavor, lasting(HOUR))
+
+        lab.know(server, end=600)
+
+        assert lab.passes('c1', flavor, lasting(HOUR))
+
+    def test_no_room_of_an_instance_that_is_overdue(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON, vcpus=4)
+        server = lab.boot(lab.flavor(4), host='c1')
+
+        lab.know(server, end=-1)
+
+        assert not lab.passes('c1', lab.flavor(4), lasting(HOUR))
+
+    def test_lifetime_of_the_flavor(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert lab.passes('c1', lab.flavor(lifetime='5m'))
+        assert not lab.passes('c1', lab.flavor(lifetime='1h'))
+
+    def test_hint_goes_before_the_flavor(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert lab.passes('c1', lab.flavor(lifetime='1h'), lasting(60))
+
+    def test_default_lifetime(self, lab):
+        lab.cloud.configure(default_lifetime='5m')
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert lab.passes('c1')
+
+    def test_longest_backfill(self, lab):
+        lab.cloud.configure(max_backfill_lifetime=600)
+        lab.register('c1')
+
+        assert lab.passes('c1', hints=lasting(500))
+        assert not lab.passes('c1', hints=lasting(700))
+        assert lab.passes('c3', hints=lasting(700))
+
+    @pytest.mark.parametrize(
+        'hints',
+        [
+            {'lifetime': 'soon'},
+            {'lifetime': '-1'},
+            {'lifetime': '0'},
+            {'lifetime': ['60', '60']},
+            {'lifetime': '9' * 5000},
+            {'lifetime': '５００'},
+            {'lease_end': 'tomorrow'},
+            {'lease_end': '2001-01-01 00:00'},
+            {'lease_end': '9999-12-31 23:59'},
+        ],
+        ids=lambda hints: str(hints)[:40],
+    )
+    def test_what_cannot_be_read_is_taken_for_unbounded(self, lab, hints):
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        server = lab.cloud.boot(lab.flavor(), hints, host='c1')
+
+        assert server['status'] == 'ERROR'
+        assert 'No valid host was found' in server['fault']['message']
+
+
+class TestUnbounded:
+    """No declared end."""
+
+    def test_forever_needs_room_for_ever(self, lab):
+        lab.cloud.configure(unbounded='forever')
+        lab.register('c1', 'c2')
+        lab.reserve('c1', start=30 * 24 * HOUR, end=31 * 24 * HOUR, vcpus=6)
+
+        assert not lab.passes('c1', lab.flavor(3))
+        assert lab.passes('c1', lab.flavor(2))
+        assert lab.passes('c2', lab.flavor(8))
+
+    def test_assume_needs_room_for_as_long(self, lab):
+        lab.cloud.configure(unbounded='assume:1h')
+        lab.register('c1', 'c2')
+        lab.reserve('c1', start=2 * HOUR, end=3 * HOUR)
+        lab.reserve('c2', start=SOON)
+
+        assert lab.passes('c1')
+        assert not lab.passes('c2')
+
+    def test_never_is_never(self, lab):
+        lab.cloud.configure(unbounded='never')
+        lab.register('c1')
+
+        assert not lab.passes('c1')
+        assert lab.passes('c1', hints=lasting(60))
+        assert lab.passes('c3')
+
+    def test_policy_of_the_host_goes_before_the_clouds(self, lab):
+        lab.cloud.configure(unbounded='never')
+        lab.register('c1', unbounded='forever')
+        lab.register('c2', unbounded='assume:5m')
+        lab.register('c3')
+        lab.reserve('c2', start=SOON)
+
+        assert lab.passing() == ['c1', 'c2', 'c4']
+
+
+class TestDedicated:
+    """Held Blazar's way: for reservations, and for who yields."""
+
+    def test_nothing_else_passes(self, lab):
+        lab.register('c1', hold='dedicated')
+
+        assert not lab.passes('c1')
+        assert not lab.passes('c1', hints=lasting(60))
+
+    def test_its_reservation_passes(self, lab):
+        lab.register('c1', hold='dedicated')
+        mine = lab.reserve('c1', start=-60)
+
+        assert lab.passes('c1', hints={'reservation': mine})
+
+
+class TestNotReservable:
+    """Hosts that the ledger does not know."""
+
+    def test_everything_that_is_not_bound_passes(self, lab):
+        lab.register('c1', 'c2', hold='dedicated')
+        lab.reserve('c1', 'c2', start=-60, end=None)
+
+        for flavor, hints in (
+            (lab.flavor(8), None),
+            (lab.flavor(), lasting(HOUR)),
+            (lab.flavor(preemptible='true'), None),
+        ):
+            assert lab.passing(flavor, hints) == ORDINARY
+
+    def test_bound_does_not(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60)
+
+        assert not lab.passes('c3', hints={'reservation': mine})
+
+    def test_a_host_is_ordinary_again_once_it_is_deleted(self, lab):
+        lab.register('c1', hold='dedicated')
+        assert not lab.passes('c1')
+
+        lab.ledger.commit(lambda tx: tx.delete_host(lab.cloud.hosts['c1']))
+        lab.sync()
+
+        assert lab.passes('c1')

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API as deployed, in process, over a manager that answers by rote."""
+
+import json
+
+from falcon import testing
+from oslo_config import cfg
+import pytest
+
+from blazar_sched.conf import api as api_conf
+from blazar_sched.service.api import deploy
+from blazar_sched.service.api import routes
+
+
+class RoteManager:
+    """Stands at the API's edge for `service.manager.rpc.Client`.
+
+    `answers` holds what each method answers, or the exception it raises;
+    `calls` what was asked. Both go through JSON, as on the bus.
+    """
+
+    def __init__(self):
+        self.answers = {}
+        self.calls = []
+        self.contexts = []
+
+    def call(self, ctxt, method, **kwargs):
+        sent = json.loads(json.dumps(kwargs, allow_nan=False))
+        assert sent == kwargs
+        self.contexts.append(json.loads(json.dumps(ctxt)))
+        self.calls.append((method, sent))
+        answer = self.answers[method]
+        if isinstance(answer, Exception):
+            raise answer
+        return json.loads(json.dumps(answer))
+
+
+@pytest.fixture
+def conf():
+    service = cfg.ConfigOpts()
+    api_conf.register(service)
+    service([], default_config_files=[], default_config_dirs=[])
+    return service
+
+
+@pytest.fixture
+def manager():
+    return RoteManager()
+
+
+@pytest.fixture
+def api(conf, manager):
+    return testing.TestClient(deploy.deploy(conf, manager))
+
+
+@pytest.fixture
+def lease():
+    """A lease as the manager answers it."""
+    reservation = {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000001',
+        'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+        'resource_type': 'physical:host',
+        'status': 'pending',
+        'parameters': {
+            'min': 1,
+            'max': 2,
+            'hypervisor_properties': '',
+            'resource_properties': '',
+            'before_end': 'default',
+        },
+        'missing_resources': False,
+        'resources_changed': False,
+        'created_at': 1767225600,
+        'updated_at': None,
+    }
+    event = {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000002',
+        'lease_id': reservation['lease_id'],
+        'event_type': 'start_lease',
+        'time': 1767229200,
+        'status': 'UNDONE',
+        'created_at': 1767225600,
+        'updated_at': None,
+    }
+    return {
+        'id': reservation['lease_id'],
+        'name': 'night-run',
+        'project_id': 'p1',
+        'user_id': 'alice',
+        'start': 1767229200,
+        'end': 1767232800,
+        'status': 'PENDING',
+        'degraded': False,
+        'trust_id': None,
+        'reservations': [reservation],
+        'events': [event],
+        'created_at': 1767225600,
+        'updated_at': 1767225661,
+    }
+
+
+@pytest.fixture
+def host():
+    """A host as the manager answers it."""
+    held = {'reserved': 0, 'allocation_ratio': 1.0}
+    return {
+        'uuid': 'b1f5d6c4-0000-4000-8000-000000000003',
+        'id': '7',
+        'hypervisor_hostname': 'compute-1',
+        'service_name': 'compute-1',
+        'hypervisor_type': 'QEMU',
+        'hypervisor_version': 8002000,
+        'cpu_info': '{}',
+        'availability_zone': 'nova',
+        'inventory': {
+            'VCPU': {'total': 16, **held},
+            'MEMORY_MB': {'total': 65536, **held},
+            'DISK_GB': {'total': 1000, **held},
+        },
+        'hold': 'shared',
+        'unbounded': None,
+        'reservable': True,
+        'capabilities': {'gpu': 'true'},
+        'created_at': 1767225600,
+        'updated_at': None,
+    }
+
+
+@pytest.fixture
+def answers(lease, host):
+    """What a manager answers to each method when all is well."""
+    return {
+        'list_leases': [lease],
+        'get_lease': lease,
+        'create_lease': lease,
+        'update_lease': lease,
+        'delete_lease': None,
+        'list_hosts': [host],
+        'get_host': host,
+        'create_host': host,
+        'update_host': host,
+        'delete_host': None,
+        'list_allocations': [{'host_id': '7', 'reservations': []}],
+        'list_properties': [],
+        'update_property': {'property': 'gpu', 'private': True},
+    }
+
+
+@pytest.fixture
+def requests():
+    """A path and a body that each route takes."""
+    reservation = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+    bodies = {
+        ('POST', routes.LEASES): {
+            'name': 'night-run',
+            'reservations': [reservation],
+        },
+        ('PUT', routes.LEASE): {'name': 'day-run'},
+        ('POST', routes.HOSTS): {'name': 'compute-1'},
+        ('PUT', routes.HOST): {'gpu': 'true'},
+        ('PATCH', routes.PROPERTY): {'private': True},
+    }
+    return {
+        route: (
+            route.path.format(lease_id='l1', host_id='7', name='gpu'),
+            bodies.get((route.method, route.path)),
+        )
+        for route in routes.ROUTES
+    }

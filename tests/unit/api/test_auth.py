@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what, by token; headers that claim more are not believed."""
+
+from falcon import testing
+from keystoneauth1 import fixture as keystone_tokens
+from keystonemiddleware import fixture as keystone_fixture
+import pytest
+
+from blazar_sched.service.api import deploy
+from blazar_sched.service.api import routes
+
+READ = {'blazar:leases:get'}
+WRITE = READ | {
+    'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
+}
+ALL = {route.rule for route in routes.ROUTES} - {None}
+# Keystone adds the roles that a role implies.
+MATRIX = {
+    'admin': (['admin', 'member', 'reader'], ALL),
+    'admin alone': (['admin'], ALL),
+    'member': (['member', 'reader'], WRITE),
+    'member alone': (['member'], WRITE - READ),
+    'reader': (['reader'], READ),
+    'service': (['service'], set()),
+    'none': ([], set()),
+}
+# Every header in which someone could claim to be somebody.
+SPOOFED = {
+    'X-Identity-Status': 'Confirmed',
+    'X-User-Id': 'admin',
+    'X-User': 'admin',
+    'X-User-Name': 'admin',
+    'X-Project-Id': 'other',
+    'X-Tenant-Id': 'other',
+    'X-Tenant': 'other',
+    'X-Tenant-Name': 'other',
+    'X-Roles': 'admin,member,reader',
+    'X-Role': 'admin',
+    'X-Is-Admin-Project': 'True',
+    'X-Domain-Id': 'default',
+    'OpenStack-System-Scope': 'all',
+    'X-Service-Identity-Status': 'Confirmed',
+    'X-Service-Roles': 'admin',
+    'X-Service-Project-Id': 'other',
+}
+
+
+@pytest.fixture
+def tokens():
+    """What Keystone knows; the rest of its middleware is the real one."""
+    with keystone_fixture.AuthTokenFixture() as fixture:
+        yield fixture
+
+
+@pytest.fixture
+def keystone_api(conf, manager, tokens, tmp_path):
+    file = tmp_path / 'blazar-sched.conf'
+    file.write_text(
+        '[api]\nauth_strategy = keystone\n'
+        '[keystone_authtoken]\n'
+        'www_authenticate_uri = http://keystone.example/\n'
+    )
+    conf([], default_config_files=[str(file)])
+    return testing.TestClient(deploy.deploy(conf, manager))
+
+
+@pytest.mark.parametrize('who', MATRIX)
+def test_the_role_matrix(
+    keystone_api, tokens, manager, answers, requests, who
+):
+    roles, allowed = MATRIX[who]
+    tokens.add_token_data(
+        't1', user_id='alice', project_id='p1', role_list=roles
+    )
+    manager.answers = answers
+    for route in routes.ROUTES:
+        path, body = requests[route]
+        answer = keystone_api.simulate_request(
+            route.method, path, json=body, headers={'X-Auth-Token': 't1'}
+        )
+        may = route.rule is None or route.rule in allowed
+        expected = route.status if may else 403
+        assert answer.status_code == expected, (route, answer.text)
+        if not may:
+            assert answer.json['error_name'] == 'NotAuthorized'
+    for _, sent in manager.calls:
+        if 'project_id' in sent:
+            assert sent['project_id'] == (None if 'admin' in roles else 'p1')
+
+
+@pytest.mark.parametrize('token', [None, '', 'unknown'])
+def test_keystone_lets_nobody_in_without_a_token(
+    keystone_api, manager, answers, requests, token
+):
+    manager.answers = answers
+    for route in routes.ROUTES:
+        path, body = requests[route]
+        headers = dict(SPOOFED)
+        if token is not None:
+            headers['X-Auth-Token'] = token
+        answer = keystone_api.simulate_request(
+            route.method, path, json=body, headers=headers
+        )
+        if route.rule is None:
+            assert answer.status_code == route.status
+        else:
+            assert answer.status_code == 401
+            assert answer.json['error_name'] == 'Unauthorized'
+            assert answer.headers['www-authenticate'] == (
+                'Keystone uri="http://keystone.example/"'
+            )
+            assert 'x-openstack-request-id' in answer.headers
+    assert manager.calls == []
+
+
+def test_keystone_is_believed_and_headers_are_not(
+    keystone_api, tokens, manager
+):
+    tokens.add_token_data(
+        't1', user_id='alice', project_id='p1', role_list=['reader']
+    )
+    manager.answers['list_leases'] = []
+    headers = {'X-Auth-Token': 't1', **SPOOFED}
+    answer = keystone_api.simulate_get('/v1/leases', headers=headers)
+    assert answer.status_code == 200
+    assert manager.calls == [('list_leases', {'project_id': 'p1'})]
+    [ctxt] = manager.contexts
+    assert ctxt['user'] == 'alice'
+    assert ctxt['roles'] == ['reader']
+    assert ctxt['system_scope'] is None
+    # The bus does not need it.
+    assert ctxt['auth_token'] is None
+    answer = keystone_api.simulate_get('/v1/os-hosts', headers=headers)
+    assert answer.status_code == 403
+
+
+def test_a_token_without_a_project_is_refused(keystone_api, tokens, manager):
+    token = keystone_tokens.V3Token(user_id='alice')
+    token.set_domain_scope()
+    for role in ('admin', 'member', 'reader'):
+        token.add_role(name=role)
+    tokens.add_token(token, 'd1')
+    answer = keystone_api.simulate_get(
+        '/v1/leases', headers={'X-Auth-Token': 'd1'}
+    )
+    assert answer.status_code == 403
+    assert manager.calls == []
+
+
+def test_keystone_down_is_503(conf, manager):
+    conf.set_override('auth_strategy', 'keystone', 'api')
+    api = testing.TestClient(deploy.deploy(conf, manager))
+    answer = api.simulate_get('/v1/leases', headers={'X-Auth-Token': 't1'})
+    assert answer.status_code == 503
+    assert answer.json['error_name'] == 'Unavailable'
+
+
+@pytest.mark.parametrize(
+    'token, user, project, admin',
+    [
+        (None, 'admin', 'admin', True),
+        ('admin', 'admin', 'admin', True),
+        ('admin:p1', 'admin', 'p1', True),
+        ('alice:p1', 'alice', 'p1', False),
+        ('alice', 'alice', 'alice', False),
+        ('alice:admin', 'alice', 'admin', False),
+    ],
+)
+def test_noauth_believes_the_token_alone(
+    api, manager, token, user, project, admin
+):
+    manager.answers['list_leases'] = []
+    headers = {k: v for k, v in SPOOFED.items()}
+    if token is not None:
+        headers['X-Auth-Token'] = token
+    answer = api.simulate_get('/v1/leases', headers=headers)
+    assert answer.status_code == 200
+    [ctxt] = manager.contexts
+    assert (ctxt['user'], ctxt['project_id']) == (user, project)
+    assert ('admin' in ctxt['roles']) is admin
+    assert manager.calls == [
+        ('list_leases', {'project_id': None if admin else project})
+    ]
+
+
+@pytest.mark.parametrize(
+    'token', ['', ':', ':p1', 'a b:p1', 'a:b:c', 'x' * 65, 'a:' + 'x' * 65]
+)
+def test_noauth_refuses_what_is_no_user_and_project(api, manager, token):
+    answer = api.simulate_get('/v1/leases', headers={'X-Auth-Token': token})
+    assert answer.status_code == 401
+    assert manager.calls == []
+
+
+def test_an_operator_can_change_a_rule(conf, manager, tmp_path):
+    policy = tmp_path / 'policy.yaml'
+    policy.write_text('"blazar:oshosts:get": "role:reader"\n')
+    deploy.deploy(conf, manager)  # registers [oslo_policy]
+    conf.set_override('policy_file', str(policy), 'oslo_policy')
+    api = testing.TestClient(deploy.deploy(conf, manager))
+    manager.answers['list_hosts'] = []
+    headers = {'X-Auth-Token': 'alice:p1'}
+    assert api.simulate_get('/v1/os-hosts', headers=headers).json == {
+        'hosts': []
+    }
+    answer = api.simulate_delete('/v1/os-hosts/7', headers=headers)
+    assert answer.status_code == 403

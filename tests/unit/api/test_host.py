@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts, their properties and their allocations."""
+
+import pytest
+
+FOREVER = 2**63 - 1
+
+
+def test_a_host_is_shown_as_blazar_does(api, manager, host):
+    manager.answers['get_host'] = host
+    answer = api.simulate_get('/v1/os-hosts/7')
+    assert manager.calls == [('get_host', {'host_id': '7'})]
+    assert answer.json == {
+        'host': {
+            'id': '7',
+            'hypervisor_hostname': 'compute-1',
+            'hypervisor_type': 'QEMU',
+            'hypervisor_version': 8002000,
+            'vcpus': 16,
+            'cpu_info': '{}',
+            'memory_mb': 65536,
+            'local_gb': 1000,
+            'availability_zone': 'nova',
+            'service_name': 'compute-1',
+            'status': None,
+            'reservable': True,
+            'trust_id': None,
+            'created_at': '2026-01-01 00:00:00',
+            'updated_at': None,
+            'hold': 'shared',
+            'unbounded': None,
+            'gpu': 'true',
+        }
+    }
+
+
+def test_a_capability_never_hides_the_hosts_own(api, manager, host):
+    host['capabilities'] = {'vcpus': '9000', 'id': 'x'}
+    manager.answers['list_hosts'] = [host]
+    [shown] = api.simulate_get('/v1/os-hosts').json['hosts']
+    assert shown['vcpus'] == 16
+    assert shown['id'] == '7'
+
+
+@pytest.mark.parametrize('key', ['name', 'id'])
+def test_create(api, manager, host, key):
+    manager.answers['create_host'] = host
+    body = {key: 'compute-1', 'gpu': 'true', 'ssd': 2, 'hold': 'dedicated'}
+    answer = api.simulate_post('/v1/os-hosts', json=body)
+    assert answer.status_code == 201
+    assert manager.calls == [
+        (
+            'create_host',
+            {
+                'name': 'compute-1',
+                'values': {'gpu': 'true', 'ssd': '2', 'hold': 'dedicated'},
+            },
+        )
+    ]
+
+
+def test_update_deletes_by_null(api, manager, host):
+    manager.answers['update_host'] = host
+    answer = api.simulate_put('/v1/os-hosts/7', json={'a': None, 'b': '1'})
+    assert answer.status_code == 200
+    assert manager.calls == [
+        ('update_host', {'host_id': '7', 'values': {'a': None, 'b': '1'}})
+    ]
+
+
+@pytest.mark.parametrize(
+    'method, body, field',
+    [
+        ('POST', {}, 'name'),
+        ('POST', {'gpu': 'true'}, 'name'),
+        ('POST', {'name': ''}, 'name'),
+        ('POST', {'name': 7}, 'name'),
+        ('POST', {'name': 'a', 'id': 'b'}, 'id'),
+        ('POST', {'name': 'a', 'k' * 65: 'v'}, 'k' * 65),
+        ('POST', {'name': 'a', '': 'v'}, "''"),
+        ('POST', {'name': 'a', 'k': None}, 'k'),
+        ('POST', {'name': 'a', 'k': ['v']}, 'k'),
+        ('POST', {'name': 'a', 'k': 'v' * 4097}, 'k'),
+        ('POST', {'name': 'a', 'vcpus': '64'}, 'vcpus'),
+        ('POST', {'name': 'a', **{f'k{n}': '' for n in range(200)}}, 'too'),
+        ('PUT', {}, '{}'),
+        ('PUT', {'k' * 65: 'v'}, 'k' * 65),
+        ('PUT', {'hypervisor_hostname': 'b'}, 'hypervisor_hostname'),
+        ('PUT', {'id': '8'}, 'id'),
+        ('PUT', {'k': {}}, 'k'),
+        ('PUT', [], 'object'),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(api, manager, method, body, field):
+    path = '/v1/os-hosts' if method == 'POST' else '/v1/os-hosts/7'
+    answer = api.simulate_request(method, path, json=body)
+    assert answer.status_code == 400
+    assert field in answer.json['error_message']
+    assert manager.calls == []
+
+
+def test_a_capability_name_of_64_characters_is_let_in(api, manager, host):
+    manager.answers['update_host'] = host
+    answer = api.simulate_put('/v1/os-hosts/7', json={'k' * 64: 'v'})
+    assert answer.status_code == 200
+
+
+RESERVATIONS = [
+    {'id': 'r1', 'lease_id': 'l1', 'start': 1767225600, 'end': 1767229200},
+    {'id': 'r2', 'lease_id': 'l2', 'start': 1767229200, 'end': FOREVER},
+]
+SHOWN = {
+    'resource_id': '7',
+    'reservations': [
+        {
+            'id': 'r1',
+            'lease_id': 'l1',
+            'start_date': '2026-01-01T00:00:00.000000',
+            'end_date': '2026-01-01T01:00:00.000000',
+        },
+        {
+            'id': 'r2',
+            'lease_id': 'l2',
+            'start_date': '2026-01-01T01:00:00.000000',
+            'end_date': None,
+        },
+    ],
+}
+
+
+def test_allocations(api, manager):
+    manager.answers['list_allocations'] = [
+        {'host_id': '7', 'reservations': RESERVATIONS},
+        {'host_id': '8', 'reservations': []},
+    ]
+    answer = api.simulate_get(
+        '/v1/os-hosts/allocations', query_string='lease_id=l1&colour=red'
+    )
+    assert answer.json == {
+        'allocations': [SHOWN, {'resource_id': '8', 'reservations': []}]
+    }
+    assert manager.calls == [
+        ('list_allocations', {'lease_id': 'l1', 'reservation_id': None})
+    ]
+
+
+def test_allocation_of_one_host(api, manager):
+    manager.answers['list_allocations'] = [
+        {'host_id': '7', 'reservations': RESERVATIONS}
+    ]
+    answer = api.simulate_get(
+        '/v1/os-hosts/7/allocation', query_string='reservation_id=r1'
+    )
+    assert answer.json == {'allocation': SHOWN}
+    assert manager.calls == [
+        (
+            'list_allocations',
+            {'host_id': '7', 'lease_id': None, 'reservation_id': 'r1'},
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    'query, shown',
+    [
+        ('', [{'property': 'gpu'}]),
+        ('all=True', [{'property': 'gpu'}, {'property': 'rack'}]),
+        (
+            'detail=True',
+            [{'property': 'gpu', 'private': False, 'values': ['a', 'b']}],
+        ),
+        (
+            'detail&all=1',
+            [
+                {'property': 'gpu', 'private': False, 'values': ['a', 'b']},
+                {'property': 'rack', 'private': True, 'values': ['7']},
+            ],
+        ),
+    ],
+)
+def test_properties(api, manager, query, shown):
+    manager.answers['list_properties'] = [
+        {'property': 'gpu', 'private': False, 'values': ['a', 'b']},
+        {'property': 'rack', 'private': True, 'values': ['7']},
+    ]
+    answer = api.simulate_get('/v1/os-hosts/properties', query_string=query)
+    assert answer.json == {'resource_properties': shown}
+
+
+def test_update_property(api, manager):
+    manager.answers['update_property'] = {'property': 'gpu', 'private': True}
+    answer = api.simulate_patch(
+        '/v1/os-hosts/properties/gpu', json={'private': True}
+    )
+    assert answer.json == {
+        'resource_property': {'property': 'gpu', 'private': True}
+    }
+    assert manager.calls == [
+        ('update_property', {'name': 'gpu', 'private': True})
+    ]
+
+
+@pytest.mark.parametrize(
+    'body', [{}, {'private': 'yes'}, {'private': 1}, {'private': True, 'a': 1}]
+)
+def test_a_bad_property_is_refused(api, manager, body):
+    answer = api.simulate_patch('/v1/os-hosts/properties/gpu', json=body)
+    assert answer.status_code == 400
+    assert manager.calls == []

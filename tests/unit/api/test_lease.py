@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases: what goes to the manager, and how its answer is shown."""
+
+import pytest
+
+FOREVER = 2**63 - 1
+# What python-blazarclient 4.6.0 sends for a bare command line.
+HOST_RESERVATION = {
+    'resource_type': 'physical:host',
+    'min': 1,
+    'max': 2,
+    'hypervisor_properties': '',
+    'resource_properties': '',
+}
+INSTANCE_RESERVATION = {
+    'resource_type': 'virtual:instance',
+    'vcpus': 2,
+    'memory_mb': 2048,
+    'disk_gb': 0,
+    'amount': 3,
+    'affinity': 'None',
+    'resource_properties': '',
+}
+BODY = {
+    'name': 'night-run',
+    'start_date': '2026-01-01 01:00',
+    'end_date': '2026-01-01 02:00',
+    'before_end_date': None,
+    'reservations': [HOST_RESERVATION],
+    'events': [],
+}
+
+
+def without(name):
+    return {k: v for k, v in BODY.items() if k != name}
+
+
+def with_host(**parameters):
+    return {**BODY, 'reservations': [{**HOST_RESERVATION, **parameters}]}
+
+
+def with_instance(**parameters):
+    reservation = {**INSTANCE_RESERVATION, **parameters}
+    return {**BODY, 'reservations': [reservation]}
+
+
+def create(api, manager, lease, body):
+    manager.answers['create_lease'] = lease
+    answer = api.simulate_post(
+        '/v1/leases', json=body, headers={'X-Auth-Token': 'alice:p1'}
+    )
+    assert answer.status_code == 201, answer.text
+    [(method, sent)] = manager.calls
+    assert method == 'create_lease'
+    return sent['values']
+
+
+def test_a_lease_is_shown_as_blazar_does(api, manager, lease):
+    manager.answers['get_lease'] = lease
+    answer = api.simulate_get(f'/v1/leases/{lease["id"]}')
+    assert answer.json == {
+        'lease': {
+            'id': lease['id'],
+            'name': 'night-run',
+            'user_id': 'alice',
+            'project_id': 'p1',
+            'start_date': '2026-01-01T01:00:00.000000',
+            'end_date': '2026-01-01T02:00:00.000000',
+            'trust_id': None,
+            'status': 'PENDING',
+            'degraded': False,
+            'created_at': '2026-01-01 00:00:00',
+            'updated_at': '2026-01-01 00:01:01',
+            'reservations': [
+                {
+                    'id': lease['reservations'][0]['id'],
+                    'lease_id': lease['id'],
+                    'resource_id': lease['reservations'][0]['id'],
+                    'resource_type': 'physical:host',
+                    'status': 'pending',
+                    'missing_resources': False,
+                    'resources_changed': False,
+                    'min': 1,
+                    'max': 2,
+                    'hypervisor_properties': '',
+                    'resource_properties': '',
+                    'before_end': 'default',
+                    'created_at': '2026-01-01 00:00:00',
+                    'updated_at': None,
+                }
+            ],
+            'events': [
+                {
+                    'id': lease['events'][0]['id'],
+                    'lease_id': lease['id'],
+                    'event_type': 'start_lease',
+                    'time': '2026-01-01T01:00:00.000000',
+                    'status': 'UNDONE',
+                    'created_at': '2026-01-01 00:00:00',
+                    'updated_at': None,
+                }
+            ],
+        }
+    }
+
+
+def test_an_instance_reservation_shows_its_flavor(api, manager, lease):
+    reservation = lease['reservations'][0]
+    reservation['resource_type'] = 'virtual:instance'
+    reservation['parameters'] = {
+        'vcpus': 2,
+        'memory_mb': 2048,
+        'disk_gb': 0,
+        'amount': 3,
+        'affinity': None,
+        'resource_properties': '',
+    }
+    manager.answers['list_leases'] = [lease]
+    [shown] = api.simulate_get('/v1/leases').json['leases']
+    [shown] = shown['reservations']
+    assert shown['flavor_id'] == reservation['id']
+    assert shown['aggregate_id'] is None
+    assert shown['server_group_id'] is None
+    assert shown['affinity'] is None
+    assert shown['amount'] == 3
+
+
+def test_an_unbounded_end_is_null(api, manager, lease):
+    lease['end'] = FOREVER
+    manager.answers['list_leases'] = [lease]
+    [shown] = api.simulate_get('/v1/leases').json['leases']
+    assert shown['end_date'] is None
+
+
+def test_what_the_client_sends_goes_to_the_manager_in_plain_values(
+    api, manager, lease
+):
+    assert create(api, manager, lease, BODY) == {
+        'name': 'night-run',
+        'project_id': 'p1',
+        'user_id': 'alice',
+        'start': 1767229200,
+        'end': 1767232800,
+        'before_end': 'default',
+        'reservations': [{**HOST_RESERVATION, 'before_end': 'default'}],
+    }
+
+
+def test_parameters_have_the_apis_defaults(api, manager, lease):
+    body = {
+        'name': 'x',
+        'reservations': [
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+            {
+                'resource_type': 'virtual:instance',
+                'vcpus': 1,
+                'memory_mb': 1,
+                'disk_gb': 0,
+                'amount': 1,
+            },
+        ],
+    }
+    values = create(api, manager, lease, body)
+    assert values['start'] == 'now'
+    assert values['end'] == FOREVER
+    assert values['before_end'] == 'default'
+    host, instance = values['reservations']
+    assert host['hypervisor_properties'] == host['resource_properties'] == ''
+    assert host['before_end'] == 'default'
+    assert instance['resource_properties'] == ''
+    assert instance['affinity'] is None
+
+
+@pytest.mark.parametrize(
+    'name, value, sent',
+    [
+        ('start_date', 'now', 'now'),
+        ('start_date', None, 'now'),
+        ('start_date', '2026-01-01 01:00', 1767229200),
+        ('start_date', '2026-01-01 01:00:07', 1767229207),
+        ('start_date', '2026-01-01T02:00:00+01:00', 1767229200),
+        ('start_date', '2026-01-01T01:00:00.000000', 1767229200),
+        ('end_date', None, FOREVER),
+        ('end_date', '2026-01-01T02:00Z', 1767232800),
+        ('before_end_date', None, 'default'),
+        ('before_end_date', '', 'default'),
+        ('before_end_date', '2026-01-01 02:00', 1767232800),
+    ],
+)
+def test_dates(api, manager, lease, name, value, sent):
+    values = create(api, manager, lease, {**BODY, name: value})
+    assert values[name.removesuffix('_date')] == sent
+
+
+@pytest.mark.parametrize(
+    'sent, meant',
+    [
+        (None, None), ('None', None), ('none', None), ('', None),
+        (True, True), ('True', True), ('true', True), (1, True), ('1', True),
+        (False, False), ('False', False), (0, False), ('0', False),
+    ],
+)
+def test_affinity_is_read_as_the_client_sends_it(
+    api, manager, lease, sent, meant
+):
+    values = create(api, manager, lease, with_instance(affinity=sent))
+    assert values['reservations'][0]['affinity'] is meant
+
+
+@pytest.mark.parametrize(
+    'name', ['vcpus', 'memory_mb', 'disk_gb', 'amount']
+)
+def test_numbers_may_be_sent_as_text(api, manager, lease, name):
+    values = create(api, manager, lease, with_instance(**{name: '12'}))
+    assert values['reservations'][0][name] == 12
+
+
+# What is refused, and the field that the refusal names.
+BAD = {
+    'no name': (without('name'), 'name'),
+    'empty name': ({**BODY, 'name': ''}, 'name'),
+    'long name': ({**BODY, 'name': 'x' * 81}, 'name'),
+    'name no text': ({**BODY, 'name': 7}, 'name'),
+    'unknown key': ({**BODY, 'colour': 'red'}, 'colour'),
+    'no reservations': (without('reservations'), 'reservations'),
+    'empty reservations': ({**BODY, 'reservations': []}, 'reservations'),
+    'reservations no list': ({**BODY, 'reservations': {}}, 'reservations'),
+    'too many reservations': (
+        {**BODY, 'reservations': [HOST_RESERVATION] * 101}, 'reservations'
+    ),
+    'reservation no object': (
+        {**BODY, 'reservations': ['x']}, 'reservations[0]'
+    ),
+    'no resource_type': (
+        {**BODY, 'reservations': [{'min': 1, 'max': 1}]}, 'resource_type'
+    ),
+    'unknown resource_type': (
+        with_host(resource_type='virtual:toaster'), 'resource_type'
+    ),
+    'resource_type no text': (with_host(resource_type=[]), 'resource_type'),
+    'events': (
+        {**BODY, 'events': [{'event_type': 'x', 'event_date': 'now'}]},
+        'events',
+    ),
+    'min 0': (with_host(min=0), 'min'),
+    'min negative': (with_host(min=-1), 'min'),
+    'min negative text': (with_host(min='-1'), 'min'),
+    'min empty': (with_host(min=''), 'min'),
+    'min true': (with_host(min=True), 'min'),
+    'min half': (with_host(min=1.5), 'min'),
+    'min float': (with_host(min=1.0), 'min'),
+    'min null': (with_host(min=None), 'min'),
+    'min 2**63': (with_host(min=2**63), 'min'),
+    'min full width': (with_host(min='１'), 'min'),
+    'min endless text': (with_host(min='9' * 5000), 'min'),
+    'no max': (
+        {**BODY, 'reservations': [
+            {k: v for k, v in HOST_RESERVATION.items() if k != 'max'}
+        ]},
+        'max',
+    ),
+    'unknown parameter': (with_host(vcpus=1), 'vcpus'),
+    'before_end unknown': (with_host(before_end='explode'), 'before_end'),
+    'requirement no JSON': (
+        with_host(hypervisor_properties='vcpus > 3'), 'hypervisor_properties'
+    ),
+    'requirement operator': (
+        with_host(resource_properties='["~", "$vcpus", "3"]'),
+        'resource_properties',
+    ),
+    'requirement depth': (
+        with_host(resource_properties='[' * 10000), 'resource_properties'
+    ),
+    'requirement no text': (
+        with_host(resource_properties=['==', '$a', 'b']),
+        'resource_properties',
+    ),
+    'vcpus 0': (with_instance(vcpus=0), 'vcpus'),
+    'vcpus empty': (with_instance(vcpus=''), 'vcpus'),
+    'disk negative': (with_instance(disk_gb=-1), 'disk_gb'),
+    'amount 0': (with_instance(amount=0), 'amount'),
+    'amount 2**31': (with_instance(amount=2**31), 'amount'),
+    'affinity word': (with_instance(affinity='maybe'), 'affinity'),
+    'affinity 2': (with_instance(affinity=2), 'affinity'),
+    'affinity list': (with_instance(affinity=[]), 'affinity'),
+    'start garbage': ({**BODY, 'start_date': 'soon'}, 'start_date'),
+    'start number': ({**BODY, 'start_date': 1767229200}, 'start_date'),
+    'start one digit': ({**BODY, 'start_date': '2026-1-1 0:0'}, 'start_date'),
+    'start full width': (
+        {**BODY, 'start_date': '２０２６-01-01 00:00'}, 'start_date'
+    ),
+    'start leap second': (
+        {**BODY, 'start_date': '2016-12-31 23:59:60'}, 'start_date'
+    ),
+    'start year 1': ({**BODY, 'start_date': '0001-01-01 00:00'}, 'start_date'),
+    'start year 9999': (
+        {**BODY, 'start_date': '9999-12-31 00:00'}, 'start_date'
+    ),
+    'end now': ({**BODY, 'end_date': 'now'}, 'end_date'),
+    'end empty': ({**BODY, 'end_date': ''}, 'end_date'),
+    'end no day': ({**BODY, 'end_date': '2026-02-30 00:00'}, 'end_date'),
+    'before_end garbage': (
+        {**BODY, 'before_end_date': 'later'}, 'before_end_date'
+    ),
+}
+
+
+@pytest.mark.parametrize('case', BAD)
+def test_a_bad_value_is_refused_by_name_and_changes_nothing(
+    api, manager, case
+):
+    body, field = BAD[case]
+    answer = api.simulate_post('/v1/leases', json=body)
+    assert answer.status_code == 400
+    assert answer.json['error_code'] == 400
+    assert answer.json['error_name'] == 'InvalidInput'
+    assert field in answer.json['error_message']
+    assert len(answer.json['error_message']) < 400
+    assert manager.calls == []
+
+
+def test_an_update_sends_only_what_it_names(api, manager, lease):
+    manager.answers['update_lease'] = lease
+    for body, values in [
+        ({'name': 'day-run'}, {'name': 'day-run'}),
+        ({'end_date': 'now'}, {'end': 'now'}),
+        ({'end_date': None}, {'end': FOREVER}),
+        ({'end_date': '2026-01-01 02:00'}, {'end': 1767232800}),
+        ({'start_date': 'now'}, {'start': 'now'}),
+        ({'start_date': '2026-01-01 02:00'}, {'start': 1767232800}),
+        ({'before_end_date': None}, {'before_end': 'default'}),
+        ({'before_end_date': '2026-01-01 02:00'}, {'before_end': 1767232800}),
+        (
+            {'reservations': [{'id': 'r1', 'min': '2', 'affinity': 'None'}]},
+            {'reservations': [{'id': 'r1', 'min': 2, 'affinity': None}]},
+        ),
+        ({}, {}),
+    ]:
+        manager.calls.clear()
+        answer = api.simulate_put('/v1/leases/l1', json=body)
+        assert answer.status_code == 200, answer.text
+        assert manager.calls == [
+            (
+                'update_lease',
+                {'lease_id': 'l1', 'project_id': None, 'values': values},
+            )
+        ]
+
+
+@pytest.mark.parametrize(
+    'body, field',
+    [
+        ({'name': ''}, 'name'),
+        ({'start_date': None}, 'start_date'),
+        ({'end_date': 'soon'}, 'end_date'),
+        ({'prolong_for': '1h'}, 'prolong_for'),
+        ({'events': []}, 'events'),
+        ({'reservations': [{'min': 1}]}, 'id'),
+        ({'reservations': [{'id': 'r1', 'min': 0}]}, 'min'),
+        ({'reservations': [{'id': 'r1', 'colour': 0}]}, 'colour'),
+        (
+            {'reservations': [{'id': 'r1', 'resource_properties': '{}'}]},
+            'resource_properties',
+        ),
+        ({'reservations': [{'id': 1}]}, 'id'),
+        ([], 'object'),
+    ],
+)
+def test_a_bad_update_is_refused_by_name(api, manager, body, field):
+    answer = api.simulate_put('/v1/leases/l1', json=body)
+    assert answer.status_code == 400
+    assert field in answer.json['error_message']
+    assert manager.calls == []
+
+
+def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
+    manager.answers = {
+        'list_leases': [],
+        'get_lease': lease,
+        'update_lease': lease,
+        'delete_lease': None,
+    }
+    for token, project in [('alice:p1', 'p1'), ('admin:p1', None)]:
+        manager.calls.clear()
+        headers = {'X-Auth-Token': token}
+        api.simulate_get('/v1/leases', headers=headers)
+        api.simulate_get('/v1/leases/l1', headers=headers)
+        api.simulate_put('/v1/leases/l1', headers=headers, json={})
+        api.simulate_delete('/v1/leases/l1', headers=headers)
+        assert [sent['project_id'] for _, sent in manager.calls] == (
+            [project] * 4
+        )
+
+
+def test_query_strings_are_ignored(api, manager):
+    manager.answers['list_leases'] = []
+    answer = api.simulate_get(
+        '/v1/leases', query_string='project_id=other&sort=name&limit=-1'
+    )
+    assert answer.json == {'leases': []}

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The route table and the policies tell the same story."""
+
+import pytest
+
+from blazar_sched import policies
+from blazar_sched.service.api import routes
+
+# What Blazar 18 answers, as far as it is answered here.
+BLAZAR = {
+    ('GET', '/'): 300,
+    ('GET', '/versions'): 300,
+    ('GET', '/v1/leases'): 200,
+    ('POST', '/v1/leases'): 201,
+    ('GET', '/v1/leases/{lease_id}'): 200,
+    ('PUT', '/v1/leases/{lease_id}'): 200,
+    ('DELETE', '/v1/leases/{lease_id}'): 204,
+    ('GET', '/v1/os-hosts'): 200,
+    ('POST', '/v1/os-hosts'): 201,
+    ('GET', '/v1/os-hosts/{host_id}'): 200,
+    ('PUT', '/v1/os-hosts/{host_id}'): 200,
+    ('DELETE', '/v1/os-hosts/{host_id}'): 204,
+    ('GET', '/v1/os-hosts/allocations'): 200,
+    ('GET', '/v1/os-hosts/{host_id}/allocation'): 200,
+    ('GET', '/v1/os-hosts/properties'): 200,
+    ('PATCH', '/v1/os-hosts/properties/{name}'): 200,
+}
+
+def test_blazars_routes_are_all_there():
+    assert {(r.method, r.path): r.status for r in routes.ROUTES} == BLAZAR
+
+
+def test_every_rule_names_the_routes_that_ask_it():
+    documented = {
+        (operation['method'], operation['path'], rule.name)
+        for rule in policies.list_rules()
+        for operation in getattr(rule, 'operations', [])
+    }
+    asked = {(r.method, r.path, r.rule) for r in routes.ROUTES if r.rule}
+    assert documented == asked
+
+
+def test_rules_have_blazars_names():
+    assert {rule.name for rule in policies.list_rules()} == {
+        'admin',
+        'project_member_api',
+        'project_reader_api',
+        'project_member_or_admin',
+        'project_reader_or_admin',
+        'blazar:leases:get',
+        'blazar:leases:post',
+        'blazar:leases:put',
+        'blazar:leases:delete',
+        'blazar:oshosts:get',
+        'blazar:oshosts:post',
+        'blazar:oshosts:put',
+        'blazar:oshosts:delete',
+        'blazar:oshosts:get_allocations',
+        'blazar:oshosts:get_resource_properties',
+        'blazar:oshosts:update_resource_properties',
+    }
+
+
+@pytest.mark.parametrize('suffix', ['', '.json'])
+@pytest.mark.parametrize(
+    'route', routes.ROUTES, ids=lambda r: f'{r.method} {r.path}'
+)
+def test_every_route_answers_with_its_status(
+    api, manager, answers, requests, route, suffix
+):
+    manager.answers = answers
+    path, body = requests[route]
+    answer = api.simulate_request(route.method, path + suffix, json=body)
+    assert answer.status_code == route.status
+    if route.status == 204:
+        assert answer.content == b''
+    else:
+        assert answer.headers['content-type'] == 'application/json'
+        assert isinstance(answer.json, dict)
+
+
+def test_versions(api):
+    for path in ('/', '/versions'):
+        answer = api.simulate_get(path, host='reservations.example')
+        assert answer.json == {
+            'versions': [
+                {
+                    'id': 'v1.0',
+                    'status': 'CURRENT',
+                    'min_version': '1.0',
+                    'max_version': '1.0',
+                    'links': [
+                        {
+                            'rel': 'self',
+                            'href': 'http://reservations.example/v1',
+                        }
+                    ],
+                }
+            ]
+        }

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the property tests look for a counterexample.
+
+``HYPOTHESIS_PROFILE=long`` is for a run over night.
+"""
+
+import os
+
+import hypothesis
+
+hypothesis.settings.register_profile(
+    'short', max_examples=100, stateful_step_count=20, deadline=None,
+)
+hypothesis.settings.register_profile(
+    'long', max_examples=20000, stateful_step_count=50, deadline=None,
+)
+hypothesis.settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'short'))

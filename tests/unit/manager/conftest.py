@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A manager over a real ledger, with Nova, Placement and time in memory.
+
+Only the two clients are stood in for, with what their docstrings promise;
+the clients themselves meet the real services in tests/functional/manager.
+"""
+
+from collections import Counter
+import dataclasses
+import uuid
+
+import pytest
+
+from blazar_sched import conf as conf_
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
+from blazar_sched.domain import window
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.manager import manager as manager_
+
+START = 1_800_000_000
+
+
+class Clock:
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return float(self.now)
+
+
+class Nova:
+    """Servers go when they have been asked to `slowness` + 1 times."""
+
+    def __init__(self):
+        self.hypervisors = {}
+        self.stored = {}
+        self.flavors = {}
+        self.access = set()
+        self.asked = Counter()
+        self.slowness = 0
+        self.failures = 0
+
+    def _fail(self):
+        if self.failures:
+            self.failures -= 1
+            raise exception.Unavailable('compute answered 500')
+
+    def hypervisor(self, name):
+        self._fail()
+        if name not in self.hypervisors:
+            raise exception.HostNotFound(name, field='name')
+        return self.hypervisors[name]
+
+    def servers(self, host=None, project_id=None):
+        self._fail()
+        return [
+            s
+            for s in self.stored.values()
+            if host in (None, s.node) and project_id in (None, s.project_id)
+        ]
+
+    def delete_servers(self, servers):
+        none = True
+        for server in list(servers):
+            none = False
+            self.asked[server.uuid] += 1
+            if self.asked[server.uuid] > self.slowness:
+                self.stored.pop(server.uuid, None)
+        return none
+
+    def create_flavor(self, flavor_id, name, slot, extra_specs):
+        self._fail()
+        self.flavors[flavor_id] = (name, dict(slot), dict(extra_specs))
+
+    def add_flavor_access(self, flavor_id, project_id):
+        self._fail()
+        self.access.add((flavor_id, project_id))
+
+    def remove_flavor_access(self, flavor_id, project_id):
+        self._fail()
+        self.access.discard((flavor_id, project_id))
+
+    def delete_flavor(self, flavor_id):
+        self._fail()
+        self.flavors.pop(flavor_id, None)
+
+
+class Placement:
+    def __init__(self):
+        self.providers = {}
+        self.classes = set()
+        # (hostname, resource class) to total.
+        self.children = {}
+        self.removed = []
+        self.failures = 0
+
+    def _fail(self):
+        if self.failures:
+            self.failures -= 1
+            raise exception.Unavailable('placement answered 500')
+
+    def inventories(self, provider):
+        return self.providers[provider]
+
+    def create_resource_class(self, name):
+        self._fail()
+        self.classes.add(name)
+
+    def delete_resource_class(self, name):
+        self._fail()
+        self.classes.discard(name)
+
+    def set_inventory(self, parent, hostname, name, total):
+        self._fail()
+        assert parent in self.providers
+        self.children[hostname, name] = total
+
+    def remove_inventory(self, hostname, name):
+        self._fail()
+        self.children.pop((hostname, name), None)
+        return True
+
+    def delete_child(self, hostname):
+        self.removed.append(hostname)
+
+
+class World:
+    """The manager and what surrounds it; `wait` lets the time pass."""
+
+    def __init__(self, conf):
+        self.clock = Clock()
+        self.nova = Nova()
+        self.placement = Placement()
+        self.waited = 0
+        self.manager = manager_.Manager(
+            conf, self.nova, self.placement, self.clock, self.wait
+        )
+        self.manager.ledger.upgrade()
+        self.ledger = self.manager.ledger
+        self.leases = self.manager.leases
+        self.hosts = self.manager.hosts
+        self.runner = self.manager.runner
+
+    @property
+    def now(self):
+        return self.clock.now
+
+    def wait(self, seconds):
+        self.waited += seconds
+        self.clock.now += max(1, round(seconds))
+
+    def add_host(self, name, vcpus=8, register=True, **values):
+        """Have a compute node in Nova; return its uuid."""
+        id_ = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+        self.nova.hypervisors[name] = nova_.Hypervisor(
+            id_, name, name, 'QEMU', 8000, '{}', 'nova'
+        )
+        self.placement.providers[id_] = {
+            inventory.VCPU: inventory.Inventory(vcpus),
+            inventory.MEMORY_MB: inventory.Inventory(vcpus * 1024),
+            inventory.DISK_GB: inventory.Inventory(vcpus * 10),
+        }
+        if register:
+            self.hosts.create(name, values)
+        return id_
+
+    def add_server(self, node, project_id='other', vcpus=1, **values):
+        server = nova_.Server(
+            **{
+                'uuid': str(uuid.uuid4()),
+                'node': node,
+                'project_id': project_id,
+                'amounts': {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1},
+                'end': window.FOREVER,
+                'reservation_id': None,
+                'preemptible': False,
+                **values,
+            }
+        )
+        self.nova.stored[server.uuid] = server
+        return server
+
+    def create(self, *reservations, start=100, end=200, **values):
+        """Create a lease; times are seconds from now."""
+        return self.leases.create(
+            {
+                'name': 'lease',
+                'project_id': 'project',
+                'user_id': 'user',
+                'start': start if start == 'now' else self.now + start,
+                'end': end if end == window.FOREVER else self.now + end,
+                'before_end': None,
+                'reservations': list(reservations) or [hosts()],
+                **values,
+            }
+        )
+
+    def lease(self, lease):
+        return self.ledger.lease(lease.id)
+
+    def held(self, lease):
+        """Return (reservation, host, VCPU or 'whole') of its allocations."""
+        return sorted(
+            (a.reservation_id, a.host, a.amounts.get('VCPU', 'whole'))
+            for a, _ in self.ledger.allocations(lease_id=lease.id)
+        )
+
+    def run(self, seconds=0):
+        """Let time pass, and then do what is due, as far as that goes."""
+        self.clock.now += seconds
+        while any(
+            self.runner.run(event.id, lease.id)
+            for event, lease in self.ledger.due_events(self.now)
+        ):
+            pass
+
+    def check(self):
+        """The ledger is sound, and its replica holds nothing but it."""
+        assert self.ledger.check() == []
+        self.ledger.commit(lambda tx: None)
+        replica = self.ledger.replica
+        assert replica.allocations == {
+            a.id: a for a, _ in self.ledger.allocations()
+        }
+        occupying = sum(
+            replica.accounting.step(i, i.end <= self.now) is not None
+            for i in replica.instances.values()
+        )
+        assert len(replica.index) == len(replica.allocations) + occupying
+
+
+def hosts(minimum=1, maximum=1, **parameters):
+    return {
+        'resource_type': 'physical:host',
+        'min': minimum,
+        'max': maximum,
+        **parameters,
+    }
+
+
+def instances(amount=1, vcpus=2, **parameters):
+    return {
+        'resource_type': 'virtual:instance',
+        'vcpus': vcpus,
+        'memory_mb': 512,
+        'disk_gb': 1,
+        'amount': amount,
+        **parameters,
+    }
+
+
+@pytest.fixture
+def conf(tmp_path):
+    conf = conf_.service_conf(files=[])
+    url = f'sqlite:///{tmp_path}/ledger.sqlite'
+    conf.set_override('connection', url, 'database')
+    conf.set_override('transport_url', 'fake://')
+    return conf
+
+
+@pytest.fixture
+def world(conf):
+    world = World(conf)
+    world.hosts_of = hosts
+    world.instances_of = instances
+    yield world
+    world.ledger.close()
+
+
+@pytest.fixture
+def whole():
+    """Ask for whole hosts: whole(minimum, maximum, **parameters)."""
+    return hosts
+
+
+@pytest.fixture
+def slots():
+    """Ask for instances: slots(amount, vcpus, **parameters)."""
+    return instances
+
+
+@pytest.fixture
+def rewrite():
+    return dataclasses.replace

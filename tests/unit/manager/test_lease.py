@@ -1,0 +1,801 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases: what a request becomes, and what refuses it."""
+
+import random
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import states
+from blazar_sched.domain import window
+from blazar_sched.service.ledger import tx as tx_
+
+
+def times(lease):
+    return {e.event_type: e.time for e in lease.events}
+
+
+class TestCreate:
+    def test_is_pending_with_events_and_allocations(self, world):
+        host = world.add_host('a')
+        lease = world.create(start=100, end=200)
+        assert lease == world.lease(lease)
+        assert (lease.start, lease.end) == (world.now + 100, world.now + 200)
+        assert lease.status == 'PENDING'
+        assert lease.created_at == world.now
+        assert [r.status for r in lease.reservations] == ['pending']
+        assert {e.status for e in lease.events} == {'UNDONE'}
+        assert times(lease) == {
+            'start_lease': lease.start,
+            'end_lease': lease.end,
+        }
+        assert world.held(lease) == [
+            (lease.reservations[0].id, host, 'whole')
+        ]
+        world.check()
+
+    def test_now_and_this_minute_are_now(self, world):
+        world.add_host('a')
+        world.add_host('b')
+        assert world.create(start='now').start == world.now
+        assert world.create(start=-59).start == world.now
+
+    @pytest.mark.parametrize(
+        'field, values',
+        [
+            ('start_date', {'start': -61}),
+            ('end_date', {'end': 100}),
+            ('end_date', {'end': 99}),
+            ('end_date', {'end': -1}),
+            ('start_date', {'start': window.TIME_LIMIT}),
+            ('reservations', {'reservations': []}),
+            ('before_end_date', {'before_end': 1}),
+            ('before_end_date', {'before_end': window.TIME_LIMIT}),
+        ],
+    )
+    def test_bad_value_is_named(self, world, field, values):
+        world.add_host('a')
+        with pytest.raises(exception.InvalidInput) as refusal:
+            world.create(**values)
+        assert refusal.value.field == field
+        assert world.ledger.leases() == []
+
+    def test_too_many_reservations(self, world, whole):
+        with pytest.raises(exception.InvalidInput) as refusal:
+            world.create(*[whole()] * 101)
+        assert refusal.value.field == 'reservations'
+
+    @pytest.mark.parametrize(
+        'field, reservation',
+        [
+            ('resource_type', {'resource_type': 'no:such'}),
+            ('resource_type', {'resource_type': None}),
+            ('resource_type', {}),
+            ('min', {'min': 0}),
+            ('min', {'min': None}),
+            ('min', {'min': True}),
+            ('min', {'min': '1'}),
+            ('max', {'min': 3, 'max': 2}),
+            ('max', {'max': 2**31}),
+            ('before_end', {'before_end': 'snapshot'}),
+            ('resource_properties', {'resource_properties': '["=="]'}),
+            ('hypervisor_properties', {'hypervisor_properties': 'x'}),
+            ('hypervisor_properties', {'hypervisor_properties': 7}),
+            ('amount', {'amount': 1}),
+        ],
+    )
+    def test_bad_parameter_is_named(self, world, whole, field, reservation):
+        world.add_host('a')
+        asked = {**whole(), **reservation} if reservation else {'min': 1}
+        with pytest.raises(exception.InvalidInput) as refusal:
+            world.create(asked)
+        assert refusal.value.field == field
+        assert world.ledger.leases() == []
+
+    @pytest.mark.parametrize(
+        'field, value',
+        [
+            ('vcpus', 0),
+            ('memory_mb', 0),
+            ('disk_gb', -1),
+            ('amount', 0),
+            ('amount', 2**31),
+            ('amount', 1.0),
+            ('affinity', 'True'),
+            ('resource_properties', '{}'),
+            ('min', 1),
+        ],
+    )
+    def test_bad_instance_parameter_is_named(self, world, slots, field, value):
+        world.add_host('a')
+        with pytest.raises(exception.InvalidInput) as refusal:
+            world.create({**slots(), field: value})
+        assert refusal.value.field == field
+
+    def test_full_window_leaves_nothing(self, world, whole):
+        world.add_host('a')
+        world.create(whole())
+        before = world.ledger.changes(0)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=199, end=300)
+        assert len(world.ledger.leases()) == 1
+        assert world.ledger.changes(0) == before
+        world.check()
+
+    def test_quads_700_back_to_back(self, world):
+        """A window may begin the second another one ends."""
+        world.add_host('a')
+        world.create(start=100, end=200)
+        world.create(start=200, end=300)
+        world.create(start=0, end=100)
+        world.check()
+
+    def test_lp_1704359_no_event_without_its_reservation(
+        self, world, monkeypatch
+    ):
+        """Lease, reservations, events are written in one go, or not."""
+        world.add_host('a')
+
+        def fail(*args):
+            raise RuntimeError('the manager dies here')
+
+        monkeypatch.setattr(tx_.Tx, 'put_allocations', fail)
+        with pytest.raises(RuntimeError):
+            world.create()
+        monkeypatch.undo()
+        assert world.ledger.leases() == []
+        assert world.ledger.due_events(window.TIME_LIMIT) == []
+        world.check()
+
+    def test_reservations_of_a_lease_see_each_other(self, world, whole):
+        both = {world.add_host('a'), world.add_host('b')}
+        lease = world.create(whole(), whole())
+        assert {host for _, host, _ in world.held(lease)} == both
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), whole(), whole(), start=300, end=400)
+        assert len(world.ledger.leases()) == 1
+        world.check()
+
+    def test_slots_and_whole_hosts_in_one_lease(self, world, whole, slots):
+        world.add_host('a')
+        world.add_host('b')
+        lease = world.create(whole(), slots(4))
+        (_, first, _), (_, second, _) = world.held(lease)
+        assert first != second
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(slots(1), whole(), start=100, end=200)
+
+    def test_takes_the_maximum_that_is_free(self, world, whole):
+        for name in 'abc':
+            world.add_host(name)
+        assert len(world.held(world.create(whole(1, 2)))) == 2
+        assert len(world.held(world.create(whole(1, 2)))) == 1
+
+    def test_slots_fill_a_host_exactly(self, world, slots):
+        host = world.add_host('a', vcpus=8)
+        first = world.create(slots(3, vcpus=2))
+        assert world.held(first) == [(first.reservations[0].id, host, 6)]
+        world.create(slots(1, vcpus=2))
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(slots(1, vcpus=1))
+
+    def test_requirements_choose(self, world, whole):
+        world.add_host('a', gpu='no')
+        wanted = world.add_host('b', gpu='yes')
+        asked = whole(resource_properties='["==", "$gpu", "yes"]')
+        lease = world.create(asked)
+        assert [host for _, host, _ in world.held(lease)] == [wanted]
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(asked)
+
+    def test_an_unbounded_instance_keeps_a_window_away(self, world):
+        world.add_host('a', register=False)
+        world.add_server('a')
+        world.hosts.create('a', {})
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create()
+        world.check()
+
+    def test_a_bounded_instance_does_until_its_end(self, world):
+        world.add_host('a', register=False)
+        world.add_server('a', end=world.now + 150)
+        world.hosts.create('a', {})
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start=149, end=200)
+        world.create(start=150, end=200)
+        world.check()
+
+    def test_an_overdue_instance_counts_for_ever(self, world):
+        world.add_host('a', register=False)
+        world.add_server('a', end=world.now + 50)
+        world.hosts.create('a', {})
+        world.clock.now += 60
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start=1000, end=2000)
+
+
+class TestBeforeEnd:
+    def before_end(self, world, **values):
+        world.add_host('a')
+        return world.create(**values).before_end
+
+    def test_none(self, world):
+        assert self.before_end(world, before_end=None) is None
+
+    def test_a_time(self, world):
+        at = world.now + 150
+        assert self.before_end(world, before_end=at) == at
+
+    def test_default_is_an_hour(self, world):
+        at = self.before_end(world, before_end='default', end=7200)
+        assert at == world.now + 3600
+
+    def test_default_is_not_before_the_start(self, world):
+        at = self.before_end(world, before_end='default', end=200)
+        assert at == world.now + 100
+
+    def test_no_default(self, world, conf):
+        conf.set_override('minutes_before_end_lease', 0, 'manager')
+        assert self.before_end(world, before_end='default') is None
+
+    def test_a_lease_without_end_has_no_end_event(self, world):
+        world.add_host('a')
+        lease = world.create(end=window.FOREVER, before_end='default')
+        assert times(lease) == {'start_lease': lease.start}
+        world.check()
+
+
+class TestUpdate:
+    @pytest.fixture
+    def lease(self, world):
+        world.add_host('a')
+        return world.create(start=100, end=200)
+
+    def update(self, world, lease, **values):
+        return world.leases.update(lease.id, None, values)
+
+    def refuse(self, world, lease, error, field=None, **values):
+        """The update is refused and has changed nothing at all."""
+        before, held = world.lease(lease), world.held(lease)
+        with pytest.raises(error) as refusal:
+            self.update(world, lease, **values)
+        assert type(refusal.value) is error
+        assert field is None or refusal.value.field == field
+        assert world.lease(lease) == before
+        assert world.held(lease) == held
+        world.check()
+
+    def test_rename_at_any_time(self, world, lease):
+        for name, seconds in (('b', 0), ('c', 100), ('d', 100)):
+            world.run(seconds)
+            assert self.update(world, lease, name=name).name == name
+            assert world.lease(lease).name == name
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_a_lease_that_is_over_is_only_renamed(self, world, lease):
+        world.run(100)
+        world.run(100)
+        self.refuse(
+            world, lease, exception.InvalidStatus, end=world.now + 100
+        )
+
+    def test_move(self, world, lease):
+        start, end = world.now + 300, world.now + 500
+        new = self.update(world, lease, start=start, end=end)
+        assert new == world.lease(lease)
+        assert new.updated_at == world.now
+        assert times(new) == {'start_lease': start, 'end_lease': end}
+        assert {e.id for e in new.events} == {e.id for e in lease.events}
+        world.create(start=100, end=300)
+        world.check()
+
+    def test_move_onto_itself(self, world, lease):
+        self.update(world, lease, start=world.now + 150, end=world.now + 250)
+        world.check()
+
+    def test_move_into_another(self, world, lease):
+        world.create(start=200, end=300)
+        self.refuse(
+            world,
+            lease,
+            exception.NotEnoughHostsAvailable,
+            end=world.now + 201,
+        )
+
+    def test_move_swaps_the_host_if_need_be(self, world, lease):
+        other = world.add_host('b')
+        taken = world.create(start=200, end=300)
+        if world.held(taken)[0][1] == other:
+            pytest.skip('placed beside it')
+        self.update(world, lease, end=world.now + 250)
+        assert [host for _, host, _ in world.held(lease)] == [other]
+        world.check()
+
+    def test_lp_1786031_bad_update_leaves_the_lease_as_it_was(
+        self, world, lease
+    ):
+        """A refused update once put the lease in ERROR."""
+        refused = exception.InvalidInput
+        self.refuse(world, lease, refused, 'end_date', end=world.now - 61)
+        self.refuse(world, lease, refused, 'end_date', end=world.now + 50)
+        self.refuse(world, lease, refused, 'start_date', start=world.now - 61)
+        self.refuse(
+            world, lease, refused, 'before_end_date', before_end=world.now
+        )
+        assert world.lease(lease).status == 'PENDING'
+
+    def test_the_second_reservation_fails_for_both(self, world, whole):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(whole(), whole())
+        first, second = lease.reservations
+        self.refuse(
+            world,
+            lease,
+            exception.InvalidInput,
+            'min',
+            name='new',
+            reservations=[
+                {'id': first.id, 'resource_properties': '["==","$a","b"]'},
+                {'id': second.id, 'min': 0},
+            ],
+        )
+        self.refuse(
+            world,
+            lease,
+            exception.NotEnoughHostsAvailable,
+            name='new',
+            reservations=[
+                {'id': first.id, 'min': 1, 'max': 2},
+                {'id': second.id, 'min': 2, 'max': 2},
+            ],
+        )
+
+    def test_unknown_reservation(self, world, lease):
+        for change in ({'id': 'x'}, {'max': 2}):
+            self.refuse(
+                world,
+                lease,
+                exception.InvalidInput,
+                'reservations',
+                reservations=[change],
+            )
+
+    def test_resource_type_is_fixed(self, world, lease):
+        change = {
+            'id': lease.reservations[0].id,
+            'resource_type': 'virtual:instance',
+        }
+        self.refuse(
+            world,
+            lease,
+            exception.CantUpdateParameter,
+            'resource_type',
+            reservations=[change],
+        )
+
+    def test_before_end_of_a_reservation_is_fixed(self, world, lease):
+        change = {'id': lease.reservations[0].id, 'before_end': ''}
+        self.refuse(
+            world,
+            lease,
+            exception.CantUpdateParameter,
+            'before_end',
+            reservations=[change],
+        )
+
+    def test_grow_before_start(self, world, lease):
+        world.add_host('b')
+        change = {'id': lease.reservations[0].id, 'min': 2, 'max': 2}
+        new = self.update(world, lease, reservations=[change])
+        assert new.reservations[0].parameters['max'] == 2
+        assert len(world.held(lease)) == 2
+
+    def test_slots_change_before_start(self, world, slots):
+        host = world.add_host('a')
+        lease = world.create(slots(2, vcpus=2))
+        change = {'id': lease.reservations[0].id, 'vcpus': 8, 'amount': 1}
+        self.update(world, lease, reservations=[change])
+        assert world.held(lease) == [(lease.reservations[0].id, host, 8)]
+        change['amount'] = 2
+        self.refuse(
+            world,
+            lease,
+            exception.NotEnoughHostsAvailable,
+            reservations=[change],
+        )
+
+
+class TestUpdateBeforeEnd:
+    def test_keeps_its_distance_from_the_end(self, world):
+        world.add_host('a')
+        lease = world.create(before_end=world.now + 180)
+        world.leases.update(lease.id, None, {'end': world.now + 300})
+        assert world.lease(lease).before_end == world.now + 280
+
+    def test_is_not_before_the_start(self, world):
+        world.add_host('a')
+        lease = world.create(before_end=world.now + 110)
+        world.leases.update(lease.id, None, {'end': world.now + 150})
+        assert world.lease(lease).before_end == lease.start
+
+    def test_none_and_back(self, world):
+        world.add_host('a')
+        lease = world.create(before_end=world.now + 180)
+        world.leases.update(lease.id, None, {'before_end': None})
+        assert world.lease(lease).before_end is None
+        world.leases.update(lease.id, None, {'before_end': world.now + 190})
+        assert world.lease(lease).before_end == world.now + 190
+
+    def test_is_told_again_when_the_end_moves(self, world):
+        world.add_host('a')
+        lease = world.create(before_end=world.now + 180)
+        world.run(100)
+        world.run(80)
+
+        def status():
+            return {
+                e.event_type: e.status for e in world.lease(lease).events
+            }['before_end_lease']
+
+        assert status() == 'DONE'
+        world.leases.update(lease.id, None, {'end': lease.end + 100})
+        assert status() == 'UNDONE'
+        world.run(100)
+        assert status() == 'DONE'
+
+    def test_an_end_given_up_and_given_again(self, world):
+        world.add_host('a')
+        lease = world.create(before_end=world.now + 180)
+        new = world.leases.update(lease.id, None, {'end': window.FOREVER})
+        assert times(new) == {'start_lease': lease.start}
+        new = world.leases.update(lease.id, None, {'end': lease.start + 7200})
+        assert times(new) == {
+            'start_lease': lease.start,
+            'before_end_lease': lease.start + 3600,
+            'end_lease': lease.start + 7200,
+        }
+
+
+class TestUpdateActive:
+    @pytest.fixture
+    def lease(self, world):
+        world.add_host('a')
+        lease = world.create(start='now', end=200)
+        world.run()
+        return world.lease(lease)
+
+    def update(self, world, lease, **values):
+        return world.leases.update(lease.id, None, values)
+
+    def test_start_is_fixed(self, world, lease):
+        for start in (world.now + 60, world.now - 60, 'now'):
+            with pytest.raises(exception.CantUpdateParameter) as refusal:
+                self.update(world, lease, start=start)
+            assert refusal.value.field == 'start_date'
+        assert world.lease(lease) == lease
+
+    def test_the_same_start_in_minutes(self, world, lease):
+        world.clock.now += 100
+        start = lease.start - lease.start % 60
+        new = self.update(world, lease, start=start, end=lease.end + 1)
+        assert (new.start, new.end) == (lease.start, lease.end + 1)
+
+    def test_prolong_keeps_the_host(self, world, lease):
+        world.add_host('b')
+        held = world.held(lease)
+        self.update(world, lease, end=lease.end + 1000)
+        assert world.held(lease) == held
+        assert world.lease(lease).status == 'ACTIVE'
+        world.check()
+
+    def test_no_prolonging_into_another_lease(self, world, lease):
+        world.create(start=300, end=400)
+        world.add_host('b')
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.update(world, lease, end=world.now + 301)
+        assert world.lease(lease) == lease
+        world.check()
+
+    def test_shorten_whatever_runs_there(self, world, lease):
+        """Asking for less of the same never needs room."""
+        world.add_server('a')
+        world.manager.instances.sync()
+        self.update(world, lease, end=lease.end - 50)
+        assert world.lease(lease).end == lease.end - 50
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.update(world, lease, end=lease.end)
+
+    def test_end_now(self, world, lease):
+        world.clock.now += 50
+        self.update(world, lease, end='now')
+        world.run()
+        over = world.lease(lease)
+        assert (over.end, over.status) == (world.now, 'TERMINATED')
+        assert world.held(lease) == []
+
+    def test_end_in_the_second_of_its_start(self, world, lease):
+        new = self.update(world, lease, end='now')
+        assert new.end == new.start + 1
+
+    def test_hosts_may_be_added_but_not_removed(self, world, lease):
+        new = world.add_host('b')
+        [(id_, old, _)] = world.held(lease)
+        self.update(
+            world, lease, reservations=[{'id': id_, 'min': 2, 'max': 2}]
+        )
+        assert world.held(lease) == sorted(
+            [(id_, old, 'whole'), (id_, new, 'whole')]
+        )
+        for less in ({'min': 1, 'max': 1}, {'resource_properties': '["==","$x","y"]'}):
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                self.update(world, lease, reservations=[{'id': id_, **less}])
+        assert len(world.held(lease)) == 2
+        world.check()
+
+    def test_what_was_added_is_started(self, world, lease):
+        world.add_host('b', register=False)
+        yielding = world.add_server('b', preemptible=True)
+        world.hosts.create('b', {})
+        change = {'id': lease.reservations[0].id, 'min': 2, 'max': 2}
+        self.update(world, lease, reservations=[change])
+        world.run()
+        assert yielding.uuid not in world.nova.stored
+        assert world.lease(lease).status == 'ACTIVE'
+
+
+class TestUpdateActiveSlots:
+    def active(self, world, *reservations):
+        lease = world.create(*reservations, start='now', end=200)
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+        return lease
+
+    def grow(self, world, lease, **change):
+        change['id'] = lease.reservations[0].id
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.run()
+
+    def test_amount_grows(self, world, slots):
+        world.add_host('a', vcpus=4)
+        lease = self.active(world, slots(2, vcpus=2))
+        [(id_, first, _)] = world.held(lease)
+        second = world.add_host('b', vcpus=4)
+        self.grow(world, lease, amount=3)
+        assert world.held(lease) == sorted([(id_, first, 4), (id_, second, 2)])
+        totals = sorted(world.placement.children.values())
+        assert totals == [1, 2]
+        world.check()
+
+    def test_growing_keeps_affinity(self, world, slots):
+        host = world.add_host('a', vcpus=4)
+        lease = self.active(world, slots(1, vcpus=2, affinity=True))
+        world.add_host('b', vcpus=8)
+        self.grow(world, lease, amount=2)
+        assert [(h, n) for _, h, n in world.held(lease)] == [(host, 4)]
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.grow(world, lease, amount=3)
+        world.check()
+
+    def test_growing_keeps_anti_affinity(self, world, slots):
+        for name in 'ab':
+            world.add_host(name, vcpus=8)
+        lease = self.active(world, slots(1, affinity=False))
+        self.grow(world, lease, amount=2)
+        assert len({host for _, host, _ in world.held(lease)}) == 2
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.grow(world, lease, amount=3)
+
+    @pytest.mark.parametrize(
+        'change',
+        [
+            {'amount': 1},
+            {'vcpus': 1},
+            {'memory_mb': 1},
+            {'disk_gb': 2},
+            {'affinity': True},
+            {'resource_properties': '["==","$x","y"]'},
+        ],
+    )
+    def test_nothing_else_changes(self, world, slots, change):
+        world.add_host('a')
+        lease = self.active(world, slots(2))
+        with pytest.raises(exception.CantUpdateParameter):
+            self.grow(world, lease, **change)
+
+    def test_prolong_and_grow_at_once(self, world, slots):
+        host = world.add_host('a', vcpus=8)
+        lease = self.active(world, slots(2, vcpus=2))
+        world.create(slots(1, vcpus=2), start=200, end=300)
+        change = {'id': lease.reservations[0].id, 'amount': 4}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.leases.update(
+                lease.id,
+                None,
+                {'end': lease.end + 50, 'reservations': [change]},
+            )
+        change['amount'] = 3
+        world.leases.update(
+            lease.id, None, {'end': lease.end + 50, 'reservations': [change]}
+        )
+        assert [(h, n) for _, h, n in world.held(lease)] == [(host, 6)]
+        world.check()
+
+
+class TestDelete:
+    def test_pending(self, world):
+        world.add_host('a')
+        lease = world.create()
+        world.leases.delete(lease.id, 'project')
+        assert world.ledger.leases() == []
+        assert world.ledger.allocations() == []
+        world.create()
+        world.check()
+
+    def test_active_is_ended_first(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(), start='now')
+        world.run()
+        id_ = lease.reservations[0].id
+        mine = world.add_server('a', 'project', reservation_id=id_)
+        other = world.add_server('a', 'project')
+        world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+        assert list(world.nova.stored) == [other.uuid]
+        assert mine.uuid in world.nova.asked
+        assert not world.nova.flavors
+        assert not world.placement.children
+        assert not world.placement.classes
+        world.check()
+
+    def test_waits_for_the_servers(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(), start='now', end=1000)
+        world.run()
+        id_ = lease.reservations[0].id
+        world.add_server('a', 'project', reservation_id=id_)
+        world.nova.slowness = 3
+        world.leases.delete(lease.id, None)
+        assert world.waited > 0
+        assert world.nova.stored == {}
+        assert world.ledger.leases() == []
+
+    def test_goes_on_after_the_answer(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(), start='now', end=1000)
+        world.run()
+        id_ = lease.reservations[0].id
+        world.add_server('a', 'project', reservation_id=id_)
+        world.nova.slowness = 200
+        world.leases.delete(lease.id, None)
+        assert world.lease(lease).status == 'DELETING'
+        world.nova.slowness = 0
+        world.run(10)
+        world.run(10)
+        assert world.ledger.leases() == []
+
+    def test_nova_does_not_answer(self, world, conf, slots):
+        """The lease stays, says so, and can be deleted later."""
+        conf.set_override('event_max_retries', 1, 'manager')
+        world.add_host('a')
+        lease = world.create(slots(), start='now', end=1000)
+        world.run()
+        world.nova.failures = 100
+        with pytest.raises(exception.Unavailable):
+            world.leases.delete(lease.id, None)
+        assert world.lease(lease).status == 'ERROR'
+        assert world.held(lease) != []
+        world.nova.failures = 0
+        world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+        assert not world.nova.flavors
+
+    def test_terminated(self, world):
+        world.add_host('a')
+        lease = world.create(start='now')
+        world.run()
+        world.run(200)
+        world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+
+    def test_without_end(self, world):
+        world.add_host('a')
+        lease = world.create(start='now', end=window.FOREVER)
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+        world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+        world.create(start=0)
+
+    def test_lp_1791741_not_during_an_event(self, world):
+        """A delete in the middle of a start once left half of it."""
+        world.add_host('a')
+        lease = world.create(start='now')
+        start = lease.events[0]
+        token = world.ledger.commit(
+            lambda tx: tx.claim_event(start.id, 'x', world.now, world.now + 9),
+            placing=False,
+        )
+        for change in (
+            lambda: world.leases.delete(lease.id, None),
+            lambda: world.leases.update(lease.id, None, {'name': 'b'}),
+        ):
+            with pytest.raises(exception.InvalidStatus):
+                change()
+        assert world.lease(lease).name == 'lease'
+        world.ledger.commit(
+            lambda tx: tx.finish_event(start.id, token, states.EVENT_UNDONE),
+            placing=False,
+        )
+        world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+
+
+class TestProjects:
+    def test_lp_2120655_only_the_own_project(self, world):
+        """Any user could once update or delete any lease by its id."""
+        world.add_host('a')
+        lease = world.create()
+        for id_ in (lease.id, 'no-such-lease'):
+            for change in (
+                lambda id_: world.ledger.lease(id_, 'other'),
+                lambda id_: world.leases.update(id_, 'other', {'name': 'x'}),
+                lambda id_: world.leases.delete(id_, 'other'),
+            ):
+                with pytest.raises(exception.LeaseNotFound):
+                    change(id_)
+        assert world.lease(lease) == lease
+        assert world.ledger.leases('other') == []
+        assert world.ledger.leases('project') == [lease]
+
+
+@pytest.mark.parametrize('seed', range(8))
+def test_any_history_keeps_the_ledger_sound(world, whole, slots, seed):
+    """Whatever is accepted or refused, nothing is booked twice."""
+    rng = random.Random(seed)
+    for name in 'abc':
+        world.add_host(name, vcpus=4)
+    kept = []
+
+    def create():
+        asked = [
+            rng.choice(
+                (
+                    whole(1, rng.randint(1, 2)),
+                    slots(rng.randint(1, 3), affinity=rng.choice((None, True, False))),
+                )
+            )
+            for _ in range(rng.randint(1, 2))
+        ]
+        start = rng.randint(0, 60)
+        end = start + rng.randint(1, 60)
+        kept.append(world.create(*asked, start=start, end=end))
+
+    def update():
+        lease = world.lease(rng.choice(kept))
+        values = {'end': world.now + rng.randint(0, 100)}
+        if lease.status == 'PENDING':
+            values['start'] = world.now + rng.randint(0, 50)
+        reservation = rng.choice(lease.reservations)
+        name = 'amount' if 'amount' in reservation.parameters else 'max'
+        if rng.random() < 0.5:
+            values['reservations'] = [
+                {'id': reservation.id, name: rng.randint(1, 4)}
+            ]
+        world.leases.update(lease.id, None, values)
+
+    def delete():
+        lease = kept.pop(rng.randrange(len(kept)))
+        world.leases.delete(lease.id, None)
+
+    accepted = 0
+    for _ in range(40):
+        act = rng.choice((create, create, update, delete))
+        try:
+            act() if act is create or kept else create()
+            accepted += 1
+        except exception.BlazarSchedError as refusal:
+            assert refusal.status < 500, refusal
+        world.run(rng.randint(0, 15))
+        world.check()
+    assert accepted > 10

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A ledger in memory that speaks the wire format."""
+
+import uuid
+
+import pytest
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.replica import record
+from blazar_sched.replica import wire
+
+
+class MemoryLedger:
+    """Keeps every revision's records and answers like the manager."""
+
+    def __init__(self):
+        self.id = str(uuid.uuid4())
+        self.revisions = []
+        self.image = {}
+        # Revisions up to this one are forgotten.
+        self.pruned = 0
+
+    @property
+    def newest(self):
+        return len(self.revisions)
+
+    def commit(self, *nouns, gone=()):
+        """Write nouns, and (kind, key) of what is gone, as one revision."""
+        records = [record.encode(noun) for noun in nouns]
+        records += [(kind, key, None) for kind, key in gone]
+        self.revisions.append(records)
+        record.merge(self.image, records)
+
+    def changes(self, since, limit):
+        if not self.pruned <= since <= self.newest:
+            return wire.changes_page(self.id, since, None, [], self.newest)
+        records, revision = [], since
+        while revision < self.newest and (
+            not records or len(records) + len(self.revisions[revision])
+            <= limit
+        ):
+            records += self.revisions[revision]
+            revision += 1
+        return wire.changes_page(
+            self.id, since, revision, records, self.newest
+        )
+
+    def snapshot(self, after, limit):
+        keys = sorted(
+            key for key in self.image if after is None or key > key_of(after)
+        )
+        page, rest = keys[:limit], keys[limit:]
+        return wire.snapshot_page(
+            self.id,
+            self.newest,
+            [(*key, self.image[key]) for key in page],
+            '/'.join(page[-1]) if rest else None,
+        )
+
+
+def key_of(text):
+    return tuple(text.split('/', 1))
+
+
+class Make:
+    """Nouns with only what matters given."""
+
+    @staticmethod
+    def host(uuid, vcpus=8, **fields):
+        return host.Host(
+            uuid=uuid,
+            id=uuid,
+            hypervisor_hostname=uuid,
+            inventory={
+                inventory.VCPU: inventory.Inventory(vcpus),
+                inventory.MEMORY_MB: inventory.Inventory(1 << 20),
+                inventory.DISK_GB: inventory.Inventory(1 << 20),
+            },
+            **fields,
+        )
+
+    @staticmethod
+    def reservation(id, start=100, end=200, project_id='p1', slot=None):
+        return record.Reservation(
+            id=id,
+            lease_id=f'lease-{id}',
+            project_id=project_id,
+            resource_type='virtual:instance' if slot else 'physical:host',
+            start=start,
+            end=end,
+            slot=slot,
+        )
+
+    @staticmethod
+    def allocation(
+        id, host, start=100, end=200, vcpus=0, reservation_id='r1'
+    ):
+        """Whole-host unless `vcpus` are given."""
+        return allocation.Allocation(
+            id=id,
+            reservation_id=reservation_id,
+            host=host,
+            start=start,
+            end=end,
+            amounts={inventory.VCPU: vcpus} if vcpus else {},
+            whole=not vcpus,
+        )
+
+    @staticmethod
+    def instance(uuid, host, vcpus=1, **fields):
+        return instance.Instance(
+            uuid=uuid,
+            host=host,
+            project_id='p1',
+            amounts={inventory.VCPU: vcpus},
+            **fields,
+        )
+
+
+@pytest.fixture(scope='session')
+def make():
+    return Make
+
+
+@pytest.fixture(scope='session')
+def memory_ledger():
+    return MemoryLedger
+
+
+@pytest.fixture
+def ledger(memory_ledger):
+    return memory_ledger()

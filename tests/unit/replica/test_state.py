@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replica holds what its records say, however they came."""
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+
+BOTH = pytest.mark.parametrize(
+    'accounting_',
+    [accounting.SchedulerAccounting, accounting.LedgerAccounting],
+)
+
+
+def vcpus_used(replica, host, at):
+    """The most VCPU in use at `at`, relative to now for the scheduler."""
+    rows = replica.index.rows([host])
+    return replica.index.peak(rows, at, at + 1)[0]
+
+
+def encoded(*nouns):
+    return [record.encode(noun) for noun in nouns]
+
+
+def gone(kind, key):
+    return kind, key, None
+
+
+@pytest.fixture
+def scheduler():
+    return state.Replica(accounting.SchedulerAccounting)
+
+
+def test_applies_a_batch_in_any_order(scheduler, make):
+    scheduler.apply(
+        1,
+        encoded(
+            make.allocation('a1', 'h1', vcpus=3),
+            make.instance('i1', 'h1', end=150),
+            make.host('h1'),
+            make.reservation('r1'),
+        ),
+    )
+
+    assert scheduler.revision == 1
+    assert vcpus_used(scheduler, 'h1', 99) == 0
+    assert vcpus_used(scheduler, 'h1', 100) == 3
+    assert vcpus_used(scheduler, 'h1', 150) == 2
+
+
+def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
+    scheduler.apply(
+        1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
+    )
+
+    scheduler.apply(
+        2, [gone(record.HOST, 'h1'), gone(record.ALLOCATION, 'a1')]
+    )
+
+    assert scheduler.index.hosts == []
+    assert not scheduler.by_reservation
+
+
+@pytest.mark.parametrize(
+    'bad',
+    [
+        ('planet', 'x', {}),
+        ('host', 'h2', {}),
+        ('host', 'h2', {'uuid': 'h2', 'colour': 'red'}),
+        ('instance', 'i1', {
+            'uuid': 'i1', 'host': 'nowhere', 'project_id': 'p1',
+            'amounts': {'VCPU': 1}, 'end': 5,
+        }),
+        ('allocation', 'a2', {
+            'id': 'other', 'reservation_id': 'r1', 'host': 'h1', 'start': 1,
+            'end': 2, 'whole': True,
+        }),
+        ('allocation', 'a2', {
+            'id': 'a2', 'reservation_id': 'r1', 'host': 'h1', 'start': 2,
+            'end': 2, 'whole': True,
+        }),
+    ],
+    ids=str,
+)
+def test_bad_record_changes_nothing(scheduler, make, bad):
+    scheduler.apply(
+        1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
+    )
+    before = sorted(scheduler.records()), scheduler.index.generation
+
+    with pytest.raises(ValueError):
+        scheduler.apply(2, [*encoded(make.host('h3')), bad])
+
+    assert (sorted(scheduler.records()), scheduler.index.generation) == before
+    assert scheduler.revision == 1
+
+
+def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
+    scheduler.apply(
+        1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
+    )
+
+    scheduler.apply(
+        2,
+        [
+            *encoded(make.allocation('a2', 'h1', vcpus=2)),
+            gone(record.ALLOCATION, 'a1'),
+        ],
+    )
+
+    assert scheduler.by_reservation['r1']['h1'].id == 'a2'
+
+
+class TestScheduler:
+    """Steps relative to what is used now."""
+
+    def test_bound_instance_is_counted_once(self, scheduler, make):
+        scheduler.apply(
+            1,
+            encoded(
+                make.host('h1'),
+                make.allocation('a1', 'h1', vcpus=3),
+                make.instance('i1', 'h1', 2, reservation_id='r1', end=200),
+            ),
+        )
+
+        # It is in what is used now, and so are 2 of the 3 reserved.
+        assert vcpus_used(scheduler, 'h1', 150) == 3 - 2
+
+    def test_bounded_instance_gives_back_at_its_end(self, scheduler, make):
+        scheduler.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+        )
+
+        assert vcpus_used(scheduler, 'h1', 149) == 0
+        assert vcpus_used(scheduler, 'h1', 150) == -1
+
+    def test_overdue_instance_gives_nothing_back(self, scheduler, make):
+        scheduler.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+        )
+
+        scheduler.advance(150)
+
+        assert vcpus_used(scheduler, 'h1', 150) == 0
+
+    def test_overdue_stays_so_when_its_record_comes_again(
+        self, scheduler, make
+    ):
+        scheduler.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+        )
+        scheduler.advance(160)
+
+        scheduler.apply(2, encoded(make.instance('i1', 'h1', 2, end=150)))
+
+        assert vcpus_used(scheduler, 'h1', 170) == 0
+
+    def test_overdue_instance_may_be_given_more_time(self, scheduler, make):
+        scheduler.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+        )
+        scheduler.advance(160)
+
+        scheduler.apply(2, encoded(make.instance('i1', 'h1', end=300)))
+
+        assert vcpus_used(scheduler, 'h1', 299) == 0
+        assert vcpus_used(scheduler, 'h1', 300) == -1
+
+    def test_overdue_instance_can_go(self, scheduler, make):
+        scheduler.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+        )
+        scheduler.advance(160)
+
+        scheduler.apply(
+            2, [gone(record.INSTANCE, 'i1'), gone(record.HOST, 'h1')]
+        )
+
+        assert list(scheduler.records()) == []
+
+    def test_clock_set_back_changes_nothing(self, scheduler, make):
+        scheduler.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+        )
+        scheduler.advance(160)
+
+        scheduler.advance(10)
+
+        assert vcpus_used(scheduler, 'h1', 170) == 0
+
+    def test_unbounded_instance_changes_nothing(self, scheduler, make):
+        scheduler.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1'))
+        )
+
+        assert len(scheduler.index) == 0
+
+    def test_capacity_has_the_reserved_part_back(self, scheduler, make):
+        host = make.host('h1')
+        host.inventory['VCPU'] = type(host.inventory['VCPU'])(8, 2, 2.0)
+
+        scheduler.apply(1, encoded(host))
+
+        # (8 - 2) * 2 for instances, and the 2 that Nova counts as used.
+        rows = scheduler.index.rows(['h1'])
+        assert scheduler.index.fits(rows, 0, 9, (14, 0, 0)) == b'\x01'
+        assert scheduler.index.fits(rows, 0, 9, (15, 0, 0)) == b'\x00'
+
+
+class TestLedger:
+    """Occupancy against inventory."""
+
+    @pytest.fixture
+    def replica(self):
+        return state.Replica(accounting.LedgerAccounting)
+
+    @pytest.mark.parametrize(
+        'fields, before, after',
+        [
+            ({}, 1, 1),
+            ({'end': 150}, 1, 0),
+            ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
+            ({'preemptible': True}, 0, 0),
+        ],
+        ids=['unbounded', 'bounded', 'bound', 'preemptible'],
+    )
+    def test_counts_an_instance(self, replica, make, fields, before, after):
+        replica.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', **fields))
+        )
+
+        assert vcpus_used(replica, 'h1', 149) == before
+        assert vcpus_used(replica, 'h1', 150) == after
+
+    def test_overdue_instance_stays_for_ever(self, replica, make):
+        replica.apply(
+            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+        )
+
+        replica.advance(150)
+
+        assert vcpus_used(replica, 'h1', window.TIME_LIMIT - 2) == 1
+
+
+HOSTS = ('h1', 'h2', 'h3')
+
+
+@st.composite
+def histories(draw, make):
+    """Batches of records on fixed hosts, then what is left in the end."""
+    batches, image = [], {}
+    for _ in range(draw(st.integers(1, 8))):
+        batch = []
+        for _ in range(draw(st.integers(0, 5))):
+            start = draw(st.integers(0, 50))
+            key = draw(st.sampled_from('abcd'))
+            end = start + draw(st.integers(1, 50))
+            host = draw(st.sampled_from(HOSTS))
+            batch.append(
+                draw(
+                    st.sampled_from(
+                        [
+                            *encoded(
+                                make.allocation(
+                                    f'a{key}', host, start, end, 2,
+                                    f'r{key}',
+                                ),
+                                make.instance(f'i{key}', host, end=end),
+                                make.instance(
+                                    f'i{key}', host, reservation_id='r1'
+                                ),
+                                make.instance(f'i{key}', host),
+                            ),
+                            gone(record.ALLOCATION, f'a{key}'),
+                            gone(record.INSTANCE, f'i{key}'),
+                        ]
+                    )
+                )
+            )
+        record.merge(image, batch)
+        batches.append((draw(st.integers(0, 100)), batch))
+    return batches, [(*key, data) for key, data in image.items()]
+
+
+@BOTH
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_history_equals_a_rebuild(make, accounting_, data):
+    batches, left = data.draw(histories(make))
+    hosts = encoded(*(make.host(host) for host in HOSTS))
+    lived = state.Replica(accounting_)
+    lived.apply(1, hosts)
+    now = 0
+
+    for at, batch in batches:
+        now = max(now, at)
+        lived.advance(at)
+        lived.apply(lived.revision + 1, batch)
+    rebuilt = state.Replica(accounting_)
+    rebuilt.advance(now)
+    rebuilt.apply(lived.revision, hosts + left)
+
+    lived.index.check()
+    assert sorted(lived.records(), key=str) == sorted(
+        rebuilt.records(), key=str
+    )
+    for host in HOSTS:
+        levels = [
+            each.index.levels(host, 0, 200, 200) for each in (lived, rebuilt)
+        ]
+        assert levels[0] == levels[1]
+    assert lived.by_reservation == rebuilt.by_reservation
+    assert lived.bound == rebuilt.bound

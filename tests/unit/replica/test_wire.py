@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages survive JSON; anything else is refused by name."""
+
+import json
+
+import pytest
+
+from blazar_sched.replica import wire
+
+LEDGER = '5bb0ef43-3d64-4a4a-9b5c-6a6d3b1d7c35'
+RECORDS = [
+    ('allocation', 'a1', {'id': 'a1', 'end': 2**63 - 1}),
+    ('instance', 'i1', None),
+]
+
+
+def over_the_wire(page):
+    return json.loads(json.dumps(page))
+
+
+def test_changes_arrive_as_sent():
+    page = over_the_wire(wire.changes_page(LEDGER, 3, 5, RECORDS, 9))
+
+    assert wire.parse_changes(page) == wire.Changes(LEDGER, 3, 5, RECORDS, 9)
+
+
+def test_forgotten_revision_arrives_as_none():
+    page = over_the_wire(wire.changes_page(LEDGER, 3, None, [], 9))
+
+    assert wire.parse_changes(page).revision is None
+
+
+def test_snapshot_arrives_as_sent():
+    page = over_the_wire(wire.snapshot_page(LEDGER, 5, RECORDS, 'host/7'))
+
+    assert wire.parse_snapshot(page) == wire.Snapshot(
+        LEDGER, 5, RECORDS, 'host/7'
+    )
+
+
+def test_last_page_of_a_snapshot_has_no_next():
+    page = over_the_wire(wire.snapshot_page(LEDGER, 5, [], None))
+
+    assert wire.parse_snapshot(page).next is None
+
+
+@pytest.mark.parametrize('version', [0, 2, None, '1', True, 1.0])
+@pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
+def test_other_versions_are_refused(parse, version):
+    page = wire.changes_page(LEDGER, 3, 5, [], 9)
+    page |= {'version': version}
+
+    with pytest.raises(wire.WireVersionError):
+        parse(page)
+
+
+@pytest.mark.parametrize(
+    'wrong',
+    [
+        {'ledger': None},
+        {'ledger': ''},
+        {'ledger': 7},
+        {'since': -1},
+        {'since': '3'},
+        {'since': True},
+        {'revision': 2},
+        {'revision': 10},
+        {'revision': 4.0},
+        {'newest': None},
+        {'records': None},
+        {'records': {}},
+        {'records': ['abc']},
+        {'records': [['host', 'h1']]},
+        {'records': [[1, 'h1', None]]},
+        {'records': [['host', None, None]]},
+        {'records': [['host', 'h1', []]]},
+        {'records': [['host', 'h1', 'gone']]},
+    ],
+    ids=str,
+)
+def test_malformed_changes_are_refused(wrong):
+    page = wire.changes_page(LEDGER, 3, 5, RECORDS, 9) | wrong
+
+    with pytest.raises(ValueError):
+        wire.parse_changes(page)
+
+
+@pytest.mark.parametrize(
+    'wrong',
+    [{'revision': None}, {'next': 7}, {'next': ''}, {'records': [[]]}],
+    ids=str,
+)
+def test_malformed_snapshots_are_refused(wrong):
+    page = wire.snapshot_page(LEDGER, 5, RECORDS, 'host/7') | wrong
+
+    with pytest.raises(ValueError):
+        wire.parse_snapshot(page)
+
+
+@pytest.mark.parametrize('page', [None, [], 'page', 7])
+@pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
+def test_what_is_no_object_is_refused(parse, page):
+    with pytest.raises(ValueError):
+        parse(page)

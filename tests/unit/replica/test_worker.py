@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One live puller for each process, on a real (in-memory) message bus."""
+
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+import oslo_messaging
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.replica import snapshot
+from blazar_sched.replica import wire
+from blazar_sched.replica import worker
+
+DEADLINE = 20
+
+
+def eventually(probe):
+    deadline = time.monotonic() + DEADLINE
+    while not probe():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return True
+
+
+class EndPoint:
+    target = oslo_messaging.Target(version='1.0')
+
+    ledger = None
+    broken = None
+
+    def changes(self, ctxt, since, limit):
+        return self.broken or self.ledger.changes(since, limit)
+
+    def snapshot(self, ctxt, after, limit):
+        return self.broken or self.ledger.snapshot(after, limit)
+
+
+@pytest.fixture
+def configure(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, 'MAX_PAUSE', 0.05)
+    monkeypatch.setattr(worker, 'RPC_TIMEOUT', 0.5)
+    config = config_fixture.Config(worker.CONF)
+    config.setUp()
+
+    def configure(**options):
+        config.config(group='blazar_sched', **options)
+
+    configure(
+        transport_url='fake:/', poll_interval=0.01,
+        snapshot_path=str(tmp_path / 'snapshot'),
+    )
+    yield configure
+    worker.stop()
+    config.cleanUp()
+
+
+@pytest.fixture(scope='module')
+def manager():
+    """Run the manager's end of the bus, with whatever end point."""
+    end_point = EndPoint()
+    conf = cfg.ConfigOpts()
+    conf.register_opts(
+        oslo_messaging._tracing.client.oslo_messaging_tracing,
+        group='oslo_messaging_tracing',
+    )
+    server = oslo_messaging.get_rpc_server(
+        oslo_messaging.get_rpc_transport(conf, url='fake:/'),
+        oslo_messaging.Target(
+            exchange=wire.EXCHANGE, topic=wire.TOPIC, server='me'
+        ),
+        [end_point],
+    )
+    server.start()
+    yield end_point
+    server.stop()
+    server.wait()
+
+
+@pytest.fixture
+def end_point(manager, configure, ledger):
+    manager.ledger = ledger
+    manager.broken = None
+    yield manager
+    worker.stop()
+    # From here on it fails to answer.
+    manager.ledger = None
+
+
+def pullers():
+    return [t for t in threading.enumerate() if 'blazar-sched' in t.name]
+
+
+def hosts():
+    replica, stale = worker.current()
+    return None if replica is None or stale else set(replica.hosts)
+
+
+def test_follows_the_ledger(end_point, ledger, make):
+    ledger.commit(make.host('h1'))
+    worker.ensure_started()
+    assert eventually(lambda: hosts() == {'h1'})
+
+    ledger.commit(make.host('h2'))
+
+    assert eventually(lambda: hosts() == {'h1', 'h2'})
+
+
+def test_one_puller_however_many_ask(end_point):
+    asking = [
+        threading.Thread(target=worker.ensure_started) for _ in range(20)
+    ]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+
+    assert len(pullers()) == 1
+
+
+def test_nothing_is_started_in_the_master(configure):
+    worker.prepare()
+
+    assert pullers() == []
+
+
+def test_nobody_there_is_no_replica(configure):
+    assert worker.current() == (None, True)
+
+
+def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
+    ledger.commit(make.host('h1'))
+    worker.ensure_started()
+    assert eventually(lambda: hosts() == {'h1'})
+
+    end_point.broken = wire.changes_page('x', 0, 0, [], 0) | {'version': 2}
+    assert eventually(lambda: worker.current()[1])
+    assert 'h1' in worker.current()[0].hosts
+
+    end_point.broken = None
+    assert eventually(lambda: hosts() == {'h1'})
+
+
+def test_trouble_is_told_of_once(end_point, ledger, caplog):
+    caplog.set_level(logging.DEBUG, logger=worker.__name__)
+    end_point.broken = {'version': 2}
+    worker.ensure_started()
+    assert eventually(lambda: len(caplog.records) > 3)
+    end_point.broken = None
+    assert eventually(lambda: 'again' in caplog.records[-1].getMessage())
+
+    told = [r for r in caplog.records if r.levelno >= logging.WARNING]
+    assert len(told) == 1
+    assert 'wire version 2 is not 1' in told[0].getMessage()
+
+
+class TestSnapshotFile:
+    """What a new worker goes on from while the manager is down."""
+
+    @pytest.fixture
+    def kept(self, configure, ledger, make):
+        def kept(age=0, max_age=120):
+            configure(max_age=max_age)
+            ledger.commit(make.host('h1'))
+            snapshot.write(
+                worker.CONF.blazar_sched.snapshot_path,
+                ledger.id,
+                ledger.newest,
+                worker.now() - age,
+                ledger.snapshot(None, 99)['records'],
+            )
+
+        return kept
+
+    def test_decides_with_the_manager_down(self, kept):
+        kept(age=60)
+
+        worker.ensure_started()
+
+        assert eventually(lambda: hosts() == {'h1'})
+
+    @pytest.mark.parametrize('age', [121, -121])
+    def test_its_age_counts(self, kept, age):
+        kept(age)
+
+        worker.ensure_started()
+
+        assert eventually(lambda: worker.current()[0] is not None)
+        replica, stale = worker.current()
+        assert stale
+        assert 'h1' in replica.hosts
+
+    def test_it_ages_on(self, kept, monkeypatch):
+        kept(age=110)
+        worker.ensure_started()
+        assert eventually(lambda: hosts() == {'h1'})
+
+        later = time.monotonic() + 11
+        monkeypatch.setattr(worker.time, 'monotonic', lambda: later)
+
+        assert worker.current()[1]
+
+    @pytest.mark.parametrize(
+        'content',
+        [b'', b'\x00' * 99, b'{"version": 1}\n', b'sha256 \n', b'\xff\n'],
+    )
+    def test_bad_file_is_ignored_with_a_warning(
+        self, configure, end_point, ledger, make, caplog, content
+    ):
+        path = pathlib.Path(worker.CONF.blazar_sched.snapshot_path)
+        path.write_bytes(content)
+        ledger.commit(make.host('h1'))
+
+        worker.ensure_started()
+
+        assert eventually(lambda: hosts() == {'h1'})
+        told = [
+            r for r in caplog.records
+            if r.levelno >= logging.WARNING and r.name == worker.__name__
+        ]
+        assert len(told) == 1
+        assert 'is ignored' in told[0].getMessage()
+
+    def test_is_kept(self, end_point, ledger, make):
+        ledger.commit(make.host('h1'))
+
+        worker.ensure_started()
+
+        path = worker.CONF.blazar_sched.snapshot_path
+        assert eventually(lambda: os.path.exists(path))
+        kept = snapshot.read(path)
+        assert (kept.ledger, kept.revision) == (ledger.id, ledger.newest)
+        assert abs(kept.written_at - time.time()) < DEADLINE
+
+    def test_is_left_to_the_worker_that_just_wrote_it(
+        self, kept, end_point, ledger, make
+    ):
+        kept(age=1)
+        ledger.commit(make.host('h2'))
+
+        worker.ensure_started()
+        assert eventually(lambda: hosts() == {'h1', 'h2'})
+
+        kept = snapshot.read(worker.CONF.blazar_sched.snapshot_path)
+        assert kept.revision == 1
+
+    def test_no_place_for_it_is_no_trouble(
+        self, configure, end_point, ledger, make, tmp_path
+    ):
+        configure(snapshot_path=str(tmp_path / 'no' / 'such' / 'snapshot'))
+        ledger.commit(make.host('h1'))
+
+        worker.ensure_started()
+
+        assert eventually(lambda: hosts() == {'h1'})
+
+
+class TestOptions:
+    """A bad one stops nova-scheduler from starting, and says which."""
+
+    @pytest.mark.parametrize(
+        'option, value',
+        [
+            ('unbounded', 'for ever'),
+            ('unbounded', 'assume:0'),
+            ('default_lifetime', 'an hour'),
+        ],
+    )
+    def test_bad_text(self, configure, option, value):
+        configure(**{option: value})
+
+        with pytest.raises(exception.InvalidInput, match=option):
+            worker.prepare()
+
+    def test_bad_choice(self, configure, tmp_path):
+        conf = tmp_path / 'nova.conf'
+        conf.write_text('[blazar_sched]\non_stale = ajar\n')
+        worker.CONF([], default_config_files=[str(conf)])
+        try:
+            with pytest.raises(ValueError, match='ajar'):
+                worker.prepare()
+        finally:
+            worker.CONF.reset()
+            worker.CONF([], default_config_files=[])
+
+
+def test_each_forked_process_has_its_own_live_puller():
+    """F13: nova-scheduler forks workers, and forks them anew on SIGHUP."""
+    script = pathlib.Path(__file__).parent / 'forking.py'
+
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', str(script)],
+        capture_output=True, text=True, timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        'master: no puller',
+        'worker: 1 puller, hosts [h1]',
+        'worker of a busy master: 1 puller, hosts [h1]',
+        'worker: 1 puller, hosts [h1]',
+        'master: no puller',
+    ]
