@@ -21,7 +21,6 @@ from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport int32_t
 from libc.stdint cimport int64_t
 from libc.stdint cimport INT64_MAX as FOREVER
-from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc
 from libc.stdlib cimport free
 from libc.stdlib cimport malloc
@@ -764,7 +763,7 @@ cdef class TimelineIndex:
         cdef Entry old = self._entry(entry_id)
         self._rows.number(host)
         cdef int64_t begin = take_time('start', start)
-        cdef Entry new = old.moved(host, begin, take_end(begin, end))
+        cdef Entry new = old.moved(host, begin, take_end('end', begin, end))
         if new.content() == old.content():
             return 0
         for start, end in outside(old, new):
@@ -957,7 +956,7 @@ cdef class TimelineIndex:
             entry.owner = owner[i]
             entry.host = self._rows.hosts[numbers[i]]
             entry.start = take_time('start', start[i])
-            entry.end = take_end(entry.start, end[i])
+            entry.end = take_end('end', entry.start, end[i])
             if entry_id in self._entries:
                 raise errors.EntryExists(entry_id)
             take_delta(entry, flat, i * classes)
@@ -1002,7 +1001,7 @@ cdef class TimelineIndex:
         """Return one byte per row: 1 if the request fits, in O(n (log + k)).
         """
         cdef int64_t begin = take_time('start', start)
-        cdef int64_t until = take_end(begin, end)
+        cdef int64_t until = take_end('end', begin, end)
         cdef Query query = self._query(rows, amounts, headroom, whole)
         cdef Py_ssize_t i
         query.begin(self._rows, self._ignored(ignore))
@@ -1017,7 +1016,7 @@ cdef class TimelineIndex:
     def peak(self, rows, start, end, ignore=None):
         """Return R + 2 numbers per row, in O(n (log + k) R)."""
         cdef int64_t begin = take_time('start', start)
-        cdef int64_t until = take_end(begin, end)
+        cdef int64_t until = take_end('end', begin, end)
         cdef Query query = self._query(rows, None, None, True)
         cdef int lanes = self._rows.lanes
         cdef Py_ssize_t i
@@ -1056,7 +1055,7 @@ cdef class TimelineIndex:
         O(m log m) for m free runs up to twice as far as the answer.
         """
         cdef Py_ssize_t enough = take_count(count)
-        cdef int64_t lasting = take_end(0, duration)
+        cdef int64_t lasting = take_end('duration', 0, duration)
         cdef int64_t first = take_time('after', after)
         cdef int64_t last = TIME_LIMIT - 1, at
         if not_after is not None:
@@ -1077,7 +1076,7 @@ cdef class TimelineIndex:
         """Return up to ``count`` hosts that fit, in O(n (log n + k))."""
         cdef Py_ssize_t most = take_count(count)
         cdef int64_t begin = take_time('start', start)
-        cdef int64_t until = take_end(begin, end)
+        cdef int64_t until = take_end('end', begin, end)
         if order not in ('first', 'tightest', 'freest'):
             raise errors.InvalidName('order', order)
         cdef Query query = self._query(rows, amounts, None, whole)
@@ -1096,7 +1095,7 @@ cdef class TimelineIndex:
         cdef Py_ssize_t number = self._rows.number(host)
         cdef int lanes = self._rows.lanes, lane
         cdef int64_t begin = take_time('start', start)
-        cdef int64_t until = take_end(begin, end)
+        cdef int64_t until = take_end('end', begin, end)
         cdef int64_t count = 0, i
         take_time('end', end)
         if not integer(buckets, 1, until - begin, &count):
@@ -1142,7 +1141,7 @@ cdef class TimelineIndex:
         O(n (log + k)); reading the HostStates is the larger part of it.
         """
         cdef int64_t begin = take_time('start', start)
-        cdef int64_t until = take_end(begin, end)
+        cdef int64_t until = take_end('end', begin, end)
         cdef Query query = self._query(None, amounts, None, False)
         cdef list states = list(host_states)
         cdef int classes = self._rows.classes
@@ -1298,7 +1297,7 @@ cdef Entry make_entry(
     entry.owner = owner
     entry.host = host
     entry.start = take_time('start', start)
-    entry.end = take_end(entry.start, end)
+    entry.end = take_end('end', entry.start, end)
     values = take_amounts('amounts', amounts, classes, -AMOUNT_LIMIT)
     for i in range(classes):
         entry.delta[i] = values[i]
@@ -1366,20 +1365,20 @@ cdef int64_t take_time(str field, value) except -1:
     return time
 
 
-cdef int64_t take_end(int64_t start, value) except -1:
+cdef int64_t take_end(str field, int64_t start, value) except -1:
     """Take the end of a window: after its start, and finite or FOREVER."""
     cdef int64_t end = 0
     if (
         not integer(value, start + 1, FOREVER, &end)
         or TIME_LIMIT <= end < FOREVER
     ):
-        raise errors.InvalidWindow('end', value)
+        raise errors.InvalidWindow(field, value)
     return end
 
 
 cdef Py_ssize_t take_count(value) except -1:
     cdef int64_t count = 0
-    if not integer(value, 0, FOREVER, &count):
+    if not integer(value, 0, AMOUNT_LIMIT, &count):
         raise errors.InvalidAmount('count', value)
     return count
 

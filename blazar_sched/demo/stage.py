@@ -55,12 +55,13 @@ def perform(keep: bool, port: int) -> int:
         held = story.tell()
         _report(console, story)
         if keep:
+            story.clear()
             console.print(
-                'The API stays up. In another terminal, for `openstack '
-                'reservation …` or `blazar …`:\n\n'
-                + ENVIRONMENT.format(port=api)
-                + '\nEnd it with Ctrl-C.'
+                'The API stays up; end it with Ctrl-C. In another terminal, '
+                'for `openstack reservation …` or `blazar …`:\n'
             )
+            # As it is to be typed: never wrapped.
+            print(ENVIRONMENT.format(port=api), flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 threading.Event().wait()
     return 0 if held else 1

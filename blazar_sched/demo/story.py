@@ -230,6 +230,11 @@ class Story:
         answer = self.api[ALICE].get(f'/leases/{self.lease["id"]}')
         return answer.json()['lease']['status']
 
+    def clear(self) -> None:
+        """Delete the servers that are left, so that hosts can be booked."""
+        self.cloud.delete(*self.cloud.servers())
+        self.say('all servers are deleted: both hosts can be booked')
+
     def picture(self, width: int) -> Any:
         """Return who held which host, drawn over the time of the story."""
         # With some room for the label of what has just come.

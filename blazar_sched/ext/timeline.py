@@ -22,12 +22,21 @@ from collections.abc import Sequence
 import functools
 import itertools
 import operator
+import threading
 from typing import Any
+from typing import Concatenate
 from typing import NamedTuple
+from typing import ParamSpec
+from typing import TypeVar
 
+from blazar_sched.ext import checks
 from blazar_sched.ext import errors
+from blazar_sched.ext import host_state
 
 FOREVER = errors.FOREVER
+
+P = ParamSpec('P')
+T = TypeVar('T')
 
 ORDERS = ('first', 'tightest', 'freest')
 
@@ -35,6 +44,18 @@ ORDERS = ('first', 'tightest', 'freest')
 def _is_compiled() -> bool:
     """Tell this module from its compiled twin."""
     return False
+
+
+def _atomic(
+    method: Callable[Concatenate[TimelineIndex, P], T]
+) -> Callable[Concatenate[TimelineIndex, P], T]:
+    """Let no other thread see the index while a method changes it."""
+    @functools.wraps(method)
+    def alone(self: TimelineIndex, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return alone
 
 
 class Entry(NamedTuple):
@@ -89,6 +110,7 @@ class Timeline:
             )
             step += 1
 
+    @_atomic
     def peak(self, start: int, end: int) -> list[int]:
         """Return the most that each lane reaches within the window."""
         steps = [sums for _, _, sums in self.over(start, end)]
@@ -192,14 +214,12 @@ class TimelineIndex:
         :raises InvalidName: there is none, or one is no name or named twice.
         """
         names = tuple(resource_classes)
-        _check_names('resource_classes', names)
+        checks.check_names('resource_classes', names)
         if not names:
             raise errors.InvalidName('resource_classes', names)
         self.resource_classes = names
         self.generation = 0
-        self._reset()
-
-    def _reset(self) -> None:
+        self._lock = threading.RLock()
         self._timelines: dict[str, Timeline] = {}
         self._hosts: list[str] = []
         self._rows: dict[str, int] = {}
@@ -221,6 +241,7 @@ class TimelineIndex:
 
     # Changes
 
+    @_atomic
     def apply(
         self, changes: Iterable[Sequence[Any]], force: bool = False
     ) -> None:
@@ -267,10 +288,10 @@ class TimelineIndex:
             case ('drop', host):
                 self._drop(batch, host)
             case ('add', entry_id, owner, host, start, end, amounts, whole):
-                _check_names('id', (entry_id,))
-                _check_names('owner', (owner,))
+                checks.check_names('id', (entry_id,))
+                checks.check_names('owner', (owner,))
                 self._timeline(host)
-                _check_window(start, end)
+                checks.check_window(start, end)
                 entry = Entry(
                     owner, host, start, end,
                     self._entry_amounts(amounts, whole), bool(whole),
@@ -286,7 +307,7 @@ class TimelineIndex:
     def _set_capacity(
         self, batch: Batch, host: str, amounts: Sequence[int]
     ) -> None:
-        _check_names('host', (host,))
+        checks.check_names('host', (host,))
         capacity = self._amounts('capacity', amounts, 0)
         if host not in self._timelines:
             self._insert_host(len(self._hosts), host, Timeline(capacity))
@@ -349,7 +370,7 @@ class TimelineIndex:
     ) -> None:
         old = self._entry(entry_id)
         self._timeline(host)
-        _check_window(start, end)
+        checks.check_window(start, end)
         new = old._replace(host=host, start=start, end=end)
         if new == old:
             return
@@ -427,6 +448,7 @@ class TimelineIndex:
         if whole and takers > 1 and any(worse[-2:]):
             raise errors.OverCapacity(host, 'whole', at, takers - 1)
 
+    @_atomic
     def load(
         self, hosts: Sequence[str], capacity: Any, ids: Sequence[str],
         owners: Sequence[str], rows: Any, starts: Any, ends: Any,
@@ -449,13 +471,17 @@ class TimelineIndex:
         other = TimelineIndex(self.resource_classes)
         other._load_hosts(hosts, capacity)
         other._load_entries(ids, owners, rows, starts, ends, amounts, whole)
-        other.generation = self.generation + 1
-        vars(self).update(vars(other))
+        self._timelines = other._timelines
+        self._hosts = other._hosts
+        self._rows = other._rows
+        self._entries = other._entries
+        self._owned = other._owned
+        self.generation += 1
 
     def _load_hosts(self, hosts: Sequence[str], capacity: Any) -> None:
         width = len(self.resource_classes)
-        flat = _column('capacity', capacity, len(hosts) * width)
-        _check_names('hosts', hosts)
+        flat = checks.column('capacity', capacity, len(hosts) * width)
+        checks.check_names('hosts', hosts)
         for row, host in enumerate(hosts):
             own = flat[row * width:(row + 1) * width]
             self._timelines[host] = Timeline(self._amounts('capacity', own, 0))
@@ -468,23 +494,23 @@ class TimelineIndex:
     ) -> None:
         count = len(ids)
         width = len(self.resource_classes)
-        flat = _column('amounts', amounts, count * width)
+        flat = checks.column('amounts', amounts, count * width)
         columns = zip(
             ids,
-            _column('owners', owners, count),
-            _column('rows', rows, count),
-            _column('starts', starts, count),
-            _column('ends', ends, count),
+            checks.column('owners', owners, count),
+            checks.column('rows', rows, count),
+            checks.column('starts', starts, count),
+            checks.column('ends', ends, count),
             (flat[i * width:(i + 1) * width] for i in range(count)),
-            _column('whole', whole, count),
+            checks.column('whole', whole, count),
             strict=True,
         )
         per_host: dict[str, list[Entry]] = {}
         for entry_id, owner, row, start, end, own, alone in columns:
-            _check_names('id', (entry_id,))
-            _check_names('owner', (owner,))
+            checks.check_names('id', (entry_id,))
+            checks.check_names('owner', (owner,))
             host = self._host(row)
-            _check_window(start, end)
+            checks.check_window(start, end)
             if entry_id in self._entries:
                 raise errors.EntryExists(entry_id)
             entry = Entry(
@@ -514,6 +540,7 @@ class TimelineIndex:
         for step in reversed(range(len(times))):
             timeline._merge(step)
 
+    @_atomic
     def forget(self, before: int) -> int:
         """Drop the entries that end by ``before``; return how many.
 
@@ -522,7 +549,7 @@ class TimelineIndex:
 
         :raises InvalidWindow: ``before`` is not a finite time.
         """
-        _check_time('before', before)
+        checks.check_time('before', before)
         over = [
             entry_id for entry_id, entry in self._entries.items()
             if entry.end <= before
@@ -532,14 +559,17 @@ class TimelineIndex:
 
     # Queries
 
+    @_atomic
     def rows(self, hosts: Iterable[str]) -> array.array[int]:
         """Return the row number of each host, -1 for an unknown one."""
         return array.array('i', (self._rows.get(host, -1) for host in hosts))
 
+    @_atomic
     def row_keys(self, rows: Iterable[int]) -> list[str]:
         """Return the host of each row number; the reverse of ``rows``."""
         return [self._host(row) for row in rows]
 
+    @_atomic
     def fits(
         self, rows: array.array[int] | None, start: int, end: int,
         amounts: Sequence[int] | None,
@@ -547,24 +577,26 @@ class TimelineIndex:
         ignore: str | None = None,
     ) -> bytes:
         """Return one byte per row: 1 if the request fits, else 0."""
-        _check_window(start, end)
+        checks.check_window(start, end)
         request = self._request(amounts, whole)
         return bytes(
             (start, end) in request.free_runs(timeline, room, start, end)
             for timeline, room in self._asked(rows, headroom, ignore)
         )
 
+    @_atomic
     def peak(
         self, rows: array.array[int] | None, start: int, end: int,
         ignore: str | None = None,
     ) -> array.array[int]:
         """Return R + 2 numbers per row: each lane's peak over the window."""
-        _check_window(start, end)
+        checks.check_window(start, end)
         peaks = array.array('q')
         for timeline, _ in self._asked(rows, None, ignore):
             peaks.extend(timeline.peak(start, end))
         return peaks
 
+    @_atomic
     def horizon(
         self, rows: array.array[int] | None, at: int,
         amounts: Sequence[int] | None,
@@ -576,7 +608,7 @@ class TimelineIndex:
         One number per row: 0 if it does not fit at ``at``, FOREVER if it fits
         for ever.
         """
-        _check_time('at', at)
+        checks.check_time('at', at)
         request = self._request(amounts, whole)
         seconds = array.array('q')
         for timeline, room in self._asked(rows, headroom, ignore):
@@ -587,6 +619,7 @@ class TimelineIndex:
             seconds.append(until if until == FOREVER else until - at)
         return seconds
 
+    @_atomic
     def earliest(
         self, count: int, duration: int, after: int,
         amounts: Sequence[int] | None, rows: array.array[int] | None = None,
@@ -601,12 +634,12 @@ class TimelineIndex:
         :returns: the least start and the first ``count`` hosts, in the order
             of ``rows``, that fit from it on; None if there is no such start.
         """
-        _check_count(count)
-        _check_window(0, duration)
-        _check_time('after', after)
+        checks.check_count(count)
+        checks.check_duration(duration)
+        checks.check_time('after', after)
         last = errors.TIME_LIMIT - 1
         if not_after is not None:
-            _check_time('not_after', not_after)
+            checks.check_time('not_after', not_after)
             last = not_after
         request = self._request(amounts, whole)
         asked = self._asked(rows, None, ignore)
@@ -630,6 +663,7 @@ class TimelineIndex:
         ]
         return at, found[:count]
 
+    @_atomic
     def pick(
         self, count: int, start: int, end: int,
         amounts: Sequence[int] | None, rows: array.array[int] | None = None,
@@ -644,8 +678,8 @@ class TimelineIndex:
             first. Hosts with equal runs come as in ``rows``.
         :raises InvalidName: there is no such order.
         """
-        _check_count(count)
-        _check_window(start, end)
+        checks.check_count(count)
+        checks.check_window(start, end)
         if order not in ORDERS:
             raise errors.InvalidName('order', order)
         request = self._request(amounts, whole)
@@ -663,6 +697,7 @@ class TimelineIndex:
             fitting.sort(key=lambda run: -run[0])
         return [host for _, host in fitting[:count]]
 
+    @_atomic
     def levels(
         self, host: str, start: int, end: int, buckets: int
     ) -> list[tuple[int, ...]]:
@@ -673,8 +708,8 @@ class TimelineIndex:
             allow; at most one per second.
         """
         timeline = self._timeline(host)
-        _check_window(start, end)
-        _check_time('end', end)
+        checks.check_window(start, end)
+        checks.check_time('end', end)
         span = end - start
         if type(buckets) is not int or not 1 <= buckets <= span:
             raise errors.InvalidWindow('buckets', buckets)
@@ -686,6 +721,7 @@ class TimelineIndex:
 
     # Nova's HostStates
 
+    @_atomic
     def headroom(
         self, host_states: Iterable[Any]
     ) -> tuple[array.array[int], array.array[int]]:
@@ -697,8 +733,8 @@ class TimelineIndex:
         """
         rows = array.array('i')
         room = array.array('q')
-        for host_state in host_states:
-            row = self._rows.get(host_state.uuid, -1)
+        for state in host_states:
+            row = self._rows.get(state.uuid, -1)
             rows.append(row)
             if row < 0:
                 room.extend([0] * len(self.resource_classes))
@@ -707,10 +743,10 @@ class TimelineIndex:
             for name, limit in zip(
                 self.resource_classes, capacity, strict=True
             ):
-                used_now = USED_NOW.get(name, _nothing_used)
-                room.append(limit - used_now(host_state))
+                room.append(limit - host_state.used_now(state, name))
         return rows, room
 
+    @_atomic
     def select(
         self, host_states: Sequence[Any], start: int, end: int,
         amounts: Sequence[int], ignore: str | None = None,
@@ -737,6 +773,7 @@ class TimelineIndex:
 
     # Looking inside
 
+    @_atomic
     def dump(self) -> dict[str, Any]:
         """Return everything in the index, for tests and for looking at.
 
@@ -763,6 +800,7 @@ class TimelineIndex:
             },
         }
 
+    @_atomic
     def check(self) -> None:
         """Assert every invariant of the index, in O(entries)."""
         # Rows, hosts and timelines name the same hosts, once.
@@ -777,7 +815,7 @@ class TimelineIndex:
         # Every entry could be added now, to a host that exists.
         for entry in self._entries.values():
             assert entry.host in self._rows
-            _check_window(entry.start, entry.end)
+            checks.check_window(entry.start, entry.end)
             assert entry.amounts == self._entry_amounts(
                 entry.amounts, entry.whole
             )
@@ -934,71 +972,3 @@ def _first_reached(
     return next(
         (at for at, n in zip(times, fitting, strict=True) if n >= count), None
     )
-
-
-def _check_names(field: str, names: Sequence[str]) -> None:
-    """Refuse what is no string, or empty, or there twice."""
-    seen: set[str] = set()
-    for name in names:
-        if not isinstance(name, str) or not name or name in seen:
-            raise errors.InvalidName(field, name)
-        seen.add(name)
-
-
-def _check_time(field: str, value: int) -> None:
-    if type(value) is not int or not 0 <= value < errors.TIME_LIMIT:
-        raise errors.InvalidWindow(field, value)
-
-
-def _check_window(start: int, end: int) -> None:
-    _check_time('start', start)
-    if end != FOREVER:
-        _check_time('end', end)
-    if end <= start:
-        raise errors.InvalidWindow('end', end)
-
-
-def _check_count(count: int) -> None:
-    if type(count) is not int or count < 0:
-        raise errors.InvalidAmount('count', count)
-
-
-def _column(field: str, values: Any, length: int) -> list[Any]:
-    """Return a column's values as Python objects, ``length`` of them."""
-    if not isinstance(values, (list, tuple)):
-        values = memoryview(values).tolist()
-    if len(values) != length:
-        raise errors.InvalidColumn(field, len(values), length)
-    return list(values)
-
-
-def _nothing_used(host_state: Any) -> int:
-    return 0
-
-
-def _vcpu_used(host_state: Any) -> int:
-    return host_state.vcpus_used or 0
-
-
-def _memory_mb_used(host_state: Any) -> int:
-    total = host_state.total_usable_ram_mb or 0
-    return total - (host_state.free_ram_mb or 0)
-
-
-def _disk_gb_used(host_state: Any) -> int:
-    # Nova's consume_from_request lowers free_disk_mb and leaves disk_mb_used
-    # as it is. A HostState lives for one request, so what its free disk has
-    # lost since it was first seen here is what the request has consumed.
-    free = host_state.free_disk_mb or 0
-    first = getattr(host_state, 'blazar_sched_free_disk_mb', None)
-    if first is None:
-        host_state.blazar_sched_free_disk_mb = first = free
-    used = (host_state.disk_mb_used or 0) + max(first - free, 0)
-    return -(-used // 1024)
-
-
-USED_NOW: dict[str, Callable[[Any], int]] = {
-    'VCPU': _vcpu_used,
-    'MEMORY_MB': _memory_mb_used,
-    'DISK_GB': _disk_gb_used,
-}

@@ -39,9 +39,6 @@ class Cloud:
             availability_zone='nova',
         )
 
-    def servers(self, **filters):
-        return iter(())
-
     def inventories(self, provider):
         return {
             inventory.VCPU: inventory.Inventory(16),
@@ -49,8 +46,22 @@ class Cloud:
             inventory.DISK_GB: inventory.Inventory(1000),
         }
 
-    def delete_child(self, hostname):
+    def servers(self, **filters):
+        return iter(())
+
+    def delete_servers(self, servers):
+        return not list(servers)
+
+    def remove_inventory(self, hostname, name):
+        return True
+
+    def _done(self, *args):
         pass
+
+    create_flavor = delete_flavor = _done
+    add_flavor_access = remove_flavor_access = _done
+    create_resource_class = delete_resource_class = _done
+    set_inventory = delete_child = _done
 
 
 @pytest.fixture

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Clients of the services that a lease is made real in."""

@@ -91,8 +91,9 @@ def page(connection: sa.Connection, since: int, limit: int) -> wire.Page:
     if limit < 1:
         raise exception.InvalidInput(f'limit is {limit}', field='limit')
     uuid, last = newest(connection)
-    if since == last:
-        return wire.changes_page(uuid, since, since, [], last)
+    if since >= last:
+        known = since if since == last else None
+        return wire.changes_page(uuid, since, known, [], last)
     found = connection.execute(_select(since, last).limit(limit + 1)).all()
     if len(found) > limit:
         # The last revision may be cut short: leave it out, unless it is

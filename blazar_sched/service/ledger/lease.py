@@ -71,10 +71,10 @@ def _select(
 ) -> list[lease.Lease]:
     """Return leases in three queries, however many there are."""
     found = connection.execute(sa.select(models.Lease).where(condition))
-    owned = [
-        _owned(connection, models.Reservation, condition, reservation.from_row),
-        _owned(connection, models.Event, condition, event.from_row),
-    ]
+    reservations = _owned(
+        connection, models.Reservation, condition, reservation.from_row
+    )
+    events = _owned(connection, models.Event, condition, event.from_row)
     leases = [
         lease.Lease(
             id=row.id,
@@ -86,8 +86,8 @@ def _select(
             status=row.status,
             degraded=row.degraded,
             trust_id=row.trust_id,
-            reservations=tuple(owned[0][row.id]),
-            events=tuple(owned[1][row.id]),
+            reservations=tuple(reservations[row.id]),
+            events=tuple(events[row.id]),
             created_at=row.created_at,
             updated_at=row.updated_at,
         )

@@ -5,10 +5,12 @@ from concurrent import futures
 import datetime
 import json
 
+from falcon import testing
 import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from blazar_sched.service.api import deploy
 from blazar_sched.service.manager import rpc
 
 ALICE = {'X-Auth-Token': 'alice:p1'}
@@ -165,34 +167,37 @@ def test_an_unbounded_lease(api):
 
 
 # Dates on which readers disagree: what we answer.
-@pytest.mark.parametrize(
-    'start, end, status, field',
-    [
-        # It does not exist on a clock in Europe, but it does in UTC.
-        ('2027-03-28 02:30', '2027-03-28 03:30', 201, None),
-        ('2030-01-01T14:00:00+14:00', '2030-01-01 01:00', 201, None),
-        ('2030-01-01 00:00:00', '2030-01-01 00:00:01', 201, None),
-        ('now', '2105-12-31 23:59', 201, None),
-        ('2030-01-01 01:00', '2030-01-01 01:00', 400, 'end_date'),
-        ('2030-01-01 01:00', '2030-01-01 00:00', 400, 'end_date'),
-        ('2030-01-01 01:00', '2107-01-01 00:00', 400, 'end_date'),
-        ('2020-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
-        ('2016-12-31 23:59:60', '2030-01-01 00:00', 400, 'start_date'),
-        ('0001-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
-        ('9999-12-31 00:00', None, 400, 'start_date'),
-        ('２０３０-01-01 00:00', None, 400, 'start_date'),
-        ('now', 'now', 400, 'end_date'),
-    ],
-)
-def test_dates(api, start, end, status, field):
+DATES = [
+    # It does not exist on a clock in Europe, but it does in UTC.
+    ('2027-03-28 02:30', '2027-03-28 03:30', 201, ''),
+    ('2030-01-01T14:00:00+14:00', '2030-01-01 01:00', 201, ''),
+    ('2030-01-01 00:00:00', '2030-01-01 00:00:01', 201, ''),
+    ('now', '2105-12-31 23:59', 201, ''),
+    ('2030-01-01 01:00', '2030-01-01 01:00', 400, 'end_date'),
+    ('2030-01-01 01:00', '2030-01-01 00:00', 400, 'end_date'),
+    ('2030-01-01 01:00', '2107-01-01 00:00', 400, 'end_date'),
+    ('2020-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
+    ('2016-12-31 23:59:60', '2030-01-01 00:00', 400, 'start_date'),
+    ('0001-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
+    ('9999-12-31 00:00', None, 400, 'start_date'),
+    ('２０３０-01-01 00:00', None, 400, 'start_date'),
+    ('now', 'now', 400, 'end_date'),
+]
+
+
+def test_dates(api):
     before = everything(api)
-    answer = api.simulate_post(
-        '/v1/leases', json=lease(start_date=start, end_date=end)
-    )
-    if status == 201:
-        assert answer.status_code == 201, answer.text
-    else:
-        refused(answer, status, field)
+    for start, end, status, field in DATES:
+        answer = api.simulate_post(
+            '/v1/leases', json=lease(start_date=start, end_date=end)
+        )
+        assert answer.status_code == status, (start, end, answer.text)
+        if status == 201:
+            id_ = answer.json['lease']['id']
+            answer = api.simulate_delete(f'/v1/leases/{id_}')
+            assert answer.status_code == 204
+        else:
+            refused(answer, status, field)
         assert everything(api) == before
 
 
@@ -201,23 +206,17 @@ def test_a_start_in_this_minute_is_now(api):
     create(api, start_date=minute)
 
 
-@pytest.mark.parametrize(
-    'values, field',
-    [
-        (
-            {'reservations': [
-                {'resource_type': 'physical:host', 'min': 2, 'max': 1}
-            ]},
-            'max',
-        ),
-        ({'before_end_date': '2031-01-01 00:00'}, 'before_end_date'),
-    ],
-)
-def test_what_only_the_manager_can_judge_is_named_too(api, values, field):
+def test_what_only_the_manager_can_judge_is_named_too(api):
     before = everything(api)
-    answer = api.simulate_post('/v1/leases', json=lease(**values))
-    refused(answer, 400, field)
-    assert everything(api) == before
+    few = {'resource_type': 'physical:host', 'min': 2, 'max': 1}
+    for values, field in [
+        ({'reservations': [few]}, 'max'),
+        ({'before_end_date': '2031-01-01 00:00'}, 'before_end_date'),
+        ({'before_end_date': '2029-01-01 00:00'}, 'before_end_date'),
+    ]:
+        answer = api.simulate_post('/v1/leases', json=lease(**values))
+        refused(answer, 400, field)
+        assert everything(api) == before
 
 
 def test_a_failed_update_changes_nothing(api):
@@ -248,8 +247,7 @@ def test_a_failed_update_changes_nothing(api):
         ),
     ]:
         answer = api.simulate_put(path, json=body, headers=ALICE)
-        assert answer.status_code in (status, 404), (body, answer.text)
-        assert set(answer.json) == ENVELOPE
+        refused(answer, status)
         assert everything(api) == before
 
 
@@ -272,17 +270,22 @@ def test_a_lease_of_another_project_is_not_there(api):
     assert api.simulate_get(f'/v1/leases/{made["id"]}').status_code == 200
 
 
-@pytest.mark.parametrize('id_', ['x', '%00', "'", '9' * 300, 'é', '-1', '{}'])
-def test_an_id_that_cannot_be_is_not_found(api, id_):
-    for path in ('/v1/leases/{}', '/v1/os-hosts/{}',
-                 '/v1/os-hosts/{}/allocation'):
-        for method in ('GET', 'DELETE', 'PUT'):
+def test_an_id_that_cannot_be_is_not_found(api):
+    for id_ in ('x', "'", '9' * 300, 'é', '-1', '{}', '1.0', '１', '\1'):
+        for method, path, body in (
+            ('GET', '/v1/leases/{}', None),
+            ('PUT', '/v1/leases/{}', {'name': 'x'}),
+            ('DELETE', '/v1/leases/{}', None),
+            ('GET', '/v1/os-hosts/{}', None),
+            ('PUT', '/v1/os-hosts/{}', {'gpu': 'x'}),
+            ('DELETE', '/v1/os-hosts/{}', None),
+            ('GET', '/v1/os-hosts/{}/allocation', None),
+            ('PATCH', '/v1/os-hosts/properties/{}', {'private': True}),
+        ):
             answer = api.simulate_request(
-                method, path.format(id_), json={'gpu': 'x'}
-                if method == 'PUT' and 'hosts' in path else None
+                method, path.format(id_), json=body
             )
-            assert answer.status_code in (400, 404, 405), answer.text
-            assert set(answer.json) == ENVELOPE
+            refused(answer, 404)
 
 
 def test_hosts(api):
@@ -417,11 +420,7 @@ def test_many_ask_for_the_last_host_at_once(api):
     assert codes == [201] + [409] * 7
 
 
-def test_without_a_manager_the_answer_is_503(service, monkeypatch):
-    from falcon import testing
-
-    from blazar_sched.service.api import deploy
-
+def test_without_a_manager_the_answer_is_503(service):
     service.manager.stop()
     bus = rpc.Client(rpc.transport(service.conf), timeout=0.2)
     api = testing.TestClient(deploy.deploy(service.conf, bus))
@@ -458,7 +457,7 @@ RESERVATIONS = st.lists(
 
 
 @hypothesis.settings(
-    max_examples=100,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
@@ -502,7 +501,3 @@ def test_no_lease_is_a_fault_of_ours(
     gone = api.simulate_delete(path, headers=ALICE)
     assert gone.status_code in (204, 409), gone.text
 
-
-@pytest.fixture
-def api_with_host(api):
-    return api

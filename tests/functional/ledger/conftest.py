@@ -11,6 +11,9 @@ import itertools
 import os
 import uuid
 
+import pytest
+import sqlalchemy as sa
+
 from blazar_sched.domain import allocation
 from blazar_sched.domain import event
 from blazar_sched.domain import host as host_
@@ -19,8 +22,6 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
 from blazar_sched.service.ledger import ledger
-import pytest
-import sqlalchemy as sa
 
 SERVERS = os.environ.get('BLAZAR_SCHED_TEST_DATABASES', '').split()
 

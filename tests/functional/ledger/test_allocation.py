@@ -3,8 +3,9 @@
 
 import dataclasses
 
-from blazar_sched.domain import window
 import pytest
+
+from blazar_sched.domain import window
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 
 import dataclasses
 
+import pytest
+
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import window
-import pytest
 
 
 def test_a_host_comes_back_whole(store, nouns):

@@ -3,10 +3,11 @@
 
 import dataclasses
 
+import pytest
+
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
-import pytest
 
 
 def put(store, *leases):

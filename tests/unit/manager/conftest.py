@@ -6,7 +6,6 @@ the clients themselves meet the real services in tests/functional/manager.
 """
 
 from collections import Counter
-import dataclasses
 import uuid
 
 import pytest
@@ -262,8 +261,6 @@ def conf(tmp_path):
 @pytest.fixture
 def world(conf):
     world = World(conf)
-    world.hosts_of = hosts
-    world.instances_of = instances
     yield world
     world.ledger.close()
 
@@ -278,8 +275,3 @@ def whole():
 def slots():
     """Ask for instances: slots(amount, vcpus, **parameters)."""
     return instances
-
-
-@pytest.fixture
-def rewrite():
-    return dataclasses.replace

@@ -5,6 +5,8 @@ A change to models.py needs a new file in versions/; a test compares what all
 of them make with the models.
 """
 
+import threading
+
 from alembic import command
 from alembic import config
 import sqlalchemy as sa
@@ -23,6 +25,8 @@ _LOCK = {
     ),
 }
 _LOCK['mariadb'] = _LOCK['mysql']
+# Alembic keeps what it is about in its module, for one thread at a time.
+_alembic = threading.Lock()
 
 
 def upgrade(engine: sa.Engine) -> None:
@@ -30,7 +34,7 @@ def upgrade(engine: sa.Engine) -> None:
     settings = config.Config()
     settings.set_main_option('script_location', ':'.join(_PLACE))
     lock, unlock = _LOCK.get(engine.dialect.name, (None, None))
-    with engine.connect() as connection:
+    with _alembic, engine.connect() as connection:
         settings.attributes['connection'] = connection
         if lock:
             connection.exec_driver_sql(lock)

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replica fed from pages, and the ledger's own, equal the truth.
+
+The truth is what a new replica reads from the tables.
+"""
+
+import dataclasses
+import random
+
+import pytest
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.replica import wire
+from blazar_sched.service.ledger import models
+
+LAST = 1000
+
+
+class Clients:
+    """Does what a manager may do, at random, through the ledgers given."""
+
+    def __init__(self, seed, nouns, ledgers):
+        self.random = random.Random(seed)
+        self.nouns = nouns
+        self.ledgers = ledgers
+
+    def step(self):
+        """Commit one to four changes, or give up after them."""
+        fail = self.random.random() < 0.2
+        count = self.random.randint(1, 4)
+
+        def work(tx):
+            for _ in range(count):
+                self.random.choice(self.CHANGES)(self, tx)
+            if fail:
+                raise exception.Conflict('given up')
+
+        try:
+            self.random.choice(self.ledgers).commit(work)
+        except exception.Conflict:
+            assert fail
+
+    def put_host(self, tx):
+        tx.put_host(self.nouns.host(vcpus=self.random.randint(1, 64)))
+
+    def update_host(self, tx):
+        if hosts := tx.hosts():
+            host = self.random.choice(hosts)
+            tx.put_host(
+                dataclasses.replace(
+                    host,
+                    reservable=not host.reservable,
+                    inventory=self.nouns.host(
+                        vcpus=self.random.randint(1, 64)
+                    ).inventory,
+                )
+            )
+
+    def delete_host(self, tx):
+        if len(hosts := tx.hosts()) > 3:
+            tx.delete_host(self.random.choice(hosts).uuid)
+
+    def put_lease(self, tx):
+        start = self.random.randrange(LAST)
+        end = self.random.choice(
+            [window.FOREVER, start + self.random.randint(1, LAST)]
+        )
+        count = self.random.randint(1, 3)
+        lease = self.nouns.lease(start, end, reservations=count)
+        tx.put_lease(lease)
+        for held in lease.reservations:
+            self._place(tx, lease, held)
+
+    def update_lease(self, tx):
+        if leases := tx.leases():
+            lease = self.random.choice(leases)
+            kept = lease.reservations[self.random.randint(0, 1) :]
+            added = [self.nouns.reservation(lease)]
+            tx.put_lease(
+                dataclasses.replace(
+                    lease,
+                    start=lease.start // 2,
+                    reservations=(*kept, *added[len(kept) :]),
+                )
+            )
+            for held in tx.lease(lease.id).reservations:
+                self._place(tx, tx.lease(lease.id), held)
+
+    def delete_lease(self, tx):
+        if leases := tx.leases():
+            tx.delete_lease(self.random.choice(leases).id)
+
+    def _place(self, tx, lease, held):
+        """On other hosts than before, as far as chance has it."""
+        hosts = tx.hosts()
+        chosen = self.random.sample(
+            hosts, self.random.randint(0, min(3, len(hosts)))
+        )
+        known = [a.id for a, _ in tx.allocations(reservation_id=held.id)]
+        whole = self.random.random() < 0.3
+        tx.put_allocations(
+            held.id,
+            [
+                self.nouns.allocation(
+                    lease,
+                    host,
+                    reservation_id=held.id,
+                    whole=whole,
+                    amounts={} if whole else {'VCPU': 1 + number},
+                    **({'id': known[number]} if number < len(known) else {}),
+                )
+                for number, host in enumerate(chosen)
+            ],
+        )
+
+    def put_instance(self, tx):
+        if hosts := tx.hosts():
+            bound = [r.id for lease in tx.leases() for r in lease.reservations]
+            tx.put_instance(
+                self.nouns.instance(
+                    self.random.choice(hosts),
+                    end=self.random.choice(
+                        [window.FOREVER, self.random.randrange(1, LAST)]
+                    ),
+                    reservation_id=self.random.choice([None, *bound]),
+                    preemptible=self.random.random() < 0.2,
+                )
+            )
+
+    def move_instance(self, tx):
+        if instances := tx.instances():
+            tx.put_instance(
+                dataclasses.replace(
+                    self.random.choice(instances),
+                    host=self.random.choice(tx.hosts()).uuid,
+                    amounts={'VCPU': 3},
+                )
+            )
+
+    def delete_instance(self, tx):
+        if instances := tx.instances():
+            tx.delete_instance(self.random.choice(instances).uuid)
+
+    CHANGES = (
+        put_host, put_lease, put_lease, put_lease, update_lease, put_instance,
+        put_instance, move_instance, delete_instance, update_host,
+        delete_lease, delete_host,
+    )  # fmt: skip
+
+
+def assert_same(replica, truth):
+    """In what they know, and in what their index answers."""
+    for name in (
+        'revision', 'hosts', 'reservations', 'allocations', 'instances',
+        'by_reservation', 'bound',
+    ):  # fmt: skip
+        assert getattr(replica, name) == getattr(truth, name), name
+    replica.index.check()
+    ours, theirs = replica.index, truth.index
+    assert sorted(ours.hosts) == sorted(theirs.hosts)
+    assert len(ours) == len(theirs)
+    hosts = sorted(theirs.hosts)
+    for start in range(0, 2 * LAST, LAST // 20):
+        windows = [(start, start + 50), (start, window.FOREVER)]
+        for each in windows:
+            assert ours.peak(ours.rows(hosts), *each) == theirs.peak(
+                theirs.rows(hosts), *each
+            )
+
+
+def truth(open_ledger):
+    """What somebody sees who starts now."""
+    return open_ledger().commit(lambda tx: tx.replica)
+
+
+def image_by_changes(store, since, image, limit):
+    """Bring `image` from `since` to the newest revision."""
+    while True:
+        page = wire.parse_changes(store.changes(since, limit))
+        assert page.since == since
+        record.merge(image, page.records)
+        since = page.revision
+        if since == page.newest:
+            return since
+
+
+def replica_of(image, revision):
+    """A replica as a scheduler builds it of pages."""
+    new = state.Replica(accounting.LedgerAccounting)
+    new.apply(revision, ((*key, data) for key, data in image.items()))
+    return new
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_every_way_leads_to_the_truth(store, open_ledger, nouns, seed):
+    clients = Clients(seed, nouns, [store, open_ledger()])
+    image, since = {}, 0
+    for turn in range(60):
+        clients.step()
+        if turn % 10 == 9:
+            expected = truth(open_ledger)
+            assert_same(store.commit(lambda tx: tx.replica), expected)
+            since = image_by_changes(store, since, image, limit=3)
+            assert_same(replica_of(image, since), expected)
+    assert_same(replica_of({}, 0), state.Replica(accounting.LedgerAccounting))
+    assert expected.allocations and expected.instances
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_a_snapshot_of_a_moving_ledger(store, open_ledger, nouns, seed):
+    """Commits between its pages; the changes since the first set it right."""
+    clients = Clients(seed, nouns, [store])
+    for _ in range(20):
+        clients.step()
+    image, after, first = {}, None, None
+    while True:
+        page = wire.parse_snapshot(store.snapshot(after, limit=3))
+        assert page.ledger == store.id
+        assert len(page.records) <= 3
+        record.merge(image, page.records)
+        first = page.revision if first is None else first
+        after = page.next
+        if after is None:
+            break
+        clients.step()
+    assert page.revision > first
+    revision = image_by_changes(store, first, image, limit=5)
+    assert_same(replica_of(image, revision), truth(open_ledger))
+
+
+def test_a_snapshot_is_whole_whatever_the_size_of_its_pages(
+    store, nouns, host
+):
+    clients = Clients(5, nouns, [store])
+    for _ in range(20):
+        clients.step()
+    whole = store.snapshot()
+    assert whole['next'] is None
+    for limit in (1, 2, 7, len(whole['records'])):
+        records, after = [], None
+        while True:
+            page = store.snapshot(after, limit)
+            records += page['records']
+            after = page['next']
+            if after is None:
+                break
+        assert records == whole['records']
+
+
+def test_an_empty_ledger(store):
+    page = wire.parse_snapshot(store.snapshot())
+    assert (page.revision, page.records, page.next) == (0, [], None)
+    page = wire.parse_changes(store.changes(0))
+    assert (page.revision, page.records, page.newest) == (0, [], 0)
+
+
+def test_a_page_has_whole_revisions_only(store, nouns, host):
+    sizes = [1]
+    for count in (1, 3, 1, 2):
+
+        def work(tx, count=count):
+            tx.put_lease(nouns.lease(reservations=count))
+
+        store.commit(work)
+        sizes.append(count)
+    for limit in range(1, 10):
+        since = 0
+        while since < len(sizes):
+            page = wire.parse_changes(store.changes(since, limit))
+            given = sizes[since : page.revision]
+            assert len(page.records) == sum(given)
+            # As many as there is room for, but one at least.
+            assert sum(given) <= limit or len(given) == 1
+            if page.revision < len(sizes):
+                assert sum(given) + sizes[page.revision] > limit
+            since = page.revision
+
+
+def test_a_revision_that_is_not_known(store, host, database):
+    store.commit(lambda tx: tx.delete_host(host.uuid))
+    for since in (3, 10**30):
+        page = wire.parse_changes(store.changes(since))
+        assert (page.revision, page.records, page.newest) == (None, [], 2)
+    # Somebody has made room.
+    with database.begin() as connection:
+        connection.execute(
+            sa.delete(models.Change).where(models.Change.revision == 1)
+        )
+    assert store.changes(0)['revision'] is None
+    assert store.changes(1)['revision'] == 2
+    assert store.changes(2)['revision'] == 2
+
+
+def test_a_replica_whose_changes_are_gone_starts_anew(
+    store, open_ledger, nouns, database
+):
+    behind = open_ledger()
+    behind.commit(lambda tx: tx.put_lease(nouns.lease()))
+    clients = Clients(1, nouns, [store])
+    for _ in range(10):
+        clients.step()
+    with database.begin() as connection:
+        connection.execute(
+            sa.delete(models.Change).where(models.Change.revision < 4)
+        )
+    assert_same(behind.commit(lambda tx: tx.replica), truth(open_ledger))
+
+
+@pytest.mark.parametrize(
+    ('ask', 'field'),
+    [
+        (lambda store: store.changes(-1), 'since'),
+        (lambda store: store.changes(0, 0), 'limit'),
+        (lambda store: store.snapshot(None, 0), 'limit'),
+        (lambda store: store.snapshot('nothing'), 'after'),
+        (lambda store: store.snapshot("'; --/"), 'after'),
+    ],
+)
+def test_a_page_that_cannot_be(store, ask, field):
+    with pytest.raises(exception.InvalidInput) as refused:
+        ask(store)
+    assert refused.value.field == field
+
+
+def test_the_replica_never_sees_what_was_not_committed(
+    store, open_ledger, nouns, host
+):
+    """Also while another manager's transaction is under way."""
+    lease = nouns.lease()
+
+    def fail(tx):
+        tx.put_lease(lease)
+        tx.put_allocations(
+            lease.reservations[0].id, [nouns.allocation(lease, host)]
+        )
+        assert lease.reservations[0].id not in tx.replica.reservations
+        raise exception.Conflict('given up')
+
+    with pytest.raises(exception.Conflict):
+        store.commit(fail)
+    assert_same(store.replica, truth(open_ledger))
+    store.commit(lambda tx: tx.put_lease(lease))
+    replica = store.commit(lambda tx: tx.replica)
+    assert list(replica.reservations) == [lease.reservations[0].id]
+
+
+def test_two_managers_replicas_meet(store, open_ledger, nouns, host):
+    other = open_ledger()
+    lease = nouns.lease()
+    allocation = nouns.allocation(lease, host, vcpus=5)
+
+    def work(tx):
+        tx.put_lease(lease)
+        tx.put_allocations(allocation.reservation_id, [allocation])
+
+    other.commit(work)
+
+    def peak(tx):
+        return tx.replica.index.peak(None, 100, 200)[0]
+
+    assert store.commit(peak) == 5
+    assert other.commit(peak) == 5

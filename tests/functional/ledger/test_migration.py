@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The migrations make what the models say, once, whoever runs them."""
+
+import subprocess
+import sys
+import threading
+
+from alembic import autogenerate
+from alembic import migration
+import pytest
+import sqlalchemy as sa
+
+from blazar_sched.service.ledger import ledger
+from blazar_sched.service.ledger import models
+
+UPGRADE = (
+    'import sys\n'
+    'from blazar_sched.service.ledger import ledger\n'
+    'store = ledger.Ledger(sys.argv[1])\n'
+    'print("ready", flush=True)\n'
+    'input()\n'
+    'store.upgrade()\n'
+    'print(store.id)\n'
+)
+
+
+def test_the_migrations_make_the_models(store, database):
+    with database.connect() as connection:
+        context = migration.MigrationContext.configure(
+            connection, opts={'compare_type': True}
+        )
+        assert (
+            autogenerate.compare_metadata(context, models.Base.metadata) == []
+        )
+
+
+def test_keys_and_constraints_have_our_names(store, database):
+    """So that a later migration can name them on every database."""
+    inspector = sa.inspect(database)
+    for table in models.Base.metadata.sorted_tables:
+        for kind, found in (
+            (sa.ForeignKeyConstraint, inspector.get_foreign_keys),
+            (sa.UniqueConstraint, inspector.get_unique_constraints),
+        ):
+            ours = {c.name for c in table.constraints if isinstance(c, kind)}
+            assert {c['name'] for c in found(table.name)} == ours
+            assert None not in ours
+
+
+def test_keys_are_kept(store, database, nouns, host):
+    """The database itself refuses an orphan, also from the ledger."""
+    lease = nouns.lease()
+    allocation = nouns.allocation(lease, nouns.host())
+
+    def work(tx):
+        tx.put_lease(lease)
+        tx.put_allocations(allocation.reservation_id, [allocation])
+
+    with pytest.raises(sa.exc.IntegrityError):
+        store.commit(work)
+
+
+def test_an_upgrade_again_changes_nothing(store, open_ledger, nouns):
+    lease = nouns.lease()
+    store.commit(lambda tx: tx.put_lease(lease))
+    again = open_ledger()
+    again.upgrade()
+    assert again.id == store.id
+    assert again.leases() == [lease]
+
+
+def test_two_processes_upgrade_at_once(url):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, '-c', UPGRADE, url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        assert process.stdout.readline() == 'ready\n'
+    for process in processes:
+        process.stdin.write('\n')
+        process.stdin.flush()
+    said = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert said[0] == said[1] != ''
+
+
+def test_two_threads_upgrade_at_once(tmp_path):
+    """Two databases: alembic must not mix them up."""
+    stores = [
+        ledger.Ledger(f'sqlite:///{tmp_path}/{number}') for number in range(4)
+    ]
+    threads = [threading.Thread(target=store.upgrade) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len({store.id for store in stores}) == 4
+    for store in stores:
+        store.close()
+
+
+def test_sqlite_waits_its_turn(store, database):
+    if database.dialect.name != 'sqlite':
+        pytest.skip('for SQLite')
+    with database.connect() as connection:
+        mode = connection.exec_driver_sql('PRAGMA journal_mode').scalar()
+    assert mode == 'wal'

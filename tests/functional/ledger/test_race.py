@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last slot is won once, also when everybody looks before anyone acts.
+
+Every client is a manager of its own: with its own connections, replica and
+lock, so that nothing but the database stands between them.
+"""
+
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
+from blazar_sched.service.ledger import models
+
+CLIENTS = 12
+START, END = 100, 200
+
+
+class Overlap:
+    """Holds who has checked until all have, or for a while."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._checked = 0
+        self._all_checked = threading.Event()
+
+    def wait(self):
+        with self._lock:
+            self._checked += 1
+            if self._checked == CLIENTS:
+                self._all_checked.set()
+        return self._all_checked.wait(self._seconds)
+
+
+def run(client):
+    """Run CLIENTS of them at once; return what each came back with."""
+    outcomes = []
+    ready = threading.Barrier(CLIENTS)
+
+    def thread():
+        ready.wait(60)
+        try:
+            outcomes.append(client() or 'won')
+        except exception.NotEnoughHostsAvailable:
+            outcomes.append('full')
+        except Exception as e:
+            outcomes.append(repr(e))
+
+    threads = [threading.Thread(target=thread) for _ in range(CLIENTS)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(120)
+    return sorted(outcomes)
+
+
+@pytest.fixture
+def host(store, nouns):
+    """With one slot of two left."""
+    last = nouns.host(vcpus=2)
+    lease = nouns.lease(START, END)
+
+    def work(tx):
+        kept = tx.put_host(last)
+        tx.put_lease(lease)
+        allocation = nouns.allocation(lease, kept)
+        tx.put_allocations(allocation.reservation_id, [allocation])
+        return kept
+
+    return store.commit(work)
+
+
+def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
+    overlap = Overlap(0.02)
+
+    def client():
+        lease = nouns.lease(START, END)
+        allocation = nouns.allocation(lease, host)
+
+        def work(tx):
+            index = tx.replica.index
+            fits = index.fits(
+                index.rows([host.uuid]), START, END, (1, 0, 0)
+            )
+            overlap.wait()
+            if not fits[0]:
+                raise exception.NotEnoughHostsAvailable('full')
+            tx.put_lease(lease)
+            tx.put_allocations(allocation.reservation_id, [allocation])
+
+        open_ledger().commit(work)
+
+    assert run(client) == ['full'] * (CLIENTS - 1) + ['won']
+    assert len(store.allocations(host=host.uuid)) == 2
+    assert store.check() == []
+
+
+def test_without_the_protocol_it_is_overbooked(
+    server_url, store, open_ledger, nouns, host, database
+):
+    """The same race on bare transactions shows that the one above can fail.
+
+    On SQLite it could not: its write lock hides the fault.
+    """
+    overlap = Overlap(60)
+    leases = [nouns.lease(START, END) for _ in range(CLIENTS)]
+
+    def put(tx):
+        for lease in leases:
+            tx.put_lease(lease)
+
+    store.commit(put)
+    on_host = models.Allocation.host == host.uuid
+    capacity = host.inventory[inventory.VCPU].capacity
+
+    def client():
+        lease = leases.pop()
+        row = {
+            'id': lease.id,
+            'reservation_id': lease.reservations[0].id,
+            'host': host.uuid,
+            'start': START,
+            'end': END,
+            'amounts': {'VCPU': 1},
+            'whole': False,
+        }
+        with database.begin() as connection:
+            held = connection.execute(
+                sa.select(models.Allocation.amounts).where(on_host)
+            )
+            used = sum(amounts['VCPU'] for (amounts,) in held)
+            overlap.wait()
+            if used >= capacity:
+                raise exception.NotEnoughHostsAvailable('full')
+            connection.execute(sa.insert(models.Allocation), row)
+
+    assert run(client) == ['won'] * CLIENTS
+    assert store.check() == [
+        f'host {host.uuid}: {CLIENTS + 1} of {capacity} VCPU allocated at '
+        f'{START}'
+    ]

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts: registered from what Nova and Placement say, and given up."""
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.manager import manager as manager_
+
+
+class TestCreate:
+    def test_is_what_nova_and_placement_say(self, world):
+        uuid = world.add_host('a', vcpus=4, gpu='yes')
+        [host] = world.ledger.hosts()
+        assert host.uuid == uuid
+        assert host.id.isdigit()
+        assert host.hypervisor_hostname == 'a'
+        assert host.service_name == 'a'
+        assert host.hypervisor_type == 'QEMU'
+        assert host.availability_zone == 'nova'
+        assert host.inventory[inventory.VCPU] == inventory.Inventory(4)
+        assert host.capabilities == {'gpu': 'yes'}
+        assert (host.hold, host.unbounded) == ('shared', None)
+        assert host.reservable
+        assert host.created_at == world.now
+
+    def test_its_own_settings(self, world):
+        world.add_host('a', hold='dedicated', unbounded='assume:2h')
+        [host] = world.ledger.hosts()
+        assert (host.hold, host.unbounded) == ('dedicated', 'assume:2h')
+        assert host.capabilities == {}
+
+    def test_servers_there_are_known_at_once(self, world):
+        uuid = world.add_host('a', register=False)
+        here = world.add_server('a', end=world.now + 50)
+        world.add_server('b')
+        world.hosts.create('a', {})
+        [instance] = world.ledger.instances()
+        assert (instance.uuid, instance.host) == (here.uuid, uuid)
+        assert instance.end == here.end
+        world.check()
+
+    def test_twice(self, world):
+        world.add_host('a')
+        with pytest.raises(exception.HostExists) as refusal:
+            world.hosts.create('a', {})
+        assert refusal.value.status == 409
+        assert len(world.ledger.hosts()) == 1
+
+    def test_unknown(self, world):
+        with pytest.raises(exception.HostNotFound):
+            world.hosts.create('no-such-host', {})
+
+    @pytest.mark.parametrize(
+        'name, value',
+        [
+            ('hold', 'both'),
+            ('hold', ''),
+            ('unbounded', 'sometimes'),
+            ('unbounded', 'assume:'),
+            ('gpu', 1),
+            ('x' * 65, 'y'),
+            ('', 'y'),
+            ('vcpus', '100'),
+            ('hypervisor_hostname', 'b'),
+        ],
+    )
+    def test_bad_value_is_named(self, world, name, value):
+        with pytest.raises(exception.InvalidInput) as refusal:
+            world.add_host('a', **{name: value})
+        assert refusal.value.field == name[:64]
+        assert world.ledger.hosts() == []
+
+    def test_no_answer_registers_nothing(self, world):
+        world.nova.failures = 1
+        with pytest.raises(exception.Unavailable):
+            world.add_host('a')
+        assert world.ledger.hosts() == []
+
+    def test_without_a_cloud_nothing_pretends(self, conf):
+        manager = manager_.Manager(conf)
+        manager.ledger.upgrade()
+        with pytest.raises(exception.Unavailable) as refusal:
+            manager.hosts.create('a', {})
+        assert 'no compute service is configured' in str(refusal.value)
+        with pytest.raises(exception.Unavailable):
+            placement_.Placement(None).inventories('a')
+        with pytest.raises(exception.Unavailable):
+            list(nova_.Nova(None).servers())
+        assert manager.ledger.hosts() == []
+        manager.ledger.close()
+
+
+class TestUpdate:
+    @pytest.fixture
+    def host(self, world):
+        world.add_host('a', gpu='yes', rack='1', hold='dedicated')
+        return world.ledger.hosts()[0]
+
+    def test_change_add_remove(self, world, host):
+        new = world.hosts.update(
+            host.id, {'rack': '2', 'gpu': None, 'fast': 'very'}
+        )
+        assert new.capabilities == {'rack': '2', 'fast': 'very'}
+        assert new.hold == 'dedicated'
+        assert new.updated_at == world.now
+        assert world.ledger.host(host.id) == new
+
+    def test_settings(self, world, host):
+        new = world.hosts.update(host.id, {'unbounded': 'never'})
+        assert (new.hold, new.unbounded) == ('dedicated', 'never')
+        new = world.hosts.update(host.id, {'hold': None, 'unbounded': None})
+        assert (new.hold, new.unbounded) == ('shared', None)
+        assert new.capabilities == host.capabilities
+
+    def test_replicas_learn_of_it(self, world, host):
+        world.hosts.update(host.id, {'hold': 'shared'})
+        records = world.ledger.changes(0)['records']
+        assert records[-1][0] == 'host'
+        assert records[-1][2]['hold'] == 'shared'
+
+    def test_unknown(self, world):
+        with pytest.raises(exception.HostNotFound):
+            world.hosts.update('7', {})
+
+    @pytest.mark.parametrize('value', ['no', None])
+    def test_not_while_a_reservation_needs_it(
+        self, world, host, whole, value
+    ):
+        world.create(
+            whole(resource_properties='["and",["==","$gpu","yes"]]'),
+            start='now',
+        )
+        with pytest.raises(exception.CantAddExtraCapability) as refusal:
+            world.hosts.update(host.id, {'rack': '2', 'gpu': value})
+        assert refusal.value.field == 'gpu'
+        assert world.ledger.host(host.id) == host
+        world.hosts.update(host.id, {'rack': '2', 'gpu': 'yes'})
+        world.run(200)
+        world.hosts.update(host.id, {'gpu': value})
+
+
+class TestDelete:
+    def test_with_what_ran_there(self, world):
+        world.add_host('a', register=False)
+        world.add_server('a')
+        world.hosts.create('a', {})
+        [host] = world.ledger.hosts()
+        world.hosts.delete(host.id)
+        assert world.ledger.hosts() == []
+        assert world.ledger.instances() == []
+        assert world.placement.removed == ['a']
+        world.check()
+        world.hosts.create('a', {})
+
+    def test_not_while_it_is_allocated(self, world):
+        world.add_host('a')
+        [host] = world.ledger.hosts()
+        lease = world.create(start='now', end=100)
+        with pytest.raises(exception.CantDeleteHost):
+            world.hosts.delete(host.id)
+        # Over, but not ended: its servers may still be there.
+        world.run()
+        world.clock.now += 100
+        with pytest.raises(exception.CantDeleteHost):
+            world.hosts.delete(host.id)
+        world.run()
+        assert world.lease(lease).status == 'TERMINATED'
+        world.hosts.delete(host.id)
+        assert world.ledger.hosts() == []
+
+    def test_unknown(self, world):
+        with pytest.raises(exception.HostNotFound):
+            world.hosts.delete('7')
+
+
+class TestAllocations:
+    def test_of_each_host(self, world, slots):
+        world.add_host('a')
+        first, second = world.create(slots()), world.create(slots())
+        world.add_host('b')
+        [a, b] = world.ledger.hosts()
+
+        def shown(lease):
+            return {
+                'id': lease.reservations[0].id,
+                'lease_id': lease.id,
+                'start': lease.start,
+                'end': lease.end,
+            }
+
+        answer = world.hosts.allocations(None, None, None)
+        assert [held['host_id'] for held in answer] == [a.id, b.id]
+        assert answer[1]['reservations'] == []
+        key = 'lease_id'
+        assert sorted(
+            answer[0]['reservations'], key=lambda r: r[key]
+        ) == sorted([shown(first), shown(second)], key=lambda r: r[key])
+        assert world.hosts.allocations(a.id, first.id, None) == [
+            {'host_id': a.id, 'reservations': [shown(first)]}
+        ]
+        id_ = second.reservations[0].id
+        assert world.hosts.allocations(a.id, None, id_) == [
+            {'host_id': a.id, 'reservations': [shown(second)]}
+        ]
+
+    def test_what_is_over_is_left_out_unless_named(self, world):
+        world.add_host('a')
+        lease = world.create(start='now')
+        world.clock.now += 200
+        [answer] = world.hosts.allocations(None, None, None)
+        assert answer['reservations'] == []
+        [answer] = world.hosts.allocations(None, lease.id, None)
+        assert len(answer['reservations']) == 1
+
+    def test_unknown_host(self, world):
+        with pytest.raises(exception.HostNotFound):
+            world.hosts.allocations('7', None, None)
+
+
+class TestProperties:
+    def test_values_of_all_hosts(self, world):
+        world.add_host('a', gpu='yes', rack='1')
+        world.add_host('b', rack='2')
+        world.add_host('c', rack='1')
+        assert world.hosts.properties() == [
+            {'property': 'gpu', 'private': False, 'values': ['yes']},
+            {'property': 'rack', 'private': False, 'values': ['1', '2']},
+        ]
+
+    def test_private_and_back(self, world):
+        world.add_host('a', gpu='yes')
+        for private in (True, False):
+            answer = world.hosts.update_property('gpu', private)
+            assert answer == {'property': 'gpu', 'private': private}
+            assert world.hosts.properties()[0]['private'] is private
+
+    def test_unknown(self, world):
+        with pytest.raises(exception.PropertyNotFound):
+            world.hosts.update_property('gpu', True)
