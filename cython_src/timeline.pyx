@@ -473,7 +473,7 @@ cdef class Query:
                 room[self.request.lane[k]] - self.request.amount[k]
             )
 
-    cdef int64_t first_blocked(
+    cdef int64_t blocked_at(
         self, const Row *row, int64_t start, int64_t end
     ) noexcept:
         return first_blocked(&self.request, self.limits, row, start, end)
@@ -485,7 +485,7 @@ cdef class Query:
         for i in range(self.count):
             if len(found) >= most:
                 break
-            if self.first_blocked(self.look(i), start, end) == end:
+            if self.blocked_at(self.look(i), start, end) == end:
                 found.append(self.rows.hosts[self.number(i)])
         return found
 
@@ -569,7 +569,7 @@ cdef class Sweep:
         if self.duration != FOREVER:
             end = high + self.duration
         while begin < high:
-            until = query.first_blocked(row, begin, end)
+            until = query.blocked_at(row, begin, end)
             if self.duration == FOREVER:
                 if until == FOREVER:
                     self.note(begin, 1)
@@ -623,9 +623,9 @@ cdef list fitting_by_run(
     try:
         for i in range(query.count):
             row = query.look(i)
-            if query.first_blocked(row, start, end) == end:
+            if query.blocked_at(row, start, end) == end:
                 since = free_since(&query.request, query.limits, row, start)
-                until = query.first_blocked(row, end, FOREVER)
+                until = query.blocked_at(row, end, FOREVER)
                 runs[count] = Run(sign * (until - since), i)
                 count += 1
         qsort(runs, count, sizeof(Run), compare_runs)
@@ -1008,7 +1008,7 @@ cdef class TimelineIndex:
         cdef bytes answers = PyBytes_FromStringAndSize(NULL, query.count)
         cdef char *answer = PyBytes_AS_STRING(answers)
         for i in range(query.count):
-            answer[i] = query.first_blocked(
+            answer[i] = query.blocked_at(
                 query.look(i), begin, until
             ) == until
         return answers
@@ -1042,7 +1042,7 @@ cdef class TimelineIndex:
         )
         cdef int64_t *seconds = <int64_t *> PyBytes_AS_STRING(answers)
         for i in range(query.count):
-            until = query.first_blocked(query.look(i), begin, FOREVER)
+            until = query.blocked_at(query.look(i), begin, FOREVER)
             seconds[i] = FOREVER if until == FOREVER else until - begin
         return array.array('q', answers)
 
@@ -1157,7 +1157,7 @@ cdef class TimelineIndex:
             if number >= 0:
                 self._rows.take_from(number, &left[i * classes])
                 query.limit(&left[i * classes])
-                if query.first_blocked(
+                if query.blocked_at(
                     query.row(number), begin, until
                 ) < until:
                     continue

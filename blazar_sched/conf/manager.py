@@ -35,7 +35,7 @@ opts = [
     ),
     cfg.FloatOpt(
         'event_poll_interval',
-        default=1.0,
+        default=0.5,
         min=0.1,
         help='Seconds between two looks for events that are due. Events made '
         'or moved by this manager are seen at once.',

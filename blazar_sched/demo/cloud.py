@@ -14,6 +14,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import importlib.metadata
+import logging
 import os
 import time
 from typing import Any
@@ -204,8 +205,8 @@ class Cloud:
         case = self._nova
         case.setUp()
         for group, options in self._settings.items():
-            case.flags(group=group, **options)
-        case.flags(group='blazar_sched', **self._options)
+            self.configure(group, **options)
+        self.configure(**self._options)
         for name, amount in self._size.items():
             case.useFixture(
                 fixtures.MonkeyPatch(
@@ -224,11 +225,18 @@ class Cloud:
 
     def stop(self) -> None:
         worker.stop()
+        # Nova's fixtures first give logging back, then end its threads.
+        log = logging.getLogger('nova')
+        level = log.level
+        log.setLevel(logging.WARNING)
         self._nova.doCleanups()
+        log.setLevel(level)
 
     def configure(self, group: str = 'blazar_sched', **options: Any) -> None:
         """Set options of nova.conf from now on."""
-        self._nova.flags(group=group, **options)
+        self._nova.flags(
+            group=None if group == 'DEFAULT' else group, **options
+        )
 
     @property
     def project_id(self) -> str:
@@ -382,8 +390,8 @@ class Cloud:
 
     def start_compute(self, host: str) -> None:
         """Let it come back."""
-        self._force_down(host, False)
         self._nova.restart_compute_service(self._nova.computes[host])
+        self._force_down(host, False)
 
     def _force_down(self, host: str, down: bool) -> None:
         [service] = self.api.get_services(binary='nova-compute', host=host)

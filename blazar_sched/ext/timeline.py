@@ -51,9 +51,11 @@ def _atomic(
 ) -> Callable[Concatenate[TimelineIndex, P], T]:
     """Let no other thread see the index while a method changes it."""
     @functools.wraps(method)
-    def alone(self: TimelineIndex, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock:
-            return method(self, *args, **kwargs)
+    def alone(
+        index: TimelineIndex, /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with index._lock:
+            return method(index, *args, **kwargs)
 
     return alone
 
@@ -110,7 +112,6 @@ class Timeline:
             )
             step += 1
 
-    @_atomic
     def peak(self, start: int, end: int) -> list[int]:
         """Return the most that each lane reaches within the window."""
         steps = [sums for _, _, sums in self.over(start, end)]
@@ -339,15 +340,17 @@ class TimelineIndex:
     def _insert_host(self, row: int, host: str, timeline: Timeline) -> None:
         self._hosts.insert(row, host)
         self._timelines[host] = timeline
-        self._number_rows()
+        self._number_rows(row)
 
     def _delete_host(self, host: str) -> None:
-        self._hosts.remove(host)
-        del self._timelines[host]
-        self._number_rows()
+        row = self._rows.pop(host)
+        del self._hosts[row], self._timelines[host]
+        self._number_rows(row)
 
-    def _number_rows(self) -> None:
-        self._rows = {host: row for row, host in enumerate(self._hosts)}
+    def _number_rows(self, first: int) -> None:
+        """Note the rows of the hosts from one on."""
+        for row in range(first, len(self._hosts)):
+            self._rows[self._hosts[row]] = row
 
     def _add(self, batch: Batch, entry_id: str, entry: Entry) -> None:
         if entry_id not in self._entries:
@@ -486,7 +489,7 @@ class TimelineIndex:
             own = flat[row * width:(row + 1) * width]
             self._timelines[host] = Timeline(self._amounts('capacity', own, 0))
         self._hosts = list(hosts)
-        self._number_rows()
+        self._number_rows(0)
 
     def _load_entries(
         self, ids: Sequence[str], owners: Sequence[str], rows: Any,

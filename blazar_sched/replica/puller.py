@@ -132,7 +132,8 @@ class Puller:
                 return False
             with self._lock:
                 copy.replica.advance(now)
-                copy.replica.apply(page.revision, page.records)
+                if page.revision > copy.replica.revision:
+                    copy.replica.apply(page.revision, page.records)
         return True
 
     def _changes(self, since: int) -> Iterable[wire.Changes]:

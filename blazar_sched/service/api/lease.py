@@ -43,7 +43,7 @@ def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
         'name': body['name'],
         'project_id': caller.project_id,
         'user_id': caller.user_id,
-        'start': _start(body.get('start_date') or NOW),
+        'start': _start(body.get('start_date')),
         'end': _end(body.get('end_date')),
         'before_end': _before_end(body.get('before_end_date')),
         'reservations': reservations,
@@ -80,8 +80,10 @@ def delete_lease(
     caller.call('delete_lease', lease_id=lease_id, project_id=caller.scope)
 
 
-def _start(text: str) -> int | str:
-    return NOW if text == NOW else lifetime.parse_time(text, 'start_date')
+def _start(text: str | None) -> int | str:
+    if text is None or text == NOW:
+        return NOW
+    return lifetime.parse_time(text, 'start_date')
 
 
 def _end(text: str | None) -> int:

@@ -80,8 +80,11 @@ def add_to(
     """Make `app` answer ROUTES with what `manager` says."""
     responders: dict[str, dict[str, Callable]] = defaultdict(dict)
     for route in ROUTES:
-        name = f'on_{route.method.lower()}'
-        responders[route.path][name] = _responder(route, manager, enforcer)
+        respond = _responder(route, manager, enforcer)
+        responders[route.path][f'on_{route.method.lower()}'] = respond
+        if route.method == 'GET':
+            # The same without its body, as HTTP has it.
+            responders[route.path]['on_head'] = respond
     for path, by_name in responders.items():
         app.add_route(path, types.SimpleNamespace(**by_name))
 

@@ -73,8 +73,9 @@ class Nova:
         :raises Conflict: if several have the name
         """
         query = parse.urlencode({'hypervisor_hostname_pattern': name})
+        # Nova answers 400 to what cannot be a hostname.
         answer = self._rest.request(
-            'GET', f'/os-hypervisors/detail?{query}', also=(404,)
+            'GET', f'/os-hypervisors/detail?{query}', also=(400, 404)
         )
         known = answer.json().get('hypervisors', ())
         found = [h for h in known if h['hypervisor_hostname'] == name] or [

@@ -69,8 +69,12 @@ def list_due(
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[lease.Lease]:
-    """Return leases in three queries, however many there are."""
-    found = connection.execute(sa.select(models.Lease).where(condition))
+    """Return leases in three queries at most, however many there are."""
+    found = connection.execute(
+        sa.select(models.Lease).where(condition)
+    ).all()
+    if not found:
+        return []
     reservations = _owned(
         connection, models.Reservation, condition, reservation.from_row
     )

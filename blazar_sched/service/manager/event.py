@@ -80,6 +80,7 @@ class Runner:
         self._clock = clock
         self._after = after
         self._owner = f'{socket.gethostname()}-{os.getpid()}'
+        self._stopping = False
         self._lock = threading.Lock()
         # Leases with an event that runs in this process.
         self._running: set[str] = set()
@@ -103,6 +104,7 @@ class Runner:
 
     def stop(self) -> None:
         """Return once the tries under way are over."""
+        self._stopping = True
         self._loop.stop()
         self._pool.shutdown()
 
@@ -140,7 +142,8 @@ class Runner:
     def _run(self, event_id: str, lease_id: str) -> bool:
         over = False
         try:
-            over = self._try(event_id, lease_id)
+            # What waited for a thread when it was stopped stays undone.
+            over = not self._stopping and self._try(event_id, lease_id)
         except Exception:
             # The ledger cannot be written: the claim runs out by itself.
             LOG.exception('Event %s of lease %s', event_id, lease_id)
@@ -165,8 +168,9 @@ class Runner:
             tries = self._tries.setdefault(event_id, _Tries(since=now))
         try:
             write = self._do[event.event_type](lease, now)
-            if write is not None:
-                self._finish(event, token, states.EVENT_DONE, write)
+            if write is None:
+                return self._look_again(event, lease, token, tries)
+            self._finish(event, token, states.EVENT_DONE, write)
         except _ClaimLost:
             LOG.warning(
                 'The %s of lease %s was taken over', event.event_type, lease_id
@@ -174,17 +178,7 @@ class Runner:
             return False
         except Exception:
             LOG.exception('The %s of lease %s', event.event_type, lease_id)
-            tries.failures += 1
-            if tries.failures > self._conf.event_max_retries:
-                return self._give_up(event, lease, token)
-            return self._put_off(
-                event, token, tries, self._conf.event_retry_interval
-            )
-        if write is None:
-            if now - tries.since > self._conf.server_delete_timeout:
-                LOG.error('Servers of lease %s do not go', lease_id)
-                return self._give_up(event, lease, token)
-            return self._put_off(event, token, tries, LOOK_AGAIN)
+            return self._try_again(event, lease, token, tries)
         self._forget(event_id)
         return True
 
@@ -223,6 +217,37 @@ class Runner:
 
         self._ledger.commit(
             work, placing=event.event_type == event_.END_LEASE
+        )
+
+    def _look_again(
+        self,
+        event: event_.Event,
+        lease: lease_.Lease,
+        token: str,
+        tries: _Tries,
+    ) -> bool:
+        """Put off an end whose servers are still going."""
+        waited = self._clock() - tries.since
+        if waited > self._conf.server_delete_timeout:
+            LOG.error(
+                'Servers of lease %s do not go, after %d s', lease.id, waited
+            )
+            return self._give_up(event, lease, token)
+        return self._put_off(event, token, tries, LOOK_AGAIN)
+
+    def _try_again(
+        self,
+        event: event_.Event,
+        lease: lease_.Lease,
+        token: str,
+        tries: _Tries,
+    ) -> bool:
+        """Put off an event that failed, unless it has failed too often."""
+        tries.failures += 1
+        if tries.failures > self._conf.event_max_retries:
+            return self._give_up(event, lease, token)
+        return self._put_off(
+            event, token, tries, self._conf.event_retry_interval
         )
 
     def _put_off(

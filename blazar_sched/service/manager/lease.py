@@ -30,11 +30,6 @@ GRACE = 60
 DELETE_WAITS = 60
 DELETE_WAIT = 0.5
 
-_UNDELETABLE = (
-    f'an event of the lease is {states.EVENT_IN_PROGRESS}: try again'
-)
-
-
 class Leases:
     """The leases.
 
@@ -164,19 +159,19 @@ class Leases:
             self._finish_delete(lease_id, end)
 
     def _finish_delete(self, lease_id: str, end: event_.Event) -> None:
+        """Do the lease's end here, or wait while the runner does."""
         for _ in range(DELETE_WAITS):
-            if self._runner.run(end.id, lease_id):
-                break
+            over = self._runner.run(end.id, lease_id)
+            try:
+                lease = self._ledger.lease(lease_id)
+            except exception.LeaseNotFound:
+                return
+            if over and lease.status == states.LEASE_ERROR:
+                raise exception.Unavailable(
+                    f'what lease {lease_id} has in other services cannot be '
+                    'removed: see the log, then delete it again'
+                )
             self._wait(DELETE_WAIT)
-        try:
-            left = self._ledger.lease(lease_id)
-        except exception.LeaseNotFound:
-            return
-        if left.status == states.LEASE_ERROR:
-            raise exception.Unavailable(
-                f'lease {lease_id} has something left in other services that '
-                'cannot be removed: see the log, then delete it again'
-            )
 
     def _reservations(
         self, lease_id: str, asked: Sequence[Mapping[str, Any]], now: int
@@ -307,13 +302,17 @@ def _soon(at: int | str, now: int, field: str) -> int:
     if at == NOW:
         return now
     if type(at) is not int or at < now - GRACE:
-        raise exception.InvalidInput(f'{field} is past', field=field)
+        raise exception.InvalidInput(
+            f'{field} must not be past', field=field
+        )
     return max(at, now)
 
 
 def _check_idle(lease: lease_.Lease) -> None:
     if any(e.status == states.EVENT_IN_PROGRESS for e in lease.events):
-        raise exception.InvalidStatus(_UNDELETABLE, field='status')
+        raise exception.InvalidStatus(
+            'an event of the lease is in progress: try again', field='status'
+        )
 
 
 def _check_changeable(lease: lease_.Lease, values: Mapping[str, Any]) -> None:

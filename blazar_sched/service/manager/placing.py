@@ -60,7 +60,7 @@ def place(
                 _check_kept(old[r.id], new)
             else:
                 new = _grow(replica, r, window, old[r.id])
-            trial.enter_context(_with(replica.index, new))
+            trial.enter_context(_with(replica.index, new, fitting=True))
             placed[r.id] = new
     return placed
 
@@ -81,14 +81,19 @@ def _move(
 
 @contextlib.contextmanager
 def _with(
-    index: ext.TimelineIndex, many: Sequence[allocation_.Allocation]
+    index: ext.TimelineIndex,
+    many: Sequence[allocation_.Allocation],
+    fitting: bool,
 ) -> Iterator[None]:
     """Have allocations in the index for a while.
 
+    :param fitting: whether it is known that they fit
     :raises NotEnoughHostsAvailable: if there is no room for them
     """
     try:
-        index.apply([state.add_allocation(a) for a in many])
+        index.apply(
+            [state.add_allocation(a) for a in many], force=fitting
+        )
     except ext.OverCapacity as e:
         raise exception.NotEnoughHostsAvailable(
             f'what the lease holds has no room in the new window: {e}',
@@ -150,7 +155,7 @@ def _grow(
     more = reservation.parameters['amount'] - sum(
         placing.count_slots(a.amounts, slot) for a in old
     )
-    with _with(replica.index, list(kept.values())):
+    with _with(replica.index, list(kept.values()), fitting=False):
         added = more and placing.place_instances(
             replica.index,
             _growing(replica, reservation, kept),

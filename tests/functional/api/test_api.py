@@ -500,4 +500,3 @@ def test_no_lease_is_a_fault_of_ours(
     assert changed.status_code in (200, 400, 409), changed.text
     gone = api.simulate_delete(path, headers=ALICE)
     assert gone.status_code in (204, 409), gone.text
-

@@ -75,6 +75,7 @@ def host(store, nouns):
 
 def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
     overlap = Overlap(0.02)
+    pauses = []
 
     def client():
         lease = nouns.lease(START, END)
@@ -91,9 +92,11 @@ def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
             tx.put_lease(lease)
             tx.put_allocations(allocation.reservation_id, [allocation])
 
-        open_ledger().commit(work)
+        open_ledger(sleep=pauses.append).commit(work)
 
     assert run(client) == ['full'] * (CLIENTS - 1) + ['won']
+    # They waited in turn: nobody met a conflict and began again.
+    assert pauses == []
     assert len(store.allocations(host=host.uuid)) == 2
     assert store.check() == []
 

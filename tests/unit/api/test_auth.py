@@ -4,9 +4,12 @@
 from falcon import testing
 from keystoneauth1 import fixture as keystone_tokens
 from keystonemiddleware import fixture as keystone_fixture
+from oslo_context import context
 import pytest
 
+from blazar_sched.domain import exception
 from blazar_sched.service.api import deploy
+from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 
 READ = {'blazar:leases:get'}
@@ -147,6 +150,15 @@ def test_a_token_without_a_project_is_refused(keystone_api, tokens, manager):
     assert manager.calls == []
 
 
+def test_nobody_is_let_in_for_no_project(conf):
+    """Not even if the roles would do: no project would mean every one."""
+    enforcer = policy.Enforcer(conf)
+    for roles in (['admin'], ['member', 'reader']):
+        ctxt = context.RequestContext(user_id='alice', roles=roles)
+        with pytest.raises(exception.NotAuthorized, match='no project'):
+            enforcer.authorize(ctxt, 'blazar:leases:get')
+
+
 def test_keystone_down_is_503(conf, manager):
     conf.set_override('auth_strategy', 'keystone', 'api')
     api = testing.TestClient(deploy.deploy(conf, manager))
@@ -170,7 +182,7 @@ def test_noauth_believes_the_token_alone(
     api, manager, token, user, project, admin
 ):
     manager.answers['list_leases'] = []
-    headers = {k: v for k, v in SPOOFED.items()}
+    headers = dict(SPOOFED)
     if token is not None:
         headers['X-Auth-Token'] = token
     answer = api.simulate_get('/v1/leases', headers=headers)
@@ -193,10 +205,10 @@ def test_noauth_refuses_what_is_no_user_and_project(api, manager, token):
 
 
 def test_an_operator_can_change_a_rule(conf, manager, tmp_path):
-    policy = tmp_path / 'policy.yaml'
-    policy.write_text('"blazar:oshosts:get": "role:reader"\n')
+    file = tmp_path / 'policy.yaml'
+    file.write_text('"blazar:oshosts:get": "role:reader"\n')
     deploy.deploy(conf, manager)  # registers [oslo_policy]
-    conf.set_override('policy_file', str(policy), 'oslo_policy')
+    conf.set_override('policy_file', str(file), 'oslo_policy')
     api = testing.TestClient(deploy.deploy(conf, manager))
     manager.answers['list_hosts'] = []
     headers = {'X-Auth-Token': 'alice:p1'}

@@ -51,14 +51,14 @@ RESERVATIONS = st.lists(
         {'resource_type': st.sampled_from(
             ['physical:host', 'virtual:instance']
         )},
-        optional={
-            name: LEAVES
-            for name in (
+        optional=dict.fromkeys(
+            (
                 'id', 'min', 'max', 'vcpus', 'memory_mb', 'disk_gb',
                 'amount', 'affinity', 'hypervisor_properties',
                 'resource_properties', 'before_end',
-            )
-        },
+            ),
+            LEAVES,
+        ),
     ),
     max_size=3,
 )
@@ -66,7 +66,7 @@ RESERVATIONS = st.lists(
 LEASES = st.fixed_dictionaries(
     {'name': st.text(min_size=1, max_size=80)},
     optional={
-        'reservations': RESERVATIONS,
+        'reservations': RESERVATIONS | st.lists(VALUES, max_size=3),
         'start_date': LEAVES,
         'end_date': LEAVES,
         'before_end_date': LEAVES,

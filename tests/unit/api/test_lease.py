@@ -283,6 +283,7 @@ BAD = {
     'affinity word': (with_instance(affinity='maybe'), 'affinity'),
     'affinity 2': (with_instance(affinity=2), 'affinity'),
     'affinity list': (with_instance(affinity=[]), 'affinity'),
+    'start empty': ({**BODY, 'start_date': ''}, 'start_date'),
     'start garbage': ({**BODY, 'start_date': 'soon'}, 'start_date'),
     'start number': ({**BODY, 'start_date': 1767229200}, 'start_date'),
     'start one digit': ({**BODY, 'start_date': '2026-1-1 0:0'}, 'start_date'),

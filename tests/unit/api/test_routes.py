@@ -26,6 +26,7 @@ BLAZAR = {
     ('PATCH', '/v1/os-hosts/properties/{name}'): 200,
 }
 
+
 def test_blazars_routes_are_all_there():
     assert {(r.method, r.path): r.status for r in routes.ROUTES} == BLAZAR
 
@@ -98,3 +99,12 @@ def test_versions(api):
                 }
             ]
         }
+
+
+def test_head_is_get_without_a_body(api, manager):
+    manager.answers['list_leases'] = []
+    answer = api.simulate_head('/v1/leases')
+    assert answer.status_code == 200
+    assert answer.content == b''
+    answer = api.simulate_head('/v1/os-hosts', headers={'X-Auth-Token': 'bob'})
+    assert answer.status_code == 403

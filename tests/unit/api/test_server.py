@@ -41,13 +41,15 @@ def test_it_listens_on_a_free_port(running):
 
 def test_stop_closes_the_port_and_ends_the_threads(conf, manager):
     conf.set_override('port', 0, 'api')
-    before = threading.active_count()
+    before = set(threading.enumerate())
     api = server.serve(conf, manager)
     raw(api.port, b'GET / HTTP/1.0\r\n\r\n')
     api.stop()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(('127.0.0.1', api.port), timeout=10)
-    assert threading.active_count() == before
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_stop_lets_a_request_finish(conf, manager):

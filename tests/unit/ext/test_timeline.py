@@ -501,7 +501,7 @@ class TimelineIndexTests:
             index.apply(order)
             forms.append(index.dump()['hosts'])
         assert forms.count(forms[0]) == len(forms)
-        assert [step for step in forms[0][0][2]] == [0, 3, 5, 12, 15, 20]
+        assert forms[0][0][2] == [0, 3, 5, 12, 15, 20]
 
     def test_add_and_remove_is_nothing(self, full):
         before = full.dump()['hosts']

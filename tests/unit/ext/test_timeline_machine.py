@@ -254,10 +254,13 @@ class NaiveIndex:
                 keeps = self.keeps(free, begin)
                 length = FOREVER - begin if keeps == FOREVER else keeps
                 runs.append((length, host))
-        if question.order != 'first':
-            sign = -1 if question.order == 'freest' else 1
-            runs.sort(key=lambda run: sign * run[0])
-        return [host for _, host in runs][:question.count]
+        tightest = sorted(runs, key=lambda run: run[0])
+        freest = sorted(runs, key=lambda run: -run[0])
+        return [
+            [host for _, host in order][:count]
+            for order in (runs, tightest, freest)
+            for count in (question.count, len(HOSTS))
+        ]
 
     def levels(self, question):
         host, start, end, buckets = question.picture
@@ -308,14 +311,14 @@ class Question(typing.NamedTuple):
     count: int
     duration: int
     not_after: int
-    order: str
     picture: tuple[str, int, int, int]
     used: list[int]
 
     def rows(self, index):
         if self.hosts is None:
             return None
-        known = list(getattr(index, 'hosts', None) or index.capacity)
+        naive = isinstance(index, NaiveIndex)
+        known = list(index.capacity if naive else index.hosts)
         return array.array('i', (
             known.index(host) if host in known else -1 for host in self.hosts
         ))
@@ -362,10 +365,13 @@ def ask(index, question):
             q.count, q.duration, q.start, q.amounts, rows, after, q.whole,
             q.ignore,
         ),
-        'pick': lambda: index.pick(
-            q.count, q.start, q.end, q.amounts, rows, q.order, q.whole,
-            q.ignore,
-        ),
+        'pick': lambda: [
+            index.pick(
+                count, q.start, q.end, q.amounts, rows, order, q.whole,
+                q.ignore,
+            )
+            for order in timeline.ORDERS for count in (q.count, len(HOSTS))
+        ],
         'levels': lambda: index.levels(*q.picture),
         'select': lambda: [state.uuid for state in index.select(
             q.host_states(), q.start, q.end, q.amounts, q.ignore
@@ -455,7 +461,6 @@ def questions(draw):
         count=draw(st.integers(0, 4)),
         duration=draw(st.integers(1, TAIL) | st.just(FOREVER)),
         not_after=draw(st.integers(0, TAIL - 1) | st.just(TAIL)),
-        order=draw(st.sampled_from(timeline.ORDERS)),
         picture=(
             draw(hosts), start, start + span, draw(st.integers(1, span)),
         ),

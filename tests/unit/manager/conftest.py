@@ -6,6 +6,7 @@ the clients themselves meet the real services in tests/functional/manager.
 """
 
 from collections import Counter
+import shutil
 import uuid
 
 import pytest
@@ -15,6 +16,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import manager as manager_
 
 START = 1_800_000_000
@@ -135,7 +137,6 @@ class World:
         self.manager = manager_.Manager(
             conf, self.nova, self.placement, self.clock, self.wait
         )
-        self.manager.ledger.upgrade()
         self.ledger = self.manager.ledger
         self.leases = self.manager.leases
         self.hosts = self.manager.hosts
@@ -249,11 +250,21 @@ def instances(amount=1, vcpus=2, **parameters):
     }
 
 
+@pytest.fixture(scope='session')
+def empty(tmp_path_factory):
+    """The file of an empty ledger: made once, copied for each test."""
+    path = tmp_path_factory.mktemp('ledger') / 'empty.sqlite'
+    ledger = ledger_.Ledger(f'sqlite:///{path}')
+    ledger.upgrade()
+    ledger.close()
+    return path
+
+
 @pytest.fixture
-def conf(tmp_path):
+def conf(empty, tmp_path):
     conf = conf_.service_conf(files=[])
-    url = f'sqlite:///{tmp_path}/ledger.sqlite'
-    conf.set_override('connection', url, 'database')
+    path = shutil.copy(empty, tmp_path / 'ledger.sqlite')
+    conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
     return conf
 

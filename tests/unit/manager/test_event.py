@@ -401,6 +401,51 @@ class TestThreads:
         hold.set()
         wait_for(lambda: self.status(running, first) == 'ACTIVE')
 
+    def test_many_at_once(self, running, slots):
+        """Sixteen events are under way at the same time."""
+        running.add_host('a', vcpus=16)
+        barrier = threading.Barrier(16)
+        created = running.nova.create_flavor
+
+        def create_flavor(*args):
+            barrier.wait(PATIENCE)
+            created(*args)
+
+        running.nova.create_flavor = create_flavor
+        leases = [
+            running.create(slots(1, 1), start='now') for _ in range(16)
+        ]
+        for lease in leases:
+            wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
+
+    def test_stops_after_the_tries_under_way(self, conf, running, slots):
+        """What waits for a thread stays for the next manager."""
+        conf.set_override('event_max_workers', 1, 'manager')
+        one = manager_.Manager(conf, running.nova, running.placement)
+        running.runner.stop()
+        running.add_host('a')
+        leases = [running.create(slots(1, 1), start='now') for _ in range(2)]
+        created = running.nova.create_flavor
+        hold, held = threading.Event(), threading.Event()
+
+        def create_flavor(*args):
+            held.set()
+            assert hold.wait(PATIENCE)
+            created(*args)
+
+        running.nova.create_flavor = create_flavor
+        one.runner.step()
+        assert held.wait(PATIENCE)
+        stopping = threading.Thread(target=one.runner.stop)
+        stopping.start()
+        wait_for(lambda: one.runner._stopping)
+        hold.set()
+        stopping.join(PATIENCE)
+        assert sorted(self.status(running, x) for x in leases) == [
+            'ACTIVE', 'PENDING',
+        ]
+        one.ledger.close()
+
     def test_survives_a_ledger_that_fails(self, running, monkeypatch):
         running.add_host('a')
         due = running.ledger.due_events

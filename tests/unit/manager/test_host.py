@@ -63,7 +63,7 @@ class TestCreate:
             ('gpu', 1),
             ('x' * 65, 'y'),
             ('', 'y'),
-            ('vcpus', '100'),
+            ('memory_mb', '100'),
             ('hypervisor_hostname', 'b'),
         ],
     )
@@ -81,7 +81,6 @@ class TestCreate:
 
     def test_without_a_cloud_nothing_pretends(self, conf):
         manager = manager_.Manager(conf)
-        manager.ledger.upgrade()
         with pytest.raises(exception.Unavailable) as refusal:
             manager.hosts.create('a', {})
         assert 'no compute service is configured' in str(refusal.value)

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases as Nova and Placement see them come and go."""
+
+import time
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.replica import worker
+from blazar_sched.service.clients import placement as placement_
+
+OWNER = 'owner'
+OTHER = 'somebody-else'
+
+
+@pytest.fixture
+def both(manager, cloud):
+    return [manager.hosts.create(name, {}) for name in cloud.hosts]
+
+
+@pytest.fixture
+def lease(manager, wait_for):
+    """lease(reservation, …) creates one and returns it once it is ACTIVE."""
+
+    def create(*reservations, length=600):
+        created = manager.leases.create(
+            {
+                'name': 'lease',
+                'project_id': OWNER,
+                'user_id': 'user',
+                'start': 'now',
+                'end': int(time.time()) + length,
+                'before_end': None,
+                'reservations': list(reservations),
+            }
+        )
+        return wait_for(
+            'lease ACTIVE', lambda: having(manager, created.id, 'ACTIVE')
+        )
+
+    return create
+
+
+@pytest.fixture
+def ended(manager, wait_for):
+    def end(lease):
+        manager.leases.update(lease.id, None, {'end': 'now'})
+        wait_for(
+            'lease TERMINATED', lambda: having(manager, lease.id, 'TERMINATED')
+        )
+
+    return end
+
+
+def having(manager, lease_id, status):
+    lease = manager.ledger.lease(lease_id)
+    assert lease.status != 'ERROR'
+    return lease if lease.status == status else None
+
+
+def fed(cloud, manager, wait_for):
+    """The filters know all that the ledger knows."""
+    newest = manager.ledger.changes(0)['newest']
+
+    def probe():
+        replica, stale = worker.current()
+        return replica is not None and replica.revision >= newest
+
+    wait_for('the filters are fed', probe)
+
+
+def slots(amount, vcpus=2, **parameters):
+    return {
+        'resource_type': 'virtual:instance',
+        'vcpus': vcpus,
+        'memory_mb': 512,
+        'disk_gb': 1,
+        'amount': amount,
+        **parameters,
+    }
+
+
+def hosts(number=1, **parameters):
+    return {
+        'resource_type': 'physical:host',
+        'min': number,
+        'max': number,
+        **parameters,
+    }
+
+
+def flavors(cloud):
+    return {
+        f['id']
+        for f in cloud.api.api_get('/flavors?is_public=None').body['flavors']
+    }
+
+
+def reserved(placement_api, cloud):
+    """Return every host's (name, class): total of reservations."""
+    found = {}
+    for name, uuid in cloud.hosts.items():
+        providers = placement_api.get(
+            f'/resource_providers?in_tree={uuid}', microversion='1.29'
+        ).json()['resource_providers']
+        for provider in providers:
+            held = placement_api.get(
+                f'/resource_providers/{provider["uuid"]}/inventories'
+            ).json()['inventories']
+            for class_, inventory in held.items():
+                if class_.startswith('CUSTOM_RESERVATION_'):
+                    found[name, class_] = inventory['total']
+    return found
+
+
+def classes(placement_api):
+    answer = placement_api.get('/resource_classes', microversion='1.29')
+    return {
+        c['name']
+        for c in answer.json()['resource_classes']
+        if c['name'].startswith('CUSTOM_RESERVATION_')
+    }
+
+
+class TestInstances:
+    def test_in_the_window_and_after_it(
+        self, manager, cloud, placement_api, both, lease, ended, wait_for
+    ):
+        before = flavors(cloud)
+        mine = lease(slots(3, vcpus=3))
+        id_ = mine.reservations[0].id
+        class_ = placement_.resource_class(id_)
+        assert flavors(cloud) == before | {id_}
+        assert classes(placement_api) == {class_}
+        assert sorted(reserved(placement_api, cloud).values()) == [1, 2]
+        fed(cloud, manager, wait_for)
+
+        booted = cloud.boot_many(3, id_, project_id=OWNER)
+        assert {s['status'] for s in booted} == {'ACTIVE'}
+        refused = cloud.boot(id_, project_id=OWNER)
+        assert refused['status'] == 'ERROR'
+        foreign = cloud.boot(cloud.flavor(vcpus=1), project_id=OTHER)
+        assert foreign['status'] == 'ACTIVE'
+
+        wait_for(
+            'the records are bound',
+            lambda: {
+                i.uuid for i in manager.ledger.instances() if i.reservation_id
+            }
+            == {s['id'] for s in booted},
+        )
+        ended(mine)
+        left = {s['id'] for s in cloud.servers()}
+        assert left == {foreign['id']}
+        assert flavors(cloud) >= before
+        assert id_ not in flavors(cloud)
+        assert classes(placement_api) == set()
+        assert reserved(placement_api, cloud) == {}
+        assert manager.ledger.allocations() == []
+
+    def test_nobody_else_has_the_flavor(self, manager, cloud, both, lease):
+        mine = lease(slots(1))
+        answer = cloud.api.api_get(
+            f'/flavors/{mine.reservations[0].id}/os-flavor-access'
+        )
+        assert [a['tenant_id'] for a in answer.body['flavor_access']] == [
+            OWNER
+        ]
+        manager.leases.delete(mine.id, OWNER)
+
+    def test_grows(
+        self, manager, cloud, placement_api, both, lease, wait_for
+    ):
+        mine = lease(slots(1, vcpus=8))
+        id_ = mine.reservations[0].id
+        manager.leases.update(
+            mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 2}]}
+        )
+        wait_for(
+            'one slot on each host',
+            lambda: list(reserved(placement_api, cloud).values()) == [1, 1],
+        )
+        fed(cloud, manager, wait_for)
+        booted = cloud.boot_many(2, id_, project_id=OWNER)
+        assert {s['status'] for s in booted} == {'ACTIVE'}
+        manager.leases.delete(mine.id, OWNER)
+        assert reserved(placement_api, cloud) == {}
+
+    def test_delete_undoes_it(
+        self, manager, cloud, placement_api, both, lease, wait_for
+    ):
+        mine = lease(slots(1), slots(2, affinity=False))
+        fed(cloud, manager, wait_for)
+        for reservation in mine.reservations:
+            server = cloud.boot(reservation.id, project_id=OWNER)
+            assert server['status'] == 'ACTIVE'
+        manager.leases.delete(mine.id, OWNER)
+        assert cloud.servers() == []
+        assert classes(placement_api) == set()
+        assert reserved(placement_api, cloud) == {}
+        with pytest.raises(exception.LeaseNotFound):
+            manager.ledger.lease(mine.id)
+
+    def test_twice_and_after_half_of_it(
+        self, manager, cloud, placement_api, both, lease
+    ):
+        """Each step of a start and an end can be done again, and alone."""
+        mine = lease(slots(1))
+        once = reserved(placement_api, cloud), flavors(cloud)
+        parts = manager.runner._parts(mine)
+        for driver, *args in parts:
+            driver.start(mine, *args, int(time.time()))
+        assert (reserved(placement_api, cloud), flavors(cloud)) == once
+        cloud.api.delete_flavor(mine.reservations[0].id)
+        for _ in range(2):
+            for driver, *args in parts:
+                assert driver.end(mine, *args)
+        assert reserved(placement_api, cloud) == {}
+        manager.leases.delete(mine.id, OWNER)
+
+
+class TestHosts:
+    def test_in_the_window_and_after_it(
+        self, manager, cloud, both, lease, ended, wait_for, host_of
+    ):
+        yielding = cloud.boot(
+            cloud.flavor(extra_specs={'blazar:preemptible': 'true'})
+        )
+        manager.instances.sync()
+        [held] = [h for h in both if h.uuid == cloud.hosts[host_of(yielding)]]
+        requirement = (
+            f'["==", "$hypervisor_hostname", "{held.hypervisor_hostname}"]'
+        )
+        mine = lease(hosts(hypervisor_properties=requirement))
+        assert not mine.degraded
+        id_ = mine.reservations[0].id
+        wait_for('what yields is gone', lambda: not cloud.servers())
+        fed(cloud, manager, wait_for)
+
+        inside = cloud.boot(
+            cloud.flavor(), {'reservation': id_}, project_id=OWNER
+        )
+        assert host_of(inside) == held.hypervisor_hostname
+        outside = [
+            cloud.boot(cloud.flavor(), project_id=OTHER) for _ in range(2)
+        ]
+        assert held.hypervisor_hostname not in map(host_of, outside)
+        ended(mine)
+        assert {s['id'] for s in cloud.servers()} == {
+            s['id'] for s in outside
+        }
+
+    def test_what_was_forced_there_degrades_it(
+        self, manager, cloud, both, lease
+    ):
+        """A forced host skips Nova's filters, and so ours."""
+        forced = [
+            cloud.boot(cloud.flavor(), availability_zone=f'nova:{name}')
+            for name in cloud.hosts
+        ]
+        # As if the ledger had not been told yet: it places the lease there.
+        with manager.instances._lock:
+            for known in manager.ledger.instances():
+                manager.ledger.commit(
+                    lambda tx, uuid=known.uuid: tx.delete_instance(uuid)
+                )
+            mine = lease(hosts())
+        assert mine.degraded
+        assert {s['id'] for s in cloud.servers()} == {s['id'] for s in forced}
+        manager.leases.delete(mine.id, OWNER)
+
+
+class TestRegister:
+    def test_what_runs_there_is_known_at_once(self, manager, cloud, host_of):
+        server = cloud.boot(cloud.flavor(vcpus=3), {'lifetime': '1h'})
+        host = manager.hosts.create(host_of(server), {'gpu': 'no'})
+        [record] = manager.ledger.instances()
+        assert record.uuid == server['id']
+        assert record.host == host.uuid == cloud.hosts[host_of(server)]
+        assert record.amounts['VCPU'] == 3
+        assert 3500 < record.end - time.time() <= 3600
+        assert host.availability_zone == 'nova'
+        assert host.amounts() == (8, 16384, 1000)
+
+    def test_records_follow(self, manager, cloud, both, wait_for, host_of):
+        server = cloud.boot(cloud.flavor(vcpus=3))
+
+        def recorded():
+            found = manager.ledger.instances()
+            return found and found[0].host
+
+        wait_for('recorded', recorded)
+        assert recorded() == cloud.hosts[host_of(server)]
+        moved = cloud.act(
+            server, 'os-migrateLive', host=None, block_migration='auto'
+        )
+        assert host_of(moved) != host_of(server)
+        wait_for('moved', lambda: recorded() == cloud.hosts[host_of(moved)])
+        cloud.delete(server)
+        wait_for('gone', lambda: not manager.ledger.instances())
+
+    def test_given_up_it_leaves_nothing(
+        self, manager, cloud, placement_api, both, lease
+    ):
+        mine = lease(slots(2, vcpus=8))
+        manager.leases.delete(mine.id, OWNER)
+        for host in both:
+            manager.hosts.delete(host.id)
+            found = placement_api.get(
+                f'/resource_providers?in_tree={host.uuid}',
+                microversion='1.29',
+            ).json()['resource_providers']
+            assert [p['uuid'] for p in found] == [host.uuid]

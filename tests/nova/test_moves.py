@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves follow the table by what is known of the instance, not its hints."""
+
+import pytest
+
+from blazar_sched.demo import cloud
+
+HOUR = 3600
+SOON = 900
+OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
+
+
+def lasting(seconds):
+    return {'lifetime': str(seconds)}
+
+
+def only(lab, *hosts):
+    """Close all other hosts to what is not bound."""
+    others = [name for name in lab.cloud.hosts if name not in hosts]
+    lab.register(*others, hold='dedicated')
+
+
+def cold(lab, server):
+    """Migrate and return the host it is on then."""
+    server = lab.cloud.act(server, 'migrate', 'VERIFY_RESIZE', 'ACTIVE')
+    if server['status'] == 'VERIFY_RESIZE':
+        server = lab.cloud.act(server, 'confirmResize')
+    return cloud.host_of(server)
+
+
+def live(lab, server):
+    server = lab.cloud.act(
+        server, 'os-migrateLive', host=None, block_migration='auto'
+    )
+    return cloud.host_of(server)
+
+
+def shelved(lab, server):
+    lab.cloud.act(server, 'shelve', 'SHELVED_OFFLOADED')
+    server = lab.cloud.act(
+        server, 'unshelve', 'ACTIVE', 'SHELVED_OFFLOADED'
+    )
+    return cloud.host_of(server)
+
+
+MIGRATIONS = pytest.mark.parametrize('move', [cold, live])
+
+
+@MIGRATIONS
+def test_goes_where_there_is_room_for_the_rest_of_its_life(lab, move):
+    only(lab, 'c1', 'c2', 'c3')
+    server = lab.boot(hints=lasting(HOUR), host='c1')
+    lab.register('c1', 'c2', 'c3')
+    lab.reserve('c2', start=SOON)
+    lab.reserve('c3', start=2 * HOUR, end=3 * HOUR)
+    lab.know(server, end=HOUR)
+
+    assert move(lab, server) == 'c3'
+
+
+@MIGRATIONS
+def test_stays_if_there_is_room_nowhere(lab, move):
+    only(lab, 'c1', 'c2')
+    server = lab.boot(hints=lasting(HOUR), host='c1')
+    lab.register('c1', 'c2')
+    lab.reserve('c2', start=SOON)
+    lab.know(server, end=HOUR)
+
+    assert move(lab, server) == 'c1'
+
+
+def test_known_end_goes_before_a_hint_that_is_out_of_date(lab):
+    """Its lifetime of then, from now on, would not be over in time."""
+    only(lab, 'c1', 'c2')
+    server = lab.boot(hints=lasting(HOUR), host='c1')
+    lab.register('c1', 'c2')
+    lab.reserve('c2', start=SOON)
+    lab.know(server, end=SOON // 2)
+
+    assert cold(lab, server) == 'c2'
+
+
+def test_known_end_that_is_later_than_the_hint(lab):
+    only(lab, 'c1', 'c2')
+    server = lab.boot(hints=lasting(60), host='c1')
+    lab.register('c1', 'c2')
+    lab.reserve('c2', start=SOON)
+    lab.know(server, end=HOUR)
+
+    assert cold(lab, server) == 'c1'
+
+
+def test_overdue_instance_moves_as_an_unbounded_one(lab):
+    only(lab, 'c1', 'c2', 'c3')
+    server = lab.boot(hints=lasting(60), host='c1')
+    lab.register('c1', 'c2')
+    lab.register('c3', unbounded='never')
+    lab.reserve('c2', start=SOON)
+    lab.know(server, end=-1)
+
+    assert cold(lab, server) == 'c1'
+
+
+@MIGRATIONS
+def test_bound_instance_moves_within_its_reservation(lab, move):
+    lab.register('c1', 'c2')
+    mine = lab.reserve('c1', 'c2', start=-60)
+    server = lab.boot(hints={'reservation': mine})
+    lab.know(server, end=HOUR, reservation_id=mine)
+    [other] = {'c1', 'c2'} - {cloud.host_of(server)}
+
+    assert move(lab, server) == other
+
+
+def test_bound_instance_needs_room_in_its_reservation(lab):
+    lab.register('c1', 'c2')
+    mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
+    hint = {'reservation': mine}
+    full = lab.boot(lab.flavor(4), hint, host='c2')
+    lab.know(full, end=HOUR, reservation_id=mine)
+    server = lab.boot(lab.flavor(2), hint, host='c1')
+    lab.know(server, end=HOUR, reservation_id=mine)
+
+    assert cold(lab, server) == 'c1'
+
+    lab.cloud.delete(full)
+    lab.ledger.commit(lambda tx: tx.delete_instance(full['id']))
+    lab.sync()
+
+    assert cold(lab, server) == 'c2'
+
+
+def test_known_reservation_goes_before_the_hint(lab):
+    """The reservation it was booted for is over, and it was let live."""
+    only(lab, 'c1', 'c2')
+    lab.register('c1')
+    mine = lab.reserve('c1', start=-60)
+    server = lab.boot(hints={'reservation': mine})
+    lab.know(server)
+
+    assert cold(lab, server) == 'c2'
+
+
+class TestResize:
+    """In place and elsewhere."""
+
+    @pytest.fixture(autouse=True)
+    def in_place(self, lab):
+        lab.cloud.configure('DEFAULT', allow_resize_to_same_host=True)
+
+    @staticmethod
+    def resize(lab, server, flavor):
+        server = lab.cloud.act(
+            server, 'resize', 'VERIFY_RESIZE', 'ACTIVE', flavorRef=flavor
+        )
+        if server['status'] == 'VERIFY_RESIZE':
+            server = lab.cloud.act(server, 'confirmResize')
+        return cloud.host_of(server), server['flavor']['vcpus']
+
+    def test_own_use_is_not_counted_twice(self, lab):
+        only(lab, 'c1')
+        server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
+        lab.register('c1')
+        lab.reserve('c1', start=SOON, vcpus=4)
+        lab.know(server, end=HOUR)
+
+        assert self.resize(lab, server, lab.flavor(4)) == ('c1', 4)
+
+    def test_growth_is_counted(self, lab):
+        only(lab, 'c1')
+        server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
+        lab.register('c1')
+        lab.reserve('c1', start=SOON, vcpus=5)
+        lab.know(server, end=HOUR)
+
+        assert self.resize(lab, server, lab.flavor(4)) == ('c1', 2)
+
+    def test_grows_elsewhere(self, lab):
+        only(lab, 'c1', 'c2')
+        server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
+        lab.register('c1', 'c2')
+        lab.reserve('c1', start=SOON, vcpus=5)
+        lab.know(server, end=HOUR)
+
+        assert self.resize(lab, server, lab.flavor(4)) == ('c2', 4)
+
+
+class TestUnshelve:
+    """It is on no host then: its hints are all that is known."""
+
+    def test_goes_where_there_is_room(self, lab):
+        only(lab, 'c1', 'c2')
+        server = lab.boot(hints=lasting(HOUR), host='c1')
+        lab.register('c1', 'c2')
+        lab.reserve('c1', start=SOON)
+
+        assert shelved(lab, server) == 'c2'
+
+    def test_stays_shelved_if_there_is_room_nowhere(self, lab):
+        only(lab, 'c1')
+        server = lab.boot(hints=lasting(HOUR), host='c1')
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert shelved(lab, server) is None
+
+    def test_bound_goes_back_to_its_reservation(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60)
+        server = lab.boot(hints={'reservation': mine})
+
+        assert shelved(lab, server) == 'c1'
+
+
+class TestRebuild:
+    """In place, it always passes."""
+
+    @pytest.mark.parametrize('on_stale', ['closed', 'open'])
+    def test_passes_where_nothing_else_would(self, lab, on_stale):
+        lab.cloud.configure(on_stale=on_stale)
+        server = lab.boot(host='c1')
+        lab.register('c1', hold='dedicated', unbounded='never')
+        lab.reserve('c1', start=-60, project_id='b8a2e1c09f6d4c7f8e7d6c5b')
+
+        server = lab.cloud.act(server, 'rebuild', imageRef=OTHER_IMAGE)
+
+        assert server['status'] == 'ACTIVE'
+        assert server['image']['id'] == OTHER_IMAGE
+
+    def test_passes_with_a_reservation_that_is_over(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60)
+        server = lab.boot(hints={'reservation': mine})
+        lab.ledger.commit(
+            lambda tx: [tx.delete_lease(each.id) for each in tx.leases()]
+        )
+        lab.sync()
+
+        server = lab.cloud.act(server, 'rebuild', imageRef=OTHER_IMAGE)
+
+        assert server['image']['id'] == OTHER_IMAGE
+
+
+class TestEvacuate:
+    """Its host is gone."""
+
+    @pytest.fixture
+    def failed(self, lab):
+        lab.cloud.stop_compute('c1')
+        yield
+        lab.cloud.start_compute('c1')
+
+    @staticmethod
+    def evacuate(lab, server):
+        """Return where it is and how, once Nova has done what it could."""
+        lab.cloud.api.post_server_action(server['id'], {'evacuate': {}})
+        lab.cloud.settled(server, 'ACTIVE', 'SHUTOFF')
+
+        def done():
+            # Nova moves it to the other host after it is at rest.
+            migrations = lab.cloud.api.api_get('/os-migrations').body
+            return all(
+                m['status'] in ('done', 'error')
+                for m in migrations['migrations']
+                if m['instance_uuid'] == server['id']
+            )
+
+        cloud.wait_for('evacuation', done)
+        server = lab.cloud.show(server)
+        return cloud.host_of(server), server['status']
+
+    def test_goes_where_there_is_room(self, lab, request):
+        only(lab, 'c1', 'c2', 'c3')
+        server = lab.boot(hints=lasting(HOUR), host='c1')
+        lab.register('c1', 'c2', 'c3')
+        lab.reserve('c2', start=SOON)
+        lab.know(server, end=HOUR)
+        request.getfixturevalue('failed')
+
+        assert self.evacuate(lab, server) == ('c3', 'SHUTOFF')
+
+    def test_stays_if_there_is_room_nowhere(self, lab, request):
+        only(lab, 'c1', 'c2')
+        server = lab.boot(hints=lasting(HOUR), host='c1')
+        lab.register('c1', 'c2')
+        lab.reserve('c2', start=SOON)
+        lab.know(server, end=HOUR)
+        request.getfixturevalue('failed')
+
+        assert self.evacuate(lab, server) == ('c1', 'ERROR')

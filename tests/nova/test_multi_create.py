@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several instances in one request: each is counted for the next."""
+
+import collections
+
+from blazar_sched.demo import cloud
+
+HOUR = 3600
+SOON = 900
+
+
+def placed(servers):
+    """How many servers are on each host."""
+    return collections.Counter(
+        cloud.host_of(server) for server in servers
+        if server['status'] == 'ACTIVE'
+    )
+
+
+def refused(servers):
+    return all(
+        server['status'] == 'ERROR'
+        and 'not enough hosts available' in server['fault']['message']
+        for server in servers
+    )
+
+
+def only(lab, *hosts):
+    """Keep what declares no end off all other hosts."""
+    others = [name for name in lab.cloud.hosts if name not in hosts]
+    lab.register(*others, hold='dedicated')
+
+
+def test_as_many_as_there_is_room_for(lab):
+    only(lab, 'c1')
+    lab.register('c1')
+    lab.reserve('c1', vcpus=2)
+
+    servers = lab.cloud.boot_many(
+        3, lab.flavor(2), {'lifetime': str(HOUR)}
+    )
+
+    assert placed(servers) == {'c1': 3}
+
+
+def test_five_with_room_for_three(lab):
+    """Nova gives all or nothing: the three that fit do not come either."""
+    only(lab, 'c1')
+    lab.register('c1')
+    lab.reserve('c1', vcpus=2)
+
+    servers = lab.cloud.boot_many(
+        5, lab.flavor(2), {'lifetime': str(HOUR)}
+    )
+
+    assert len(servers) == 5
+    assert refused(servers)
+
+
+def test_min_count_is_for_nova_a_matter_of_quota(lab):
+    """At least three of five, and three fit: Nova still refuses all."""
+    only(lab, 'c1')
+    lab.register('c1')
+    lab.reserve('c1', vcpus=2)
+
+    servers = lab.cloud.boot_many(
+        5, lab.flavor(2), {'lifetime': str(HOUR)}, min_count=3
+    )
+
+    assert len(servers) == 5
+    assert refused(servers)
+
+
+def test_spread_over_hosts_by_the_room_of_each(lab):
+    only(lab, 'c1', 'c2')
+    lab.register('c1', 'c2')
+    lab.reserve('c1', vcpus=4)
+    lab.reserve('c2', vcpus=6)
+
+    servers = lab.cloud.boot_many(
+        3, lab.flavor(2), {'lifetime': str(HOUR)}
+    )
+
+    assert placed(servers) == {'c1': 2, 'c2': 1}
+
+
+def test_as_many_as_a_reservation_has_slots_for(lab):
+    lab.register('c1', 'c2')
+    mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
+    hint = {'reservation': mine}
+
+    servers = lab.cloud.boot_many(4, lab.flavor(2), hint)
+
+    assert placed(servers) == {'c1': 2, 'c2': 2}
+
+
+def test_more_than_a_reservation_has_slots_for(lab):
+    lab.register('c1', 'c2')
+    mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
+
+    servers = lab.cloud.boot_many(5, lab.flavor(2), {'reservation': mine})
+
+    assert refused(servers)
+
+
+def test_reservation_that_is_partly_used(lab):
+    lab.register('c1')
+    mine = lab.reserve('c1', start=-60, vcpus=6)
+    hint = {'reservation': mine}
+    lab.know(lab.boot(lab.flavor(2), hint), reservation_id=mine)
+
+    assert refused(lab.cloud.boot_many(3, lab.flavor(2), hint))
+    assert placed(lab.cloud.boot_many(2, lab.flavor(2), hint)) == {'c1': 2}

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Without a replica to trust, the operator's choice decides."""
+
+import logging
+import pathlib
+import time
+
+import pytest
+
+from blazar_sched.demo import cloud as cloud_
+from blazar_sched.filters import decision
+from blazar_sched.replica import wire
+from blazar_sched.replica import worker
+
+HOUR = 3600
+SOON = 900
+
+
+def lasting(seconds):
+    return {'lifetime': str(seconds)}
+
+
+class Setting:
+    """One reservable host with an open reservation, and an ordinary one."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        lab.register('c1')
+        self.reservation_id = lab.reserve('c1', start=-60, vcpus=4)
+
+    def passing(self):
+        """Who passes on the reservable host, and on the ordinary one."""
+        bound = {'reservation': self.reservation_id}
+        return {
+            (who, name)
+            for who, hints in (('ordinary', lasting(60)), ('bound', bound))
+            for name in ('c1', 'c3')
+            if self.lab.passes(name, hints=hints)
+        }
+
+
+CLOSED = {('ordinary', 'c3')}
+# The replica does not say that c1 is reservable.
+UNKNOWN = {('ordinary', 'c1'), ('ordinary', 'c3')}
+OPEN = {
+    ('ordinary', 'c1'), ('ordinary', 'c3'), ('bound', 'c1'), ('bound', 'c3'),
+}
+FRESH = {('ordinary', 'c1'), ('ordinary', 'c3'), ('bound', 'c1')}
+
+
+@pytest.fixture
+def setting(lab):
+    return Setting(lab)
+
+
+@pytest.fixture
+def restart(lab):
+    """Start the worker anew and wait for what it comes to."""
+
+    def restart(probe):
+        worker.stop()
+        worker.ensure_started()
+        cloud_.wait_for('worker', probe)
+
+    yield restart
+    worker.stop()
+    lab.end_point.answer = None
+    worker.ensure_started()
+
+
+def silence():
+    raise ConnectionError('nobody is there')
+
+
+def other_version():
+    return wire.changes_page('x', 0, 0, [], 0) | {'version': 2}
+
+
+def is_stale():
+    return worker.current()[1]
+
+
+def test_fresh_replica_decides(setting):
+    assert setting.passing() == FRESH
+
+
+@pytest.mark.parametrize(
+    'on_stale, passing', [('closed', CLOSED), ('open', OPEN)]
+)
+class TestStale:
+    def test_by_its_age(self, lab, setting, on_stale, passing):
+        lab.end_point.answer = silence
+        lab.cloud.configure(on_stale=on_stale, max_age=1)
+        cloud_.wait_for('stale', is_stale)
+
+        assert setting.passing() == passing
+
+    def test_by_another_wire_version(self, lab, setting, on_stale, passing):
+        """F14: an old scheduler by a new manager is stale, not wrong."""
+        lab.cloud.configure(on_stale=on_stale)
+        lab.end_point.answer = other_version
+        cloud_.wait_for('stale', is_stale)
+
+        assert setting.passing() == passing
+
+    def test_by_an_old_snapshot_file(
+        self, lab, setting, restart, tmp_path, on_stale, passing
+    ):
+        path = _kept(lab, tmp_path, restart)
+        lab.end_point.answer = silence
+        lab.cloud.configure(on_stale=on_stale, max_age=1)
+        time.sleep(2)
+
+        restart(lambda: worker.current()[0] is not None)
+
+        assert worker.CONF.blazar_sched.snapshot_path == path
+        assert setting.passing() == passing
+
+
+@pytest.mark.parametrize(
+    'on_stale, passing', [('closed', UNKNOWN), ('open', OPEN)]
+)
+class TestMissing:
+    def test_from_the_start(self, lab, setting, restart, on_stale, passing):
+        lab.cloud.configure(on_stale=on_stale)
+        lab.end_point.answer = silence
+
+        restart(lambda: worker.current() == (None, True))
+
+        assert setting.passing() == passing
+
+    def test_corrupt_snapshot_file(
+        self, lab, setting, restart, tmp_path, caplog, on_stale, passing
+    ):
+        path = _kept(lab, tmp_path, restart)
+        whole = pathlib.Path(path).read_bytes()
+        pathlib.Path(path).write_bytes(whole[:-20])
+        lab.cloud.configure(on_stale=on_stale)
+        lab.end_point.answer = silence
+
+        restart(lambda: worker.current() == (None, True))
+
+        assert setting.passing() == passing
+
+
+def test_good_snapshot_file_decides(lab, setting, restart, tmp_path):
+    """The manager need not be there for nova-scheduler to start."""
+    _kept(lab, tmp_path, restart)
+    lab.end_point.answer = silence
+
+    restart(lambda: not worker.current()[1])
+
+    assert setting.passing() == FRESH
+
+
+def test_recovers_by_itself(lab, setting):
+    lab.end_point.answer = other_version
+    cloud_.wait_for('stale', is_stale)
+    assert setting.passing() == CLOSED
+
+    lab.end_point.answer = None
+    lab.sync()
+
+    assert setting.passing() == FRESH
+
+
+class Broken:
+    """An index in which everything goes wrong."""
+
+    def __getattr__(self, name):
+        raise RuntimeError('broken index')
+
+
+@pytest.mark.parametrize(
+    'on_stale, passing',
+    [
+        # ReservationFilter needs no index for whom it lets through.
+        ('closed', {('ordinary', 'c3'), ('bound', 'c1')}),
+        ('open', FRESH),
+    ],
+)
+def test_error_of_our_own_fails_no_request(
+    lab, setting, monkeypatch, on_stale, passing
+):
+    """F11: the answer is by policy, and it is told of once a minute."""
+    lab.cloud.configure(on_stale=on_stale)
+    replica, _ = worker.current()
+    monkeypatch.setattr(replica, 'index', Broken())
+    monkeypatch.setattr(decision.failure, '_logged_at', float('-inf'))
+    told = _warnings(monkeypatch)
+    before = decision.failure.count
+
+    assert setting.passing() == passing
+
+    assert decision.failure.count - before >= 2
+    assert len(told) == 1
+    assert 'broken index' in told[0]
+
+
+def test_stale_is_told_of_once_a_minute(lab, setting, monkeypatch):
+    lab.end_point.answer = other_version
+    cloud_.wait_for('stale', is_stale)
+    monkeypatch.setattr(decision.stale_replica, '_logged_at', float('-inf'))
+    told = _warnings(monkeypatch)
+
+    for _ in range(3):
+        assert not lab.passes('c1')
+
+    assert len(told) == 1
+    assert 'stale' in told[0]
+
+
+def _kept(lab, tmp_path, restart):
+    """Have the worker keep a snapshot file; return its path."""
+    path = tmp_path / 'snapshot'
+    lab.cloud.configure(snapshot_path=str(path))
+    restart(path.exists)
+    return str(path)
+
+
+def _warnings(monkeypatch):
+    """Collect what the filters warn of; Nova has the root logger here."""
+    told = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            told.append(record.getMessage())
+
+    logger = logging.getLogger(decision.__name__)
+    monkeypatch.setattr(
+        logger, 'handlers', [Handler(level=logging.WARNING)]
+    )
+    return told

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LeaseGapWeigher chooses between hosts that all pass."""
+
+import math
+
+import pytest
+
+from blazar_sched.demo import cloud as cloud_
+from blazar_sched.replica import wire
+from blazar_sched.replica import worker
+
+HOUR = 3600
+DAY = 24 * HOUR
+
+
+def lasting(seconds):
+    return {'lifetime': str(seconds)}
+
+
+@pytest.fixture
+def gaps(lab):
+    """A lease in two, in five, and in twenty hours; c3 is unknown."""
+    lab.register('c1', 'c2', 'c4')
+    lab.reserve('c1', start=20 * HOUR, end=2 * DAY)
+    lab.reserve('c2', start=2 * HOUR, end=2 * DAY)
+    lab.reserve('c4', start=5 * HOUR, end=2 * DAY)
+    return lab
+
+
+def chosen(lab, flavor=None, hints=None):
+    return cloud_.host_of(lab.boot(flavor, hints))
+
+
+@pytest.mark.parametrize(
+    'hours, host', [(1, 'c2'), (3, 'c4'), (6, 'c1'), (30, 'c3')]
+)
+def test_bounded_goes_into_the_tightest_gap(gaps, hours, host):
+    assert chosen(gaps, hints=lasting(hours * HOUR)) == host
+
+
+def test_unbounded_goes_where_the_next_window_is_farthest(lab):
+    lab.cloud.configure(unbounded='assume:1h')
+    lab.register(*lab.cloud.hosts)
+    for name, hours in (('c1', 2), ('c2', 20), ('c3', 5), ('c4', 3)):
+        lab.reserve(name, start=hours * HOUR, end=2 * DAY)
+
+    assert chosen(lab) == 'c2'
+
+
+def test_preemptible_goes_where_the_next_window_is_farthest(lab):
+    lab.register(*lab.cloud.hosts)
+    for name, hours in (('c1', 2), ('c2', 5), ('c3', 20), ('c4', 3)):
+        lab.reserve(name, start=hours * HOUR, end=2 * DAY)
+
+    assert chosen(lab, lab.flavor(preemptible='true')) == 'c3'
+
+
+def test_negative_multiplier_turns_it_around(gaps):
+    gaps.cloud.configure(lease_gap_weight_multiplier=-1.0)
+
+    assert chosen(gaps, hints=lasting(HOUR)) == 'c3'
+
+
+def test_zero_multiplier_turns_it_off(gaps):
+    """Then Nova's own weighers decide: it spreads."""
+    gaps.cloud.configure(lease_gap_weight_multiplier=0.0)
+    first = chosen(gaps, hints=lasting(HOUR))
+
+    assert chosen(gaps, hints=lasting(HOUR)) != first
+
+
+def test_aggregate_may_override_the_multiplier(gaps):
+    api = gaps.cloud.api
+    aggregate = api.post_aggregate(
+        {'aggregate': {'name': 'turned', 'availability_zone': None}}
+    )
+    for name in gaps.cloud.hosts:
+        api.add_host_to_aggregate(aggregate['id'], name)
+    api.post_aggregate_action(
+        aggregate['id'],
+        {'set_metadata': {'metadata': {
+            'lease_gap_weight_multiplier': '-1.0'
+        }}},
+    )
+    try:
+        assert chosen(gaps, hints=lasting(HOUR)) == 'c3'
+    finally:
+        for name in gaps.cloud.hosts:
+            api.post_aggregate_action(
+                aggregate['id'], {'remove_host': {'host': name}}
+            )
+        api.delete_aggregate(aggregate['id'])
+
+
+class TestNothingToSay:
+    """All weights are zero, and the boot goes on."""
+
+    @pytest.fixture
+    def weights(self, monkeypatch):
+        """The weights that it gave, call by call."""
+        from blazar_sched.weighers import lease_gap
+
+        given = []
+        weigh = lease_gap.LeaseGapWeigher.weigh_objects
+
+        def spy(self, *args):
+            given.append(weigh(self, *args))
+            return given[-1]
+
+        monkeypatch.setattr(
+            lease_gap.LeaseGapWeigher, 'weigh_objects', spy
+        )
+        return given
+
+    def test_no_replica(self, lab, weights):
+        lab.end_point.answer = lambda: None
+        worker.stop()
+        worker.ensure_started()
+
+        lab.boot()
+
+        assert weights == [[0.0] * 4]
+
+    def test_stale_replica(self, gaps, weights):
+        gaps.end_point.answer = lambda: wire.changes_page(
+            'x', 0, 0, [], 0
+        ) | {'version': 2}
+        cloud_.wait_for('stale', lambda: worker.current()[1])
+
+        gaps.boot()
+
+        # on_stale leaves one host, and Nova weighs nothing then.
+        assert weights == []
+        gaps.cloud.configure(on_stale='open')
+        gaps.boot()
+        assert weights == [[0.0] * 4]
+
+    def test_error_of_its_own(self, gaps, weights, monkeypatch):
+        replica, _ = worker.current()
+        gaps.cloud.configure(on_stale='open')
+
+        class Broken:
+            def __getattr__(self, name):
+                raise RuntimeError('broken index')
+
+        monkeypatch.setattr(replica, 'index', Broken())
+
+        gaps.boot(hints=lasting(HOUR))
+
+        assert weights == [[0.0] * 4]
+
+    def test_bound_request(self, lab, weights):
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', 'c2', start=-60)
+
+        lab.boot(hints={'reservation': mine})
+
+        assert weights == [[0.0] * 2]
+
+    def test_no_lease_in_sight(self, lab, weights):
+        lab.register('c1', 'c2')
+
+        lab.boot()
+
+        assert len(set(weights[0])) == 1
+
+    def test_weights_are_finite(self, gaps, weights):
+        """F12: one NaN would make every host's weight NaN."""
+        for hints in (None, lasting(1), lasting(100 * 365 * DAY)):
+            gaps.cloud.boot(gaps.flavor(), hints)
+
+        assert all(math.isfinite(w) for given in weights for w in given)

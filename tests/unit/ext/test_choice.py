@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which implementation is in use, and that none is forgotten in the build."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import blazar_sched
+from blazar_sched import ext
+
+PACKAGE = pathlib.Path(blazar_sched.__file__).parent
+ROOT = pathlib.Path(__file__).parents[3]
+MARK = '\ndef _is_compiled('
+
+needs_extension = pytest.mark.skipif(
+    os.environ.get('BLAZAR_SCHED_NO_EXTENSION', '') not in ('', '0'),
+    reason='the extension is forbidden here',
+)
+
+
+@pytest.fixture
+def compiled_modules():
+    """What setup.py builds: {module: [sources]}."""
+    spec = importlib.util.spec_from_file_location('setup', ROOT / 'setup.py')
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    return setup.COMPILED_MODULES
+
+
+def chosen(code='pass', **environ):
+    """Return whether a new process uses the compiled index."""
+    inherited = {
+        name: value for name, value in os.environ.items()
+        if name != 'BLAZAR_SCHED_PURE_PYTHON'
+    }
+    done = subprocess.run(
+        [sys.executable, '-c',
+         f'{code}; from blazar_sched import ext; print(ext.is_compiled())'],
+        env=inherited | environ, capture_output=True, text=True, timeout=60,
+    )
+    return done.stdout.strip(), done.stderr
+
+
+def test_each_plain_twin_is_built_compiled(compiled_modules):
+    twins = set()
+    for path in PACKAGE.rglob('*.py'):
+        if MARK in path.read_text():
+            parts = ('blazar_sched', *path.relative_to(PACKAGE).parts[:-1])
+            twins.add('.'.join((*parts, '_' + path.stem)))
+    assert set(compiled_modules) == twins
+
+
+def test_each_pyx_is_built_and_says_that_it_is_compiled(compiled_modules):
+    sources = {
+        ROOT / source for names in compiled_modules.values()
+        for source in names
+    }
+    assert sources == set((ROOT / 'cython_src').glob('*.pyx'))
+    assert all(MARK in source.read_text() for source in sources)
+
+
+@needs_extension
+def test_built_modules_are_compiled(compiled_modules):
+    for name in compiled_modules:
+        assert importlib.import_module(name)._is_compiled()
+
+
+@needs_extension
+def test_compiled_is_the_default():
+    assert chosen() == ('True', '')
+    assert chosen(BLAZAR_SCHED_PURE_PYTHON='0') == ('True', '')
+
+
+def test_plain_if_asked_for():
+    assert chosen(BLAZAR_SCHED_PURE_PYTHON='1') == ('False', '')
+
+
+def test_plain_if_the_extension_is_missing():
+    hide = "import sys; sys.modules['blazar_sched.ext._timeline'] = None"
+    assert chosen(hide) == ('False', '')
+
+
+def test_all_names_are_there():
+    assert ext.__all__ == sorted(ext.__all__)
+    assert all(hasattr(ext, name) for name in ext.__all__)
