@@ -7,14 +7,12 @@ equal. Everything else reads a row through the functions here. A finite time
 fits uint32 and a sum int32, since both limits are checked on the way in.
 """
 
-cimport cython
 from libc.stdint cimport int32_t
 from libc.stdint cimport int64_t
 from libc.stdint cimport INT64_MAX as FOREVER
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc
 from libc.stdlib cimport free
-from libc.stdlib cimport malloc
 from libc.stdlib cimport realloc
 from libc.string cimport memcmp
 from libc.string cimport memcpy

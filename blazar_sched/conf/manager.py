@@ -21,7 +21,7 @@ opts = [
     ),
     cfg.IntOpt(
         'event_max_retries',
-        default=3,
+        default=30,
         min=0,
         max=50,
         help='How often an event that failed is tried again. After that it '

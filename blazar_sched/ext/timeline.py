@@ -176,6 +176,25 @@ class Request(NamedTuple):
             yield begin, end
 
 
+    def starts(
+        self, asked: Iterable[tuple[Timeline, Sequence[int]]], duration: int,
+        after: int,
+    ) -> collections.Counter[int]:
+        """Return when, and by how much, the hosts to start on change.
+
+        It can start where a free run is as long as ``duration`` from there.
+        """
+        changes = collections.Counter({after: 0})
+        for timeline, room in asked:
+            for begin, until in self.free_runs(timeline, room, after, FOREVER):
+                if until == FOREVER:
+                    changes[begin] += 1
+                elif until - begin >= duration:
+                    changes[begin] += 1
+                    changes[until - duration + 1] -= 1
+        return changes
+
+
 class Batch:
     """What ``apply`` has to remember: how to undo, and what to judge."""
 
@@ -646,16 +665,9 @@ class TimelineIndex:
             last = not_after
         request = self._request(amounts, whole)
         asked = self._asked(rows, None, ignore)
-        starts = [(after, 0)]
-        for timeline, room in asked:
-            for begin, until in request.free_runs(
-                timeline, room, after, FOREVER
-            ):
-                if until == FOREVER:
-                    starts.append((begin, 1))
-                elif until - begin >= duration:
-                    starts += (begin, 1), (until - duration + 1, -1)
-        at = _first_reached(starts, count)
+        at = _first_reached(
+            request.starts(asked, duration, after), count
+        )
         if at is None or at > last:
             return None
         end = FOREVER if duration == FOREVER else at + duration
@@ -964,12 +976,9 @@ def _outside(entry: Entry, other: Entry) -> list[tuple[int, int]]:
 
 
 def _first_reached(
-    starts: list[tuple[int, int]], count: int
+    changes: collections.Counter[int], count: int
 ) -> int | None:
-    """Return the first time at which the running sum is at least count."""
-    changes: collections.Counter[int] = collections.Counter()
-    for at, change in starts:
-        changes[at] += change
+    """Return the first time at which the changes add up to ``count``."""
     times = sorted(changes)
     fitting = itertools.accumulate(changes[at] for at in times)
     return next(

@@ -63,7 +63,7 @@ def decide(
     if len(passing) < len(host_states):
         LOG.debug(
             '%s: %d of %d hosts pass for instance %s', name, len(passing),
-            len(host_states), spec.instance_uuid,
+            len(host_states), getattr(spec, 'instance_uuid', None),
         )
     return passing
 

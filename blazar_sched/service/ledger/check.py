@@ -27,14 +27,15 @@ def _orphans(connection: sa.Connection) -> Iterator[str]:
     for table in models.Base.metadata.sorted_tables:
         for constraint in table.foreign_keys:
             child, parent = constraint.parent, constraint.column
+            (key,) = table.primary_key
             found = connection.execute(
-                sa.select(*table.primary_key, child)
+                sa.select(key, child)
                 .outerjoin(parent.table, child == parent)
                 .where(child.is_not(None), parent.is_(None))
             )
-            for key, missing in found:
+            for id_, missing in found:
                 yield (
-                    f'{table.name} {key}: there is no '
+                    f'{table.name} {id_}: there is no '
                     f'{parent.table.name} {missing}'
                 )
 
@@ -57,7 +58,7 @@ def _judge(
     for at in sorted({a.start for a in allocations}):
         held = [a for a in allocations if a.start <= at < a.end]
         whole = sum(a.whole for a in held)
-        if whole > 1 or (whole and whole < len(held)):
+        if whole and len(held) > 1:
             yield (
                 f'host {noun.uuid}: {len(held)} allocations at {at}, '
                 f'{whole} of them of the whole host'

@@ -71,13 +71,11 @@ def next_time(connection: sa.Connection) -> int | None:
         (models.Event.status == states.EVENT_UNDONE, models.Event.time),
         else_=models.Event.until,
     )
-    return connection.scalar(
-        sa.select(sa.func.min(at)).where(
-            models.Event.status.in_(
-                (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
-            )
-        )
+    to_do = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
+    first: int | None = connection.scalar(
+        sa.select(sa.func.min(at)).where(models.Event.status.in_(to_do))
     )
+    return first
 
 
 def claim(

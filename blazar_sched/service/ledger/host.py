@@ -79,10 +79,9 @@ def put(
     if not new.id:
         if found:
             raise exception.HostExists(f'host {new.uuid} is registered')
-        inserted = connection.execute(sa.insert(models.Host).values(row))
-        new = dataclasses.replace(
-            new, id=str(inserted.inserted_primary_key[0])
-        )
+        connection.execute(sa.insert(models.Host).values(row))
+        # With the id that the database gave it.
+        (new,) = _select(connection, models.Host.uuid == new.uuid)
         return new, [record.encode(new)]
     if not found or found[0].id != new.id:
         raise exception.HostNotFound(f'no host {new.id}')

@@ -71,7 +71,7 @@ class Ledger(reader.Reader):
         """Return `work(tx)`, all that it wrote being committed, or nothing.
 
         After a conflict the work is run again from its start, so it must
-        have no other effect than through its `tx`.
+        have no other effect than through its `tx`, nor commit by itself.
 
         :param placing: whether it needs the replica, or changes anything
             that replicas know of
@@ -100,25 +100,31 @@ class Ledger(reader.Reader):
 
     def _commit(self, work: Callable[[tx.Tx], T], placing: bool) -> T:
         with self._lock:
-            if placing and self.replica is None:
-                # Takes a while: not while others wait for the row.
-                with self._to_read.connect() as connection:
-                    self.replica = snapshot.load(connection)
+            replica = self._load() if placing else None
             with self._to_write.connect() as connection:
-                revision = change.take(connection, 1 if placing else 0)
-                if placing:
-                    self._catch_up(connection, revision - 1)
-                attempt = tx.Tx(connection, self.replica if placing else None)
+                revision = change.take(connection, 0 if replica is None else 1)
+                if replica is not None:
+                    self._catch_up(connection, replica, revision - 1)
+                attempt = tx.Tx(connection, replica)
                 result = work(attempt)
-                if placing:
+                if replica is not None:
                     change.write(connection, revision, attempt.records)
                 retry.commit(connection)
                 return result
 
-    def _catch_up(self, connection: sa.Connection, revision: int) -> None:
-        """Bring the replica to `revision`, by committed changes alone."""
-        records = change.between(connection, self.replica.revision, revision)
+    def _load(self) -> state.Replica:
+        """Return the replica; a new one takes a while, so not in a commit."""
+        if self.replica is None:
+            with self._to_read.connect() as connection:
+                self.replica = snapshot.load(connection)
+        return self.replica
+
+    def _catch_up(
+        self, connection: sa.Connection, replica: state.Replica, revision: int
+    ) -> None:
+        """Bring `replica` to `revision`, by committed changes alone."""
+        records = change.between(connection, replica.revision, revision)
         if records is None:
             self.replica = None
             raise retry.Conflict('changes are gone: the replica starts anew')
-        self.replica.apply(revision, records)
+        replica.apply(revision, records)

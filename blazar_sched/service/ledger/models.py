@@ -47,7 +47,7 @@ class Json(sa.TypeDecorator[Any]):
 
 
 _MYSQL = {'engine': 'InnoDB', 'charset': 'utf8mb4', 'collate': 'utf8mb4_bin'}
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     f'{dialect}_{option}': value
     for dialect in ('mysql', 'mariadb')
     for option, value in _MYSQL.items()
@@ -68,7 +68,7 @@ class Base(orm.DeclarativeBase):
         int: sa.BigInteger(),
         str: Name,
     }
-    __table_args__ = OPTIONS
+    __table_args__: Any = OPTIONS
 
 
 class Ledger(Base):

@@ -60,16 +60,13 @@ class UnknownCommit(Exception):
 
 def is_lost(error: exc.DBAPIError) -> bool:
     """Say whether `error` means that there is no connection (any more)."""
-    orig = error.orig
-    if error.connection_invalidated:
+    if error.connection_invalidated or _number(error.orig) in MYSQL_LOST:
         return True
-    if hasattr(orig, 'pgcode'):
-        # libpq's own failures, such as to connect, come without a code.
-        code = orig.pgcode
-        if code is None:
-            return isinstance(error, exc.OperationalError)
-        return code.startswith(POSTGRESQL_LOST)
-    return _number(orig) in MYSQL_LOST
+    code: str | None = getattr(error.orig, 'pgcode', '')
+    if code is None:
+        # libpq's own failures, such as to connect, come without one.
+        return isinstance(error, exc.OperationalError)
+    return code.startswith(POSTGRESQL_LOST)
 
 
 def is_conflict(error: Exception) -> bool:

@@ -33,7 +33,8 @@ class Tx(reader.Reader):
     """One try of a commit: reads see what was written before.
 
     A writer notes the records of what it really changed. `replica` is at the
-    newest committed revision, so it lacks what this transaction wrote; None
+    newest committed revision, so it lacks what this transaction wrote; work
+    that tries something out on its index undoes it, also when it fails. None
     in a commit that does not place, which must not note any record.
     """
 

@@ -87,7 +87,8 @@ class Leases:
             return lease
 
         created = self._ledger.commit(work)
-        self._runner.poke()
+        if window.start == now:
+            self._runner.poke()
         return created
 
     def update(
@@ -109,8 +110,11 @@ class Leases:
         def work(tx: Any) -> lease_.Lease:
             old = tx.lease(lease_id, project_id)
             _check_changeable(old, values)
-            tx.replica.advance(now)
             new = self._changed(old, values, now)
+            if not set(values) - {'name'}:
+                tx.put_lease(new)
+                return new
+            tx.replica.advance(now)
             held = placing.held(tx.replica, old)
             placed = _place(tx, old, new, held, now)
             new = self._planned(old, new, values, now, _grown(held, placed))

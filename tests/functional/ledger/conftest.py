@@ -57,7 +57,7 @@ def url(request, tmp_path):
 def server_url(url):
     """The URL of an empty database on a server."""
     if url.startswith('sqlite'):
-        pytest.skip('SQLite has one writer at a time anyway')
+        pytest.skip('for database servers')
     return url
 
 

@@ -2,7 +2,10 @@
 """A commit is whole or not at all, and conflicts are not the caller's."""
 
 import contextlib
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -245,6 +248,64 @@ def test_a_row_that_another_holds(
     open_ledger(sleep=sleep).commit(lambda tx: tx.put_property('gpu', True))
     assert len(pauses) == 2
     assert store.properties() == {'gpu': True}
+
+
+def test_a_manager_that_stands_still_is_cut_off(
+    server_url, store, open_ledger, nouns, monkeypatch
+):
+    """It keeps the row no longer than allowed, and then begins again."""
+    monkeypatch.setitem(
+        engine._CONNECT_ARGS,
+        'mysql',
+        {'init_command': 'SET SESSION wait_timeout = 1'},
+    )
+    monkeypatch.setitem(
+        engine._CONNECT_ARGS,
+        'postgresql',
+        {'options': '-c idle_in_transaction_session_timeout=500ms'},
+    )
+    slow, other = open_ledger(), open_ledger()
+    has_row, done = threading.Event(), threading.Event()
+    seen = []
+
+    def work(tx):
+        seen.append(tx.properties())
+        tx.put_property('slow', True)
+        has_row.set()
+        done.wait(60)
+        tx.put_lease(nouns.lease())
+
+    thread = threading.Thread(target=lambda: slow.commit(work))
+    thread.start()
+    has_row.wait(60)
+    other.commit(lambda tx: tx.put_property('other', True))
+    assert store.properties() == {'other': True}
+    done.set()
+    thread.join(60)
+    assert seen == [{}, {'other': True}]
+    assert store.properties() == {'other': True, 'slow': True}
+    assert len(store.leases()) == 1
+
+
+KILLED = (
+    'import os, signal, sys\n'
+    'from blazar_sched.service.ledger import ledger\n'
+    'def work(tx):\n'
+    '    tx.put_property("gpu", True)\n'
+    '    os.kill(os.getpid(), signal.SIGKILL)\n'
+    'ledger.Ledger(sys.argv[1]).commit(work)\n'
+)
+
+
+def test_a_manager_killed_in_its_commit(url, store):
+    killed = subprocess.run(
+        [sys.executable, '-c', KILLED, url], timeout=60, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert store.properties() == {}
+    # It left no lock behind.
+    store.commit(lambda tx: tx.put_property('ssd', True))
+    assert store.properties() == {'ssd': True}
 
 
 def test_work_that_fails_leaves_nothing(store, nouns, host):

@@ -21,6 +21,7 @@ LANES = (*CLASSES, 'shared', 'whole')
 HOSTS = ('h1', 'h2', 'h3', 'h4')
 OWNERS = ('alice', 'bob', 'carol')
 IDS = tuple('abcdefghij')
+COUNTS = range(len(HOSTS) + 1)
 TAIL = 60
 FOREVER = errors.FOREVER
 
@@ -231,17 +232,23 @@ class NaiveIndex:
     def earliest(self, question):
         hosts = self.asked(question)
         frees = self.frees(question)
-        for start in instants(question.start, question.not_after + 1):
-            fitting = [
+        fitting = {
+            start: [
                 host for host, free in zip(hosts, frees, strict=True)
                 if all(
                     free[at]
                     for at in instants(start, start + question.duration)
                 )
             ]
-            if len(fitting) >= question.count:
-                return start, fitting[:question.count]
-        return None
+            for start in instants(question.start, question.not_after + 1)
+        }
+        return [
+            next((
+                (start, hosts[:count]) for start, hosts in fitting.items()
+                if len(hosts) >= count
+            ), None)
+            for count in COUNTS
+        ]
 
     def pick(self, question):
         runs = []
@@ -259,7 +266,7 @@ class NaiveIndex:
         return [
             [host for _, host in order][:count]
             for order in (runs, tightest, freest)
-            for count in (question.count, len(HOSTS))
+            for count in COUNTS
         ]
 
     def levels(self, question):
@@ -308,7 +315,6 @@ class Question(typing.NamedTuple):
     whole: bool
     ignore: str | None
     room: list[int] | None
-    count: int
     duration: int
     not_after: int
     picture: tuple[str, int, int, int]
@@ -361,16 +367,19 @@ def ask(index, question):
         'horizon': lambda: index.horizon(
             rows, q.start, q.amounts, room, q.whole, q.ignore
         ),
-        'earliest': lambda: index.earliest(
-            q.count, q.duration, q.start, q.amounts, rows, after, q.whole,
-            q.ignore,
-        ),
+        'earliest': lambda: [
+            index.earliest(
+                count, q.duration, q.start, q.amounts, rows, after, q.whole,
+                q.ignore,
+            )
+            for count in COUNTS
+        ],
         'pick': lambda: [
             index.pick(
                 count, q.start, q.end, q.amounts, rows, order, q.whole,
                 q.ignore,
             )
-            for order in timeline.ORDERS for count in (q.count, len(HOSTS))
+            for order in timeline.ORDERS for count in COUNTS
         ],
         'levels': lambda: index.levels(*q.picture),
         'select': lambda: [state.uuid for state in index.select(
@@ -458,7 +467,6 @@ def questions(draw):
         whole=draw(st.booleans()),
         ignore=draw(st.none() | st.sampled_from((*OWNERS, 'nobody'))),
         room=draw(st.none() | st.lists(small, min_size=10, max_size=10)),
-        count=draw(st.integers(0, 4)),
         duration=draw(st.integers(1, TAIL) | st.just(FOREVER)),
         not_after=draw(st.integers(0, TAIL - 1) | st.just(TAIL)),
         picture=(

@@ -686,6 +686,9 @@ class TestDelete:
             world.leases.delete(lease.id, None)
         assert world.lease(lease).status == 'ERROR'
         assert world.held(lease) != []
+        # A new name arms nothing that was given up.
+        world.leases.update(lease.id, None, {'name': 'stuck'})
+        assert world.ledger.due_events(window.TIME_LIMIT) == []
         world.nova.failures = 0
         world.leases.delete(lease.id, None)
         assert world.ledger.leases() == []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first tables, and the ledger's row."""
 
+from typing import Any
 import uuid
 
 from alembic import op
@@ -14,7 +15,7 @@ down_revision = None
 ID = sa.String(36)
 NAME = sa.String(255)
 TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     'mysql_engine': 'InnoDB',
     'mysql_charset': 'utf8mb4',
     'mysql_collate': 'utf8mb4_bin',

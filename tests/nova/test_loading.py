@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How nova-scheduler gets our classes, and what comes along with them."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+
+from nova.objects import flavor as flavor_
+from nova.objects import request_spec
+from nova.scheduler import filters
+from nova.scheduler import host_manager
+from nova.scheduler import weights
+import pytest
+
+from blazar_sched.filters import request
+from blazar_sched.replica import worker
+
+FILTERS = ['ReservationFilter', 'LifetimeFilter']
+NOW = 1_900_000_000
+
+
+def names(classes):
+    return [each.__name__ for each in classes]
+
+
+def test_filters_are_found_by_one_line():
+    found = filters.HostFilterHandler().get_matching_classes(
+        ['blazar_sched.filters.all_filters']
+    )
+
+    assert names(found) == FILTERS
+
+
+def test_weighers_are_found_by_one_line():
+    found = weights.HostWeightHandler().get_matching_classes(
+        ['blazar_sched.weighers.all_weighers']
+    )
+
+    assert names(found) == ['LeaseGapWeigher']
+
+
+def test_names_are_not_novas():
+    theirs = filters.all_filters() + weights.all_weighers()
+
+    assert not set(names(theirs)) & {*FILTERS, 'LeaseGapWeigher'}
+
+
+@pytest.fixture
+def objects(monkeypatch, tmp_path):
+    from blazar_sched.filters import all_filters
+    from blazar_sched.weighers import all_weighers
+
+    worker.CONF.set_override(
+        'snapshot_path', str(tmp_path / 'snapshot'), 'blazar_sched'
+    )
+    yield [each() for each in (*all_filters(), *all_weighers())]
+    worker.stop()
+    worker.CONF.clear_override('snapshot_path', 'blazar_sched')
+
+
+def test_they_hold_nothing_and_can_be_pickled(objects):
+    for each in objects:
+        assert vars(each) == {}
+        assert type(pickle.loads(pickle.dumps(each))) is type(each)
+
+
+def test_filters_run_for_each_instance_of_a_request(objects):
+    for each in objects[:2]:
+        assert each.run_filter_for_index(1)
+        assert not each.RUN_ON_REBUILD
+
+
+IMPORTS = textwrap.dedent(
+    """
+    import importlib.abc
+    import sys
+
+    BARRED = {barred}
+
+    class Bar(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path=None, target=None):
+            if name.partition('.')[0] not in BARRED:
+                return None
+            frame = sys._getframe(1)
+            while 'importlib' in frame.f_code.co_filename:
+                frame = frame.f_back
+            who = frame.f_globals['__name__']
+            if {everyone} or who.startswith('blazar_sched'):
+                print(who, 'imports', name)
+            return None
+
+    sys.meta_path.insert(0, Bar())
+    import {modules}
+    {then}
+    """
+)
+
+
+def imported(barred, modules, then='', everyone=False):
+    """What is imported of `barred`, by our own code or by everyone."""
+    done = subprocess.run(
+        [
+            sys.executable, '-W', 'ignore', '-c',
+            IMPORTS.format(
+                barred=barred, modules=modules, then=then, everyone=everyone
+            ),
+        ],
+        capture_output=True, text=True, timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_packages_need_no_nova_and_no_service():
+    barred = {
+        'nova', 'sqlalchemy', 'alembic', 'falcon', 'waitress', 'jsonschema'
+    }
+    modules = (
+        'blazar_sched.filters, blazar_sched.weighers, '
+        'blazar_sched.filters.request, blazar_sched.replica.worker'
+    )
+
+    assert imported(barred, modules, everyone=True) == []
+
+
+def test_classes_bring_no_database_and_no_web_framework():
+    barred = {'sqlalchemy', 'alembic', 'falcon', 'waitress', 'eventlet'}
+
+    assert imported(
+        barred,
+        'blazar_sched.filters, blazar_sched.weighers',
+        'blazar_sched.filters.all_filters(); '
+        'blazar_sched.weighers.all_weighers()',
+    ) == []
+
+
+def test_classes_bring_nothing_of_the_service():
+    script = (
+        'import sys\n'
+        'from blazar_sched import filters, weighers\n'
+        'filters.all_filters(); weighers.all_weighers()\n'
+        "print([m for m in sys.modules if 'blazar_sched.service' in m])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', script],
+        capture_output=True, text=True, timeout=60,
+    )
+
+    assert done.stdout == '[]\n'
+
+
+def spec(hints=None, **fields):
+    """A RequestSpec as Nova makes it."""
+    held = {
+        'vcpus': 2, 'memory_mb': 1024, 'root_gb': 10, 'ephemeral_gb': 5,
+        'swap': 0, 'extra_specs': {}, **fields,
+    }
+    is_bfv = held.pop('is_bfv', False)
+    return request_spec.RequestSpec(
+        instance_uuid='4d8f3a5e-6a8f-4a44-9d5e-0e5b3b7a9c11',
+        project_id='p1',
+        flavor=flavor_.Flavor(**held),
+        is_bfv=is_bfv,
+        scheduler_hints={
+            name: value if isinstance(value, list) else [value]
+            for name, value in (hints or {}).items()
+        },
+    )
+
+
+class TestRequest:
+    """What is read of a RequestSpec."""
+
+    @pytest.mark.parametrize(
+        'fields, disk_gb',
+        [
+            ({}, 15),
+            ({'swap': 1}, 16),
+            ({'swap': 1024}, 16),
+            ({'swap': 1025}, 17),
+            ({'is_bfv': True, 'swap': 512}, 6),
+        ],
+        ids=str,
+    )
+    def test_disk(self, fields, disk_gb):
+        assert request.read(spec(**fields), {}, NOW).amounts == (
+            2, 1024, disk_gb
+        )
+
+    def test_without_hints_and_extra_specs(self):
+        bare = spec()
+        bare.scheduler_hints = None
+        del bare.flavor.extra_specs
+
+        asked = request.read(bare, {}, NOW)
+
+        assert not asked.bound
+        assert not asked.preemptible
+
+    def test_a_megabyte_of_hint(self):
+        """A3, by whatever way it gets past the API's limit."""
+        hint = 'x' * (1 << 20)
+
+        asked = request.read(
+            spec({'reservation': hint, 'lifetime': hint}), {}, NOW
+        )
+
+        assert asked.reservation_id == hint
+
+    @pytest.mark.parametrize('value', ['true', 'True', '1', 'yes', 'on'])
+    def test_preemptible(self, value):
+        extra_specs = {'blazar:preemptible': value}
+
+        assert request.read(spec(extra_specs=extra_specs), {}, NOW).preemptible
+
+
+class TestFilterAll:
+    """It answers whatever it is given."""
+
+    @pytest.fixture
+    def host_states(self):
+        found = [
+            host_manager.HostState(name, name, 'cell') for name in 'ab'
+        ]
+        # One never reported, so it has no uuid.
+        found[0].uuid = '9a4d4a52-6a27-4b5e-8a10-6e9d3f1c2b77'
+        return found
+
+    @pytest.mark.parametrize('n', [0, 1])
+    @pytest.mark.parametrize('asked', [None, 7, object()], ids=repr)
+    def test_nonsense(self, objects, host_states, n, asked):
+        # No replica: no host is known to be reservable.
+        assert objects[n].filter_all(iter(host_states), asked) == host_states
