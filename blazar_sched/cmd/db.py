@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == 'upgrade':
         ledger.upgrade()
         return 0
+    ledger.require_current()
     faults = ledger.check()
     for fault in faults:
         print(fault)

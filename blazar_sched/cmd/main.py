@@ -4,6 +4,9 @@
 import argparse
 from collections.abc import Sequence
 import importlib
+import sys
+
+from blazar_sched.domain import exception
 
 # Imported when asked for: `status` must answer where a part is missing.
 COMMANDS = {
@@ -35,5 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         return _module(args.command).run(args)
+    except exception.BlazarSchedError as e:
+        print(f'blazar-sched: {e}', file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130

@@ -13,7 +13,7 @@ import threading
 from typing import Any
 from typing import Protocol
 
-from blazar_sched.domain import exception
+from oslo_config import cfg
 
 
 class Part(Protocol):
@@ -51,7 +51,7 @@ def run(
         signal.signal(number, lambda *_: asked.set())
     try:
         part = start(configuration(args))
-    except (exception.BlazarSchedError, ValueError, OSError) as e:
+    except (cfg.Error, ValueError, OSError) as e:
         print(f'blazar-sched: {e}', file=sys.stderr)
         return 1
     asked.wait()

@@ -192,12 +192,12 @@ class Lab:
         server = self.cloud.boot(
             flavor or self.flavor(), hints, host=name, project_id=project_id
         )
-        self.cloud.delete(server)
         if server['status'] == 'ERROR':
             # Refused, not broken.
             assert 'No valid host was found' in server['fault']['message']
             return False
         assert cloud_.host_of(server) == name
+        self.cloud.delete(server)
         return True
 
     def passing(self, flavor=None, hints=None, project_id=None):

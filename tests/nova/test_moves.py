@@ -164,7 +164,11 @@ class TestResize:
         lab.reserve('c1', start=SOON, vcpus=4)
         lab.know(server, end=HOUR)
 
-        assert self.resize(lab, server, lab.flavor(4)) == ('c1', 4)
+        # The compute tells the scheduler what is on it a moment later.
+        cloud.wait_for(
+            'growth in place',
+            lambda: self.resize(lab, server, lab.flavor(4)) == ('c1', 4),
+        )
 
     def test_growth_is_counted(self, lab):
         only(lab, 'c1')

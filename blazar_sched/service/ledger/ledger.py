@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
+from blazar_sched.domain import exception
 from blazar_sched.replica import state
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import check
@@ -62,6 +63,17 @@ class Ledger(reader.Reader):
     def upgrade(self) -> None:
         """Bring the tables to this version, or make them."""
         self._retry(lambda: migrations.upgrade(self._to_write))
+
+    def require_current(self) -> None:
+        """Refuse to work on another version's tables, or on none.
+
+        :raises Unavailable: saying what to do
+        """
+        if not self._read(migrations.is_current):
+            raise exception.Unavailable(
+                "the database's tables are not those of this version: run "
+                '`blazar-sched db upgrade`'
+            )
 
     def check(self) -> list[str]:
         """Look at every row for what must never be; return one line each."""

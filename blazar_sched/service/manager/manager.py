@@ -65,7 +65,11 @@ class Manager:
         self._server: oslo_messaging.MessageHandlingServer | None = None
 
     def start(self) -> None:
-        """Answer calls and do what is due, in threads."""
+        """Answer calls and do what is due, in threads.
+
+        :raises Unavailable: if the ledger's tables are not this version's
+        """
+        self.ledger.require_current()
         self.runner.start()
         self._sync.start()
         self._server = rpc.serve(rpc.transport(self._conf), [self.endpoint])

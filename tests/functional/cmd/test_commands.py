@@ -101,11 +101,15 @@ def test_db_upgrade_can_be_repeated_and_check_finds_nothing(config):
     assert '0 faults found' in checked.stdout
 
 
-def test_check_of_no_ledger_says_so(config):
-    checked = run('db', '--config-file', config, 'check')
-    assert checked.returncode == 1
-    assert 'Traceback' not in checked.stderr
-    assert 'db upgrade' in checked.stderr
+@pytest.mark.parametrize(
+    'command', [('db', 'check'), ('manager',)], ids=lambda c: c[0]
+)
+def test_without_tables_it_is_said_what_to_do(command, config):
+    name, *action = command
+    refused = run(name, '--config-file', config, *action)
+    assert refused.returncode == 1
+    assert 'Traceback' not in refused.stderr
+    assert 'db upgrade' in refused.stderr
 
 
 def test_serve_answers_and_ends_at_sigterm(config, port):
@@ -116,6 +120,17 @@ def test_serve_answers_and_ends_at_sigterm(config, port):
         assert answer.json() == {'leases': []}
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    'text', ['[api]\nport = many\n', 'nonsense\n'], ids=['value', 'form']
+)
+def test_a_bad_configuration_is_refused_by_name(text, config):
+    config.write_text(text)
+    refused = run('serve', '--config-file', config)
+    assert refused.returncode == 1
+    assert 'Traceback' not in refused.stderr
+    assert 'port' in refused.stderr or config.name in refused.stderr
 
 
 def test_noauth_is_not_served_to_other_machines(config):

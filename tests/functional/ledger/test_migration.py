@@ -10,6 +10,7 @@ from alembic import migration
 import pytest
 import sqlalchemy as sa
 
+from blazar_sched.domain import exception
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import models
 
@@ -110,3 +111,14 @@ def test_sqlite_waits_its_turn(store, database):
     with database.connect() as connection:
         mode = connection.exec_driver_sql('PRAGMA journal_mode').scalar()
     assert mode == 'wal'
+
+
+def test_tables_of_another_version_are_refused(store, database):
+    store.require_current()
+    with database.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE alembic_version SET version_num = 'later'"
+        )
+
+    with pytest.raises(exception.Unavailable, match='db upgrade'):
+        store.require_current()

@@ -9,6 +9,8 @@ import threading
 
 from alembic import command
 from alembic import config
+from alembic import migration
+from alembic import script
 import sqlalchemy as sa
 
 _PLACE = __name__.rpartition('.')[::2]
@@ -29,10 +31,22 @@ _LOCK['mariadb'] = _LOCK['mysql']
 _alembic = threading.Lock()
 
 
-def upgrade(engine: sa.Engine) -> None:
-    """Run the migrations that the database lacks."""
+def _settings() -> config.Config:
     settings = config.Config()
     settings.set_main_option('script_location', ':'.join(_PLACE))
+    return settings
+
+
+def is_current(connection: sa.Connection) -> bool:
+    """Say whether the tables are those of this version."""
+    context = migration.MigrationContext.configure(connection)
+    scripts = script.ScriptDirectory.from_config(_settings())
+    return set(context.get_current_heads()) == set(scripts.get_heads())
+
+
+def upgrade(engine: sa.Engine) -> None:
+    """Run the migrations that the database lacks."""
+    settings = _settings()
     lock, unlock = _LOCK.get(engine.dialect.name, (None, None))
     with _alembic, engine.connect() as connection:
         settings.attributes['connection'] = connection
