@@ -9,6 +9,7 @@ its groups have the same names.
 from oslo_config import cfg
 from oslo_log import log
 from oslo_messaging import opts as messaging
+
 # Private, but oslo.messaging reads these options from whatever object it is
 # given and registers them on the global one alone.
 from oslo_messaging._metrics import client as metrics

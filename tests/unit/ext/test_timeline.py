@@ -430,6 +430,7 @@ class TimelineIndexTests:
         index.apply([add('c', 'h', 0, 10, 0, 1)])       # another class
         index.apply([add('d', 'h', 20, 30, 4, 0)])      # another window
         index.apply([('capacity', 'h', [5, 4])])        # better than before
+        index.apply([('capacity', 'h', [5, 3])])        # no less VCPU
         index.apply([('move', 'a', 'h', 0, 15)])        # shorter
         index.apply([('move', 'b', 'i', 0, 20)])        # away
         index.apply([('remove', 'a')])

@@ -20,7 +20,7 @@ CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')
 HOSTS = ('h1', 'h2', 'h3', 'h4')
 OWNERS = ('alice', 'bob', 'carol')
-IDS = tuple('abcdefghij')
+IDS = tuple('abcdefg')
 COUNTS = range(len(HOSTS) + 1)
 TAIL = 60
 FOREVER = errors.FOREVER
@@ -436,21 +436,23 @@ def entries(draw):
     )
 
 
-capacities = st.tuples(st.integers(0, 9), st.integers(0, 9))
+capacities = st.tuples(st.integers(3, 15), st.integers(3, 15))
 additions = st.builds(
     lambda key, entry: ('add', key, *entry), ids, entries()
 )
-changes = st.one_of(
-    additions,
-    additions,
-    st.builds(lambda key: ('remove', key), ids),
-    st.builds(
-        lambda key, host, window: ('move', key, host, *window),
-        ids, hosts, windows(),
-    ),
-    st.builds(lambda host, c: ('capacity', host, c), hosts, capacities),
-    st.builds(lambda host: ('drop', host), hosts),
+# The n-th of the entries that are there when the batch begins.
+present = st.integers(0, 99)
+removals = st.builds(lambda key: ('remove', key), present | ids)
+moves = st.builds(
+    lambda key, host, window: ('move', key, host, *window),
+    present, st.none() | hosts, windows(),
 )
+resizes = st.builds(lambda host, c: ('capacity', host, c), hosts, capacities)
+drops = st.builds(lambda host: ('drop', host), hosts)
+changes = st.sampled_from(
+    [additions] * 5 + [moves] * 4 + [removals] * 2 + [resizes, drops]
+).flatmap(lambda kind: kind)
+forced = st.sampled_from((True, True, False))
 
 
 @st.composite
@@ -487,27 +489,41 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
         ]
         self.naive = NaiveIndex()
 
-    @stateful.initialize(capacity=st.lists(capacities, min_size=3, max_size=3))
-    def begin(self, capacity):
-        """Start with three of the four hosts."""
-        batch = [
+    @stateful.initialize(
+        capacity=st.lists(capacities, min_size=3, max_size=3),
+        content=st.lists(entries(), min_size=3, max_size=len(IDS)),
+    )
+    def begin(self, capacity, content):
+        """Start with three of the four hosts and some entries."""
+        self.change('apply', [
             ('capacity', host, own)
             for host, own in zip(HOSTS, capacity, strict=False)
-        ]
-        self.change('apply', batch, False)
+        ], False)
+        for key, entry in zip(IDS, content, strict=False):
+            self.change('apply', [('add', key, *entry)], True)
 
     @stateful.rule(
-        batch=st.lists(changes, min_size=1, max_size=6), force=st.booleans(),
+        batch=st.lists(changes, min_size=1, max_size=5), force=forced,
         question=questions(),
     )
     def apply(self, batch, force, question):
-        self.change('apply', batch, force)
+        self.change('apply', [self.meant(part) for part in batch], force)
         self.ask(question)
 
-    @stateful.rule(change=changes, force=st.booleans(), question=questions())
+    @stateful.rule(change=changes, force=forced, question=questions())
     def apply_one(self, change, force, question):
-        self.change('apply', [change], force)
+        self.change('apply', [self.meant(change)], force)
         self.ask(question)
+
+    def meant(self, change):
+        """Return a change with the names for what it only counts."""
+        kind, key, *rest = change
+        there = sorted(self.naive.entries)
+        if isinstance(key, int):
+            key = there[key % len(there)] if there else IDS[0]
+        if kind == 'move' and rest[0] is None:
+            rest[0] = self.naive.entries[key][1] if there else HOSTS[0]
+        return (kind, key, *rest)
 
     @stateful.rule(before=starts, question=questions())
     def forget(self, before, question):

@@ -116,6 +116,7 @@ class TestInstance:
         kept = {
             world.add_server('a', 'project', preemptible=True).uuid,
             world.add_server('a', 'thief', reservation_id=id_).uuid,
+            world.add_server('a', 'project', reservation_id='another').uuid,
         }
         world.run(200)
         world.run(1)
