@@ -35,11 +35,11 @@ def configuration(args: argparse.Namespace) -> Any:
     """Return the service's configuration, with logging set up by it."""
     from oslo_log import log
 
-    from blazar_sched import conf
+    from blazar_sched.conf import service as conf_
 
-    service = conf.service_conf(files=args.config_file)
-    log.setup(service, 'blazar-sched')
-    return service
+    conf = conf_.load(files=args.config_file)
+    log.setup(conf, 'blazar-sched')
+    return conf
 
 
 def run(

@@ -89,3 +89,8 @@ opts = [
 
 def register(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(opts, GROUP)
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """Return the options by group, for oslo-config-generator."""
+    return [(GROUP, opts)]

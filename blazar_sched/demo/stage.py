@@ -18,7 +18,7 @@ from keystoneauth1 import token_endpoint
 from rich import console as console_
 from rich import table as table_
 
-from blazar_sched import conf as conf_
+from blazar_sched.conf import service as conf_
 from blazar_sched.demo import story as story_
 from blazar_sched.service import assembly
 from blazar_sched.service.clients import nova as nova_
@@ -79,7 +79,7 @@ def _cloud() -> cloud_.Cloud:
 def _service(cloud: cloud_.Cloud, port: int) -> Iterator[int]:
     """Run the whole service over SQLite; yield the API's port."""
     with tempfile.TemporaryDirectory(prefix='blazar-sched-') as folder:
-        conf = conf_.service_conf(files=[])
+        conf = conf_.load(files=[])
         path = pathlib.Path(folder) / 'ledger.sqlite'
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')

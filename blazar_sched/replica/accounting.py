@@ -18,8 +18,8 @@ class SchedulerAccounting:
     """Steps relative to what HostState says is used now.
 
     A bound instance is inside that use and inside its reservation: it is
-    given back for ever. A bounded one is given back from its end on, unless
-    it is overdue: then nobody knows when it goes.
+    given back for ever. A bounded one is given back from its end on. One
+    that is overdue is not: nobody knows when it goes.
     """
 
     @staticmethod
@@ -28,9 +28,11 @@ class SchedulerAccounting:
 
     @staticmethod
     def step(noun: instance.Instance, overdue: bool) -> Step | None:
+        if overdue:
+            return None
         if noun.reservation_id is not None:
             return 0, window.FOREVER, -1
-        if overdue or noun.end == window.FOREVER:
+        if noun.end == window.FOREVER:
             return None
         return noun.end, window.FOREVER, -1
 
@@ -38,7 +40,8 @@ class SchedulerAccounting:
 class LedgerAccounting:
     """Occupancy against inventory, for placing leases.
 
-    A bound instance is counted by its reservation; a preemptible one yields.
+    A bound instance is counted by its reservation, until that is over; a
+    preemptible one yields.
     """
 
     @staticmethod
@@ -47,9 +50,13 @@ class LedgerAccounting:
 
     @staticmethod
     def step(noun: instance.Instance, overdue: bool) -> Step | None:
-        if noun.reservation_id is not None or noun.preemptible:
+        if noun.preemptible:
             return None
-        return 0, window.FOREVER if overdue else noun.end, 1
+        if overdue:
+            return 0, window.FOREVER, 1
+        if noun.reservation_id is not None:
+            return None
+        return 0, noun.end, 1
 
 
 Accounting = type[SchedulerAccounting] | type[LedgerAccounting]

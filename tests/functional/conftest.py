@@ -11,7 +11,7 @@ import uuid
 from falcon import testing
 import pytest
 
-from blazar_sched import conf as conf_
+from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.service.api import deploy
@@ -73,7 +73,7 @@ def service(tmp_path):
         f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
         '[api]\nport = 0\n'
     )
-    conf = conf_.service_conf(files=[str(file)])
+    conf = conf_.load(files=[str(file)])
     cloud = Cloud([f'compute-{n}' for n in range(1, 5)])
     manager = manager_.Manager(conf, nova=cloud, placement=cloud)
     manager.ledger.upgrade()

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from blazar_sched import conf
+from blazar_sched.conf import service as conf_
 from blazar_sched.demo import cloud as cloud_
 from blazar_sched.domain import allocation
 from blazar_sched.domain import host
@@ -244,7 +244,7 @@ def cloud(end_point):
     ) as patch:
         patch.setattr(worker, 'MAX_PAUSE', 0.1)
         patch.setattr(worker, 'RPC_TIMEOUT', 1)
-        service = conf.service_conf(files=[])
+        service = conf_.load(files=[])
         service.set_override('transport_url', 'fake:/')
         server = rpc.serve(rpc.transport(service), [end_point])
         yield cloud

@@ -7,7 +7,7 @@ from blazar_sched.demo import cloud as cloud_  # isort: skip
 from keystoneauth1 import adapter
 import pytest
 
-from blazar_sched import conf as conf_
+from blazar_sched.conf import service as conf_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
@@ -43,7 +43,7 @@ def placement(placement_api):
 @pytest.fixture
 def manager(cloud, nova, placement, tmp_path):
     """A manager that runs, over an empty ledger."""
-    conf = conf_.service_conf(files=[])
+    conf = conf_.load(files=[])
     url = f'sqlite:///{tmp_path}/ledger.sqlite'
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')

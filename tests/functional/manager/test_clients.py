@@ -9,7 +9,7 @@ from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 import pytest
 
-from blazar_sched import conf as conf_
+from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import lifetime
@@ -327,7 +327,7 @@ def test_configured_by_a_file(cloud, placement_api, tmp_path):
         '[placement]\nauth_type = admin_token\ntoken = admin\n'
         f'endpoint = {endpoint}\n'
     )
-    conf = conf_.service_conf(files=[str(file)])
+    conf = conf_.load(files=[str(file)])
     assert rest.load_adapter(conf, 'nova') is None
     api = rest.load_adapter(conf, 'placement')
     assert api.session.timeout == rest.TIMEOUT

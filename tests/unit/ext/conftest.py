@@ -9,7 +9,7 @@ import os
 import hypothesis
 
 hypothesis.settings.register_profile(
-    'short', max_examples=100, stateful_step_count=20, deadline=None,
+    'short', max_examples=100, stateful_step_count=25, deadline=None,
 )
 hypothesis.settings.register_profile(
     'long', max_examples=20000, stateful_step_count=50, deadline=None,

@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 
-from blazar_sched import conf as conf_
+from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
@@ -262,7 +262,7 @@ def empty(tmp_path_factory):
 
 @pytest.fixture
 def conf(empty, tmp_path):
-    conf = conf_.service_conf(files=[])
+    conf = conf_.load(files=[])
     path = shutil.copy(empty, tmp_path / 'ledger.sqlite')
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')

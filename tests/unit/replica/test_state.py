@@ -132,6 +132,20 @@ class TestScheduler:
         # It is in what is used now, and so are 2 of the 3 reserved.
         assert vcpus_used(scheduler, 'h1', 150) == 3 - 2
 
+    def test_bound_instance_that_outstays_its_reservation(
+        self, scheduler, make
+    ):
+        scheduler.apply(
+            1,
+            encoded(
+                make.host('h1'),
+                make.instance('i1', 'h1', 2, reservation_id='r1', end=200),
+            ),
+        )
+        scheduler.advance(200)
+
+        assert vcpus_used(scheduler, 'h1', 200) == 0
+
     def test_bounded_instance_gives_back_at_its_end(self, scheduler, make):
         scheduler.apply(
             1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
@@ -238,10 +252,14 @@ class TestLedger:
         assert vcpus_used(replica, 'h1', 149) == before
         assert vcpus_used(replica, 'h1', 150) == after
 
-    def test_overdue_instance_stays_for_ever(self, replica, make):
-        replica.apply(
-            1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
+    @pytest.mark.parametrize('reservation_id', [None, 'r1'])
+    def test_overdue_instance_stays_for_ever(
+        self, replica, make, reservation_id
+    ):
+        overdue = make.instance(
+            'i1', 'h1', end=150, reservation_id=reservation_id
         )
+        replica.apply(1, encoded(make.host('h1'), overdue))
 
         replica.advance(150)
 
