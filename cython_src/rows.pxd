@@ -123,7 +123,8 @@ cdef inline Py_ssize_t row_excess(
     cdef int64_t value
     while step < row.steps and row.times[step] < end:
         for lane in range(lanes):
-            value = row.sums[step * lanes + lane] + <int64_t> sign * delta[lane]
+            value = row.sums[step * lanes + lane]
+            value += sign * delta[lane]
             if not -AMOUNT_LIMIT <= value <= AMOUNT_LIMIT:
                 return step * lanes + lane
         step += 1

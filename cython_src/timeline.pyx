@@ -256,7 +256,7 @@ cdef class Rows:
         """Give new rows the steps of entries, each on its row."""
         cdef Entry entry
         cdef Py_ssize_t i, number, n = len(entries)
-        # Where the borders of a row end; then, as they go in, where they begin.
+        # Where the borders of a row end; as they go in, where they begin.
         cdef Py_ssize_t *at = <Py_ssize_t *> calloc(
             self.count + 1, sizeof(Py_ssize_t)
         )
@@ -351,8 +351,10 @@ cdef class Query:
     cdef Row *copies        # rows without the entries of the ignored owner
     cdef Py_ssize_t copied
     cdef int *copy_of       # rows.count: position in copies, or -1
+    cdef list found         # for the hosts of the answer
 
     def __cinit__(self, int classes):
+        self.found = []
         self.request.classes = classes
         self.request.lanes = classes + 2
         self.request.lane = <int *> malloc(classes * sizeof(int))
@@ -481,13 +483,12 @@ cdef class Query:
     cdef list fitting(self, int64_t start, int64_t end, Py_ssize_t most):
         """Return the first hosts that fit over a window."""
         cdef Py_ssize_t i
-        cdef list found = []
         for i in range(self.count):
-            if len(found) >= most:
+            if len(self.found) >= most:
                 break
             if self.blocked_at(self.look(i), start, end) == end:
-                found.append(self.rows.hosts[self.number(i)])
-        return found
+                self.found.append(self.rows.hosts[self.number(i)])
+        return self.found
 
 
 cdef struct Start:
@@ -529,6 +530,8 @@ cdef class Sweep:
         cdef int64_t span = FIRST_SWEEP, low = after, high, at
         if self.duration != FOREVER:
             span = max(span, self.duration)
+        if enough > self.query.count:
+            return -1
         while low <= last:
             high = min(low + span, last + 1)
             at = self.first_between(enough, low, high)
@@ -616,7 +619,6 @@ cdef list fitting_by_run(
     cdef Py_ssize_t i, count = 0
     cdef const Row *row
     cdef int64_t since, until
-    cdef list found = []
     cdef Run *runs = <Run *> malloc((query.count + 1) * sizeof(Run))
     if runs == NULL:
         raise MemoryError
@@ -630,10 +632,10 @@ cdef list fitting_by_run(
                 count += 1
         qsort(runs, count, sizeof(Run), compare_runs)
         for i in range(min(count, most)):
-            found.append(query.rows.hosts[query.number(runs[i].i)])
+            query.found.append(query.rows.hosts[query.number(runs[i].i)])
     finally:
         free(runs)
-    return found
+    return query.found
 
 
 # What undoes a change; each is followed by its arguments.

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Sequence
 import importlib
 import sys
+import warnings
 
 from blazar_sched.domain import exception
 
@@ -36,6 +37,8 @@ def _module(name: str):
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
+    # Where eventlet is installed, oslo.messaging imports it; nobody uses it.
+    warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
     try:
         return _module(args.command).run(args)
     except exception.BlazarSchedError as e:

@@ -45,6 +45,8 @@ def load(
     """
     conf = cfg.ConfigOpts()
     log.register_options(conf)
+    quiet = [*log.get_default_log_levels(), 'alembic=WARNING']
+    conf.set_default('default_log_levels', quiet)
     for group, opts in messaging.list_opts():
         conf.register_opts(opts, group=group)
     for group, name in _UNLISTED.items():

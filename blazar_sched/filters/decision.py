@@ -13,7 +13,7 @@ from nova.scheduler import utils
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from blazar_sched.filters import request
+from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
 from blazar_sched.replica import worker

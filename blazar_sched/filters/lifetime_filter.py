@@ -11,7 +11,7 @@ from oslo_config import cfg
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 from blazar_sched.filters import decision
-from blazar_sched.filters import request
+from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
 

@@ -10,7 +10,7 @@ from blazar_sched.domain import allocation
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.filters import decision
-from blazar_sched.filters import request
+from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
 

@@ -10,6 +10,12 @@ SOON = 900
 OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
 
 
+@pytest.fixture(autouse=True)
+def as_reported(lab):
+    """Begin without what the moves of the test before left behind."""
+    lab.cloud.report()
+
+
 def lasting(seconds):
     return {'lifetime': str(seconds)}
 

@@ -30,6 +30,7 @@ GRACE = 60
 DELETE_WAITS = 60
 DELETE_WAIT = 0.5
 
+
 class Leases:
     """The leases.
 
