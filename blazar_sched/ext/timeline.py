@@ -175,7 +175,6 @@ class Request(NamedTuple):
         if begin < end:
             yield begin, end
 
-
     def starts(
         self, asked: Iterable[tuple[Timeline, Sequence[int]]], duration: int,
         after: int,
