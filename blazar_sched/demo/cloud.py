@@ -62,6 +62,8 @@ def wait_for(what: str, probe: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + TIMEOUT
     while not (answer := probe()):
         if time.monotonic() > deadline:
+            # What does not come about is waited for by some thread.
+            faulthandler.dump_traceback(sys.__stderr__)
             raise Timeout(what)
         time.sleep(PAUSE)
     return answer
