@@ -13,9 +13,11 @@ threads here and then refuses to share a process with eventlet.
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import faulthandler
 import importlib.metadata
 import logging
 import os
+import sys
 import time
 from typing import Any
 import uuid
