@@ -29,6 +29,7 @@ os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
 import nova.tests.functional  # noqa: E402, F401, I001
 
 import fixtures  # noqa: E402
+import futurist  # noqa: E402
 from keystoneauth1 import plugin  # noqa: E402
 from keystoneauth1 import session as ks_session  # noqa: E402
 from nova import test  # noqa: E402
@@ -48,7 +49,7 @@ ENABLED_FILTERS = (
     'LifetimeFilter',
 )
 # How long anything may take, and how often to look.
-TIMEOUT = 30.0
+TIMEOUT = 60.0
 PAUSE = 0.05
 
 
@@ -108,6 +109,9 @@ class _Nova(test.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
+        # Nova has each idle thread wake up a hundred times a second, so that
+        # a test ends sooner; a cloud lives longer and has hundreds.
+        futurist._thread.ThreadWorker.MAX_IDLE_FOR = 0.25
         # Nova's fixture would have every debug line made, and thrown away.
         logging.getLogger().setLevel(logging.INFO)
         # Nova 34 was made for SQLAlchemy 2.0 and takes 2.1's word of this
