@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves the API over HTTP, in threads of this process."""
 
+import contextlib
 import ipaddress
 import json
 import socket
@@ -73,10 +74,12 @@ class Server:
         """Finish what is being answered, then close every connection."""
         self._server.task_dispatcher.shutdown()
         # The sockets belong to the thread that polls them; without any left
-        # it ends.
-        self._server.trigger.pull_trigger(
-            lambda: wasyncore.close_all(self._sockets)
-        )
+        # it ends. Awake already, it may have closed the trigger itself
+        # before that is pulled.
+        with contextlib.suppress(OSError):
+            self._server.trigger.pull_trigger(
+                lambda: wasyncore.close_all(self._sockets)
+            )
         self._thread.join()
 
 
