@@ -1,100 +1,384 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What queries ask of one row: walks over its steps, O(log steps + walked).
+"""Walks over one row: what queries and checks ask of it.
 
-A request holds only the classes that it asks for. ``limits`` has, for each of
-these, the most that the lane may hold already.
+O(log steps + chunks + CHUNK) at most, since a chunk that lies wholly within
+the window is passed over by its peak wherever that says enough.
 """
 
+from libc.stdint cimport INT32_MAX
+from libc.stdint cimport INT32_MIN
 from libc.stdint cimport int32_t
 from libc.stdint cimport int64_t
 from libc.stdint cimport INT64_MAX as FOREVER
-from rows cimport Row
-from rows cimport row_find
-from rows cimport row_sums
+from libc.stdint cimport uint32_t
+from row cimport Chunk
+from row cimport chunk_step
+from row cimport chunk_until
+from row cimport LANES
+from row cimport Row
+from row cimport row_chunk
+from row cimport sums_of
+from row cimport times_of
+
+cdef enum:
+    AMOUNT_LIMIT = 2147483647
 
 
 cdef struct Request:
-    int classes             # of the index
+    int classes             # of the index; lanes are these and two more
     int lanes
-    bint whole              # the whole host is asked for
-    int asked               # how many classes are
-    int *lane               # which
-    int64_t *amount         # and how much of each
+    int asked               # in how many lanes it can be blocked
+    int lane[LANES]         # which, the classes first
+    int64_t amount[LANES]   # how much it takes of each class
+
+
+cdef inline void ask(
+    Request *request, int classes, const int64_t *amounts, bint whole
+) noexcept nogil:
+    """Set up a request for amounts, or with ``whole`` for a whole host."""
+    cdef int i
+    request.classes = classes
+    request.lanes = classes + 2
+    request.asked = 0
+    for i in range(classes):
+        request.amount[i] = 0 if whole else amounts[i]
+        if request.amount[i] > 0:
+            request.lane[request.asked] = i
+            request.asked += 1
+    if whole:
+        request.lane[request.asked] = classes
+        request.asked += 1
+    request.lane[request.asked] = classes + 1
+    request.asked += 1
+
+
+cdef inline int32_t clamped(int64_t value) noexcept nogil:
+    # No sum is beyond either bound, so nothing is lost.
+    return <int32_t> max(<int64_t> INT32_MIN, min(value, <int64_t> INT32_MAX))
+
+
+cdef inline void limits(
+    const Request *request, const int64_t *room, int32_t *limit
+) noexcept nogil:
+    """Write the most that each lane asked may hold already."""
+    cdef int k, lane
+    cdef int64_t far = <int64_t> 1 << 40
+    for k in range(request.asked):
+        lane = request.lane[k]
+        limit[k] = 0
+        if lane < request.classes:
+            limit[k] = clamped(
+                max(-far, min(room[lane], far)) - request.amount[lane]
+            )
+
+
+cdef inline void lower(
+    const Request *request, const int32_t *limit, const Row *row,
+    Py_ssize_t c, int32_t *within,
+) noexcept nogil:
+    """Write the limits for the stored sums of a chunk."""
+    cdef const int32_t *lift = row.lift + c * request.lanes
+    cdef int k
+    for k in range(request.asked):
+        within[k] = clamped(<int64_t> limit[k] - lift[request.lane[k]])
 
 
 cdef inline bint blocked(
-    const Request *request, const int64_t *limits, const Row *row,
-    Py_ssize_t step,
+    const Request *request, const int32_t *limit, const int32_t *sums
 ) noexcept nogil:
-    """Say whether the request does not fit on top of a step."""
-    cdef const int32_t *sums = row_sums(row, request.lanes, step)
+    """Say whether the request does not fit on top of these sums."""
     cdef int k
-    if sums[request.classes + 1] > 0:
-        return True
-    if request.whole:
-        return sums[request.classes] > 0
     for k in range(request.asked):
-        if sums[request.lane[k]] > limits[k]:
+        if sums[request.lane[k]] > limit[k]:
             return True
     return False
 
 
-cdef inline int64_t first_change(
-    const Request *request, const int64_t *limits, const Row *row,
-    int64_t start, int64_t end, bint to_blocked,
+cdef struct Place:
+    Py_ssize_t chunk
+    Py_ssize_t step         # in that chunk
+
+
+cdef inline Place place_of(const Row *row, int64_t at) noexcept nogil:
+    """Return the step that holds at an instant."""
+    cdef Place place
+    place.chunk = row_chunk(row, at)
+    place.step = chunk_step(row.chunk[place.chunk], at)
+    return place
+
+
+cdef inline int64_t next_change(
+    const Request *request, const int32_t *limit, const Row *row,
+    Place *place, int64_t start, int64_t end, bint to_blocked,
 ) noexcept nogil:
     """Return the first instant in a window that is blocked, or is free.
 
     If there is none, return the end of the window.
+
+    :param place: of the start; where there is one, of the instant then.
     """
-    cdef Py_ssize_t step = row_find(row, start)
+    cdef int32_t within[LANES]
+    cdef const int32_t *most = limit
+    cdef const Chunk *chunk
+    cdef const uint32_t *times
+    cdef const int32_t *sums
+    cdef Py_ssize_t c = place.chunk, step = place.step
     cdef int64_t at = start
-    while at < end:
-        if blocked(request, limits, row, step) == to_blocked:
-            return at
-        step += 1
-        if step == row.steps:
+    while True:
+        if row.lifted:
+            lower(request, limit, row, c, within)
+            most = within
+        if (
+            to_blocked and step == 0 and chunk_until(row, c) <= end
+            and not blocked(request, most, row.peak + c * request.lanes)
+        ):
+            c += 1
+        else:
+            chunk = row.chunk[c]
+            times = times_of(chunk)
+            sums = sums_of(chunk) + step * request.lanes
+            while True:
+                if blocked(request, most, sums) == to_blocked:
+                    place.chunk, place.step = c, step
+                    return at
+                step += 1
+                if step == chunk.steps:
+                    break
+                at = times[step]
+                if at >= end:
+                    return end
+                sums += request.lanes
+            c += 1
+            step = 0
+        if c == row.chunks or row.first[c] >= end:
             return end
-        at = row.times[step]
-    return end
+        at = row.first[c]
 
 
 cdef inline int64_t first_blocked(
-    const Request *request, const int64_t *limits, const Row *row,
+    const Request *request, const int32_t *limit, const Row *row,
     int64_t start, int64_t end,
 ) noexcept nogil:
-    return first_change(request, limits, row, start, end, True)
+    cdef Place place = place_of(row, start)
+    return next_change(request, limit, row, &place, start, end, True)
 
 
 cdef inline int64_t first_free(
-    const Request *request, const int64_t *limits, const Row *row,
+    const Request *request, const int32_t *limit, const Row *row,
     int64_t start, int64_t end,
 ) noexcept nogil:
-    return first_change(request, limits, row, start, end, False)
+    cdef Place place = place_of(row, start)
+    return next_change(request, limit, row, &place, start, end, False)
 
 
 cdef inline int64_t free_since(
-    const Request *request, const int64_t *limits, const Row *row, int64_t at
+    const Request *request, const int32_t *limit, const Row *row, int64_t at
 ) noexcept nogil:
     """Return where the free run begins that an instant lies in."""
-    cdef Py_ssize_t step = row_find(row, at)
-    while step > 0 and not blocked(request, limits, row, step - 1):
-        step -= 1
-    return row.times[step]
+    cdef int32_t within[LANES]
+    cdef Py_ssize_t c = row_chunk(row, at)
+    cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
+    cdef int64_t since = times_of(row.chunk[c])[step]
+    while True:
+        lower(request, limit, row, c, within)
+        if blocked(request, within, row.peak + c * request.lanes):
+            while step > 0:
+                if blocked(
+                    request, within,
+                    sums_of(row.chunk[c]) + (step - 1) * request.lanes,
+                ):
+                    return since
+                step -= 1
+                since = times_of(row.chunk[c])[step]
+        since = row.first[c]
+        if c == 0:
+            return since
+        c -= 1
+        step = row.chunk[c].steps
 
 
 cdef inline void peak(
     const Row *row, int lanes, int64_t start, int64_t end, int64_t *most
 ) noexcept nogil:
     """Write the most that each lane reaches within a window."""
-    cdef Py_ssize_t step = row_find(row, start)
-    cdef const int32_t *sums = row_sums(row, lanes, step)
+    cdef Place place = place_of(row, start)
+    next_peak(row, lanes, &place, end, most)
+
+
+cdef inline void next_peak(
+    const Row *row, int lanes, Place *place, int64_t end, int64_t *most
+) noexcept nogil:
+    """Write the most that each lane reaches from a place on to a time.
+
+    :param place: moves on to the step that holds at that time.
+    """
+    cdef Py_ssize_t c = place.chunk, step = place.step
+    cdef const uint32_t *times
+    cdef const int32_t *sums
     cdef int lane
     for lane in range(lanes):
-        most[lane] = sums[lane]
-    step += 1
-    while step < row.steps and row.times[step] < end:
-        sums = row_sums(row, lanes, step)
+        most[lane] = -FOREVER
+    while True:
+        if step == 0 and chunk_until(row, c) <= end:
+            add_peak(row, lanes, c, row.peak + c * lanes, most)
+            step = row.chunk[c].steps
+        else:
+            times = times_of(row.chunk[c])
+            sums = sums_of(row.chunk[c]) + step * lanes
+            while True:
+                add_peak(row, lanes, c, sums, most)
+                step += 1
+                if step == row.chunk[c].steps or times[step] >= end:
+                    break
+                sums += lanes
+        if step < row.chunk[c].steps:
+            # The step that begins at the end is already the next one.
+            place.chunk, place.step = c, step - (times[step] > end)
+            return
+        if c + 1 == row.chunks or row.first[c + 1] > end:
+            place.chunk, place.step = c, step - 1
+            return
+        c += 1
+        step = 0
+        if row.first[c] == end:
+            place.chunk, place.step = c, 0
+            return
+
+
+cdef inline void add_peak(
+    const Row *row, int lanes, Py_ssize_t c, const int32_t *sums,
+    int64_t *most,
+) noexcept nogil:
+    cdef const int32_t *lift = row.lift + c * lanes
+    cdef int lane
+    for lane in range(lanes):
+        most[lane] = max(most[lane], <int64_t> sums[lane] + lift[lane])
+
+
+cdef inline bint may_exceed(
+    const Row *row, int lanes, int64_t start, int64_t end,
+    const int32_t *delta, const int64_t *debt,
+) noexcept nogil:
+    """Say whether row_raise might pass AMOUNT_LIMIT; False is certain.
+
+    :param debt: by class, how far below 0 the entries of the row can take it.
+    """
+    cdef Py_ssize_t c
+    cdef int lane
+    for lane in range(lanes - 2):
+        if delta[lane] < 0 and debt[lane] - delta[lane] > AMOUNT_LIMIT:
+            return True
+    c = row_chunk(row, start)
+    while c < row.chunks and row.first[c] < end:
         for lane in range(lanes):
-            most[lane] = max(most[lane], sums[lane])
-        step += 1
+            if (
+                <int64_t> row.peak[c * lanes + lane]
+                + row.lift[c * lanes + lane] + delta[lane] > AMOUNT_LIMIT
+            ):
+                return True
+        c += 1
+    return False
+
+
+cdef struct Excess:
+    int lane                # where a limit is passed; -1 if it is nowhere
+    int64_t at
+    int64_t short           # by how much
+
+
+cdef inline Excess row_excess(
+    const Row *row, int lanes, int64_t start, int64_t end,
+    const int32_t *delta,
+) noexcept nogil:
+    """Return the first sum in a window that would pass AMOUNT_LIMIT."""
+    cdef Excess excess
+    cdef Py_ssize_t c = row_chunk(row, start)
+    cdef Py_ssize_t step = chunk_step(row.chunk[c], start)
+    cdef const uint32_t *times
+    cdef int64_t value
+    cdef int lane
+    excess.lane, excess.at, excess.short = -1, start, 0
+    while c < row.chunks:
+        times = times_of(row.chunk[c])
+        while step < row.chunk[c].steps:
+            if times[step] >= end:
+                return excess
+            for lane in range(lanes):
+                value = row.lift[c * lanes + lane]
+                value += sums_of(row.chunk[c])[step * lanes + lane]
+                value += delta[lane]
+                if not -AMOUNT_LIMIT <= value <= AMOUNT_LIMIT:
+                    excess.lane = lane
+                    excess.at = max(start, <int64_t> times[step])
+                    return excess
+            step += 1
+        c += 1
+        step = 0
+    return excess
+
+
+cdef inline Excess over_capacity(
+    const Row *row, int lanes, int64_t start, int64_t end,
+    const int64_t *capacity, uint32_t worse,
+) noexcept nogil:
+    """Return the first excess in a window, in a lane that became worse.
+
+    :param worse: a bit for each such lane.
+    """
+    cdef Excess excess
+    cdef int64_t sums[LANES]
+    cdef Py_ssize_t c = row_chunk(row, start)
+    cdef Py_ssize_t step = chunk_step(row.chunk[c], start)
+    cdef const uint32_t *times
+    excess.lane, excess.at, excess.short = -1, start, 0
+    while c < row.chunks:
+        times = times_of(row.chunk[c])
+        if times[step] >= end and step == 0:
+            return excess
+        lifted(row, lanes, c, row.peak + c * lanes, sums)
+        judge(&excess, lanes, sums, capacity, worse)
+        if excess.lane < 0:
+            # Not even the peaks are too high together.
+            step = row.chunk[c].steps
+        while step < row.chunk[c].steps and times[step] < end:
+            lifted(
+                row, lanes, c, sums_of(row.chunk[c]) + step * lanes, sums
+            )
+            judge(&excess, lanes, sums, capacity, worse)
+            if excess.lane >= 0:
+                excess.at = max(start, <int64_t> times[step])
+                return excess
+            step += 1
+        c += 1
+        step = 0
+        excess.lane = -1
+    return excess
+
+
+cdef inline void lifted(
+    const Row *row, int lanes, Py_ssize_t c, const int32_t *sums,
+    int64_t *values,
+) noexcept nogil:
+    cdef int lane
+    for lane in range(lanes):
+        values[lane] = <int64_t> sums[lane] + row.lift[c * lanes + lane]
+
+
+cdef inline void judge(
+    Excess *excess, int lanes, const int64_t *sums, const int64_t *capacity,
+    uint32_t worse,
+) noexcept nogil:
+    """Note the first lane whose sum is too high, -1 if there is none."""
+    cdef int classes = lanes - 2, lane
+    cdef int64_t takers
+    excess.lane = -1
+    for lane in range(classes):
+        if worse >> lane & 1 and sums[lane] > capacity[lane]:
+            excess.lane = lane
+            excess.short = sums[lane] - capacity[lane]
+            return
+    # All who share the host count as one beside those who want it whole.
+    takers = sums[classes + 1] + min(sums[classes], 1)
+    if sums[classes + 1] > 0 and takers > 1 and worse >> classes & 3:
+        excess.lane = classes + 1
+        excess.short = takers - 1

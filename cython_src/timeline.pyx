@@ -1,662 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-# cython: initializedcheck=False
+# cython: initializedcheck=False, cdivision=True
 """The compiled timeline index: answers as blazar_sched.ext.timeline does.
 
 That module is the specification, and the place to read what each call means;
-here are the costs. R is the number of classes, n the rows asked, k the steps
-of a row that lie in the window.
+here are the costs. R is the number of classes, H of hosts, n the rows asked,
+k the chunks of steps of a row that lie in the window.
 
-The GIL is held throughout. A query first turns its arguments into C, then
-``begin``s: from there until it has its answer it makes no object that the
-garbage collector tracks and runs no Python code, so no other thread gets in
-between, and an answer never mixes two generations.
+It stands on small files, one idea each. ``row`` has the steps, and is the
+truth; ``scan`` and ``fit`` look at them for one row or for many; ``horizon``,
+``sketch`` and ``sweep`` each only answer something sooner. ``entries`` and
+``name`` are the registry.
+
+The GIL is held throughout, but while a bulk load builds its rows. A query
+first turns its arguments into C, then ``begin``s: from there until it has its
+answer it makes no object that the garbage collector tracks and runs no Python
+code, so no other thread gets in between, and an answer never mixes two
+generations. A batch of changes does the same.
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_GetItem
 from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.long cimport PyLong_AsSsize_t
 from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_INCREF
+from cpython.unicode cimport PyUnicode_CheckExact
+from entries cimport amounts_of
+from entries cimport BY_ID
+from entries cimport BY_OWNER
+from entries cimport delta_of
+from entries cimport Entries
+from entries cimport entries_append
+from entries cimport entries_ask
+from entries cimport entries_bytes
+from entries cimport entries_find
+from entries cimport entries_free
+from entries cimport entries_remove
+from entries cimport entries_reserve
+from entries cimport entries_tidy
+from entries cimport entries_to_end
+from entries cimport Entry
+from entries cimport entry_end
+from entries cimport entry_keep
+from entries cimport entry_name
+from entries cimport entry_release
+from entries cimport entry_rename
+from entries cimport WHOLE
+from fit cimport find_places
+from fit cimport fit
+from fit cimport number_of
+from fit cimport Rows
+from fit cimport Turn
+from fit cimport TURN
+from horizon cimport Horizon
+from horizon cimport horizon_fits
+from horizon cimport horizon_look_all
+from horizon cimport horizon_of
+from horizon cimport horizon_set
+from horizon cimport Horizons
+from horizon cimport horizons_bytes
+from horizon cimport horizons_clear
+from horizon cimport horizons_get
+from horizon cimport horizons_touch
+from horizon cimport short_time
 from libc.stdint cimport int32_t
-from libc.stdint cimport int64_t
 from libc.stdint cimport INT64_MAX as FOREVER
+from libc.stdint cimport int64_t
+from libc.stdint cimport UINT32_MAX as NEVER
+from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc
 from libc.stdlib cimport free
 from libc.stdlib cimport malloc
 from libc.stdlib cimport qsort
 from libc.stdlib cimport realloc
+from libc.string cimport memcmp
+from libc.string cimport memcpy
 from libc.string cimport memmove
 from libc.string cimport memset
-from rows cimport AMOUNT_LIMIT
-from rows cimport Border
-from rows cimport Row
-from rows cimport row_build
-from rows cimport row_copy
-from rows cimport row_excess
-from rows cimport row_find
-from rows cimport row_free
-from rows cimport row_init
-from rows cimport row_raise
-from rows cimport row_reserve
-from rows cimport row_resize
-from rows cimport row_sums
+from name cimport Name
+from name cimport name_text
+from name cimport same_name
+from name cimport take_text
+from row cimport CHUNK
+from row cimport chunk_peak
+from row cimport LANES
+from row cimport Row
+from row cimport row_bytes
+from row cimport row_copy
+from row cimport row_free
+from row cimport row_init
+from row cimport row_pack
+from row cimport row_raise
+from row cimport sums_of
+from row cimport times_of
+from scan cimport AMOUNT_LIMIT
+from scan cimport ask
+from scan cimport Excess
 from scan cimport first_blocked
-from scan cimport first_free
 from scan cimport free_since
+from scan cimport lifted
+from scan cimport limits
+from scan cimport may_exceed
+from scan cimport over_capacity
 from scan cimport peak
 from scan cimport Request
+from scan cimport row_excess
+from sketch cimport column
+from sketch cimport Look
+from sketch cimport Sketch
+from sketch cimport sketch_bytes
+from sketch cimport sketch_clear
+from sketch cimport sketch_fits
+from sketch cimport sketch_look
+from sketch cimport sketch_ready
+from sketch cimport sketch_touch
+from sweep cimport first_start
+from sweep cimport NO_MEMORY
+from sweep cimport Sweep
 
 import array
 
 from blazar_sched.ext import errors
 
 cdef extern from 'Python.h':
-    int PyGC_Disable()
-    int PyGC_Enable()
+    object PyUnicode_FromObject(object text)
 
 cdef int64_t TIME_LIMIT = errors.TIME_LIMIT
+cdef int CLASSES_LIMIT = errors.CLASSES_LIMIT
 
-# The first stretch of starts that earliest() looks at, in seconds.
-cdef int64_t FIRST_SWEEP = 24 * 3600
+include 'arguments.pxi'
+include 'hosts.pxi'
+include 'query.pxi'
+include 'batch.pxi'
+include 'load.pxi'
+include 'host_state.pxi'
 
 
 def _is_compiled():
     """Tell this module from its plain-Python twin."""
     return True
-
-
-@cython.final
-@cython.no_gc
-cdef class Entry:
-    """One signed step pair on one host's timeline."""
-
-    cdef object owner
-    cdef object host
-    cdef int64_t start
-    cdef int64_t end
-    cdef int classes
-    cdef int32_t *delta     # lanes: what it adds to each, from start to end
-
-    def __cinit__(self, int classes):
-        self.classes = classes
-        self.delta = <int32_t *> calloc(classes + 2, sizeof(int32_t))
-        if self.delta == NULL:
-            raise MemoryError
-
-    def __dealloc__(self):
-        free(self.delta)
-
-    cdef int settle(self, bint whole) except -1:
-        """Set the counting lanes, once the amounts are there."""
-        cdef int i
-        cdef bint given = False, shared = False
-        for i in range(self.classes):
-            given = given or self.delta[i] != 0
-            shared = shared or self.delta[i] > 0
-        if given == whole:
-            raise errors.InvalidAmount('amounts', self.amounts())
-        self.delta[self.classes] = shared
-        self.delta[self.classes + 1] = whole
-        return 0
-
-    cdef bint whole(self):
-        return self.delta[self.classes + 1] != 0
-
-    cdef tuple amounts(self):
-        return tuple([self.delta[i] for i in range(self.classes)])
-
-    cdef tuple content(self):
-        return (
-            self.owner, self.host, self.start, self.end, self.amounts(),
-            self.whole(),
-        )
-
-    cdef Entry moved(self, host, int64_t start, int64_t end):
-        """Return the same entry on another host or over another window."""
-        cdef Entry other = Entry(self.classes)
-        cdef int lane
-        other.owner = self.owner
-        other.host = host
-        other.start = start
-        other.end = end
-        for lane in range(self.classes + 2):
-            other.delta[lane] = self.delta[lane]
-        return other
-
-    cdef bytes worse(self, int sign):
-        """Return for each lane whether the entry, or its end, raises it."""
-        cdef bytes lanes = PyBytes_FromStringAndSize(NULL, self.classes + 2)
-        cdef char *raised = PyBytes_AS_STRING(lanes)
-        cdef int lane
-        for lane in range(self.classes + 2):
-            raised[lane] = sign * self.delta[lane] > 0
-        return lanes
-
-
-cdef int compare_borders(const void *a, const void *b) noexcept nogil:
-    cdef int64_t x = (<const Border *> a).at
-    cdef int64_t y = (<const Border *> b).at
-    return (x > y) - (x < y)
-
-
-@cython.final
-cdef class Rows:
-    """The hosts in row order, each with its steps and its capacity."""
-
-    cdef tuple names        # of the lanes
-    cdef int classes
-    cdef int lanes
-    cdef Py_ssize_t count
-    cdef Py_ssize_t size
-    cdef Row *row           # count
-    cdef int64_t *capacity  # count x classes
-    cdef list hosts
-    cdef dict numbers
-
-    def __cinit__(self, tuple resource_classes):
-        self.names = (*resource_classes, 'shared', 'whole')
-        self.classes = len(resource_classes)
-        self.lanes = self.classes + 2
-        self.hosts = []
-        self.numbers = {}
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            row_free(&self.row[i])
-        free(self.row)
-        free(self.capacity)
-
-    cdef Py_ssize_t number(self, host) except -1:
-        """Return the row of a host that is there."""
-        number = self.numbers.get(host) if isinstance(host, str) else None
-        if number is None:
-            raise errors.UnknownHost(host)
-        return number
-
-    cdef tuple capacities(self, Py_ssize_t number):
-        cdef int64_t *own = self.capacity + number * self.classes
-        return tuple([own[i] for i in range(self.classes)])
-
-    cdef int resize(self, Py_ssize_t number, tuple capacity) except -1:
-        cdef int i
-        for i in range(self.classes):
-            self.capacity[number * self.classes + i] = capacity[i]
-        return 0
-
-    cdef int insert(
-        self, Py_ssize_t number, host, tuple capacity
-    ) except -1:
-        """Put a new host at a row; those behind it move by one."""
-        cdef Row row
-        self.reserve()
-        row_init(&row, self.lanes)
-        self.shift(number, number + 1)
-        self.row[number] = row
-        self.resize(number, capacity)
-        self.hosts.insert(number, host)
-        self.renumber(number)
-        return 0
-
-    cdef int delete(self, Py_ssize_t number) except -1:
-        """Take a host away; those behind it move up by one."""
-        del self.numbers[self.hosts[number]]
-        del self.hosts[number]
-        row_free(&self.row[number])
-        self.shift(number + 1, number)
-        self.renumber(number)
-        return 0
-
-    cdef int reserve(self) except -1:
-        """Make room for one more host."""
-        if self.count < self.size:
-            return 0
-        cdef Py_ssize_t size = 2 * self.size + 8
-        cdef void *row = realloc(self.row, size * sizeof(Row))
-        if row == NULL:
-            raise MemoryError
-        self.row = <Row *> row
-        cdef void *capacity = realloc(
-            self.capacity, size * self.classes * sizeof(int64_t)
-        )
-        if capacity == NULL:
-            raise MemoryError
-        self.capacity = <int64_t *> capacity
-        self.size = size
-        return 0
-
-    cdef void shift(self, Py_ssize_t number, Py_ssize_t to) noexcept:
-        """Move a row and all behind it to another position."""
-        cdef Py_ssize_t behind = self.count - number
-        memmove(self.row + to, self.row + number, behind * sizeof(Row))
-        memmove(
-            self.capacity + to * self.classes,
-            self.capacity + number * self.classes,
-            behind * self.classes * sizeof(int64_t),
-        )
-        self.count += to - number
-
-    cdef int renumber(self, Py_ssize_t number) except -1:
-        """Note the rows of the hosts from one on."""
-        cdef Py_ssize_t i
-        for i in range(number, self.count):
-            self.numbers[self.hosts[i]] = i
-        return 0
-
-    cdef void take_from(self, Py_ssize_t number, int64_t *used) noexcept:
-        """Turn what is used of a host into what its capacity leaves."""
-        cdef int i
-        for i in range(self.classes):
-            used[i] = self.capacity[number * self.classes + i] - used[i]
-
-    cdef int build(
-        self, list entries, const int64_t[::1] numbers
-    ) except -1:
-        """Give new rows the steps of entries, each on its row."""
-        cdef Entry entry
-        cdef Py_ssize_t i, number, n = len(entries)
-        # Where the borders of a row end; as they go in, where they begin.
-        cdef Py_ssize_t *at = <Py_ssize_t *> calloc(
-            self.count + 1, sizeof(Py_ssize_t)
-        )
-        cdef Border *borders = <Border *> malloc((2 * n + 1) * sizeof(Border))
-        try:
-            if at == NULL or borders == NULL:
-                raise MemoryError
-            for i in range(n):
-                entry = entries[i]
-                at[numbers[i]] += 1 if entry.end == FOREVER else 2
-            for number in range(self.count):
-                at[number + 1] += at[number]
-            for i in range(n):
-                entry = entries[i]
-                number = numbers[i]
-                at[number] -= 1
-                borders[at[number]] = Border(entry.start, 1, entry.delta)
-                if entry.end != FOREVER:
-                    at[number] -= 1
-                    borders[at[number]] = Border(entry.end, -1, entry.delta)
-            for number in range(self.count):
-                self.build_row(
-                    number, borders + at[number], at[number + 1] - at[number]
-                )
-        finally:
-            free(at)
-            free(borders)
-        return 0
-
-    cdef int build_row(
-        self, Py_ssize_t number, Border *borders, Py_ssize_t count
-    ) except -1:
-        cdef int64_t when = 0
-        cdef int lane
-        cdef Row *row = &self.row[number]
-        cdef int64_t *sums = <int64_t *> malloc(self.lanes * sizeof(int64_t))
-        if sums == NULL:
-            raise MemoryError
-        try:
-            row_resize(row, self.lanes, count + 1)
-            qsort(borders, count, sizeof(Border), compare_borders)
-            lane = row_build(row, self.lanes, borders, count, sums, &when)
-            row_resize(row, self.lanes, row.steps)
-        finally:
-            free(sums)
-        if lane >= 0:
-            raise errors.AmountOverflow(
-                self.hosts[number], self.names[lane], when
-            )
-        return 0
-
-    cdef int prepare(
-        self, Row *row, Entry entry, int64_t start, int64_t end, int sign
-    ) except -1:
-        """See to it that row_raise can add an entry, or take it back."""
-        cdef Py_ssize_t excess = row_excess(
-            row, self.lanes, start, end, entry.delta, sign
-        )
-        if excess >= 0:
-            raise errors.AmountOverflow(
-                entry.host, self.names[excess % self.lanes],
-                max(start, <int64_t> row.times[excess // self.lanes]),
-            )
-        row_reserve(row, self.lanes, 2)
-        return 0
-
-    cdef list steps(self, Py_ssize_t number):
-        """Return the (times, sums) of a row as Python lists."""
-        cdef Row *row = &self.row[number]
-        cdef Py_ssize_t step
-        cdef const int32_t *sums
-        times = [row.times[step] for step in range(row.steps)]
-        all_sums = []
-        for step in range(row.steps):
-            sums = row_sums(row, self.lanes, step)
-            all_sums.append(tuple([sums[i] for i in range(self.lanes)]))
-        return [times, all_sums]
-
-
-@cython.final
-cdef class Query:
-    """A request and the rows that it is about, in C."""
-
-    cdef Request request
-    cdef int64_t *limits    # asked: see scan.pxd
-    cdef Rows rows
-    cdef Py_ssize_t count
-    cdef bint everyone
-    cdef bint has_room
-    cdef const int[::1] asked
-    cdef const int64_t[::1] room
-    cdef Row *copies        # rows without the entries of the ignored owner
-    cdef Py_ssize_t copied
-    cdef int *copy_of       # rows.count: position in copies, or -1
-    cdef list found         # for the hosts of the answer
-
-    def __cinit__(self, int classes):
-        self.found = []
-        self.request.classes = classes
-        self.request.lanes = classes + 2
-        self.request.lane = <int *> malloc(classes * sizeof(int))
-        self.request.amount = <int64_t *> malloc(classes * sizeof(int64_t))
-        self.limits = <int64_t *> malloc(classes * sizeof(int64_t))
-        if (
-            self.request.lane == NULL or self.request.amount == NULL
-            or self.limits == NULL
-        ):
-            raise MemoryError
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        for i in range(self.copied):
-            row_free(&self.copies[i])
-        free(self.copies)
-        free(self.copy_of)
-        free(self.request.lane)
-        free(self.request.amount)
-        free(self.limits)
-
-    cdef int want(self, amounts, bint whole) except -1:
-        """Take the request."""
-        cdef int i
-        cdef int64_t amount
-        self.request.whole = whole
-        if whole:
-            return 0
-        values = take_amounts(
-            'amounts', amounts, self.request.classes, 0
-        )
-        for i in range(self.request.classes):
-            amount = values[i]
-            if amount > 0:
-                self.request.lane[self.request.asked] = i
-                self.request.amount[self.request.asked] = amount
-                self.request.asked += 1
-        return 0
-
-    cdef int about(self, rows, headroom) except -1:
-        """Take the rows that the query is about, and their headroom."""
-        self.everyone = rows is None
-        if not self.everyone:
-            self.asked = rows
-        self.has_room = headroom is not None
-        if self.has_room:
-            self.room = headroom
-        return 0
-
-    cdef int begin(self, Rows rows, dict ignored) except -1:
-        """Look at the rows: until the query has its answer they must stay.
-
-        :param ignored: the entries to look past, or None.
-        """
-        cdef Py_ssize_t i
-        self.rows = rows
-        self.count = rows.count if self.everyone else self.asked.shape[0]
-        if not self.everyone:
-            for i in range(self.count):
-                if not 0 <= self.asked[i] < rows.count:
-                    raise errors.UnknownHost(self.asked[i])
-        if (
-            self.has_room
-            and self.room.shape[0] != self.count * rows.classes
-        ):
-            raise errors.InvalidAmount('headroom', self.room.base)
-        if ignored is not None:
-            self.look_past(ignored)
-        return 0
-
-    cdef int look_past(self, dict ignored) except -1:
-        """Copy the rows that these entries are on, without them."""
-        cdef Entry entry
-        cdef Py_ssize_t number
-        cdef Row *row
-        self.copies = <Row *> malloc(len(ignored) * sizeof(Row))
-        self.copy_of = <int *> malloc(self.rows.count * sizeof(int))
-        if self.copies == NULL or self.copy_of == NULL:
-            raise MemoryError
-        memset(self.copy_of, -1, self.rows.count * sizeof(int))
-        for entry in ignored.values():
-            number = self.rows.number(entry.host)
-            if self.copy_of[number] < 0:
-                row_copy(
-                    &self.copies[self.copied], &self.rows.row[number],
-                    self.rows.lanes,
-                )
-                self.copy_of[number] = <int> self.copied
-                self.copied += 1
-            row = &self.copies[self.copy_of[number]]
-            self.rows.prepare(row, entry, entry.start, entry.end, -1)
-            row_raise(
-                row, self.rows.lanes, entry.start, entry.end, entry.delta, -1
-            )
-        return 0
-
-    cdef Py_ssize_t number(self, Py_ssize_t i) noexcept:
-        return i if self.everyone else self.asked[i]
-
-    cdef const Row *row(self, Py_ssize_t number) noexcept:
-        if self.copied > 0 and self.copy_of[number] >= 0:
-            return &self.copies[self.copy_of[number]]
-        return &self.rows.row[number]
-
-    cdef const Row *look(self, Py_ssize_t i) noexcept:
-        """Return the i-th row that is asked about; set its limits."""
-        cdef Py_ssize_t number = self.number(i)
-        if self.has_room:
-            self.limit(&self.room[i * self.rows.classes])
-        else:
-            self.limit(self.rows.capacity + number * self.rows.classes)
-        return self.row(number)
-
-    cdef void limit(self, const int64_t *room) noexcept:
-        cdef int k
-        for k in range(self.request.asked):
-            self.limits[k] = (
-                room[self.request.lane[k]] - self.request.amount[k]
-            )
-
-    cdef int64_t blocked_at(
-        self, const Row *row, int64_t start, int64_t end
-    ) noexcept:
-        return first_blocked(&self.request, self.limits, row, start, end)
-
-    cdef list fitting(self, int64_t start, int64_t end, Py_ssize_t most):
-        """Return the first hosts that fit over a window."""
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            if len(self.found) >= most:
-                break
-            if self.blocked_at(self.look(i), start, end) == end:
-                self.found.append(self.rows.hosts[self.number(i)])
-        return self.found
-
-
-cdef struct Start:
-    int64_t at
-    int64_t change          # of the number of hosts that fit from then on
-
-
-cdef int compare_starts(const void *a, const void *b) noexcept nogil:
-    cdef int64_t x = (<const Start *> a).at
-    cdef int64_t y = (<const Start *> b).at
-    return (x > y) - (x < y)
-
-
-@cython.final
-cdef class Sweep:
-    """The search for the first start at which enough hosts fit at once."""
-
-    cdef Query query
-    cdef int64_t duration
-    cdef Start *starts
-    cdef Py_ssize_t count
-    cdef Py_ssize_t size
-
-    def __cinit__(self, Query query, int64_t duration):
-        self.query = query
-        self.duration = duration
-
-    def __dealloc__(self):
-        free(self.starts)
-
-    cdef int64_t first(
-        self, Py_ssize_t enough, int64_t after, int64_t last
-    ) except -2:
-        """Return the first start from ``after`` to ``last``, or -1.
-
-        The stretch of starts looked at doubles each time, so that a near
-        answer is cheap and a far one costs twice the walk to it.
-        """
-        cdef int64_t span = FIRST_SWEEP, low = after, high, at
-        if self.duration != FOREVER:
-            span = max(span, self.duration)
-        if enough > self.query.count:
-            return -1
-        while low <= last:
-            high = min(low + span, last + 1)
-            at = self.first_between(enough, low, high)
-            if at >= 0:
-                return at
-            low = high
-            span *= 2
-        return -1
-
-    cdef int64_t first_between(
-        self, Py_ssize_t enough, int64_t low, int64_t high
-    ) except -2:
-        cdef Py_ssize_t i
-        cdef int64_t fitting = 0
-        self.count = 0
-        self.note(low, 0)
-        for i in range(self.query.count):
-            self.note_row(self.query.look(i), low, high)
-        qsort(self.starts, self.count, sizeof(Start), compare_starts)
-        for i in range(self.count):
-            fitting += self.starts[i].change
-            if (
-                i + 1 < self.count
-                and self.starts[i + 1].at == self.starts[i].at
-            ):
-                continue
-            if fitting >= enough:
-                return self.starts[i].at
-        return -1
-
-    cdef int note_row(
-        self, const Row *row, int64_t low, int64_t high
-    ) except -1:
-        """Note from when to when the request can start on a row."""
-        cdef int64_t begin = low, until
-        cdef int64_t end = FOREVER
-        cdef Query query = self.query
-        if self.duration != FOREVER:
-            end = high + self.duration
-        while begin < high:
-            until = query.blocked_at(row, begin, end)
-            if self.duration == FOREVER:
-                if until == FOREVER:
-                    self.note(begin, 1)
-            elif until - begin >= self.duration:
-                self.note(begin, 1)
-                self.note(until - self.duration + 1, -1)
-            if until == end:
-                break
-            begin = first_free(
-                &query.request, query.limits, row, until, FOREVER
-            )
-        return 0
-
-    cdef int note(self, int64_t at, int64_t change) except -1:
-        cdef void *starts
-        if self.count == self.size:
-            self.size = 2 * self.size + 64
-            starts = realloc(self.starts, self.size * sizeof(Start))
-            if starts == NULL:
-                raise MemoryError
-            self.starts = <Start *> starts
-        self.starts[self.count] = Start(at, change)
-        self.count += 1
-        return 0
-
-
-cdef struct Run:
-    int64_t length          # negated where the longest comes first
-    Py_ssize_t i
-
-
-cdef int compare_runs(const void *a, const void *b) noexcept nogil:
-    cdef const Run *x = <const Run *> a
-    cdef const Run *y = <const Run *> b
-    if x.length != y.length:
-        return (x.length > y.length) - (x.length < y.length)
-    return (x.i > y.i) - (x.i < y.i)
-
-
-cdef list fitting_by_run(
-    Query query, int64_t start, int64_t end, Py_ssize_t most, int sign
-):
-    """Return the hosts that fit, those with the least sign * run first."""
-    cdef Py_ssize_t i, count = 0
-    cdef const Row *row
-    cdef int64_t since, until
-    cdef Run *runs = <Run *> malloc((query.count + 1) * sizeof(Run))
-    if runs == NULL:
-        raise MemoryError
-    try:
-        for i in range(query.count):
-            row = query.look(i)
-            if query.blocked_at(row, start, end) == end:
-                since = free_since(&query.request, query.limits, row, start)
-                until = query.blocked_at(row, end, FOREVER)
-                runs[count] = Run(sign * (until - since), i)
-                count += 1
-        qsort(runs, count, sizeof(Run), compare_runs)
-        for i in range(min(count, most)):
-            query.found.append(query.rows.hosts[query.number(runs[i].i)])
-    finally:
-        free(runs)
-    return query.found
-
-
-# What undoes a change; each is followed by its arguments.
-cdef enum:
-    RAISE           # entry, start, end, sign
-    REPLACE         # id, entry
-    RESIZE          # host, capacity
-    INSERT          # row, host, capacity
-    DELETE          # host
-
-
-@cython.final
-cdef class Batch:
-    """What ``apply`` has to remember: how to undo, and what to judge."""
-
-    cdef list undo
-    cdef list worse         # (host, start, end, one byte per lane)
-
-    def __cinit__(self):
-        self.undo = []
-        self.worse = []
 
 
 cdef class TimelineIndex:
@@ -667,352 +155,585 @@ cdef class TimelineIndex:
 
     cdef readonly tuple resource_classes
     cdef readonly Py_ssize_t generation
-    cdef Rows _rows
-    cdef dict _entries      # id: Entry
-    cdef dict _owned        # owner: {id: Entry}
+    cdef Hosts _hosts
+    cdef Entries _entries
+    cdef Horizons _horizons
+    cdef Sketch _sketch
+    cdef int64_t _now       # see advance; -1 before
+    cdef int _source[LANES]     # of the classes, in HostStates
 
-    def __init__(self, resource_classes):
+    def __cinit__(self, *args, **kwargs):
+        self._now = -1
+
+    def __init__(self, resource_classes, horizons=64, sketch=512):
         """Make an empty index."""
-        cdef tuple names = tuple(resource_classes)
-        check_names('resource_classes', names)
-        if not names:
+        cdef tuple names = tuple(take_names(
+            'resource_classes', resource_classes
+        ))
+        cdef int classes = <int> min(len(names), CLASSES_LIMIT + 1)
+        cdef int i
+        if not 0 < classes <= CLASSES_LIMIT:
             raise errors.InvalidName('resource_classes', names)
         self.resource_classes = names
-        self._rows = Rows(names)
-        self._entries = {}
-        self._owned = {}
+        self._hosts = Hosts((*names, 'shared', 'whole'))
+        self._entries.classes = classes
+        self._horizons.most = take_count('horizons', horizons)
+        self._horizons.horizon = <Horizon *> calloc(
+            self._horizons.most + 1, sizeof(Horizon)
+        )
+        if self._horizons.horizon == NULL:
+            raise MemoryError
+        self._sketch.most = <int> take_count('sketch', sketch)
+        for i in range(classes):
+            self._source[i] = {
+                'VCPU': VCPU, 'MEMORY_MB': MEMORY_MB, 'DISK_GB': DISK_GB
+            }.get(names[i], NOWHERE)
+
+    def __dealloc__(self):
+        entries_free(&self._entries)
+        horizons_clear(&self._horizons)
+        free(self._horizons.horizon)
+        sketch_clear(&self._sketch)
 
     def __len__(self):
         """Return the number of entries."""
-        return len(self._entries)
+        return self._entries.count
 
     @property
     def hosts(self):
         """The hosts in row order."""
-        return self._rows.hosts.copy()
+        return self._hosts.names.copy()
 
     # Changes
 
     def apply(self, changes, force=False):
         """Apply a batch of changes in order, all of them or none.
 
-        O(log steps + steps behind the first one touched) per change.
+        O(log steps + k) per change; in O(entries) if it drops a host.
         """
-        cdef Batch batch = Batch()
-        cdef tuple taken = tuple(changes)
-        # A collection could run someone's finalizer, and that let another
-        # thread in, which would see half a batch.
-        cdef bint collecting = PyGC_Disable()
+        cdef Batch batch = Batch(self._hosts.classes, not force)
+        batch.read(changes)
+        self._run(batch)
+        error = batch.tell(self._hosts.lane_names)
+        if error is not None:
+            raise error
+
+    cdef void _run(self, Batch batch) noexcept:
+        """Do all that was read, or nothing, and run no Python code."""
+        cdef Py_ssize_t i
+        for i in range(batch.changes):
+            if i % TURN == 0:
+                self._ask_ahead(batch, i, min(i + TURN, batch.changes))
+            if not self._change(batch, &batch.change[i]):
+                batch.failed = i
+                break
+        if (
+            batch.failure == FINE and batch.refusal is None
+            and self._judge(batch)
+        ):
+            self._keep(batch)
+        else:
+            self._undo(batch)
+
+    cdef void _ask_ahead(
+        self, Batch batch, Py_ssize_t first, Py_ssize_t last
+    ) noexcept:
+        """Ask for the memory that the next changes need, as ``fit`` does."""
+        cdef Turn turn
+        cdef Py_ssize_t i
+        cdef const Change *change
+        turn.count = 0
+        if last - first == 1:
+            return
+        for i in range(first, last):
+            if batch.change[i].kind == REMOVE:
+                entries_ask(&self._entries, &batch.change[i].id)
+        for i in range(first, last):
+            change = &batch.change[i]
+            if change.kind == REMOVE:
+                self._turn_to_entry(&turn, change)
+            elif change.kind == ADD:
+                entries_ask(&self._entries, &change.id)
+                self._turn_to_host(&turn, change)
+        find_places(&turn, self._hosts.lanes)
+
+    cdef void _turn_to_entry(self, Turn *turn, const Change *change) noexcept:
+        cdef Py_ssize_t i = self._find(change)
+        if i >= 0:
+            turn.row[turn.count] = (
+                &self._hosts.row[self._entries.entry[i].row]
+            )
+            turn.at[turn.count] = self._entries.entry[i].start
+            turn.count += 1
+
+    cdef void _turn_to_host(self, Turn *turn, const Change *change) noexcept:
+        cdef Py_ssize_t row = self._hosts.number(<object> change.host)
+        if row >= 0:
+            turn.row[turn.count] = &self._hosts.row[row]
+            turn.at[turn.count] = change.start
+            turn.count += 1
+
+    cdef bint _change(self, Batch batch, const Change *change) noexcept:
+        if change.kind == ADD:
+            return self._add(batch, change)
+        if change.kind == REMOVE:
+            return self._remove(batch, change)
+        if change.kind == MOVE:
+            return self._move(batch, change)
+        if change.kind == CAPACITY:
+            return self._set_capacity(batch, change)
+        return self._drop(batch, change)
+
+    cdef bint _add(self, Batch batch, const Change *change) noexcept:
+        cdef Py_ssize_t row = self._hosts.number(<object> change.host), i
+        cdef Entry entry
+        cdef Undo *undo
+        if row < 0:
+            return batch.fail(UNKNOWN_HOST)
+        if change.refusal != NULL:
+            return batch.fail(REFUSED)
+        i = entries_find(&self._entries, BY_ID, &change.id)
+        if i >= 0:
+            return self._is(i, row, change) or batch.fail(ENTRY_EXISTS)
+        if not entries_reserve(&self._entries, 1):
+            return batch.fail(OUT_OF_MEMORY)
+        undo = batch.note(UNDO_ADD, row)
+        if undo == NULL:
+            return False
+        if not self._raise(
+            batch, row, change.start, change.end, change.delta, 1
+        ):
+            batch.take_back()
+            return False
+        entry.flags = WHOLE if change.delta[self._hosts.classes + 1] else 0
+        entry_rename(&entry, BY_ID, &change.id)
+        entry_rename(&entry, BY_OWNER, &change.owner)
+        entry.row = <uint32_t> row
+        entry.start = <uint32_t> change.start
+        entry.end = short_time(change.end)
+        entry_keep(&entry)
+        entries_append(&self._entries, &entry, change.delta)
+        self._hosts.count_entry(row, change.delta, 1)
+        undo.entry = entry
+        return True
+
+    cdef bint _is(
+        self, Py_ssize_t i, Py_ssize_t row, const Change *change
+    ) noexcept:
+        """Say whether an entry is the one to add, the same in everything."""
+        cdef const Entry *entry = &self._entries.entry[i]
+        cdef Name owner = entry_name(entry, BY_OWNER)
+        cdef int32_t delta[LANES]
+        delta_of(&self._entries, i, 1, delta)
+        return (
+            entry.row == row and entry.start == change.start
+            and entry_end(entry) == change.end
+            and same_name(&owner, &change.owner)
+            and memcmp(
+                delta, change.delta, self._hosts.lanes * sizeof(int32_t)
+            ) == 0
+        )
+
+    cdef bint _remove(self, Batch batch, const Change *change) noexcept:
+        cdef Py_ssize_t i = self._find(change)
+        cdef Undo *undo
+        if i < 0:
+            return batch.fail(UNKNOWN_ENTRY)
+        undo = batch.note(UNDO_REMOVE, 0)
+        if undo == NULL:
+            return False
+        undo.entry = self._entries.entry[i]
+        delta_of(&self._entries, i, 1, undo.delta)
+        if not self._raise(
+            batch, undo.entry.row, undo.entry.start, entry_end(&undo.entry),
+            undo.delta, -1,
+        ):
+            batch.take_back()
+            return False
+        self._hosts.count_entry(undo.entry.row, undo.delta, -1)
+        entries_remove(&self._entries, i)
+        return True
+
+    cdef bint _move(self, Batch batch, const Change *change) noexcept:
+        cdef Py_ssize_t i = self._find(change), row
+        cdef Entry new
+        cdef Undo *undo
+        if i < 0:
+            return batch.fail(UNKNOWN_ENTRY)
+        row = self._hosts.number(<object> change.host)
+        if row < 0:
+            return batch.fail(UNKNOWN_HOST)
+        if change.refusal != NULL:
+            return batch.fail(REFUSED)
+        new = self._entries.entry[i]
+        new.row = <uint32_t> row
+        new.start = <uint32_t> change.start
+        new.end = short_time(change.end)
+        if same_window(&new, &self._entries.entry[i]):
+            return True
+        undo = batch.note(UNDO_MOVE, 0)
+        if undo == NULL:
+            return False
+        undo.entry = self._entries.entry[i]
+        delta_of(&self._entries, i, 1, undo.delta)
+        if not self._shift(batch, i, &new, undo.delta):
+            batch.take_back()
+            return False
+        return True
+
+    cdef bint _shift(
+        self, Batch batch, Py_ssize_t i, const Entry *new,
+        const int32_t *delta,
+    ) noexcept:
+        """Put an entry over another window, maybe of another host.
+
+        :param batch: None to undo it: nothing is checked or noted then.
+        """
+        cdef Entry *entry = &self._entries.entry[i]
+        cdef Part part[4]
+        cdef int parts = outside(entry, new, -1, part), done
+        parts += outside(new, entry, 1, part + parts)
+        for done in range(parts):
+            if not self._raise(
+                batch, part[done].row, part[done].start, part[done].end,
+                delta, part[done].sign,
+            ):
+                for done in range(done - 1, -1, -1):
+                    self._raise(
+                        None, part[done].row, part[done].start,
+                        part[done].end, delta, -part[done].sign,
+                    )
+                return False
+        self._hosts.count_entry(entry.row, delta, -1)
+        self._hosts.count_entry(new.row, delta, 1)
+        entry.row, entry.start, entry.end = new.row, new.start, new.end
+        entries_to_end(&self._entries, i)
+        return True
+
+    cdef bint _raise(
+        self, Batch batch, Py_ssize_t row, int64_t start, int64_t end,
+        const int32_t *delta, int sign,
+    ) noexcept:
+        """Add to the lanes of a host over a window.
+
+        :param batch: None to undo it: nothing is checked or noted then.
+        """
+        cdef Hosts hosts = self._hosts
+        cdef int32_t signed[LANES]
+        cdef uint32_t worse = 0
+        cdef int lane
+        for lane in range(hosts.lanes):
+            signed[lane] = sign * delta[lane]
+            worse |= <uint32_t> (signed[lane] > 0) << lane
+        if batch is not None:
+            if may_exceed(
+                &hosts.row[row], hosts.lanes, start, end, signed,
+                hosts.debt + row * hosts.classes,
+            ):
+                batch.excess = row_excess(
+                    &hosts.row[row], hosts.lanes, start, end, signed
+                )
+                if batch.excess.lane >= 0:
+                    batch.where = <PyObject *> hosts.names[row]
+                    return batch.fail(OVERFLOW)
+            if not batch.note_worse(hosts.names[row], start, end, worse):
+                return False
+        if not row_raise(&hosts.row[row], hosts.lanes, start, end, signed):
+            return batch is not None and batch.fail(OUT_OF_MEMORY)
+        self._touch(row, start, end)
+        return True
+
+    cdef void _touch(
+        self, Py_ssize_t row, int64_t start, int64_t end
+    ) noexcept:
+        """Tell the layers above the rows what changed."""
+        horizons_touch(&self._horizons, row)
+        sketch_touch(
+            &self._sketch, row, <uint32_t> start, short_time(end)
+        )
+
+    cdef bint _set_capacity(
+        self, Batch batch, const Change *change
+    ) noexcept:
+        cdef Hosts hosts = self._hosts
+        cdef Py_ssize_t row = hosts.number(<object> change.host)
+        cdef uint32_t lowered = 0
+        cdef int64_t *own
+        cdef Undo *undo
+        cdef int i
+        if row < 0:
+            undo = batch.note(UNDO_INSERT, hosts.count)
+            if undo == NULL:
+                return False
+            if not self._insert(
+                hosts.count, <str> change.host, change.amounts
+            ):
+                batch.take_back()
+                return batch.fail(OUT_OF_MEMORY)
+            return True
+        own = hosts.capacity + row * hosts.classes
+        if memcmp(own, change.amounts, hosts.classes * sizeof(int64_t)) == 0:
+            return True
+        for i in range(hosts.classes):
+            lowered |= <uint32_t> (change.amounts[i] < own[i]) << i
+        if not batch.note_worse(hosts.names[row], 0, FOREVER, lowered):
+            return False
+        undo = batch.note(UNDO_CAPACITY, row)
+        if undo == NULL:
+            return False
+        memcpy(undo.amounts, own, hosts.classes * sizeof(int64_t))
+        self._resize(row, change.amounts)
+        return True
+
+    cdef bint _drop(self, Batch batch, const Change *change) noexcept:
+        cdef Hosts hosts = self._hosts
+        cdef Py_ssize_t row = hosts.number(<object> change.host)
+        cdef Undo *undo
+        if row < 0:
+            return batch.fail(UNKNOWN_HOST)
+        if hosts.row[row].entries > 0:
+            return batch.fail(HOST_IN_USE)
+        undo = batch.note(UNDO_DROP, row)
+        if undo == NULL:
+            return False
+        undo.host = <PyObject *> hosts.names[row]
+        Py_INCREF(<object> undo.host)
+        memcpy(
+            undo.amounts, hosts.capacity + row * hosts.classes,
+            hosts.classes * sizeof(int64_t),
+        )
+        self._delete(row)
+        return True
+
+    cdef void _resize(self, Py_ssize_t row, const int64_t *capacity) noexcept:
+        self._hosts.resize(row, capacity)
+        self._touch(row, 0, FOREVER)
+
+    cdef bint _insert(
+        self, Py_ssize_t row, str host, const int64_t *capacity
+    ) noexcept:
+        """Put a host at a row; False without memory."""
         try:
-            for change in taken:
-                self._change(batch, change)
-            if not force:
-                self._judge(batch)
-        except BaseException:
-            self._roll_back(batch)
-            raise
-        finally:
-            if collecting:
-                PyGC_Enable()
-        if batch.undo:
+            self._hosts.insert(row, host, capacity)
+        except MemoryError:
+            return False
+        self._renumber(row, 1)
+        return True
+
+    cdef void _delete(self, Py_ssize_t row) noexcept:
+        try:
+            self._hosts.delete(row)
+        except MemoryError:
+            # Numbers are set where there are some: it takes no more.
+            pass
+        self._renumber(row + 1, -1)
+
+    cdef void _renumber(self, Py_ssize_t row, int by) noexcept:
+        """Move what is at rows from one on, after the hosts were."""
+        cdef Py_ssize_t i
+        cdef bint last = by > 0 and row == self._hosts.count - 1
+        if not last:
+            for i in range(self._entries.count):
+                if self._entries.entry[i].row >= row:
+                    self._entries.entry[i].row += by
+            horizons_clear(&self._horizons)
+            sketch_clear(&self._sketch)
+        elif row < self._hosts.count:
+            self._touch(row, 0, FOREVER)
+
+    cdef void _keep(self, Batch batch) noexcept:
+        """Give up what only served to undo the batch."""
+        cdef Py_ssize_t i
+        for i in range(batch.undos):
+            if batch.undo[i].kind == UNDO_REMOVE:
+                entry_release(&batch.undo[i].entry)
+            elif batch.undo[i].kind == UNDO_DROP:
+                Py_DECREF(<object> batch.undo[i].host)
+        if batch.undos > 0:
+            entries_tidy(&self._entries)
             self.generation += 1
 
-    cdef int _change(self, Batch batch, change) except -1:
-        if not isinstance(change, (tuple, list)) or not change:
-            raise errors.InvalidChange(change)
-        cdef tuple parts = tuple(change)
-        cdef Py_ssize_t size = len(parts)
-        kind = parts[0]
-        if kind == 'add' and size == 8:
-            self._add(batch, parts)
-        elif kind == 'remove' and size == 2:
-            self._remove(batch, parts[1])
-        elif kind == 'move' and size == 5:
-            self._move(batch, parts[1], parts[2], parts[3], parts[4])
-        elif kind == 'capacity' and size == 3:
-            self._set_capacity(batch, parts[1], parts[2])
-        elif kind == 'drop' and size == 2:
-            self._drop(batch, parts[1])
+    cdef void _undo(self, Batch batch) noexcept:
+        """Undo every change that was done, the last one first."""
+        cdef Py_ssize_t i
+        for i in range(batch.undos - 1, -1, -1):
+            self._undo_one(&batch.undo[i])
+
+    cdef void _undo_one(self, Undo *undo) noexcept:
+        cdef Entry *entry = &undo.entry
+        cdef Name id = entry_name(entry, BY_ID)
+        cdef Py_ssize_t i
+        if undo.kind == UNDO_ADD:
+            i = entries_find(&self._entries, BY_ID, &id)
+            delta_of(&self._entries, i, 1, undo.delta)
+            self._raise(
+                None, entry.row, entry.start, entry_end(entry), undo.delta,
+                -1,
+            )
+            self._hosts.count_entry(entry.row, undo.delta, -1)
+            entries_remove(&self._entries, i)
+            entry_release(entry)
+        elif undo.kind == UNDO_REMOVE:
+            self._raise(
+                None, entry.row, entry.start, entry_end(entry), undo.delta, 1
+            )
+            self._hosts.count_entry(entry.row, undo.delta, 1)
+            entries_append(&self._entries, entry, undo.delta)
+        elif undo.kind == UNDO_MOVE:
+            i = entries_find(&self._entries, BY_ID, &id)
+            self._shift(None, i, entry, undo.delta)
+        elif undo.kind == UNDO_CAPACITY:
+            self._resize(undo.row, undo.amounts)
+        elif undo.kind == UNDO_INSERT:
+            self._delete(undo.row)
         else:
-            raise errors.InvalidChange(change)
-        return 0
+            self._insert(undo.row, <str> undo.host, undo.amounts)
+            Py_DECREF(<object> undo.host)
 
-    cdef int _add(self, Batch batch, tuple parts) except -1:
-        _, entry_id, owner, host, start, end, amounts, whole = parts
-        check_name('id', entry_id)
-        check_name('owner', owner)
-        self._rows.number(host)
-        cdef Entry entry = make_entry(
-            self._rows.classes, owner, host, start, end, amounts, whole
-        )
-        cdef Entry present = self._entries.get(entry_id)
-        if present is None:
-            self._raise(batch, entry, entry.start, entry.end, 1)
-            self._register(batch, entry_id, entry)
-        elif present.content() != entry.content():
-            raise errors.EntryExists(entry_id)
-        return 0
-
-    cdef int _remove(self, Batch batch, entry_id) except -1:
-        cdef Entry entry = self._entry(entry_id)
-        self._raise(batch, entry, entry.start, entry.end, -1)
-        self._register(batch, entry_id, None)
-        return 0
-
-    cdef int _move(
-        self, Batch batch, entry_id, host, start, end
-    ) except -1:
-        cdef Entry old = self._entry(entry_id)
-        self._rows.number(host)
-        cdef int64_t begin = take_time('start', start)
-        cdef Entry new = old.moved(host, begin, take_end('end', begin, end))
-        if new.content() == old.content():
-            return 0
-        for start, end in outside(old, new):
-            self._raise(batch, old, start, end, -1)
-        for start, end in outside(new, old):
-            self._raise(batch, new, start, end, 1)
-        self._register(batch, entry_id, new)
-        return 0
-
-    cdef int _set_capacity(self, Batch batch, host, amounts) except -1:
-        check_name('host', host)
-        cdef tuple capacity = take_amounts(
-            'capacity', amounts, self._rows.classes, 0
-        )
-        if host not in self._rows.numbers:
-            self._rows.insert(self._rows.count, host, capacity)
-            batch.undo.append((DELETE, host))
-            return 0
-        cdef Py_ssize_t number = self._rows.number(host)
-        cdef tuple old = self._rows.capacities(number)
-        if capacity == old:
-            return 0
-        lowered = [new < was for new, was in zip(capacity, old)]
-        batch.worse.append((host, 0, FOREVER, bytes(lowered + [0, 0])))
-        batch.undo.append((RESIZE, host, old))
-        self._rows.resize(number, capacity)
-        return 0
-
-    cdef int _drop(self, Batch batch, host) except -1:
-        cdef Py_ssize_t number = self._rows.number(host)
-        if self._rows.row[number].entries > 0:
-            raise errors.HostInUse(host)
-        batch.undo.append(
-            (INSERT, number, host, self._rows.capacities(number))
-        )
-        self._rows.delete(number)
-        return 0
-
-    cdef int _raise(
-        self, Batch batch, Entry entry, int64_t start, int64_t end, int sign
-    ) except -1:
-        """Add an entry to the lanes of its host, or take it back."""
-        cdef Row *row = &self._rows.row[self._rows.number(entry.host)]
-        self._rows.prepare(row, entry, start, end, sign)
-        batch.worse.append((entry.host, start, end, entry.worse(sign)))
-        batch.undo.append((RAISE, entry, start, end, -sign))
-        row_raise(row, self._rows.lanes, start, end, entry.delta, sign)
-        return 0
-
-    cdef int _register(self, Batch batch, entry_id, Entry entry) except -1:
-        """Put an entry, or none, in the place of the one with this id."""
-        batch.undo.append((REPLACE, entry_id, self._entries.get(entry_id)))
-        self._replace(entry_id, entry)
-        return 0
-
-    cdef int _replace(self, entry_id, Entry entry) except -1:
-        cdef Entry old = self._entries.pop(entry_id, None)
-        cdef dict owned
-        if old is not None:
-            self._rows.row[self._rows.number(old.host)].entries -= 1
-            owned = self._owned[old.owner]
-            del owned[entry_id]
-            if not owned:
-                del self._owned[old.owner]
-        if entry is not None:
-            self._rows.row[self._rows.number(entry.host)].entries += 1
-            self._entries[entry_id] = entry
-            owned = self._owned.get(entry.owner)
-            if owned is None:
-                owned = self._owned[entry.owner] = {}
-            owned[entry_id] = entry
-        return 0
-
-    cdef int _roll_back(self, Batch batch) except -1:
-        """Undo every change, the last one first."""
-        cdef Entry entry
-        cdef Row *row
-        cdef tuple record
-        for record in reversed(batch.undo):
-            kind = record[0]
-            if kind == RAISE:
-                entry = record[1]
-                row = &self._rows.row[self._rows.number(entry.host)]
-                row_reserve(row, self._rows.lanes, 2)
-                row_raise(
-                    row, self._rows.lanes, record[2], record[3],
-                    entry.delta, record[4],
-                )
-            elif kind == REPLACE:
-                self._replace(record[1], record[2])
-            elif kind == RESIZE:
-                self._rows.resize(self._rows.number(record[1]), record[2])
-            elif kind == INSERT:
-                self._rows.insert(record[1], record[2], record[3])
-            else:
-                self._rows.delete(self._rows.number(record[1]))
-        return 0
-
-    cdef int _judge(self, Batch batch) except -1:
-        """Raise OverCapacity at the first excess that the batch made."""
-        cdef Py_ssize_t step
-        cdef int64_t start, end
-        cdef const Row *row
-        cdef bytes worse
-        for host, start, end, worse in batch.worse:
-            if host not in self._rows.numbers:
+    cdef bint _judge(self, Batch batch) noexcept:
+        """Look for the first excess that the batch made."""
+        cdef Hosts hosts = self._hosts
+        cdef Py_ssize_t i, row
+        cdef const Worse *worse
+        for i in range(batch.worses):
+            worse = &batch.worse[i]
+            row = hosts.number(<object> worse.host)
+            if row < 0:
                 continue
-            row = &self._rows.row[self._rows.number(host)]
-            step = row_find(row, start)
-            while step < row.steps and row.times[step] < end:
-                self._judge_step(
-                    host, step, max(start, <int64_t> row.times[step]),
-                    PyBytes_AS_STRING(worse),
-                )
-                step += 1
-        return 0
+            batch.excess = over_capacity(
+                &hosts.row[row], hosts.lanes, worse.start, worse.end,
+                hosts.capacity + row * hosts.classes, worse.lanes,
+            )
+            if batch.excess.lane >= 0:
+                batch.where = worse.host
+                return batch.fail(OVER_CAPACITY)
+        return True
 
-    cdef int _judge_step(
-        self, host, Py_ssize_t step, int64_t at, const char *worse
-    ) except -1:
-        cdef Rows rows = self._rows
-        cdef Py_ssize_t number = rows.number(host)
-        cdef int classes = rows.classes, lane
-        cdef const int32_t *sums = row_sums(
-            &rows.row[number], rows.lanes, step
-        )
-        cdef const int64_t *capacity = rows.capacity + number * classes
-        for lane in range(classes):
-            if worse[lane] and sums[lane] > capacity[lane]:
-                raise errors.OverCapacity(
-                    host, rows.names[lane], at, sums[lane] - capacity[lane]
-                )
-        # All who share the host count as one beside those who want it whole.
-        cdef int64_t takers = sums[classes + 1] + min(sums[classes], 1)
-        if (
-            sums[classes + 1] > 0 and takers > 1
-            and (worse[classes] or worse[classes + 1])
-        ):
-            raise errors.OverCapacity(host, 'whole', at, takers - 1)
-        return 0
+    cdef Py_ssize_t _find(self, const Change *change) noexcept:
+        """Return the entry that a change names, or -1."""
+        if not change.named:
+            return -1
+        return entries_find(&self._entries, BY_ID, &change.id)
 
     def load(
         self, hosts, capacity, ids, owners, rows, starts, ends, amounts,
         whole,
     ):
-        """Replace everything, from columns, in O(n log n)."""
-        cdef TimelineIndex other = TimelineIndex(self.resource_classes)
-        other._load_hosts(hosts, capacity)
-        other._load_entries(ids, owners, rows, starts, ends, amounts, whole)
-        self._rows = other._rows
-        self._entries = other._entries
-        self._owned = other._owned
+        """Replace everything, from columns, in O(n log n).
+
+        64-bit columns are read where they are. The rows are built without
+        the GIL, aside.
+        """
+        cdef TimelineIndex other = TimelineIndex(self.resource_classes, 0, 0)
+        load_hosts(other._hosts, hosts, capacity)
+        load_entries(
+            other._hosts, &other._entries, ids, owners, rows, starts, ends,
+            amounts, whole,
+        )
+        load_rows(other._hosts, &other._entries)
+        self._hosts, other._hosts = other._hosts, self._hosts
+        self._entries, other._entries = other._entries, self._entries
+        horizons_clear(&self._horizons)
+        sketch_clear(&self._sketch)
         self.generation += 1
 
-    cdef int _load_hosts(self, hosts, capacity) except -1:
-        cdef int classes = self._rows.classes, lane
-        cdef Py_ssize_t i
-        cdef const int64_t[::1] flat = take_column(
-            'capacity', capacity, len(hosts) * classes
-        )
-        check_names('hosts', hosts)
-        for i, host in enumerate(hosts):
-            own = [flat[i * classes + lane] for lane in range(classes)]
-            self._rows.insert(
-                i, host, take_amounts('capacity', own, classes, 0)
+    def columns(self):
+        """Return what ``load`` makes the same index of, in O(n)."""
+        cdef Hosts hosts = self._hosts
+        cdef Py_ssize_t i, count = self._entries.count
+        cdef int classes = hosts.classes, lane
+        cdef list ids = [None] * count, owners = [None] * count
+        cdef const Entry *entry
+        cdef Name name
+        cdef bytearray whole = bytearray(count)
+        cdef Py_ssize_t generation = self.generation
+        capacity, rows, starts, ends, amounts = [
+            array.array('q', bytes(n * sizeof(int64_t))) for n in (
+                hosts.count * classes, count, count, count, count * classes
             )
-        return 0
-
-    cdef int _load_entries(
-        self, ids, owners, rows, starts, ends, amounts, whole
-    ) except -1:
-        cdef Py_ssize_t i, count = len(ids)
-        cdef int classes = self._rows.classes
-        cdef const int64_t[::1] flat = take_column(
-            'amounts', amounts, count * classes
+        ]
+        names = hosts.names.copy()
+        cdef int64_t[::1] room = capacity, number = rows, start = starts
+        cdef int64_t[::1] end = ends, amount = amounts
+        if generation != self.generation:
+            # Somebody came in between.
+            return self.columns()
+        for i in range(hosts.count * classes):
+            room[i] = hosts.capacity[i]
+        for i in range(count):
+            entry = &self._entries.entry[i]
+            name = entry_name(entry, BY_ID)
+            ids[i] = name_text(&name)
+            name = entry_name(entry, BY_OWNER)
+            owners[i] = name_text(&name)
+            number[i], start[i] = entry.row, entry.start
+            end[i] = entry_end(entry)
+            whole[i] = 1 if entry.flags & WHOLE else 0
+            for lane in range(classes):
+                amount[i * classes + lane] = amounts_of(
+                    &self._entries, i
+                )[lane]
+        return (
+            names, capacity, ids, owners, rows, starts, ends, amounts,
+            bytes(whole),
         )
-        cdef list owner = take_list('owners', owners, count)
-        cdef const int64_t[::1] numbers = take_column('rows', rows, count)
-        cdef const int64_t[::1] start = take_column('starts', starts, count)
-        cdef const int64_t[::1] end = take_column('ends', ends, count)
-        cdef list alone = take_list('whole', whole, count)
-        cdef list entries = []
-        cdef Entry entry
-        for i, entry_id in enumerate(ids):
-            check_name('id', entry_id)
-            check_name('owner', owner[i])
-            if not 0 <= numbers[i] < self._rows.count:
-                raise errors.UnknownHost(numbers[i])
-            entry = Entry(classes)
-            entry.owner = owner[i]
-            entry.host = self._rows.hosts[numbers[i]]
-            entry.start = take_time('start', start[i])
-            entry.end = take_end('end', entry.start, end[i])
-            if entry_id in self._entries:
-                raise errors.EntryExists(entry_id)
-            take_delta(entry, flat, i * classes)
-            entry.settle(alone[i])
-            self._replace(entry_id, entry)
-            entries.append(entry)
-        self._rows.build(entries, numbers)
-        return 0
 
     def forget(self, before):
         """Drop the entries that end by ``before``, in O(entries)."""
         cdef int64_t limit = take_time('before', before)
-        cdef Entry entry
+        cdef Py_ssize_t i
+        cdef Name id
         over = []
-        for entry_id, entry in self._entries.items():
-            if entry.end <= limit:
-                over.append(('remove', entry_id))
-        self.apply(over, force=True)
+        for i in range(self._entries.count):
+            if entry_end(&self._entries.entry[i]) <= limit:
+                id = entry_name(&self._entries.entry[i], BY_ID)
+                over.append((self._entries.entry[i].end, name_text(&id)))
+        over.sort()
+        self.apply([('remove', each) for _, each in over], force=True)
         return len(over)
+
+    def advance(self, now):
+        """Answer queries from ``now`` on sooner, those that start then.
+
+        The first such query for a request is a look at each row, O(H log +
+        k); those that follow take O(H), a comparison for each.
+        """
+        self._now = take_time('now', now)
 
     # Queries
 
     def rows(self, hosts):
         """Return the row number of each host, -1 for an unknown one."""
-        numbers = self._rows.numbers
-        return array.array('i', [numbers.get(host, -1) for host in hosts])
+        return array.array('i', [
+            self._hosts.number(exact(host)) if isinstance(host, str) else -1
+            for host in hosts
+        ])
 
     def row_keys(self, rows):
         """Return the host of each row number; the reverse of ``rows``."""
         cdef int64_t number = 0
         hosts = []
         for row in rows:
-            if not integer(row, 0, self._rows.count - 1, &number):
+            if not integer(row, 0, self._hosts.count - 1, &number):
                 raise errors.UnknownHost(row)
-            hosts.append(self._rows.hosts[number])
+            hosts.append(self._hosts.names[number])
         return hosts
 
     def fits(
         self, rows, start, end, amounts, headroom=None, whole=False,
         ignore=None,
     ):
-        """Return one byte per row: 1 if the request fits, in O(n (log + k)).
+        """Return one byte per row: 1 if the request fits.
+
+        O(n), a comparison each, from now on; O(n (log + k)) by the rows;
+        between the two where the sketch tells most of it.
         """
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
         cdef Query query = self._query(rows, amounts, headroom, whole)
-        cdef Py_ssize_t i
-        query.begin(self._rows, self._ignored(ignore))
+        query.begin(self._hosts, &self._entries, ignore)
         cdef bytes answers = PyBytes_FromStringAndSize(NULL, query.count)
-        cdef char *answer = PyBytes_AS_STRING(answers)
-        for i in range(query.count):
-            answer[i] = query.blocked_at(
-                query.look(i), begin, until
-            ) == until
+        self._answer(query, begin, until, PyBytes_AS_STRING(answers))
         return answers
 
     def peak(self, rows, start, end, ignore=None):
@@ -1020,32 +741,47 @@ cdef class TimelineIndex:
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
         cdef Query query = self._query(rows, None, None, True)
-        cdef int lanes = self._rows.lanes
+        cdef int lanes = self._hosts.lanes
         cdef Py_ssize_t i
-        query.begin(self._rows, self._ignored(ignore))
+        query.begin(self._hosts, &self._entries, ignore)
         cdef bytes answers = PyBytes_FromStringAndSize(
             NULL, query.count * lanes * sizeof(int64_t)
         )
         cdef int64_t *most = <int64_t *> PyBytes_AS_STRING(answers)
         for i in range(query.count):
-            peak(query.look(i), lanes, begin, until, most + i * lanes)
+            peak(
+                &query.rows.row[number_of(query.numbers, i)], lanes, begin,
+                until, most + i * lanes,
+            )
         return array.array('q', answers)
 
     def horizon(
         self, rows, at, amounts, headroom=None, whole=False, ignore=None
     ):
-        """Return the seconds that it keeps fitting, in O(n (log + k))."""
+        """Return the seconds that it keeps fitting; the costs of ``fits``."""
         cdef int64_t begin = take_time('at', at), until
         cdef Query query = self._query(rows, amounts, headroom, whole)
+        cdef int32_t limit[LANES]
+        cdef const Row *row
+        cdef Horizon *horizon
         cdef Py_ssize_t i
-        query.begin(self._rows, self._ignored(ignore))
+        query.begin(self._hosts, &self._entries, ignore)
         cdef bytes answers = PyBytes_FromStringAndSize(
             NULL, query.count * sizeof(int64_t)
         )
         cdef int64_t *seconds = <int64_t *> PyBytes_AS_STRING(answers)
+        horizon = self._horizon(query, begin)
         for i in range(query.count):
-            until = query.blocked_at(query.look(i), begin, FOREVER)
-            seconds[i] = FOREVER if until == FOREVER else until - begin
+            if horizon != NULL:
+                until = self._from_horizon(horizon, query, i)
+            else:
+                row = query.look(i, limit)
+                until = first_blocked(
+                    &query.request, limit, row, begin, FOREVER
+                )
+            seconds[i] = until
+            if until != FOREVER:
+                seconds[i] = max(until - begin, <int64_t> 0)
         return array.array('q', answers)
 
     def earliest(
@@ -1054,48 +790,86 @@ cdef class TimelineIndex:
     ):
         """Return the first start at which ``count`` hosts fit, and those.
 
-        O(m log m) for m free runs up to twice as far as the answer.
+        O(m) for m steps up to twice as far as the answer.
         """
-        cdef Py_ssize_t enough = take_count(count)
+        cdef Py_ssize_t enough = take_count('count', count)
         cdef int64_t lasting = take_end('duration', 0, duration)
         cdef int64_t first = take_time('after', after)
         cdef int64_t last = TIME_LIMIT - 1, at
         if not_after is not None:
             last = take_time('not_after', not_after)
         cdef Query query = self._query(rows, amounts, None, whole)
-        cdef Sweep sweep = Sweep(query, lasting)
-        query.begin(self._rows, self._ignored(ignore))
-        at = sweep.first(enough, first, last)
+        cdef list found = []
+        cdef Sweep sweep
+        query.begin(self._hosts, &self._entries, ignore)
+        sweep.request = &query.request
+        sweep.rows = &query.rows
+        sweep.numbers = query.numbers
+        sweep.count = query.count
+        sweep.enough = enough
+        sweep.duration = lasting
+        at = first_start(&sweep, first, last)
+        if at == NO_MEMORY:
+            raise MemoryError
         if at < 0:
             return None
-        end = FOREVER if lasting == FOREVER else at + lasting
-        return at, query.fitting(at, end, enough)
+        self._find_fitting(
+            query, at, FOREVER if lasting == FOREVER else at + lasting,
+            enough, 0, found,
+        )
+        return at, found
 
     def pick(
         self, count, start, end, amounts, rows=None, order='tightest',
         whole=False, ignore=None,
     ):
         """Return up to ``count`` hosts that fit, in O(n (log n + k))."""
-        cdef Py_ssize_t most = take_count(count)
+        cdef Py_ssize_t most = take_count('count', count)
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
         if order not in ('first', 'tightest', 'freest'):
             raise errors.InvalidName('order', order)
+        cdef int sign = {'first': 0, 'tightest': 1, 'freest': -1}[order]
         cdef Query query = self._query(rows, amounts, None, whole)
-        query.begin(self._rows, self._ignored(ignore))
-        if order == 'first':
-            return query.fitting(begin, until, most)
-        return fitting_by_run(
-            query, begin, until, most, 1 if order == 'tightest' else -1
-        )
+        cdef list found = []
+        query.begin(self._hosts, &self._entries, ignore)
+        self._find_fitting(query, begin, until, most, sign, found)
+        return found
+
+    cdef int _find_fitting(
+        self, Query query, int64_t start, int64_t end, Py_ssize_t most,
+        int sign, list found,
+    ) except -1:
+        """Put the first hosts that fit into a list, in order of their runs.
+        """
+        cdef Py_ssize_t i, count
+        cdef char *fits = <char *> malloc(query.count + 1)
+        cdef Run *runs = <Run *> malloc((query.count + 1) * sizeof(Run))
+        try:
+            if fits == NULL or runs == NULL:
+                raise MemoryError
+            self._answer(query, start, end, fits)
+            count = sort_by_run(query, start, end, fits, runs, sign)
+            for i in range(min(count, most)):
+                found.append(
+                    self._hosts.names[number_of(query.numbers, runs[i].i)]
+                )
+        finally:
+            free(fits)
+            free(runs)
+        return 0
 
     def levels(self, host, start, end, buckets):
         """Return each lane's peak in each part of a window.
 
         O(buckets log steps + k).
         """
-        cdef Py_ssize_t number = self._rows.number(host)
-        cdef int lanes = self._rows.lanes, lane
+        cdef Py_ssize_t number = -1
+        if isinstance(host, str):
+            number = self._hosts.number(exact(host))
+        if number < 0:
+            raise errors.UnknownHost(host)
+        cdef int lanes = self._hosts.lanes, lane
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
         cdef int64_t count = 0, i
@@ -1108,7 +882,7 @@ cdef class TimelineIndex:
         cdef int64_t *most = <int64_t *> PyBytes_AS_STRING(answers)
         for i in range(count):
             peak(
-                &self._rows.row[number], lanes,
+                &self._hosts.row[number], lanes,
                 begin + i * (until - begin) // count,
                 begin + (i + 1) * (until - begin) // count,
                 most + i * lanes,
@@ -1122,127 +896,146 @@ cdef class TimelineIndex:
 
     def headroom(self, host_states):
         """Return the rows and the headroom of Nova's HostStates."""
-        cdef list states = list(host_states)
-        cdef int classes = self._rows.classes
-        cdef Py_ssize_t i, count = len(states)
-        cdef list uuids
+        cdef HostStates looked = self._look(list(host_states), NULL)
+        cdef Py_ssize_t i, k = 0, count = len(looked.states)
+        cdef int classes = self._hosts.classes, lane
         rows = array.array('i', bytes(count * sizeof(int)))
         room = array.array('q', bytes(count * classes * sizeof(int64_t)))
         cdef int[::1] number = rows
         cdef int64_t[::1] left = room
-        uuids = self._used_now(states, left)
         for i in range(count):
-            number[i] = self._rows.numbers.get(uuids[i], -1)
-            if number[i] >= 0:
-                self._rows.take_from(number[i], &left[i * classes])
+            if not looked.is_known[i]:
+                number[i] = -1
+                continue
+            number[i] = looked.number[k]
+            for lane in range(classes):
+                left[i * classes + lane] = looked.room[k * classes + lane]
+            k += 1
         return rows, room
 
     def select(self, host_states, start, end, amounts, ignore=None):
         """Return those of Nova's HostStates that fit, the same objects.
 
-        O(n (log + k)); reading the HostStates is the larger part of it.
+        The costs of ``fits``; reading the HostStates is the larger part.
         """
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
         cdef Query query = self._query(None, amounts, None, False)
-        cdef list states = list(host_states)
-        cdef int classes = self._rows.classes
-        cdef Py_ssize_t i, number
-        cdef list uuids, passing = []
-        cdef int64_t[::1] left = array.array(
-            'q', bytes(len(states) * classes * sizeof(int64_t))
-        )
-        uuids = self._used_now(states, left)
-        query.begin(self._rows, self._ignored(ignore))
+        cdef list states = list(host_states), passing = []
+        cdef HostStates looked = self._look(states, query.request.amount)
+        cdef bytes answers = PyBytes_FromStringAndSize(NULL, looked.known)
+        cdef char *answer = PyBytes_AS_STRING(answers)
+        cdef Py_ssize_t i, k = 0
+        query.begin(self._hosts, &self._entries, ignore)
+        query.only(looked)
+        self._answer(query, begin, until, answer)
         for i in range(len(states)):
-            number = self._rows.numbers.get(uuids[i], -1)
-            if number >= 0:
-                self._rows.take_from(number, &left[i * classes])
-                query.limit(&left[i * classes])
-                if query.blocked_at(
-                    query.row(number), begin, until
-                ) < until:
+            if looked.is_known[i]:
+                k += 1
+                if not answer[k - 1]:
                     continue
             passing.append(states[i])
         return passing
 
-    cdef list _used_now(self, list states, int64_t[::1] used):
-        """Write what is used now of each class; return the uuids."""
-        cdef Py_ssize_t i
-        cdef int classes = self._rows.classes, lane
-        cdef list uuids = []
-        for i, state in enumerate(states):
-            uuid = state.uuid
-            uuids.append(uuid)
-            if uuid in self._rows.numbers:
-                for lane in range(classes):
-                    used[i * classes + lane] = used_now(
-                        self.resource_classes[lane], state
-                    )
-        return uuids
+    cdef HostStates _look(self, list states, const int64_t *amounts):
+        """Read HostStates; from then on no other code may run."""
+        cdef HostStates looked = HostStates(states, self._hosts.classes)
+        cdef Hosts hosts = None
+        cdef Py_ssize_t numbering = -1
+        # Reading them may let others in, who may number the rows anew.
+        while hosts is not self._hosts or numbering != hosts.numbering:
+            hosts = self._hosts
+            numbering = hosts.numbering
+            looked.read(hosts, self._source, amounts)
+        looked.leave(hosts)
+        return looked
 
     # Looking inside
 
+    def memory(self):
+        """Return the bytes that each layer holds, in O(steps)."""
+        return {
+            'rows': self._hosts.bytes(),
+            'entries': entries_bytes(&self._entries),
+            'horizons': horizons_bytes(&self._horizons),
+            'sketch': sketch_bytes(&self._sketch),
+        }
+
     def dump(self):
         """Return everything in the index, for tests and for looking at."""
-        cdef Entry entry
         cdef Py_ssize_t number
-        hosts = []
-        for number, host in enumerate(self._rows.hosts):
-            hosts.append((
-                host, self._rows.capacities(number),
-                *self._rows.steps(number),
-            ))
-        entries = {}
-        for entry_id, entry in self._entries.items():
-            entries[entry_id] = entry.content()
+        names, capacity, ids, owners, rows, starts, ends, amounts, whole = (
+            self.columns()
+        )
+        cdef int classes = self._hosts.classes
+        owned = {}
+        for id, owner in zip(ids, owners):
+            owned.setdefault(owner, set()).add(id)
         return {
             'resource_classes': self.resource_classes,
             'generation': self.generation,
-            'hosts': hosts,
-            'entries': entries,
-            'owned': {
-                owner: set(owned) for owner, owned in self._owned.items()
+            'hosts': [
+                (
+                    name, self._hosts.capacities(number),
+                    *self._hosts.steps(number),
+                )
+                for number, name in enumerate(names)
+            ],
+            'entries': {
+                ids[i]: (
+                    owners[i], names[rows[i]], starts[i], ends[i],
+                    tuple(amounts[i * classes:(i + 1) * classes]),
+                    bool(whole[i]),
+                )
+                for i in range(len(ids))
             },
+            'owned': owned,
         }
 
     def check(self):
         """Assert every invariant of the index, in O(n log n)."""
-        cdef Rows rows = self._rows
-        cdef TimelineIndex other = TimelineIndex(self.resource_classes)
+        cdef Hosts hosts = self._hosts
+        cdef TimelineIndex other = TimelineIndex(self.resource_classes, 0, 0)
         cdef Py_ssize_t number
         # Rows are numbered by their position, each host once.
-        assert rows.count == len(rows.hosts) == len(rows.numbers)
-        assert rows.count <= rows.size
-        for number, host in enumerate(rows.hosts):
-            assert rows.numbers[host] == number
+        assert hosts.count == len(hosts.names) == len(hosts.numbers)
+        assert hosts.count <= hosts.size
+        for number, host in enumerate(hosts.names):
+            assert hosts.numbers[host] == number
             self._check_row(number)
-        # An owner is known as long as it has entries, and for those.
-        owned = [
-            (owner, i, entry)
-            for owner, own in self._owned.items() for i, entry in own.items()
-        ]
-        assert all(self._owned.values())
-        assert len(owned) == len(self._entries)
-        for owner, entry_id, entry in owned:
-            assert self._entries[entry_id] is entry
-            assert (<Entry> entry).owner == owner
+        self._check_registry()
         # Every entry could be added now, to a host that exists, and the
         # steps are those of the entries.
-        self._add_all_to(other)
-        for number in range(rows.count):
-            assert rows.steps(number) == other._rows.steps(number)
-            assert (
-                rows.row[number].entries == other._rows.row[number].entries
+        other.load(*self.columns())
+        for number in range(hosts.count):
+            assert hosts.steps(number) == other._hosts.steps(number)
+            assert hosts.row[number].entries == (
+                other._hosts.row[number].entries
             )
+            for lane in range(hosts.classes):
+                assert hosts.debt[number * hosts.classes + lane] == (
+                    other._hosts.debt[number * hosts.classes + lane]
+                )
 
     cdef int _check_row(self, Py_ssize_t number) except -1:
-        cdef const Row *row = &self._rows.row[number]
-        times, sums = self._rows.steps(number)
-        # There is room for what there is.
-        assert 1 <= row.steps <= row.size
+        cdef Row *row = &self._hosts.row[number]
+        cdef int lanes = self._hosts.lanes, lane
+        cdef int32_t peaks[LANES]
+        cdef uint32_t c
+        times, sums = self._hosts.steps(number)
+        # There is room for what there is, and no chunk is empty.
+        assert 1 <= row.chunks <= row.room
+        for c in range(row.chunks):
+            assert 1 <= row.chunk[c].steps <= row.chunk[c].room <= CHUNK
+            # The directory has each chunk's first time, its peak, its lift.
+            assert row.first[c] == times_of(row.chunk[c])[0]
+            memcpy(peaks, row.peak + c * lanes, lanes * sizeof(int32_t))
+            chunk_peak(row, lanes, c)
+            for lane in range(lanes):
+                assert peaks[lane] == row.peak[c * lanes + lane]
+                assert row.lifted or row.lift[c * lanes + lane] == 0
         # Capacities are amounts, and none is negative.
-        capacity = self._rows.capacities(number)
+        capacity = self._hosts.capacities(number)
         assert all(0 <= amount <= AMOUNT_LIMIT for amount in capacity)
         # Steps begin at 0 and ascend, within the limit of time.
         assert times[0] == 0
@@ -1252,214 +1045,146 @@ cdef class TimelineIndex:
         assert all(a != b for a, b in zip(sums, sums[1:]))
         return 0
 
-    cdef int _add_all_to(self, TimelineIndex other) except -1:
-        """Load all that is here into another index."""
-        cdef Rows rows = self._rows
-        contents = self.dump()['entries']
-        entries = list(contents.values())
-        other.load(
-            rows.hosts,
-            [c for i in range(rows.count) for c in rows.capacities(i)],
-            list(contents),
-            [entry[0] for entry in entries],
-            [rows.numbers[entry[1]] for entry in entries],
-            [entry[2] for entry in entries],
-            [entry[3] for entry in entries],
-            [amount for entry in entries for amount in entry[4]],
-            [entry[5] for entry in entries],
-        )
+    cdef int _check_registry(self) except -1:
+        cdef Entries *entries = &self._entries
+        cdef Py_ssize_t i, at, ring = 0
+        cdef uint64_t slot
+        cdef Name name
+        assert entries.count <= entries.size
+        # Each entry is found by its id, and each slot leads to an entry.
+        assert entries.table[BY_ID].count == <uint64_t> entries.count
+        for i in range(entries.count):
+            name = entry_name(&entries.entry[i], BY_ID)
+            assert entries_find(entries, BY_ID, &name) == i
+        # Each owner leads to a ring of its own, and all are on one.
+        for slot in range(entries.table[BY_OWNER].size):
+            i = <Py_ssize_t> entries.table[BY_OWNER].slot[slot] - 1
+            if i < 0:
+                continue
+            name = entry_name(&entries.entry[i], BY_OWNER)
+            assert entries_find(entries, BY_OWNER, &name) == i
+            at = i
+            while True:
+                assert entries.entry[entries.entry[at].next].previous == (
+                    <uint32_t> at
+                )
+                other = entry_name(&entries.entry[at], BY_OWNER)
+                assert same_name(&name, &other)
+                at = entries.entry[at].next
+                ring += 1
+                if at == i:
+                    break
+        assert ring == entries.count
         return 0
 
-    # What queries and changes share
+    # What queries share
 
     cdef Query _query(self, rows, amounts, headroom, bint whole):
-        cdef Query query = Query(self._rows.classes)
-        query.want(amounts, whole)
+        cdef Query query = Query()
+        query.want(self._hosts.classes, amounts, whole)
         query.about(rows, headroom)
         return query
 
-    cdef dict _ignored(self, owner):
-        """Return the entries to look past, None if there are none."""
-        return None if owner is None else self._owned.get(owner)
+    cdef void _answer(
+        self, Query query, int64_t start, int64_t end, char *answer
+    ) noexcept:
+        """Write whether each row asked fits, by what tells it soonest."""
+        cdef Horizon *horizon = self._horizon(query, start)
+        cdef uint32_t last = short_time(end)
+        cdef Py_ssize_t i
+        if horizon != NULL and query.plain():
+            horizon_look_all(
+                horizon, query.rows.row, query.rows.capacity, query.count
+            )
+            horizon_fits(horizon, query.count, end, answer)
+        elif horizon != NULL:
+            for i in range(query.count):
+                answer[i] = horizon_of(
+                    horizon, &query.rows.row[number_of(query.numbers, i)],
+                    number_of(query.numbers, i), query.room_of(i),
+                ) >= last
+        elif not (
+            query.plain() and self._from_sketch(query, start, end, answer)
+        ):
+            fit(
+                &query.request, &query.rows, query.numbers, query.room,
+                query.count, start, end, answer,
+            )
 
-    cdef Entry _entry(self, entry_id):
-        cdef Entry entry = None
-        if isinstance(entry_id, str):
-            entry = self._entries.get(entry_id)
-        if entry is None:
-            raise errors.UnknownEntry(entry_id)
-        return entry
+    cdef Horizon *_horizon(self, Query query, int64_t start) noexcept:
+        """Return the horizon that knows the answer, NULL if there is none."""
+        cdef Horizon *horizon = NULL
+        if start == self._now and query.view == NULL:
+            horizon = horizons_get(
+                &self._horizons, &query.request, query.room != NULL,
+                query.rows.count,
+            )
+        if horizon != NULL:
+            horizon_set(horizon, start, self._horizons.size)
+        return horizon
 
-
-cdef Entry make_entry(
-    int classes, owner, host, start, end, amounts, bint whole
-):
-    cdef Entry entry = Entry(classes)
-    cdef int i
-    entry.owner = owner
-    entry.host = host
-    entry.start = take_time('start', start)
-    entry.end = take_end('end', entry.start, end)
-    values = take_amounts('amounts', amounts, classes, -AMOUNT_LIMIT)
-    for i in range(classes):
-        entry.delta[i] = values[i]
-    entry.settle(whole)
-    return entry
-
-
-cdef list outside(Entry entry, Entry other):
-    """Return the parts of an entry's window that another does not cover."""
-    if entry.host != other.host:
-        return [(entry.start, entry.end)]
-    cdef list parts = []
-    cdef int64_t until = min(entry.end, other.start)
-    cdef int64_t begin = max(entry.start, other.end)
-    if entry.start < until:
-        parts.append((entry.start, until))
-    if begin < entry.end:
-        parts.append((begin, entry.end))
-    return parts
-
-
-cdef int64_t used_now(str name, state) except? -1:
-    """Return what a HostState says is used of a class; else 0."""
-    if name == 'VCPU':
-        return number_or_zero(state.vcpus_used)
-    if name == 'MEMORY_MB':
-        return (
-            number_or_zero(state.total_usable_ram_mb)
-            - number_or_zero(state.free_ram_mb)
+    cdef int64_t _from_horizon(
+        self, Horizon *horizon, Query query, Py_ssize_t i
+    ) noexcept:
+        cdef Py_ssize_t number = number_of(query.numbers, i)
+        cdef uint32_t begin = horizon_of(
+            horizon, &query.rows.row[number], number, query.room_of(i)
         )
-    if name == 'DISK_GB':
-        return disk_gb_used(state)
-    return 0
+        return FOREVER if begin == NEVER else begin
+
+    cdef bint _from_sketch(
+        self, Query query, int64_t start, int64_t end, char *answer
+    ) noexcept:
+        """Answer by the sketch, and by the rows where that cannot tell."""
+        cdef Look look
+        cdef Py_ssize_t i, count
+        cdef int *unsure
+        cdef char *sure
+        if not (
+            sketch_ready(&self._sketch, &query.rows, query.request.classes)
+            and sketch_look(&self._sketch, &query.request, start, end, &look)
+        ):
+            return False
+        # A row's number, then its answer.
+        unsure = <int *> malloc((query.count + 2) * (sizeof(int) + 1))
+        if unsure == NULL:
+            return False
+        sure = <char *> (unsure + query.count + 2)
+        count = sketch_fits(&self._sketch, &look, answer, unsure)
+        fit(
+            &query.request, &query.rows, unsure, NULL, count, start, end,
+            sure,
+        )
+        for i in range(count):
+            answer[unsure[i]] = sure[i]
+        free(unsure)
+        return True
 
 
-cdef int64_t disk_gb_used(state) except? -1:
-    # Nova's consume_from_request lowers free_disk_mb and leaves disk_mb_used
-    # as it is. A HostState lives for one request, so what its free disk has
-    # lost since it was first seen here is what the request has consumed.
-    cdef int64_t free_mb = number_or_zero(state.free_disk_mb)
-    first = getattr(state, 'blazar_sched_free_disk_mb', None)
-    if first is None:
-        first = state.blazar_sched_free_disk_mb = free_mb
-    cdef int64_t consumed = max(<int64_t> first - free_mb, 0)
-    return -(-(number_or_zero(state.disk_mb_used) + consumed) // 1024)
+cdef struct Part:
+    Py_ssize_t row
+    int64_t start
+    int64_t end
+    int sign
 
 
-cdef int64_t number_or_zero(value) except? -1:
-    return value if value else 0
+cdef bint same_window(const Entry *a, const Entry *b) noexcept:
+    return a.row == b.row and a.start == b.start and a.end == b.end
 
 
-cdef bint integer(value, int64_t least, int64_t most, int64_t *into):
-    """Take a Python integer, unless it is something else or out of range."""
-    cdef int overflow = 0
-    if not PyLong_CheckExact(value):
-        return False
-    into[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
-    return not overflow and least <= into[0] <= most
-
-
-cdef int64_t take_time(str field, value) except -1:
-    cdef int64_t time = 0
-    if not integer(value, 0, TIME_LIMIT - 1, &time):
-        raise errors.InvalidWindow(field, value)
-    return time
-
-
-cdef int64_t take_end(str field, int64_t start, value) except -1:
-    """Take the end of a window: after its start, and finite or FOREVER."""
-    cdef int64_t end = 0
-    if (
-        not integer(value, start + 1, FOREVER, &end)
-        or TIME_LIMIT <= end < FOREVER
-    ):
-        raise errors.InvalidWindow(field, value)
-    return end
-
-
-cdef Py_ssize_t take_count(value) except -1:
-    cdef int64_t count = 0
-    if not integer(value, 0, AMOUNT_LIMIT, &count):
-        raise errors.InvalidAmount('count', value)
-    return count
-
-
-cdef tuple take_amounts(str field, values, int classes, int64_t least):
-    """Take one integer per class, each from ``least`` to AMOUNT_LIMIT."""
-    cdef int64_t amount
-    cdef tuple amounts
-    try:
-        amounts = tuple(values)
-    except TypeError:
-        raise errors.InvalidAmount(field, values) from None
-    if len(amounts) != classes:
-        raise errors.InvalidAmount(field, values)
-    for value in amounts:
-        if not integer(value, least, AMOUNT_LIMIT, &amount):
-            raise errors.InvalidAmount(field, value)
-    return amounts
-
-
-cdef int take_delta(
-    Entry entry, const int64_t[::1] flat, Py_ssize_t first
-) except -1:
-    """Take the amounts of an entry from a column."""
-    cdef int i
-    for i in range(entry.classes):
-        if not -AMOUNT_LIMIT <= flat[first + i] <= AMOUNT_LIMIT:
-            raise errors.InvalidAmount('amounts', flat[first + i])
-        entry.delta[i] = <int32_t> flat[first + i]
-    return 0
-
-
-cdef int check_name(str field, name) except -1:
-    if not isinstance(name, str) or not name:
-        raise errors.InvalidName(field, name)
-    return 0
-
-
-cdef int check_names(str field, names) except -1:
-    """Refuse what is no string, or empty, or there twice."""
-    cdef set seen = set()
-    for name in names:
-        check_name(field, name)
-        if name in seen:
-            raise errors.InvalidName(field, name)
-        seen.add(name)
-    return 0
-
-
-cdef list take_list(str field, values, Py_ssize_t length):
-    """Take a column as Python objects."""
-    if not isinstance(values, (list, tuple)):
-        values = memoryview(values).tolist()
-    if len(values) != length:
-        raise errors.InvalidColumn(field, len(values), length)
-    return list(values)
-
-
-cdef const int64_t[::1] take_column(str field, values, Py_ssize_t length):
-    """Take a column of integers; without a copy if they are 64-bit."""
-    cdef const int64_t[::1] column
-    cdef int64_t number
-    if isinstance(values, array.array) and values.typecode == 'q':
-        if len(values) != length:
-            raise errors.InvalidColumn(field, len(values), length)
-        column = values
-        return column
-    values = take_list(field, values, length)
-    for value in values:
-        if not integer(value, -FOREVER, FOREVER, &number):
-            raise refusal(field, value)
-    column = array.array('q', values)
-    return column
-
-
-cdef refusal(str field, value):
-    """Return the error for what is no integer in a column."""
-    if field == 'rows':
-        return errors.UnknownHost(value)
-    if field in ('starts', 'ends'):
-        return errors.InvalidWindow(field.removesuffix('s'), value)
-    return errors.InvalidAmount(field, value)
+cdef int outside(
+    const Entry *entry, const Entry *other, int sign, Part *part
+) noexcept:
+    """Write the parts of an entry's window that another does not cover."""
+    cdef int64_t until = entry_end(entry), begin = entry.start
+    cdef int parts = 0
+    if entry.row == other.row:
+        until = min(until, <int64_t> other.start)
+        begin = max(begin, entry_end(other))
+    if entry.start < until:
+        part[parts] = Part(entry.row, entry.start, until, sign)
+        parts += 1
+    if entry.row == other.row and begin < entry_end(entry):
+        part[parts] = Part(entry.row, begin, entry_end(entry), sign)
+        parts += 1
+    return parts

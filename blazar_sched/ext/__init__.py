@@ -9,6 +9,8 @@ import os
 
 from blazar_sched.ext.errors import AMOUNT_LIMIT
 from blazar_sched.ext.errors import AmountOverflow
+from blazar_sched.ext.errors import CLASSES_LIMIT
+from blazar_sched.ext.errors import DamagedSnapshot
 from blazar_sched.ext.errors import EntryExists
 from blazar_sched.ext.errors import FOREVER
 from blazar_sched.ext.errors import HostInUse
@@ -35,6 +37,8 @@ except ImportError:
 __all__ = [
     'AMOUNT_LIMIT',
     'AmountOverflow',
+    'CLASSES_LIMIT',
+    'DamagedSnapshot',
     'EntryExists',
     'FOREVER',
     'HostInUse',

@@ -41,9 +41,9 @@ def check_duration(duration: int) -> None:
         raise errors.InvalidWindow('duration', duration)
 
 
-def check_count(count: int) -> None:
+def check_count(field: str, count: int) -> None:
     if type(count) is not int or not 0 <= count <= errors.AMOUNT_LIMIT:
-        raise errors.InvalidAmount('count', count)
+        raise errors.InvalidAmount(field, count)
 
 
 def column(field: str, values: Any, length: int) -> list[Any]:

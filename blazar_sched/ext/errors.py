@@ -15,6 +15,9 @@ TIME_LIMIT = 2**32 - 1
 AMOUNT_LIMIT = 2**31 - 1
 """No amount, capacity or sum of a lane is larger than this in magnitude."""
 
+CLASSES_LIMIT = 30
+"""No index has more resource classes."""
+
 
 class TimelineError(ValueError):
     """A refusal of the timeline index; the index is as it was before."""
@@ -69,6 +72,17 @@ class InvalidColumn(TimelineError):
             f'column {self.field} holds {self.length} values, '
             f'not {self.expected}'
         )
+
+
+class DamagedSnapshot(TimelineError):
+    """Bytes are no packed columns, or no longer all of them."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f'damaged snapshot: {self.reason}'
 
 
 class UnknownHost(TimelineError):

@@ -29,8 +29,8 @@ def _disk_gb(host_state: Any) -> int:
     # as it is. A HostState lives for one request, so what its free disk has
     # lost since it was first seen here is what the request has consumed.
     free = host_state.free_disk_mb or 0
-    first = getattr(host_state, 'blazar_sched_free_disk_mb', None)
+    first = getattr(host_state, 'blazar_sched_seen', None)
     if first is None:
-        host_state.blazar_sched_free_disk_mb = first = free
+        host_state.blazar_sched_seen = first = free
     used = (host_state.disk_mb_used or 0) + max(first - free, 0)
     return -(-used // 1024)

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 import functools
 import itertools
 import operator
+import sys
 import threading
 from typing import Any
 from typing import Concatenate
@@ -226,16 +227,31 @@ class TimelineIndex:
     what it cannot use.
     """
 
-    def __init__(self, resource_classes: Sequence[str]) -> None:
+    def __init__(
+        self, resource_classes: Sequence[str], horizons: int = 64,
+        sketch: int = 512,
+    ) -> None:
         """Make an empty index.
 
-        :param resource_classes: one or more distinct names.
+        The compiled index keeps some answers for later. That takes memory
+        and changes none of them; here it does nothing.
+
+        :param resource_classes: one or more distinct names, at most
+            CLASSES_LIMIT.
+        :param horizons: for how many requests to remember how long each host
+            keeps fitting them; 8 bytes a host each, 0 for none.
+        :param sketch: into how many stretches to cut time, to keep a level
+            of what is free in each; half a byte a host, class and stretch, 0
+            for none.
         :raises InvalidName: there is none, or one is no name or named twice.
+        :raises InvalidAmount: one of the others is no count.
         """
         names = tuple(resource_classes)
         checks.check_names('resource_classes', names)
-        if not names:
+        if not 0 < len(names) <= errors.CLASSES_LIMIT:
             raise errors.InvalidName('resource_classes', names)
+        checks.check_count('horizons', horizons)
+        checks.check_count('sketch', sketch)
         self.resource_classes = names
         self.generation = 0
         self._lock = threading.RLock()
@@ -562,6 +578,32 @@ class TimelineIndex:
             timeline._merge(step)
 
     @_atomic
+    def columns(self) -> tuple[Any, ...]:
+        """Return what ``load`` makes the same index of.
+
+        :returns: ``(hosts, capacity, ids, owners, rows, starts, ends,
+            amounts, whole)``: lists of names, ``array('q')`` of numbers, and
+            one byte for each truth value.
+        """
+        entries = self._entries.values()
+        return (
+            self.hosts,
+            array.array('q', (
+                amount for host in self._hosts
+                for amount in self._timelines[host].capacity
+            )),
+            list(self._entries),
+            [entry.owner for entry in entries],
+            array.array('q', (self._rows[entry.host] for entry in entries)),
+            array.array('q', (entry.start for entry in entries)),
+            array.array('q', (entry.end for entry in entries)),
+            array.array('q', (
+                amount for entry in entries for amount in entry.amounts
+            )),
+            bytes(entry.whole for entry in entries),
+        )
+
+    @_atomic
     def forget(self, before: int) -> int:
         """Drop the entries that end by ``before``; return how many.
 
@@ -571,12 +613,21 @@ class TimelineIndex:
         :raises InvalidWindow: ``before`` is not a finite time.
         """
         checks.check_time('before', before)
-        over = [
-            entry_id for entry_id, entry in self._entries.items()
+        over = sorted(
+            (entry.end, entry_id) for entry_id, entry in self._entries.items()
             if entry.end <= before
-        ]
-        self.apply([('remove', entry_id) for entry_id in over], force=True)
+        )
+        self.apply([('remove', entry_id) for _, entry_id in over], force=True)
         return len(over)
+
+    def advance(self, now: int) -> None:
+        """Tell the time: of queries that start just then there will be many.
+
+        It changes no answer; the compiled index has them sooner.
+
+        :raises InvalidWindow: ``now`` is not a finite time.
+        """
+        checks.check_time('now', now)
 
     # Queries
 
@@ -655,7 +706,7 @@ class TimelineIndex:
         :returns: the least start and the first ``count`` hosts, in the order
             of ``rows``, that fit from it on; None if there is no such start.
         """
-        checks.check_count(count)
+        checks.check_count('count', count)
         checks.check_duration(duration)
         checks.check_time('after', after)
         last = errors.TIME_LIMIT - 1
@@ -692,7 +743,7 @@ class TimelineIndex:
             first. Hosts with equal runs come as in ``rows``.
         :raises InvalidName: there is no such order.
         """
-        checks.check_count(count)
+        checks.check_count('count', count)
         checks.check_window(start, end)
         if order not in ORDERS:
             raise errors.InvalidName('order', order)
@@ -786,6 +837,27 @@ class TimelineIndex:
         return list(itertools.compress(host_states, passes))
 
     # Looking inside
+
+    @_atomic
+    def memory(self) -> dict[str, int]:
+        """Return the bytes that each layer holds, objects shared aside."""
+        steps = (
+            size for timeline in self._timelines.values()
+            for size in map(sys.getsizeof, (
+                timeline, timeline.times, timeline.sums, *timeline.sums
+            ))
+        )
+        entries = (
+            size for entry in self._entries.values()
+            for size in map(sys.getsizeof, (entry, entry.amounts))
+        )
+        registry = (self._entries, self._owned, *self._owned.values())
+        return {
+            'rows': sum(steps),
+            'entries': sum(entries) + sum(map(sys.getsizeof, registry)),
+            'horizons': 0,
+            'sketch': 0,
+        }
 
     @_atomic
     def dump(self) -> dict[str, Any]:

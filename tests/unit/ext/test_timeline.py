@@ -984,7 +984,7 @@ class TimelineIndexTests:
         state.vcpus_total, state.vcpus_used = 16, 3
         state.total_usable_ram_mb, state.free_ram_mb = 4096, 3000
         state.disk_mb_used, state.free_disk_mb = 10 * 1024, 90 * 1024
-        del state.blazar_sched_free_disk_mb
+        del state.blazar_sched_seen
         assert cloud.headroom([state])[1] == array.array(
             'q', [13, 3000, 90, 2]
         )

@@ -19,6 +19,8 @@ from blazar_sched.ext import timeline
 
 CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')
+# With every layer off and on, few of each so that they give way to others.
+LAYERS = ((0, 0), (2, 0), (0, 5), (2, 5), (64, 512))
 HOSTS = ('h1', 'h2', 'h3', 'h4')
 OWNERS = ('alice', 'bob', 'carol')
 IDS = tuple('abcdefg')
@@ -487,7 +489,10 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
         self.twins = [timeline.TimelineIndex(CLASSES)]
         if os.environ.get('BLAZAR_SCHED_NO_EXTENSION', '') in ('', '0'):
             compiled = importlib.import_module('blazar_sched.ext._timeline')
-            self.twins.append(compiled.TimelineIndex(CLASSES))
+            self.twins += [
+                compiled.TimelineIndex(CLASSES, horizons, sketch)
+                for horizons, sketch in LAYERS
+            ]
         self.naive = NaiveIndex()
 
     @stateful.initialize(
@@ -515,6 +520,15 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
     def apply_one(self, change, force, question):
         self.change('apply', [self.meant(change)], force)
         self.ask(question)
+
+    @stateful.rule(now=starts, question=questions())
+    def advance(self, now, question):
+        """Set the clock, back as well, and ask from then on."""
+        for index in self.twins:
+            index.advance(now)
+        self.ask(question)
+        if now < question.end:
+            self.ask(question._replace(start=now))
 
     def meant(self, change):
         """Return a change with the names for what it only counts."""

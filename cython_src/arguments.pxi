@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What comes from Python, taken into C or refused with a named error."""
+
+
+cdef bint integer(value, int64_t least, int64_t most, int64_t *into):
+    """Take a Python integer, unless it is something else or out of range."""
+    cdef int overflow = 0
+    if not PyLong_CheckExact(value):
+        return False
+    into[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
+    return not overflow and least <= into[0] <= most
+
+
+cdef int64_t take_time(str field, value) except -1:
+    cdef int64_t time = 0
+    if not integer(value, 0, TIME_LIMIT - 1, &time):
+        raise errors.InvalidWindow(field, value)
+    return time
+
+
+cdef int64_t take_end(str field, int64_t start, value) except -1:
+    """Take the end of a window: after its start, and finite or FOREVER."""
+    cdef int64_t end = 0
+    if (
+        not integer(value, start + 1, FOREVER, &end)
+        or TIME_LIMIT <= end < FOREVER
+    ):
+        raise errors.InvalidWindow(field, value)
+    return end
+
+
+cdef Py_ssize_t take_count(str field, value) except -1:
+    cdef int64_t count = 0
+    if not integer(value, 0, AMOUNT_LIMIT, &count):
+        raise errors.InvalidAmount(field, value)
+    return count
+
+
+cdef int take_amounts(
+    str field, values, int classes, int64_t least, int64_t *into
+) except -1:
+    """Take one integer per class, each from ``least`` to AMOUNT_LIMIT."""
+    cdef tuple amounts
+    cdef int i
+    try:
+        amounts = tuple(values)
+    except TypeError:
+        raise errors.InvalidAmount(field, values) from None
+    if len(amounts) != classes:
+        raise errors.InvalidAmount(field, values)
+    for i in range(classes):
+        if not integer(amounts[i], least, AMOUNT_LIMIT, &into[i]):
+            raise errors.InvalidAmount(field, amounts[i])
+    return 0
+
+
+cdef int take_delta(
+    const int64_t *amounts, int classes, bint whole, int32_t *delta
+) except -1:
+    """Take what an entry adds to each lane."""
+    cdef int i
+    cdef bint given = False, shared = False
+    for i in range(classes):
+        if not -AMOUNT_LIMIT <= amounts[i] <= AMOUNT_LIMIT:
+            raise errors.InvalidAmount('amounts', amounts[i])
+        delta[i] = <int32_t> amounts[i]
+        given = given or delta[i] != 0
+        shared = shared or delta[i] > 0
+    if given == whole:
+        raise errors.InvalidAmount(
+            'amounts', tuple([delta[i] for i in range(classes)])
+        )
+    delta[classes] = shared
+    delta[classes + 1] = whole
+    return 0
+
+
+cdef str exact(text):
+    """Return a str of no subclass, which runs no code when it is compared."""
+    return text if PyUnicode_CheckExact(text) else PyUnicode_FromObject(text)
+
+
+cdef str take_name(str field, name):
+    if not isinstance(name, str) or not name:
+        raise errors.InvalidName(field, name)
+    return exact(name)
+
+
+cdef list take_names(str field, names):
+    """Refuse what is no string, or empty, or there twice."""
+    cdef set seen = set()
+    cdef list taken = []
+    for name in names:
+        name = take_name(field, name)
+        if name in seen:
+            raise errors.InvalidName(field, name)
+        seen.add(name)
+        taken.append(name)
+    return taken
+
+
+cdef list take_list(str field, values, Py_ssize_t length):
+    """Take a column as Python objects."""
+    if not isinstance(values, (list, tuple)):
+        values = memoryview(values).tolist()
+    if len(values) != length:
+        raise errors.InvalidColumn(field, len(values), length)
+    return list(values)
+
+
+cdef const int64_t[::1] take_column(str field, values, Py_ssize_t length):
+    """Take a column of integers; without a copy if they are 64-bit."""
+    cdef const int64_t[::1] column
+    cdef int64_t number
+    if not isinstance(values, (list, tuple)):
+        buffer = memoryview(values)
+        if buffer.format in ('l', 'q') and buffer.ndim == 1:
+            if len(buffer) != length:
+                raise errors.InvalidColumn(field, len(buffer), length)
+            column = values
+            return column
+    values = take_list(field, values, length)
+    for value in values:
+        if not integer(value, -FOREVER, FOREVER, &number):
+            raise refusal(field, value)
+    column = array.array('q', values)
+    return column
+
+
+cdef refusal(str field, value):
+    """Return the error for what is no integer in a column."""
+    if field == 'rows':
+        return errors.UnknownHost(value)
+    if field in ('starts', 'ends'):
+        return errors.InvalidWindow(field.removesuffix('s'), value)
+    return errors.InvalidAmount(field, value)

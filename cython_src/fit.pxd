@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fit: whether a request fits many rows over one window, by their steps.
+
+What a look at one row costs is waiting for memory, a few lines in sequence.
+So rows are taken in turns of some, one line further at a time, and what the
+next pass over them needs is asked for in this one.
+"""
+
+from libc.stdint cimport int32_t
+from libc.stdint cimport int64_t
+from prefetch cimport prefetch
+from row cimport chunk_step
+from row cimport LANES
+from row cimport Row
+from row cimport row_chunk
+from row cimport sums_of
+from scan cimport limits
+from scan cimport next_change
+from scan cimport Place
+from scan cimport Request
+
+cdef enum:
+    TURN = 16               # rows that are looked at together
+
+
+cdef struct Rows:
+    const Row *row
+    const int64_t *capacity     # rows x classes
+    Py_ssize_t count
+
+
+cdef inline Py_ssize_t number_of(
+    const int *numbers, Py_ssize_t i
+) noexcept nogil:
+    return i if numbers == NULL else numbers[i]
+
+
+cdef struct Turn:
+    Py_ssize_t count
+    const Row *row[TURN]
+    int64_t at[TURN]
+    Place place[TURN]       # of the step that holds then
+
+
+cdef inline void turn_to(
+    Turn *turn, const Rows *rows, const int *numbers, Py_ssize_t first,
+    Py_ssize_t count, int64_t at
+) noexcept nogil:
+    """Take the next rows from one on, all for the same instant."""
+    cdef Py_ssize_t j
+    turn.count = min(<Py_ssize_t> TURN, count - first)
+    for j in range(turn.count):
+        turn.row[j] = &rows.row[number_of(numbers, first + j)]
+        turn.at[j] = at
+
+
+cdef inline void find_places(Turn *turn, int lanes) noexcept nogil:
+    cdef const Row *row
+    cdef Py_ssize_t j
+    for j in range(turn.count):
+        prefetch(turn.row[j])
+    for j in range(turn.count):
+        prefetch(turn.row[j].first)
+        prefetch(turn.row[j].chunk)
+    for j in range(turn.count):
+        row = turn.row[j]
+        turn.place[j].chunk = row_chunk(row, turn.at[j])
+        prefetch(row.chunk[turn.place[j].chunk])
+        prefetch(<const char *> row.chunk[turn.place[j].chunk] + 64)
+    for j in range(turn.count):
+        row = turn.row[j]
+        turn.place[j].step = chunk_step(
+            row.chunk[turn.place[j].chunk], turn.at[j]
+        )
+        prefetch(
+            sums_of(row.chunk[turn.place[j].chunk])
+            + turn.place[j].step * lanes
+        )
+
+
+cdef inline void fit(
+    const Request *request, const Rows *rows, const int *numbers,
+    const int64_t *room, Py_ssize_t count, int64_t start, int64_t end,
+    char *answer,
+) noexcept nogil:
+    """Write a 1 for each row that fits, else a 0.
+
+    :param numbers: of the rows, ``count``; NULL for the first ones.
+    :param room: count x classes; NULL for their capacities.
+    """
+    cdef Turn turn
+    cdef int32_t limit[LANES]
+    cdef Py_ssize_t i = 0, j, number
+    cdef int classes = request.classes
+    while i < count:
+        turn_to(&turn, rows, numbers, i, count, start)
+        find_places(&turn, request.lanes)
+        for j in range(turn.count):
+            number = number_of(numbers, i + j)
+            limits(
+                request,
+                rows.capacity + number * classes if room == NULL
+                else room + (i + j) * classes,
+                limit,
+            )
+            answer[i + j] = next_change(
+                request, limit, turn.row[j], &turn.place[j], start, end, True
+            ) == end
+        i += turn.count

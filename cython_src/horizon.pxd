@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horizons: for one request, how long each row keeps fitting it from now on.
+
+For a row that was looked at, ``begin`` is when it is first blocked at or
+after the clock, and ``until`` when it is free again after that; so the answer
+to any window that starts now is one comparison, for as long as the clock is
+before ``until``. A row that has changed since, or whose ``until`` has come,
+is looked at anew. A clock that is set back makes all of them anew.
+
+Where the room of a row is given with the query, as Nova's HostStates do, the
+limits that it was looked at under are kept beside it.
+"""
+
+from libc.stdint cimport int32_t
+from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX as FOREVER
+from libc.stdint cimport UINT32_MAX as NEVER
+from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc
+from libc.stdlib cimport free
+from libc.string cimport memcmp
+from libc.string cimport memcpy
+from libc.string cimport memset
+from row cimport LANES
+from row cimport Row
+from scan cimport first_blocked
+from scan cimport first_free
+from scan cimport limits
+from scan cimport Request
+
+
+cdef struct Horizon:
+    Request request
+    bint given              # the room comes with each query
+    uint64_t used           # when, counted in queries
+    int64_t clock
+    uint32_t soonest        # no ``until`` is before it
+    uint32_t *begin         # size
+    uint32_t *until         # size; 0 for a row to be looked at
+    int32_t *limit          # size x asked, where the room is given
+
+
+cdef struct Horizons:
+    Py_ssize_t most         # of them, 0 for none
+    Py_ssize_t count
+    Py_ssize_t size         # rows that each has room for
+    uint64_t queries
+    Horizon *horizon        # most
+
+
+cdef inline uint32_t short_time(int64_t at) noexcept nogil:
+    return NEVER if at == FOREVER else <uint32_t> at
+
+
+cdef inline void horizon_free(Horizon *horizon) noexcept nogil:
+    free(horizon.begin)
+    free(horizon.until)
+    free(horizon.limit)
+    memset(horizon, 0, sizeof(Horizon))
+
+
+cdef inline void horizons_clear(Horizons *horizons) noexcept nogil:
+    """Forget all, because rows came or went."""
+    cdef Py_ssize_t i
+    for i in range(horizons.count):
+        horizon_free(&horizons.horizon[i])
+    horizons.count = 0
+
+
+cdef inline uint64_t horizons_bytes(const Horizons *horizons) noexcept nogil:
+    cdef uint64_t size = horizons.most * sizeof(Horizon)
+    cdef Py_ssize_t i
+    cdef int width
+    for i in range(horizons.count):
+        width = 2
+        if horizons.horizon[i].given:
+            width += horizons.horizon[i].request.asked
+        size += horizons.size * width * sizeof(uint32_t)
+    return size
+
+
+cdef inline void horizons_touch(
+    Horizons *horizons, Py_ssize_t number
+) noexcept nogil:
+    """Have a row looked at anew."""
+    cdef Py_ssize_t i
+    if number >= horizons.size:
+        return
+    for i in range(horizons.count):
+        horizons.horizon[i].until[number] = 0
+        horizons.horizon[i].soonest = 0
+
+
+cdef inline Horizon *horizons_get(
+    Horizons *horizons, const Request *request, bint given, Py_ssize_t rows
+) noexcept nogil:
+    """Return the horizon of a request, maybe a new one in the place of the
+    one that was not used the longest; NULL if there are none, or no memory.
+    """
+    cdef Py_ssize_t i
+    cdef Horizon *horizon
+    if horizons.most == 0:
+        return NULL
+    if rows > horizons.size:
+        horizons_clear(horizons)
+        horizons.size = rows
+    horizons.queries += 1
+    for i in range(horizons.count):
+        horizon = &horizons.horizon[i]
+        if horizon.given == given and same_request(&horizon.request, request):
+            horizon.used = horizons.queries
+            return horizon
+    if horizons.count < horizons.most:
+        horizon = &horizons.horizon[horizons.count]
+        horizons.count += 1
+    else:
+        horizon = horizons.horizon
+        for i in range(horizons.count):
+            if horizons.horizon[i].used < horizon.used:
+                horizon = &horizons.horizon[i]
+    return horizon_new(horizons, horizon, request, given)
+
+
+cdef inline bint same_request(
+    const Request *a, const Request *b
+) noexcept nogil:
+    # The lanes asked tell a whole host from no amounts.
+    return (
+        a.asked == b.asked and a.lane[0] == b.lane[0]
+        and memcmp(a.amount, b.amount, a.classes * sizeof(int64_t)) == 0
+    )
+
+
+cdef inline Horizon *horizon_new(
+    Horizons *horizons, Horizon *horizon, const Request *request, bint given
+) noexcept nogil:
+    horizon_free(horizon)
+    horizon.request = request[0]
+    horizon.given = given
+    horizon.used = horizons.queries
+    horizon.begin = <uint32_t *> calloc(horizons.size, sizeof(uint32_t))
+    horizon.until = <uint32_t *> calloc(horizons.size, sizeof(uint32_t))
+    if given:
+        horizon.limit = <int32_t *> calloc(
+            horizons.size * request.asked, sizeof(int32_t)
+        )
+    if (
+        horizon.begin == NULL or horizon.until == NULL
+        or (given and horizon.limit == NULL)
+    ):
+        # As if no rows had come: the caller scans, and all begin anew.
+        horizons_clear(horizons)
+        return NULL
+    return horizon
+
+
+cdef inline void horizon_set(
+    Horizon *horizon, int64_t now, Py_ssize_t rows
+) noexcept nogil:
+    """Set the clock, before the rows are asked for."""
+    if now < horizon.clock:
+        memset(horizon.until, 0, rows * sizeof(uint32_t))
+        horizon.soonest = 0
+    horizon.clock = now
+
+
+cdef inline void horizon_look(
+    Horizon *horizon, const Row *row, Py_ssize_t number, const int32_t *limit
+) noexcept nogil:
+    """See from when to when a row is blocked next."""
+    cdef const Request *request = &horizon.request
+    cdef int64_t begin = first_blocked(
+        request, limit, row, horizon.clock, FOREVER
+    )
+    cdef int64_t until = FOREVER
+    if begin != FOREVER:
+        until = first_free(request, limit, row, begin, FOREVER)
+    horizon.begin[number] = short_time(begin)
+    horizon.until[number] = short_time(until)
+
+
+cdef inline void horizon_look_all(
+    Horizon *horizon, const Row *rows, const int64_t *capacity,
+    Py_ssize_t count,
+) noexcept nogil:
+    """Bring all rows to the clock, with their capacities for room."""
+    cdef int32_t limit[LANES]
+    cdef Py_ssize_t i
+    cdef uint32_t soonest = NEVER
+    if horizon.clock < horizon.soonest:
+        return
+    for i in range(count):
+        if horizon.until[i] <= horizon.clock:
+            limits(
+                &horizon.request, capacity + i * horizon.request.classes,
+                limit,
+            )
+            horizon_look(horizon, &rows[i], i, limit)
+        soonest = min(soonest, horizon.until[i])
+    horizon.soonest = soonest
+
+
+cdef inline uint32_t horizon_of(
+    Horizon *horizon, const Row *row, Py_ssize_t number, const int64_t *room
+) noexcept nogil:
+    """Return when one row is first blocked from the clock on."""
+    cdef int32_t limit[LANES]
+    cdef size_t size = horizon.request.asked * sizeof(int32_t)
+    cdef int32_t *kept
+    limits(&horizon.request, room, limit)
+    if horizon.given:
+        kept = horizon.limit + number * horizon.request.asked
+        if memcmp(kept, limit, size) != 0:
+            memcpy(kept, limit, size)
+            horizon.until[number] = 0
+    if horizon.until[number] <= horizon.clock:
+        horizon_look(horizon, row, number, limit)
+    return horizon.begin[number]
+
+
+cdef inline void horizon_fits(
+    const Horizon *horizon, Py_ssize_t count, int64_t end, char *answer
+) noexcept nogil:
+    """Answer for all rows over the window from the clock on."""
+    cdef uint32_t last = short_time(end)
+    cdef const uint32_t *begin = horizon.begin
+    cdef Py_ssize_t i
+    for i in range(count):
+        answer[i] = begin[i] >= last

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's HostStates, read into C; see blazar_sched.ext.host_state.
+
+Nova makes new ones for each request, and shows the same ones again to every
+filter and weigher and for each instance of the request. So each is tagged
+with its row when it is first seen. Nothing of the index keeps them.
+"""
+
+cdef enum:
+    # Where a HostState has what is used of a class.
+    NOWHERE
+    VCPU
+    MEMORY_MB
+    DISK_GB
+
+
+@cython.final
+@cython.no_gc
+cdef class Seen:
+    """The tag: ``row`` is that of the host as long as rows are numbered so.
+    """
+
+    cdef Hosts hosts
+    cdef Py_ssize_t numbering
+    cdef Py_ssize_t row
+    cdef object free_disk_mb    # at the first look at it
+
+
+@cython.final
+cdef class HostStates:
+    cdef list states
+    cdef Py_ssize_t known   # how many have a row
+    cdef int *number        # known
+    cdef int64_t *room      # known x classes
+    cdef char *is_known     # states
+
+    def __cinit__(self, list states, int classes):
+        cdef Py_ssize_t count = len(states)
+        self.states = states
+        self.number = <int *> malloc((count + 1) * sizeof(int))
+        self.room = <int64_t *> malloc(
+            (count * classes + 1) * sizeof(int64_t)
+        )
+        self.is_known = <char *> malloc(count + 1)
+        if (
+            self.number == NULL or self.room == NULL or self.is_known == NULL
+        ):
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.number)
+        free(self.room)
+        free(self.is_known)
+
+    cdef int read(
+        self, Hosts hosts, const int *source, const int64_t *amounts
+    ) except -1:
+        """Read the row and what is used of each; this runs Python code.
+
+        :param source: by class, where it is.
+        :param amounts: of which class nothing is asked, it is not read; NULL
+            for all.
+        """
+        cdef Py_ssize_t i
+        cdef int64_t *used
+        cdef Seen seen
+        cdef int lane
+        self.known = 0
+        for i in range(len(self.states)):
+            state = self.states[i]
+            seen = see(hosts, state)
+            self.is_known[i] = seen.row >= 0
+            if seen.row < 0:
+                continue
+            self.number[self.known] = <int> seen.row
+            used = self.room + self.known * hosts.classes
+            for lane in range(hosts.classes):
+                used[lane] = 0
+                if amounts == NULL or amounts[lane] > 0:
+                    used[lane] = used_now(source[lane], state, seen)
+            self.known += 1
+        return 0
+
+    cdef void leave(self, Hosts hosts) noexcept:
+        """Turn what is used into what the capacities leave."""
+        cdef Py_ssize_t i
+        cdef int classes = hosts.classes, lane
+        for i in range(self.known):
+            for lane in range(classes):
+                self.room[i * classes + lane] = (
+                    hosts.capacity[self.number[i] * classes + lane]
+                    - self.room[i * classes + lane]
+                )
+
+
+cdef Seen see(Hosts hosts, state):
+    """Return the tag of a HostState; tag it if it has none for these hosts.
+    """
+    tag = getattr(state, 'blazar_sched_seen', None)
+    cdef Seen seen
+    if type(tag) is Seen:
+        seen = <Seen> tag
+        if seen.hosts is hosts and seen.numbering == hosts.numbering:
+            return seen
+    else:
+        seen = Seen.__new__(Seen)
+        state.blazar_sched_seen = seen
+    uuid = state.uuid
+    seen.row = hosts.number(exact(uuid) if isinstance(uuid, str) else uuid)
+    seen.hosts = hosts
+    seen.numbering = hosts.numbering
+    return seen
+
+
+cdef int64_t used_now(int source, state, Seen seen) except? -1:
+    """Return what a HostState says is used of a class; else 0."""
+    if source == VCPU:
+        return number_or_zero(state.vcpus_used)
+    if source == MEMORY_MB:
+        return (
+            number_or_zero(state.total_usable_ram_mb)
+            - number_or_zero(state.free_ram_mb)
+        )
+    if source == DISK_GB:
+        return disk_gb_used(state, seen)
+    return 0
+
+
+@cython.cdivision(False)
+cdef int64_t disk_gb_used(state, Seen seen) except? -1:
+    # Nova's consume_from_request lowers free_disk_mb and leaves disk_mb_used
+    # as it is. A HostState lives for one request, so what its free disk has
+    # lost since it was first seen here is what the request has consumed.
+    cdef int64_t free_mb = number_or_zero(state.free_disk_mb), first
+    if seen.free_disk_mb is None:
+        seen.free_disk_mb = free_mb
+    first = seen.free_disk_mb
+    cdef int64_t used = number_or_zero(state.disk_mb_used)
+    used += max(first - free_mb, <int64_t> 0)
+    return -(-used // 1024)
+
+
+cdef int64_t number_or_zero(value) except? -1:
+    return 0 if value is None else value

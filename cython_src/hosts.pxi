@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts in row order, each with its steps and its capacity."""
+
+
+@cython.final
+cdef class Hosts:
+    cdef int classes
+    cdef int lanes
+    cdef tuple lane_names
+    cdef Py_ssize_t count
+    cdef Py_ssize_t size
+    cdef Row *row           # count
+    cdef int64_t *capacity  # count x classes
+    cdef int64_t *debt      # count x classes, see may_exceed
+    cdef list names
+    cdef dict numbers       # name: row
+    cdef Py_ssize_t numbering   # goes up when rows get other numbers
+
+    def __cinit__(self, tuple lane_names):
+        self.lane_names = lane_names
+        self.lanes = <int> len(lane_names)
+        self.classes = self.lanes - 2
+        self.names = []
+        self.numbers = {}
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            row_free(&self.row[i])
+        free(self.row)
+        free(self.capacity)
+        free(self.debt)
+
+    cdef Py_ssize_t number(self, host) noexcept:
+        """Return the row of a host, -1 if it is not there.
+
+        :param host: an exact str, else it is not there.
+        """
+        cdef PyObject *number
+        if not PyUnicode_CheckExact(host):
+            return -1
+        number = PyDict_GetItem(self.numbers, host)
+        return -1 if number == NULL else PyLong_AsSsize_t(<object> number)
+
+    cdef tuple capacities(self, Py_ssize_t number):
+        cdef int64_t *own = self.capacity + number * self.classes
+        return tuple([own[i] for i in range(self.classes)])
+
+    cdef void resize(
+        self, Py_ssize_t number, const int64_t *capacity
+    ) noexcept:
+        memcpy(
+            self.capacity + number * self.classes, capacity,
+            self.classes * sizeof(int64_t),
+        )
+
+    cdef int insert(
+        self, Py_ssize_t number, str host, const int64_t *capacity
+    ) except -1:
+        """Put a new host at a row; those behind it move by one."""
+        cdef Row row
+        self.reserve(self.count + 1)
+        if not row_init(&row, self.lanes):
+            raise MemoryError
+        self.shift(number, number + 1)
+        self.row[number] = row
+        self.resize(number, capacity)
+        memset(
+            self.debt + number * self.classes, 0,
+            self.classes * sizeof(int64_t),
+        )
+        self.names.insert(number, host)
+        self.renumber(number)
+        return 0
+
+    cdef int delete(self, Py_ssize_t number) except -1:
+        """Take a host away; those behind it move up by one."""
+        del self.numbers[self.names[number]]
+        del self.names[number]
+        row_free(&self.row[number])
+        self.shift(number + 1, number)
+        self.renumber(number)
+        return 0
+
+    cdef int reserve(self, Py_ssize_t count) except -1:
+        """Make room for so many hosts."""
+        cdef Py_ssize_t size = count + count // 8 + 8
+        cdef size_t wide = self.classes * sizeof(int64_t)
+        cdef void *moved
+        if count <= self.size:
+            return 0
+        moved = realloc(self.row, size * sizeof(Row))
+        if moved == NULL:
+            raise MemoryError
+        self.row = <Row *> moved
+        moved = realloc(self.capacity, size * wide)
+        if moved == NULL:
+            raise MemoryError
+        self.capacity = <int64_t *> moved
+        moved = realloc(self.debt, size * wide)
+        if moved == NULL:
+            raise MemoryError
+        self.debt = <int64_t *> moved
+        self.size = size
+        return 0
+
+    cdef void shift(self, Py_ssize_t number, Py_ssize_t to) noexcept:
+        """Move a row and all behind it to another position."""
+        cdef Py_ssize_t behind = self.count - number
+        cdef size_t wide = self.classes * sizeof(int64_t)
+        memmove(self.row + to, self.row + number, behind * sizeof(Row))
+        memmove(
+            self.capacity + to * self.classes,
+            self.capacity + number * self.classes, behind * wide,
+        )
+        memmove(
+            self.debt + to * self.classes,
+            self.debt + number * self.classes, behind * wide,
+        )
+        self.count += to - number
+
+    cdef int renumber(self, Py_ssize_t number) except -1:
+        """Note the rows of the hosts from one on."""
+        cdef Py_ssize_t i
+        for i in range(number, self.count):
+            self.numbers[self.names[i]] = i
+        self.numbering += 1
+        return 0
+
+    cdef Rows rows(self) noexcept:
+        cdef Rows rows
+        rows.row = self.row
+        rows.capacity = self.capacity
+        rows.count = self.count
+        return rows
+
+    cdef void count_entry(
+        self, Py_ssize_t number, const int32_t *amounts, int sign
+    ) noexcept:
+        """Count an entry of a host, or with -1 no longer."""
+        cdef int i
+        self.row[number].entries += sign
+        for i in range(self.classes):
+            if amounts[i] < 0:
+                self.debt[number * self.classes + i] -= sign * amounts[i]
+
+    cdef list steps(self, Py_ssize_t number):
+        """Return the [times, sums] of a row as Python lists."""
+        cdef const Row *row = &self.row[number]
+        cdef int64_t sums[LANES]
+        cdef uint32_t c
+        cdef Py_ssize_t step
+        times, all_sums = [], []
+        for c in range(row.chunks):
+            for step in range(row.chunk[c].steps):
+                lifted(
+                    row, self.lanes, c,
+                    sums_of(row.chunk[c]) + step * self.lanes, sums,
+                )
+                times.append(times_of(row.chunk[c])[step])
+                all_sums.append(tuple([sums[i] for i in range(self.lanes)]))
+        return [times, all_sums]
+
+    cdef uint64_t bytes(self) noexcept:
+        cdef Py_ssize_t i
+        cdef uint64_t size = self.size * (
+            sizeof(Row) + 2 * self.classes * sizeof(int64_t)
+        )
+        for i in range(self.count):
+            # The row itself is in the array.
+            size += row_bytes(&self.row[i], self.lanes) - sizeof(Row)
+        return size

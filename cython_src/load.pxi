@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bulk load: hosts and entries from columns, then the rows in one go."""
+
+
+cdef int load_hosts(Hosts hosts, names, capacity) except -1:
+    cdef const int64_t[::1] flat = take_column(
+        'capacity', capacity, len(names) * hosts.classes
+    )
+    cdef list taken = take_names('hosts', names)
+    cdef int64_t own[LANES]
+    cdef Py_ssize_t i
+    cdef int lane
+    hosts.reserve(len(taken))
+    for i in range(len(taken)):
+        for lane in range(hosts.classes):
+            own[lane] = flat[i * hosts.classes + lane]
+            if not 0 <= own[lane] <= AMOUNT_LIMIT:
+                raise errors.InvalidAmount('capacity', own[lane])
+        hosts.insert(i, taken[i], own)
+    return 0
+
+
+cdef int load_entries(
+    Hosts hosts, Entries *entries, ids, owners, rows, starts, ends, amounts,
+    whole,
+) except -1:
+    cdef Py_ssize_t i, count = len(ids)
+    cdef int classes = hosts.classes, which
+    cdef const int64_t[::1] flat = take_column(
+        'amounts', amounts, count * classes
+    )
+    cdef list owner = take_list('owners', owners, count)
+    cdef const int64_t[::1] number = take_column('rows', rows, count)
+    cdef const int64_t[::1] start = take_column('starts', starts, count)
+    cdef const int64_t[::1] end = take_column('ends', ends, count)
+    cdef list alone = take_list('whole', whole, count)
+    cdef list id = list(ids)
+    cdef int32_t delta[LANES]
+    cdef Entry entry
+    cdef Name name[2]
+    cdef str text
+    if not entries_reserve(entries, count):
+        raise MemoryError
+    for i in range(count):
+        # The columns hold on to the strings, but not to those of a subclass.
+        id[i] = text = take_name('id', id[i])
+        take_text(text, &name[BY_ID])
+        owner[i] = text = take_name('owner', owner[i])
+        take_text(text, &name[BY_OWNER])
+        if not 0 <= number[i] < hosts.count:
+            raise errors.UnknownHost(number[i])
+        if not 0 <= start[i] < TIME_LIMIT:
+            raise errors.InvalidWindow('start', start[i])
+        if end[i] <= start[i] or TIME_LIMIT <= end[i] < FOREVER:
+            raise errors.InvalidWindow('end', end[i])
+        if entries_find(entries, BY_ID, &name[BY_ID]) >= 0:
+            raise errors.EntryExists(id[i])
+        take_delta(&flat[i * classes], classes, bool(alone[i]), delta)
+        entry.flags = WHOLE if delta[classes + 1] else 0
+        for which in range(2):
+            entry_rename(&entry, which, &name[which])
+        entry.row = <uint32_t> number[i]
+        entry.start = <uint32_t> start[i]
+        entry.end = short_time(end[i])
+        entry_keep(&entry)
+        entries_append(entries, &entry, delta)
+        hosts.count_entry(number[i], delta, 1)
+    return 0
+
+
+cdef int load_rows(Hosts hosts, const Entries *entries) except -1:
+    """Give new rows the steps of the entries."""
+    cdef Excess excess
+    cdef Py_ssize_t number
+    with nogil:
+        number = build_rows(
+            hosts.row, hosts.count, hosts.lanes, entries, &excess
+        )
+    if number == NO_ROW:
+        return 0
+    if number == NO_ROOM:
+        raise MemoryError
+    raise errors.AmountOverflow(
+        hosts.names[number], hosts.lane_names[excess.lane], excess.at
+    )
+
+
+cdef enum:
+    NO_ROW = -1
+    NO_ROOM = -2
+
+
+cdef Py_ssize_t build_rows(
+    Row *rows, Py_ssize_t count, int lanes, const Entries *entries,
+    Excess *excess,
+) noexcept nogil:
+    """Return NO_ROW, NO_ROOM, or the row in which a sum is too high.
+
+    A border is where an entry begins or ends: its time, then twice the
+    number of the entry, and one more at its end. O(n log n).
+    """
+    cdef Py_ssize_t i, number, failed = NO_ROW
+    cdef const Entry *entry
+    # Where the borders of a row end; as they go in, where they begin.
+    cdef Py_ssize_t *at = <Py_ssize_t *> calloc(
+        count + 1, sizeof(Py_ssize_t)
+    )
+    cdef uint64_t *border = <uint64_t *> malloc(
+        (2 * entries.count + 1) * sizeof(uint64_t)
+    )
+    if at == NULL or border == NULL:
+        free(at)
+        free(border)
+        return NO_ROOM
+    for i in range(entries.count):
+        at[entries.entry[i].row] += 1 + (entries.entry[i].end != NEVER)
+    for number in range(count):
+        at[number + 1] += at[number]
+    for i in range(entries.count):
+        entry = &entries.entry[i]
+        at[entry.row] -= 1
+        border[at[entry.row]] = <uint64_t> entry.start << 32 | 2 * i
+        if entry.end != NEVER:
+            at[entry.row] -= 1
+            border[at[entry.row]] = <uint64_t> entry.end << 32 | 2 * i + 1
+    for number in range(count):
+        failed = build_row(
+            &rows[number], lanes, entries, border + at[number],
+            at[number + 1] - at[number], excess,
+        )
+        if failed != NO_ROW:
+            failed = number if failed == OVERFLOW else NO_ROOM
+            break
+    free(at)
+    free(border)
+    return failed
+
+
+cdef int compare_borders(const void *a, const void *b) noexcept nogil:
+    cdef uint64_t x = (<const uint64_t *> a)[0]
+    cdef uint64_t y = (<const uint64_t *> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef int build_row(
+    Row *row, int lanes, const Entries *entries, uint64_t *border,
+    Py_ssize_t count, Excess *excess,
+) noexcept nogil:
+    """Return NO_ROW, NO_ROOM or OVERFLOW."""
+    cdef uint32_t *times = <uint32_t *> malloc(
+        (count + 1) * sizeof(uint32_t)
+    )
+    cdef int32_t *sums = <int32_t *> malloc(
+        (count + 1) * lanes * sizeof(int32_t)
+    )
+    cdef Py_ssize_t steps
+    cdef int failed = NO_ROW
+    if times == NULL or sums == NULL:
+        failed = NO_ROOM
+    else:
+        qsort(border, count, sizeof(uint64_t), compare_borders)
+        steps = add_up(lanes, entries, border, count, times, sums, excess)
+        if steps < 0:
+            failed = OVERFLOW
+        elif not row_pack(row, lanes, times, sums, steps):
+            failed = NO_ROOM
+    free(times)
+    free(sums)
+    return failed
+
+
+cdef Py_ssize_t add_up(
+    int lanes, const Entries *entries, const uint64_t *border,
+    Py_ssize_t count, uint32_t *times, int32_t *sums, Excess *excess,
+) noexcept nogil:
+    """Write the steps between ascending borders; return how many, or -1."""
+    cdef int64_t value[LANES]
+    cdef int32_t delta[LANES]
+    cdef Py_ssize_t i = 0, steps = 0, entry
+    cdef uint32_t at = 0
+    cdef int lane
+    memset(value, 0, sizeof(value))
+    while True:
+        while i < count and border[i] >> 32 == at:
+            entry = (border[i] & NEVER) >> 1
+            delta_of(entries, entry, -1 if border[i] & 1 else 1, delta)
+            for lane in range(lanes):
+                value[lane] += delta[lane]
+            i += 1
+        excess.lane = differs(lanes, value, sums, steps)
+        if excess.lane >= 0 or steps == 0:
+            times[steps] = at
+            for lane in range(lanes):
+                if not -AMOUNT_LIMIT <= value[lane] <= AMOUNT_LIMIT:
+                    excess.lane, excess.at = lane, at
+                    return -1
+                sums[steps * lanes + lane] = <int32_t> value[lane]
+            steps += 1
+        if i == count:
+            return steps
+        at = <uint32_t> (border[i] >> 32)
+
+
+cdef int differs(
+    int lanes, const int64_t *value, const int32_t *sums, Py_ssize_t steps
+) noexcept nogil:
+    """Return a lane that is not as in the last step; -1 if there is none."""
+    cdef int lane
+    if steps > 0:
+        for lane in range(lanes):
+            if value[lane] != sums[(steps - 1) * lanes + lane]:
+                return lane
+    return -1

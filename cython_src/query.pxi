@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request and the rows that it is about, in C."""
+
+
+@cython.final
+cdef class Query:
+    cdef Request request
+    cdef Rows rows
+    cdef const int *numbers         # of the rows asked; NULL for all
+    cdef const int64_t *room        # by row asked; NULL for capacities
+    cdef Py_ssize_t count           # of the rows asked
+    cdef const int[::1] asked
+    cdef const int64_t[::1] given
+    cdef bint everyone
+    cdef bint has_room
+    cdef Row *view                  # the rows without an owner's entries
+    cdef int *past                  # which of them are copies
+    cdef Py_ssize_t copies
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.copies):
+            row_free(&self.view[self.past[i]])
+        free(self.view)
+        free(self.past)
+
+    cdef int want(self, int classes, amounts, bint whole) except -1:
+        """Take the request."""
+        cdef int64_t taken[LANES]
+        if not whole:
+            take_amounts('amounts', amounts, classes, 0, taken)
+        ask(&self.request, classes, taken, whole)
+        return 0
+
+    cdef int about(self, rows, headroom) except -1:
+        """Take the rows that the query is about, and their headroom."""
+        self.everyone = rows is None
+        if not self.everyone:
+            self.asked = rows
+        self.has_room = headroom is not None
+        if self.has_room:
+            self.given = headroom
+        return 0
+
+    cdef int begin(
+        self, Hosts hosts, const Entries *entries, ignore
+    ) except -1:
+        """Look at the rows: until the query has its answer they must stay.
+
+        :param ignore: the owner to look past, or None.
+        """
+        cdef Py_ssize_t i
+        self.rows = hosts.rows()
+        self.count = hosts.count
+        if not self.everyone:
+            self.count = self.asked.shape[0]
+            self.numbers = &self.asked[0] if self.count else NULL
+            for i in range(self.count):
+                if not 0 <= self.numbers[i] < hosts.count:
+                    raise errors.UnknownHost(self.numbers[i])
+        if self.has_room:
+            if self.given.shape[0] != self.count * hosts.classes:
+                raise errors.InvalidAmount('headroom', self.given.base)
+            self.room = &self.given[0] if self.count else NULL
+        if ignore is not None:
+            self.look_past(hosts, entries, ignore)
+        return 0
+
+    cdef int look_past(
+        self, Hosts hosts, const Entries *entries, ignore
+    ) except -1:
+        """Put copies without an owner's entries in the place of its rows."""
+        cdef Name owner
+        cdef Py_ssize_t first, i
+        if not isinstance(ignore, str):
+            return 0
+        ignore = exact(ignore)
+        take_text(ignore, &owner)
+        first = i = entries_find(entries, BY_OWNER, &owner)
+        if first < 0:
+            return 0
+        self.view = <Row *> malloc(hosts.count * sizeof(Row))
+        self.past = <int *> malloc(hosts.count * sizeof(int))
+        if self.view == NULL or self.past == NULL:
+            raise MemoryError
+        memcpy(self.view, hosts.row, hosts.count * sizeof(Row))
+        while True:
+            self.look_past_one(hosts, entries, i)
+            i = entries.entry[i].next
+            if i == first:
+                break
+        self.rows.row = self.view
+        return 0
+
+    cdef int look_past_one(
+        self, Hosts hosts, const Entries *entries, Py_ssize_t i
+    ) except -1:
+        cdef const Entry *entry = &entries.entry[i]
+        cdef Row *row = &self.view[entry.row]
+        cdef int32_t delta[LANES]
+        cdef Excess excess
+        if row.chunk == hosts.row[entry.row].chunk:
+            if not row_copy(row, &hosts.row[entry.row], hosts.lanes):
+                raise MemoryError
+            self.past[self.copies] = <int> entry.row
+            self.copies += 1
+        delta_of(entries, i, -1, delta)
+        excess = row_excess(
+            row, hosts.lanes, entry.start, entry_end(entry), delta
+        )
+        if excess.lane >= 0:
+            raise errors.AmountOverflow(
+                hosts.names[entry.row], hosts.lane_names[excess.lane],
+                excess.at,
+            )
+        if not row_raise(
+            row, hosts.lanes, entry.start, entry_end(entry), delta
+        ):
+            raise MemoryError
+        return 0
+
+    cdef void only(self, HostStates looked) noexcept:
+        """Make it about HostStates, with the room that they have."""
+        self.everyone = False
+        self.numbers = looked.number
+        self.room = looked.room
+        self.count = looked.known
+
+    cdef bint plain(self) noexcept:
+        """Say whether it is about the rows as they are, and all of them."""
+        return self.everyone and self.room == NULL and self.view == NULL
+
+    cdef const Row *look(self, Py_ssize_t i, int32_t *limit) noexcept:
+        """Return the i-th row that is asked about, and its limits."""
+        limits(&self.request, self.room_of(i), limit)
+        return &self.rows.row[number_of(self.numbers, i)]
+
+    cdef const int64_t *room_of(self, Py_ssize_t i) noexcept:
+        if self.room != NULL:
+            return self.room + i * self.request.classes
+        return (
+            self.rows.capacity
+            + number_of(self.numbers, i) * self.request.classes
+        )
+
+
+cdef struct Run:
+    int64_t length          # negated where the longest comes first
+    Py_ssize_t i
+
+
+cdef int compare_runs(const void *a, const void *b) noexcept nogil:
+    cdef const Run *x = <const Run *> a
+    cdef const Run *y = <const Run *> b
+    if x.length != y.length:
+        return (x.length > y.length) - (x.length < y.length)
+    return (x.i > y.i) - (x.i < y.i)
+
+
+cdef Py_ssize_t sort_by_run(
+    Query query, int64_t start, int64_t end, const char *fits, Run *runs,
+    int sign,
+) noexcept:
+    """Write those that fit, with the least sign * run first; return how many.
+    """
+    cdef Py_ssize_t i, count = 0
+    cdef int32_t limit[LANES]
+    cdef const Row *row
+    cdef int64_t since, until
+    for i in range(query.count):
+        if not fits[i]:
+            continue
+        row = query.look(i, limit)
+        since = until = 0
+        if sign != 0:
+            since = free_since(&query.request, limit, row, start)
+            until = FOREVER
+            if end != FOREVER:
+                until = first_blocked(
+                    &query.request, limit, row, end, FOREVER
+                )
+        runs[count] = Run(sign * (until - since), i)
+        count += 1
+    if sign != 0:
+        qsort(runs, count, sizeof(Run), compare_runs)
+    return count

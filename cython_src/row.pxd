@@ -1,0 +1,511 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A skyline row: the steps of one host, in chunks.
+
+The steps say what the lanes hold from one time to the next, the first from 0
+on, no two neighbours equal, as in the plain-Python Timeline. A chunk holds a
+few dozen of them; a directory has each chunk's first time, its peak in each
+lane, and its lift: what is to be added to all its sums. So a change costs
+O(log steps + CHUNK + chunks that it covers), since it only lifts the chunks
+that lie wholly within, and so does a look at the peak.
+
+A finite time fits uint32 and a sum int32: both limits are checked on the way
+in. A stored sum is what it was when its chunk had no lift, so it fits too.
+"""
+
+from libc.stdint cimport INT32_MAX
+from libc.stdint cimport INT32_MIN
+from libc.stdint cimport int32_t
+from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX as FOREVER
+from libc.stdint cimport uint16_t
+from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc
+from libc.stdlib cimport free
+from libc.stdlib cimport malloc
+from libc.stdlib cimport realloc
+from libc.string cimport memcpy
+from libc.string cimport memmove
+from libc.string cimport memset
+
+cdef enum:
+    CHUNK = 32              # the most steps of a chunk
+    PACKED = 24             # how many a bulk load puts into one
+    ROOM = 8                # a chunk's memory grows by so many
+    JOINED = 16             # two neighbours with no more become one
+    LANES = 32              # the most that there are
+
+
+cdef struct Chunk:
+    uint16_t steps          # how many there are
+    uint16_t room           # and how many there is room for
+    # Then follow the times, room x uint32, and the sums, room x lanes x int32.
+
+
+cdef struct Row:
+    uint32_t chunks         # how many there are
+    uint32_t room           # and how many there is room for
+    uint32_t entries        # on this host
+    bint lifted             # some chunk may have a lift
+    # The directory, one block of memory that begins with the chunks.
+    Chunk **chunk
+    uint32_t *first         # time, by chunk
+    int32_t *lift           # chunks x lanes
+    int32_t *peak           # chunks x lanes, of the stored sums
+
+
+cdef inline uint32_t *times_of(const Chunk *chunk) noexcept nogil:
+    return <uint32_t *> (chunk + 1)
+
+
+cdef inline int32_t *sums_of(const Chunk *chunk) noexcept nogil:
+    return <int32_t *> (times_of(chunk) + chunk.room)
+
+
+cdef inline size_t chunk_bytes(int lanes, Py_ssize_t room) noexcept nogil:
+    return sizeof(Chunk) + room * (1 + lanes) * sizeof(uint32_t)
+
+
+cdef inline size_t directory_bytes(int lanes, Py_ssize_t room) noexcept nogil:
+    return room * (
+        sizeof(Chunk *) + sizeof(uint32_t) + 2 * lanes * sizeof(int32_t)
+    )
+
+
+# Memory. What returns bint returns False without memory, with nothing done.
+
+cdef inline Chunk *chunk_new(int lanes, Py_ssize_t room) noexcept nogil:
+    cdef Chunk *chunk = <Chunk *> malloc(chunk_bytes(lanes, room))
+    if chunk != NULL:
+        chunk.steps = 0
+        chunk.room = <uint16_t> room
+    return chunk
+
+
+cdef inline bint chunk_resize(
+    Chunk **place, int lanes, Py_ssize_t room
+) noexcept nogil:
+    """Give a chunk room for so many steps, no fewer than it has."""
+    cdef Chunk *chunk = place[0]
+    cdef Py_ssize_t old = chunk.room
+    cdef size_t sums = chunk.steps * lanes * sizeof(int32_t)
+    if room < old:
+        memmove(times_of(chunk) + room, times_of(chunk) + old, sums)
+        chunk.room = <uint16_t> room
+    cdef void *moved = realloc(chunk, chunk_bytes(lanes, room))
+    if moved == NULL:
+        # A smaller one may stay where it is: only its end is not used.
+        return room < old
+    chunk = place[0] = <Chunk *> moved
+    if room > old:
+        memmove(times_of(chunk) + room, times_of(chunk) + old, sums)
+        chunk.room = <uint16_t> room
+    return True
+
+
+cdef inline bint row_widen(
+    Row *row, int lanes, Py_ssize_t room
+) noexcept nogil:
+    """Give the directory room for so many chunks, no fewer than it has."""
+    cdef Py_ssize_t n = row.chunks
+    cdef char *block = <char *> malloc(directory_bytes(lanes, room))
+    if block == NULL:
+        return False
+    cdef Row old = row[0]
+    row.room = <uint32_t> room
+    row.chunk = <Chunk **> block
+    row.first = <uint32_t *> (row.chunk + room)
+    row.lift = <int32_t *> (row.first + room)
+    row.peak = row.lift + room * lanes
+    if n > 0:
+        memcpy(row.chunk, old.chunk, n * sizeof(Chunk *))
+        memcpy(row.first, old.first, n * sizeof(uint32_t))
+        memcpy(row.lift, old.lift, n * lanes * sizeof(int32_t))
+        memcpy(row.peak, old.peak, n * lanes * sizeof(int32_t))
+    free(old.chunk)
+    return True
+
+
+cdef inline bint row_init(Row *row, int lanes) noexcept nogil:
+    """Make a row of one step from 0 on, with nothing in any lane."""
+    cdef int32_t nothing[LANES]
+    cdef uint32_t since = 0
+    memset(row, 0, sizeof(Row))
+    memset(nothing, 0, sizeof(nothing))
+    return row_pack(row, lanes, &since, nothing, 1)
+
+
+cdef inline void row_free(Row *row) noexcept nogil:
+    cdef uint32_t c
+    for c in range(row.chunks):
+        free(row.chunk[c])
+    free(row.chunk)
+    memset(row, 0, sizeof(Row))
+
+
+cdef inline bint row_pack(
+    Row *row, int lanes, const uint32_t *times, const int32_t *sums,
+    Py_ssize_t steps,
+) noexcept nogil:
+    """Replace the steps of a row; the new ones are in canonical form."""
+    cdef Py_ssize_t chunks = (steps + PACKED - 1) // PACKED
+    cdef Py_ssize_t c, done = 0, n
+    cdef Chunk *chunk
+    cdef Row packed
+    memset(&packed, 0, sizeof(Row))
+    if not row_widen(&packed, lanes, chunks):
+        return False
+    for c in range(chunks):
+        # As even as it goes, so that each has some room to grow.
+        n = (steps - done) // (chunks - c)
+        chunk = chunk_new(lanes, n)
+        if chunk == NULL:
+            row_free(&packed)
+            return False
+        chunk.steps = <uint16_t> n
+        memcpy(times_of(chunk), times + done, n * sizeof(uint32_t))
+        memcpy(
+            sums_of(chunk), sums + done * lanes, n * lanes * sizeof(int32_t)
+        )
+        packed.chunk[c] = chunk
+        packed.first[c] = times[done]
+        packed.chunks += 1
+        memset(packed.lift + c * lanes, 0, lanes * sizeof(int32_t))
+        chunk_peak(&packed, lanes, c)
+        done += n
+    packed.entries = row.entries
+    row_free(row)
+    row[0] = packed
+    return True
+
+
+cdef inline bint row_copy(Row *row, const Row *source, int lanes) noexcept nogil:
+    """Make a row with the steps of another one."""
+    cdef uint32_t c
+    cdef size_t size
+    cdef Chunk *chunk
+    memset(row, 0, sizeof(Row))
+    if not row_widen(row, lanes, source.chunks):
+        return False
+    for c in range(source.chunks):
+        size = chunk_bytes(lanes, source.chunk[c].room)
+        chunk = <Chunk *> malloc(size)
+        if chunk == NULL:
+            row_free(row)
+            return False
+        memcpy(chunk, source.chunk[c], size)
+        row.chunk[c] = chunk
+        row.chunks += 1
+    size = source.chunks * lanes * sizeof(int32_t)
+    memcpy(row.first, source.first, source.chunks * sizeof(uint32_t))
+    memcpy(row.lift, source.lift, size)
+    memcpy(row.peak, source.peak, size)
+    row.lifted = source.lifted
+    row.entries = source.entries
+    return True
+
+
+cdef inline uint64_t row_bytes(const Row *row, int lanes) noexcept nogil:
+    cdef uint32_t c
+    cdef uint64_t size = sizeof(Row) + directory_bytes(lanes, row.room)
+    for c in range(row.chunks):
+        size += chunk_bytes(lanes, row.chunk[c].room)
+    return size
+
+
+# Finding
+
+cdef inline Py_ssize_t row_chunk(const Row *row, int64_t at) noexcept nogil:
+    """Return the chunk whose steps hold at an instant."""
+    cdef Py_ssize_t low = 0, n = row.chunks, half
+    while n > 1:
+        half = n >> 1
+        low += half if row.first[low + half] <= at else 0
+        n -= half
+    return low
+
+
+cdef inline Py_ssize_t chunk_step(
+    const Chunk *chunk, int64_t at
+) noexcept nogil:
+    """Return the step of a chunk that holds at an instant, at least 0."""
+    cdef const uint32_t *times = times_of(chunk)
+    cdef Py_ssize_t low = 0, n = chunk.steps, half
+    while n > 1:
+        half = n >> 1
+        low += half if times[low + half] <= at else 0
+        n -= half
+    return low
+
+
+cdef inline int64_t chunk_until(
+    const Row *row, Py_ssize_t c
+) noexcept nogil:
+    """Return when the last step of a chunk ends."""
+    return row.first[c + 1] if c + 1 < row.chunks else FOREVER
+
+
+# Changing
+
+cdef inline void chunk_peak(
+    Row *row, int lanes, Py_ssize_t c
+) noexcept nogil:
+    """Note the peak of a chunk anew."""
+    cdef const int32_t *sums = sums_of(row.chunk[c])
+    cdef int32_t *peak = row.peak + c * lanes
+    cdef Py_ssize_t step
+    cdef int lane
+    for lane in range(lanes):
+        peak[lane] = sums[lane]
+    for step in range(1, row.chunk[c].steps):
+        sums += lanes
+        for lane in range(lanes):
+            peak[lane] = max(peak[lane], sums[lane])
+
+
+cdef inline void chunk_settle(
+    Row *row, int lanes, Py_ssize_t c
+) noexcept nogil:
+    """Put the lift of a chunk into its sums."""
+    cdef int32_t *sums = sums_of(row.chunk[c])
+    cdef int32_t *lift = row.lift + c * lanes
+    cdef Py_ssize_t step
+    cdef int lane
+    if not row.lifted:
+        return
+    for step in range(row.chunk[c].steps):
+        for lane in range(lanes):
+            sums[lane] = <int32_t> (<int64_t> sums[lane] + lift[lane])
+        sums += lanes
+    for lane in range(lanes):
+        row.peak[c * lanes + lane] = <int32_t> (
+            <int64_t> row.peak[c * lanes + lane] + lift[lane]
+        )
+        lift[lane] = 0
+
+
+cdef inline bint row_raise(
+    Row *row, int lanes, int64_t start, int64_t end, const int32_t *delta
+) noexcept nogil:
+    """Add ``delta`` to the lanes over a window; see row_excess first."""
+    cdef Py_ssize_t c, since
+    cdef Chunk *chunk
+    if not row_cut(row, lanes, start):
+        return False
+    if end != FOREVER and not row_cut(row, lanes, end):
+        row_merge(row, lanes, start)
+        return False
+    c = row_chunk(row, start)
+    while c < row.chunks and row.first[c] < end:
+        chunk = row.chunk[c]
+        if (
+            start <= row.first[c] and times_of(chunk)[chunk.steps - 1] < end
+            and chunk_lift(row, lanes, c, delta)
+        ):
+            c += 1
+            continue
+        since = chunk_step(chunk, start) if row.first[c] < start else 0
+        chunk_settle(row, lanes, c)
+        chunk_add(row, lanes, c, since, end, delta)
+        c += 1
+    if end != FOREVER:
+        row_merge(row, lanes, end)
+    row_merge(row, lanes, start)
+    return True
+
+
+cdef inline bint chunk_lift(
+    Row *row, int lanes, Py_ssize_t c, const int32_t *delta
+) noexcept nogil:
+    """Add to all steps of a chunk, unless its lift is too large for that."""
+    cdef int32_t *lift = row.lift + c * lanes
+    cdef int lane
+    for lane in range(lanes):
+        if not INT32_MIN < <int64_t> lift[lane] + delta[lane] < INT32_MAX:
+            return False
+    for lane in range(lanes):
+        lift[lane] += delta[lane]
+    row.lifted = True
+    return True
+
+
+cdef inline void chunk_add(
+    Row *row, int lanes, Py_ssize_t c, Py_ssize_t since, int64_t end,
+    const int32_t *delta,
+) noexcept nogil:
+    """Add to the steps of a chunk without lift from one on to a time."""
+    cdef Chunk *chunk = row.chunk[c]
+    cdef const uint32_t *times = times_of(chunk)
+    cdef int32_t *sums = sums_of(chunk) + since * lanes
+    cdef int32_t *peak = row.peak + c * lanes
+    cdef Py_ssize_t step = since
+    cdef int lane
+    cdef bint lowered = False
+    for lane in range(lanes):
+        lowered = lowered or delta[lane] < 0
+    while step < chunk.steps and times[step] < end:
+        for lane in range(lanes):
+            sums[lane] += delta[lane]
+            peak[lane] = max(peak[lane], sums[lane])
+        sums += lanes
+        step += 1
+    if lowered:
+        chunk_peak(row, lanes, c)
+
+
+cdef inline bint row_cut(Row *row, int lanes, int64_t at) noexcept nogil:
+    """Make a step begin at an instant."""
+    cdef Py_ssize_t c = row_chunk(row, at)
+    cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
+    if times_of(row.chunk[c])[step] == at:
+        return True
+    if row.chunk[c].steps == CHUNK:
+        if not row_split(row, lanes, c):
+            return False
+        c = row_chunk(row, at)
+        step = chunk_step(row.chunk[c], at)
+    if (
+        row.chunk[c].steps == row.chunk[c].room
+        and not chunk_resize(
+            &row.chunk[c], lanes, min(row.chunk[c].steps + ROOM, CHUNK)
+        )
+    ):
+        return False
+    chunk_shift(row.chunk[c], lanes, step, step + 1)
+    times_of(row.chunk[c])[step + 1] = <uint32_t> at
+    return True
+
+
+cdef inline void chunk_shift(
+    Chunk *chunk, int lanes, Py_ssize_t step, Py_ssize_t to
+) noexcept nogil:
+    """Move a step and those after it to another position."""
+    cdef uint32_t *times = times_of(chunk)
+    cdef int32_t *sums = sums_of(chunk)
+    cdef size_t behind = chunk.steps - step
+    memmove(times + to, times + step, behind * sizeof(uint32_t))
+    memmove(
+        sums + to * lanes, sums + step * lanes,
+        behind * lanes * sizeof(int32_t),
+    )
+    chunk.steps = <uint16_t> (chunk.steps + to - step)
+
+
+cdef inline bint row_split(
+    Row *row, int lanes, Py_ssize_t c
+) noexcept nogil:
+    """Give the second half of a chunk to a new one."""
+    cdef Chunk *chunk = row.chunk[c]
+    cdef Py_ssize_t kept = chunk.steps // 2, given = chunk.steps - kept
+    cdef Chunk *other
+    if (
+        row.chunks == row.room
+        and not row_widen(row, lanes, row.chunks + row.chunks // 4 + 1)
+    ):
+        return False
+    other = chunk_new(lanes, given + ROOM)
+    if other == NULL:
+        return False
+    memcpy(times_of(other), times_of(chunk) + kept, given * sizeof(uint32_t))
+    memcpy(
+        sums_of(other), sums_of(chunk) + kept * lanes,
+        given * lanes * sizeof(int32_t),
+    )
+    other.steps = <uint16_t> given
+    chunk.steps = <uint16_t> kept
+    row_shift(row, lanes, c, c + 1)
+    row.chunk[c + 1] = other
+    row.first[c + 1] = times_of(other)[0]
+    chunk_peak(row, lanes, c)
+    chunk_peak(row, lanes, c + 1)
+    chunk_resize(&row.chunk[c], lanes, kept + ROOM)
+    return True
+
+
+cdef inline void row_shift(
+    Row *row, int lanes, Py_ssize_t c, Py_ssize_t to
+) noexcept nogil:
+    """Move a chunk and those after it to another position."""
+    cdef size_t behind = row.chunks - c
+    cdef size_t wide = lanes * sizeof(int32_t)
+    memmove(row.chunk + to, row.chunk + c, behind * sizeof(Chunk *))
+    memmove(row.first + to, row.first + c, behind * sizeof(uint32_t))
+    memmove(row.lift + to * lanes, row.lift + c * lanes, behind * wide)
+    memmove(row.peak + to * lanes, row.peak + c * lanes, behind * wide)
+    row.chunks = <uint32_t> (row.chunks + to - c)
+
+
+cdef inline void row_merge(Row *row, int lanes, int64_t at) noexcept nogil:
+    """Drop the step that begins at an instant if nothing changes there."""
+    cdef Py_ssize_t c = row_chunk(row, at)
+    cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
+    cdef Py_ssize_t before = c if step > 0 else c - 1
+    cdef const int32_t *sums
+    cdef const int32_t *prior
+    cdef int lane
+    if before < 0 or times_of(row.chunk[c])[step] != at:
+        return
+    sums = sums_of(row.chunk[c]) + step * lanes
+    if step > 0:
+        prior = sums - lanes
+    else:
+        prior = sums_of(row.chunk[before])
+        prior += (row.chunk[before].steps - 1) * lanes
+    for lane in range(lanes):
+        if (
+            <int64_t> sums[lane] + row.lift[c * lanes + lane]
+            != <int64_t> prior[lane] + row.lift[before * lanes + lane]
+        ):
+            return
+    chunk_shift(row.chunk[c], lanes, step + 1, step)
+    if step == 0 and row.chunk[c].steps > 0:
+        row.first[c] = times_of(row.chunk[c])[0]
+        chunk_peak(row, lanes, c)
+    row_tidy(row, lanes, c)
+
+
+cdef inline void row_tidy(Row *row, int lanes, Py_ssize_t c) noexcept nogil:
+    """Give back memory where a chunk has lost a step."""
+    cdef Chunk *chunk = row.chunk[c]
+    if chunk.steps == 0:
+        free(chunk)
+        row_shift(row, lanes, c + 1, c)
+    elif chunk.steps <= JOINED // 2 and (
+        (c + 1 < row.chunks and row_join(row, lanes, c))
+        or (c > 0 and row_join(row, lanes, c - 1))
+    ):
+        pass
+    elif chunk.room - chunk.steps >= 2 * ROOM:
+        chunk_resize(&row.chunk[c], lanes, chunk.steps + ROOM)
+    if 4 * (row.chunks + 1) < row.room:
+        row_widen(row, lanes, 2 * row.chunks)
+
+
+cdef inline bint row_join(
+    Row *row, int lanes, Py_ssize_t c
+) noexcept nogil:
+    """Put the steps of the next chunk into this one, if they are few."""
+    cdef Chunk *other = row.chunk[c + 1]
+    cdef Py_ssize_t steps = row.chunk[c].steps, more = other.steps
+    if steps + more > JOINED:
+        return False
+    if (
+        steps + more > row.chunk[c].room
+        and not chunk_resize(&row.chunk[c], lanes, steps + more + ROOM)
+    ):
+        return False
+    chunk_settle(row, lanes, c)
+    chunk_settle(row, lanes, c + 1)
+    memcpy(
+        times_of(row.chunk[c]) + steps, times_of(other),
+        more * sizeof(uint32_t),
+    )
+    memcpy(
+        sums_of(row.chunk[c]) + steps * lanes, sums_of(other),
+        more * lanes * sizeof(int32_t),
+    )
+    row.chunk[c].steps = <uint16_t> (steps + more)
+    free(other)
+    row_shift(row, lanes, c + 2, c + 1)
+    chunk_peak(row, lanes, c)
+    return True

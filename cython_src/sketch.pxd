@@ -1,0 +1,535 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sketch: a coarse picture of what is free, by stretch of time.
+
+Time is cut where the steps are, into stretches with about as many steps in
+each. Of each stretch, class and row it has the level of the least that is
+free: a number from 0 to 15, two to a byte. A window lies between those
+stretches that are wholly in it and those that it touches: too low a level in
+one of the former says that a request is blocked, high enough ones in all of
+the latter that it fits. Whom neither tells is looked up in the rows, so
+answers are exact. One column serves all rows at once, and one of eight
+stretches together is there as well.
+
+A row that changes is only noted, and brought up to date before the next look.
+"""
+
+from fit cimport Rows
+from libc.stdint cimport int32_t
+from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX as FOREVER
+from libc.stdint cimport UINT32_MAX as NEVER
+from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport calloc
+from libc.stdlib cimport free
+from libc.stdlib cimport malloc
+from libc.stdlib cimport qsort
+from libc.string cimport memset
+from row cimport LANES
+from row cimport Row
+from row cimport times_of
+from scan cimport next_peak
+from scan cimport Place
+from scan cimport place_of
+from scan cimport Request
+
+cdef enum:
+    LEVELS = 16
+    GROUP = 8               # stretches that have a column together
+    BLOCK = 128             # rows of which a column has one cache line
+    TILE = 2048             # bytes of a column that are looked at together
+    SAMPLE = 1 << 16        # times of steps that the stretches are cut by
+
+
+cdef struct Sketch:
+    int most                # stretches that it may have, 0 for no sketch
+    int stretches           # that it has; 0 until it is made
+    int columns             # stretches and groups of them
+    int classes             # a further one is for whole hosts
+    Py_ssize_t rows         # that it knows
+    Py_ssize_t width        # bytes of a column
+    uint32_t *border        # stretches + 1: from 0 to NEVER
+    int64_t least[LANES][LEVELS]    # that is free, by class and level
+    uint8_t *level          # columns x (classes + 1) x width
+    # What changed: the rows, how many, and over what time each.
+    uint32_t *changed
+    Py_ssize_t changes
+    uint32_t *since         # rows; NEVER for one that has not
+    uint32_t *until
+    uint64_t writes         # since it was made
+
+
+cdef inline void sketch_clear(Sketch *sketch) noexcept nogil:
+    """Forget all; it is made anew when it is asked for."""
+    free(sketch.border)
+    free(sketch.level)
+    free(sketch.changed)
+    free(sketch.since)
+    free(sketch.until)
+    sketch.border = sketch.changed = sketch.since = sketch.until = NULL
+    sketch.level = NULL
+    sketch.stretches = 0
+
+
+cdef inline uint64_t sketch_bytes(const Sketch *sketch) noexcept nogil:
+    if sketch.stretches == 0:
+        return 0
+    return (
+        <uint64_t> sketch.columns * (sketch.classes + 1) * sketch.width
+        + (sketch.stretches + 1) * sizeof(uint32_t)
+        + 6 * sketch.width * sizeof(uint32_t)
+    )
+
+
+cdef inline void sketch_touch(
+    Sketch *sketch, Py_ssize_t number, uint32_t start, uint32_t end
+) noexcept nogil:
+    """Note that a row has changed over a window."""
+    if sketch.stretches == 0:
+        return
+    if number >= 2 * sketch.width:
+        sketch_clear(sketch)
+        return
+    sketch.rows = max(sketch.rows, number + 1)
+    sketch.writes += 1
+    if sketch.since[number] == NEVER:
+        sketch.changed[sketch.changes] = <uint32_t> number
+        sketch.changes += 1
+        sketch.since[number] = start
+        sketch.until[number] = end
+    else:
+        sketch.since[number] = min(sketch.since[number], start)
+        sketch.until[number] = max(sketch.until[number], end)
+
+
+cdef inline uint8_t *column(
+    const Sketch *sketch, int number, int lane
+) noexcept nogil:
+    return sketch.level + (
+        <Py_ssize_t> number * (sketch.classes + 1) + lane
+    ) * sketch.width
+
+
+cdef inline int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
+    """Return the stretch that an instant lies in."""
+    cdef int low = 0, high = sketch.stretches, middle
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if sketch.border[middle] <= at:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+# Making it
+
+cdef inline int compare_times(
+    const void *a, const void *b
+) noexcept nogil:
+    cdef uint32_t x = (<const uint32_t *> a)[0]
+    cdef uint32_t y = (<const uint32_t *> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef inline bint sketch_make(
+    Sketch *sketch, const Rows *rows, int classes
+) noexcept nogil:
+    """Draw all rows; False, and no sketch, without memory. O(steps)."""
+    cdef Py_ssize_t block
+    sketch_clear(sketch)
+    sketch.classes = classes
+    sketch.rows = rows.count
+    # Some room for hosts to come.
+    block = rows.count // BLOCK + rows.count // (8 * BLOCK) + 1
+    sketch.width = block * BLOCK // 2
+    sketch.changes = 0
+    sketch.writes = 0
+    if not sketch_cut(sketch, rows) or not sketch_allocate(sketch):
+        sketch_clear(sketch)
+        return False
+    sketch_scale(sketch, rows)
+    for block in range((rows.count + BLOCK - 1) // BLOCK):
+        sketch_block(
+            sketch, rows, block * BLOCK, min(rows.count, (block + 1) * BLOCK)
+        )
+    return True
+
+
+cdef inline bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
+    """Choose the stretches: with as many of a sample of steps in each."""
+    cdef uint32_t *times = <uint32_t *> malloc(
+        (SAMPLE + 1) * sizeof(uint32_t)
+    )
+    cdef Py_ssize_t count, i
+    cdef int stretches = 1
+    cdef uint32_t at
+    sketch.border = <uint32_t *> malloc(
+        (sketch.most + 1) * sizeof(uint32_t)
+    )
+    if times == NULL or sketch.border == NULL:
+        free(times)
+        return False
+    count = sample(rows, times)
+    qsort(times, count, sizeof(uint32_t), compare_times)
+    sketch.border[0] = 0
+    for i in range(1, sketch.most):
+        if count == 0:
+            break
+        at = times[(i - 1) * count // sketch.most]
+        if at > sketch.border[stretches - 1]:
+            sketch.border[stretches] = at
+            stretches += 1
+    sketch.border[stretches] = NEVER
+    sketch.stretches = stretches
+    sketch.columns = stretches + (stretches + GROUP - 1) // GROUP
+    free(times)
+    return True
+
+
+cdef inline Py_ssize_t sample(
+    const Rows *rows, uint32_t *times
+) noexcept nogil:
+    """Write the times of up to SAMPLE steps; return how many."""
+    cdef Py_ssize_t i, total = 0, count = 0, every, step, skip = 0
+    cdef uint32_t c
+    for i in range(rows.count):
+        for c in range(rows.row[i].chunks):
+            total += rows.row[i].chunk[c].steps
+    every = total // SAMPLE + 1
+    for i in range(rows.count):
+        for c in range(rows.row[i].chunks):
+            step = skip
+            while step < rows.row[i].chunk[c].steps:
+                times[count] = times_of(rows.row[i].chunk[c])[step]
+                count += 1
+                step += every
+            skip = step - rows.row[i].chunk[c].steps
+    return count
+
+
+cdef inline bint sketch_allocate(Sketch *sketch) noexcept nogil:
+    cdef size_t rows = 2 * sketch.width
+    sketch.level = <uint8_t *> calloc(
+        <size_t> sketch.columns * (sketch.classes + 1), sketch.width
+    )
+    sketch.changed = <uint32_t *> malloc(rows * sizeof(uint32_t))
+    sketch.since = <uint32_t *> malloc(rows * sizeof(uint32_t))
+    sketch.until = <uint32_t *> malloc(rows * sizeof(uint32_t))
+    if (
+        sketch.level == NULL or sketch.changed == NULL
+        or sketch.since == NULL or sketch.until == NULL
+    ):
+        return False
+    memset(sketch.since, 0xff, rows * sizeof(uint32_t))
+    return True
+
+
+cdef inline void sketch_scale(
+    Sketch *sketch, const Rows *rows
+) noexcept nogil:
+    """Set the levels: from what the largest host has down, by halves and
+    by quarters less.
+    """
+    cdef int lane, level
+    cdef int64_t most
+    cdef Py_ssize_t i
+    for lane in range(sketch.classes):
+        most = 1
+        for i in range(rows.count):
+            most = max(most, rows.capacity[i * sketch.classes + lane])
+        sketch.least[lane][0] = -FOREVER
+        sketch.least[lane][1] = 1
+        for level in range(2, LEVELS):
+            # 3/256, 1/64, 3/128, 1/32, … 1/2, 3/4, 1 of it.
+            i = LEVELS - 1 - level
+            sketch.least[lane][level] = max(
+                sketch.least[lane][level - 1],
+                (most * (3 if i & 1 else 4) >> 2) >> (i >> 1),
+            )
+
+
+cdef inline int level_of(
+    const Sketch *sketch, int lane, int64_t left
+) noexcept nogil:
+    """Return the highest level that is not above what is free."""
+    cdef const int64_t *least = sketch.least[lane]
+    cdef int level = 8 if left >= least[8] else 0
+    if left >= least[level + 4]:
+        level += 4
+    if left >= least[level + 2]:
+        level += 2
+    if left >= least[level + 1]:
+        level += 1
+    return level
+
+
+cdef inline void next_levels(
+    const Sketch *sketch, const Rows *rows, Py_ssize_t number, Place *place,
+    int stretch, int *levels,
+) noexcept nogil:
+    """Write the levels of a row in a stretch; move on to the next one."""
+    cdef int64_t most[LANES]
+    cdef int classes = sketch.classes, lane
+    cdef int64_t end = FOREVER
+    if stretch + 1 < sketch.stretches:
+        end = sketch.border[stretch + 1]
+    next_peak(&rows.row[number], classes + 2, place, end, most)
+    for lane in range(classes):
+        # A host that is taken as a whole has nothing free.
+        levels[lane] = 0 if most[classes + 1] > 0 else level_of(
+            sketch, lane, rows.capacity[number * classes + lane] - most[lane]
+        )
+    levels[classes] = (
+        0 if most[classes] > 0 or most[classes + 1] > 0 else LEVELS - 1
+    )
+
+
+cdef inline int get_level(
+    const uint8_t *place, Py_ssize_t number
+) noexcept nogil:
+    return place[number >> 1] >> 4 * (number & 1) & 15
+
+
+cdef inline void put_level(
+    uint8_t *place, Py_ssize_t number, int level
+) noexcept nogil:
+    cdef int shift = 4 * (number & 1)
+    place[number >> 1] = <uint8_t> (
+        place[number >> 1] & ~(15 << shift) | level << shift
+    )
+
+
+cdef inline void sketch_block(
+    Sketch *sketch, const Rows *rows, Py_ssize_t first, Py_ssize_t last
+) noexcept nogil:
+    """Draw rows that share their cache lines, a stretch after the other."""
+    cdef Place place[BLOCK]
+    cdef int levels[LANES]
+    cdef int stretch, group, lane
+    cdef Py_ssize_t number
+    memset(place, 0, sizeof(place))
+    for stretch in range(sketch.stretches):
+        for number in range(first, last):
+            next_levels(
+                sketch, rows, number, &place[number - first], stretch, levels
+            )
+            for lane in range(sketch.classes + 1):
+                put_level(
+                    column(sketch, stretch, lane), number, levels[lane]
+                )
+    for group in range(sketch.columns - sketch.stretches):
+        draw_group(sketch, group, first >> 1, (last + 1) >> 1)
+
+
+cdef inline void draw_group(
+    Sketch *sketch, int group, Py_ssize_t first, Py_ssize_t last
+) noexcept nogil:
+    """Write the least levels of a group of stretches, for some bytes."""
+    cdef int stretch, lane
+    cdef Py_ssize_t i
+    cdef int end = min((group + 1) * GROUP, sketch.stretches)
+    cdef uint8_t *least
+    cdef const uint8_t *level
+    for lane in range(sketch.classes + 1):
+        least = column(sketch, sketch.stretches + group, lane)
+        memset(least + first, 0xff, last - first)
+        for stretch in range(group * GROUP, end):
+            level = column(sketch, stretch, lane)
+            for i in range(first, last):
+                least[i] = least_of_both(least[i], level[i])
+
+
+cdef inline uint8_t least_of_both(uint8_t a, uint8_t b) noexcept nogil:
+    """Return the lesser of the low halves, and of the high ones."""
+    return <uint8_t> (min(a & 15, b & 15) | min(a & 240, b & 240))
+
+
+cdef inline void sketch_refresh(
+    Sketch *sketch, const Rows *rows
+) noexcept nogil:
+    """Draw anew what has changed."""
+    cdef Py_ssize_t i, number
+    cdef int levels[LANES]
+    cdef int stretch, first, last, lane
+    cdef Place place
+    for i in range(sketch.changes):
+        number = sketch.changed[i]
+        first = stretch_at(sketch, sketch.since[number])
+        last = stretch_at(sketch, sketch.until[number] - 1)
+        sketch.since[number] = NEVER
+        place = place_of(&rows.row[number], sketch.border[first])
+        for stretch in range(first, last + 1):
+            next_levels(sketch, rows, number, &place, stretch, levels)
+            for lane in range(sketch.classes + 1):
+                change_level(sketch, stretch, lane, number, levels[lane])
+    sketch.changes = 0
+
+
+cdef inline void change_level(
+    Sketch *sketch, int stretch, int lane, Py_ssize_t number, int level
+) noexcept nogil:
+    """Set a level of a row, and that of the group that it is in."""
+    cdef uint8_t *place = column(sketch, stretch, lane)
+    cdef int group = stretch // GROUP
+    cdef uint8_t *least = column(sketch, sketch.stretches + group, lane)
+    cdef int old = get_level(place, number), other
+    put_level(place, number, level)
+    if level > old and old == get_level(least, number):
+        # It may have been the least one alone.
+        for other in range(
+            group * GROUP, min((group + 1) * GROUP, sketch.stretches)
+        ):
+            level = min(
+                level, get_level(column(sketch, other, lane), number)
+            )
+        put_level(least, number, level)
+    elif level < get_level(least, number):
+        put_level(least, number, level)
+
+
+# Looking at it
+
+cdef struct Look:
+    int inner[2]            # the stretches from one to before another that
+    int outer[2]            # are in the window, and that it touches
+    int lanes               # asked: which, and of each the levels that
+    int lane[LANES]         # surely fit, and those below which it surely
+    int enough[LANES]       # does not
+    int needed[LANES]
+
+
+cdef inline bint sketch_ready(
+    Sketch *sketch, const Rows *rows, int classes
+) noexcept nogil:
+    """Bring the sketch up to date; False if there is none."""
+    if sketch.most == 0 or rows.count == 0:
+        return False
+    # Where the steps have moved, other stretches may serve better.
+    if (
+        sketch.stretches == 0 or sketch.rows != rows.count
+        or sketch.writes > <uint64_t> rows.count * sketch.most
+    ):
+        return sketch_make(sketch, rows, classes)
+    sketch_refresh(sketch, rows)
+    return True
+
+
+cdef inline bint sketch_look(
+    const Sketch *sketch, const Request *request, int64_t start, int64_t end,
+    Look *look,
+) noexcept nogil:
+    """Set up a look; False if the sketch knows nothing of such a request."""
+    cdef int k, lane, level
+    cdef uint32_t last = NEVER if end == FOREVER else <uint32_t> end
+    look.lanes = 0
+    # The last lane asked, that nobody has it whole, is in all the others.
+    for k in range(request.asked - 1):
+        lane = request.lane[k]
+        look.lane[k] = lane
+        look.enough[k] = look.needed[k] = LEVELS - 1
+        if lane < request.classes:
+            level = level_of(sketch, lane, request.amount[lane])
+            look.needed[k] = level
+            if sketch.least[lane][level] < request.amount[lane]:
+                level += 1
+            look.enough[k] = level
+        look.lanes += 1
+    if look.lanes == 0:
+        return False
+    look.outer[0] = stretch_at(sketch, <uint32_t> start)
+    look.outer[1] = stretch_at(sketch, last - 1) + 1
+    look.inner[0] = look.outer[0]
+    look.inner[1] = look.outer[1]
+    if sketch.border[look.inner[0]] < start:
+        look.inner[0] += 1
+    if sketch.border[look.inner[1]] > last:
+        look.inner[1] -= 1
+    return True
+
+
+cdef inline void least_levels(
+    const uint8_t *level, Py_ssize_t bytes, uint8_t *low, uint8_t *high
+) noexcept nogil:
+    """Take a column into the least levels of even and of odd rows."""
+    cdef Py_ssize_t i
+    for i in range(bytes):
+        low[i] = min(low[i], <uint8_t> (level[i] & 15))
+        high[i] = min(high[i], <uint8_t> (level[i] >> 4))
+
+
+cdef inline void look_tile(
+    const Sketch *sketch, const Look *look, Py_ssize_t first,
+    Py_ssize_t bytes, uint8_t *fits, uint8_t *open,
+) noexcept nogil:
+    """Write, by half and byte, whether rows fit, or may fit."""
+    cdef uint8_t least[2][TILE]
+    cdef int k, number, half
+    cdef Py_ssize_t i
+    cdef uint8_t enough, needed
+    memset(fits, 1, 2 * TILE)
+    memset(open, 1, 2 * TILE)
+    for k in range(look.lanes):
+        memset(least, 15, sizeof(least))
+        number = look.inner[0]
+        while number < look.inner[1]:
+            if number % GROUP == 0 and number + GROUP <= look.inner[1]:
+                least_levels(
+                    column(
+                        sketch, sketch.stretches + number // GROUP,
+                        look.lane[k],
+                    ) + first, bytes, least[0], least[1],
+                )
+                number += GROUP
+            else:
+                least_levels(
+                    column(sketch, number, look.lane[k]) + first, bytes,
+                    least[0], least[1],
+                )
+                number += 1
+        needed = <uint8_t> look.needed[k]
+        enough = <uint8_t> look.enough[k]
+        for half in range(2):
+            for i in range(bytes):
+                open[half * TILE + i] &= least[half][i] >= needed
+        if look.outer[0] < look.inner[0]:
+            least_levels(
+                column(sketch, look.outer[0], look.lane[k]) + first, bytes,
+                least[0], least[1],
+            )
+        if look.inner[1] < look.outer[1]:
+            least_levels(
+                column(sketch, look.outer[1] - 1, look.lane[k]) + first,
+                bytes, least[0], least[1],
+            )
+        for half in range(2):
+            for i in range(bytes):
+                fits[half * TILE + i] &= least[half][i] >= enough
+
+
+cdef inline Py_ssize_t sketch_fits(
+    const Sketch *sketch, const Look *look, char *answer, int *unsure
+) noexcept nogil:
+    """Answer for all rows that the sketch can tell.
+
+    Write the numbers of the others; return how many they are.
+    """
+    cdef uint8_t fits[2 * TILE]
+    cdef uint8_t open[2 * TILE]
+    cdef Py_ssize_t tile, first, bytes, i, number, count = 0
+    for tile in range((sketch.rows + 2 * TILE - 1) // (2 * TILE)):
+        first = tile * TILE
+        bytes = min(<Py_ssize_t> TILE, (sketch.rows + 1) // 2 - first)
+        look_tile(sketch, look, first, bytes, fits, open)
+        for i in range(bytes):
+            number = 2 * (first + i)
+            answer[number] = fits[i]
+            unsure[count] = <int> number
+            count += open[i] & ~fits[i]
+            if number + 1 == sketch.rows:
+                break
+            answer[number + 1] = fits[TILE + i]
+            unsure[count] = <int> number + 1
+            count += open[TILE + i] & ~fits[TILE + i]
+    return count

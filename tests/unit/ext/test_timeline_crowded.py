@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The twins held equal where hosts have many steps, and there are many hosts.
+
+The state machine next door has few entries, so that it finds the odd case
+soon; what the compiled index does with long rows and with many of them shows
+only here: chunks that split, join and are lifted as a whole, tables that grow
+and shrink, columns of more than one tile.
+"""
+
+import array
+import random
+
+import pytest
+
+from blazar_sched.ext import errors
+from blazar_sched.ext import timeline
+
+compiled = pytest.importorskip('blazar_sched.ext._timeline')
+
+CLASSES = ('VCPU', 'DISK_GB')
+FOREVER = errors.FOREVER
+DAY = 86400
+SPAN = 40 * DAY
+HUGE = errors.AMOUNT_LIMIT
+
+
+def uuid(i):
+    return f'{i:08x}-0000-4000-8000-{i:012x}'
+
+
+class Crowd:
+    """Random changes and questions for hosts with many entries each."""
+
+    def __init__(self, seed, hosts, layers, huge=False):
+        self.random = random.Random(seed)
+        self.plain = timeline.TimelineIndex(CLASSES)
+        self.others = [
+            compiled.TimelineIndex(CLASSES, *both) for both in layers
+        ]
+        self.twins = [self.plain, *self.others]
+        self.hosts = [f'host-{i}' for i in range(hosts)]
+        self.huge = huge
+        self.ids = []
+        self.made = 0
+        self.apply([
+            ('capacity', host, (self.random.randrange(20, 60), 40))
+            for host in self.hosts
+        ])
+
+    def apply(self, changes, force=True):
+        outcomes = []
+        for index in self.twins:
+            try:
+                outcomes.append(index.apply(changes, force))
+            except errors.TimelineError as error:
+                outcomes.append((type(error), error.args))
+        assert all(other == outcomes[0] for other in outcomes)
+        return outcomes[0] is None
+
+    def window(self):
+        # Few distinct times, so that borders meet and steps merge again.
+        start = self.random.randrange(0, SPAN, 900)
+        length = self.random.choice((900, 3600, DAY, 9 * DAY, 30 * DAY))
+        end = FOREVER if self.random.random() < .03 else start + length
+        return start, end
+
+    def add(self):
+        self.made += 1
+        # Some ids are no UUIDs.
+        entry_id = uuid(self.made) if self.made % 5 else f'no {self.made}'
+        whole = self.random.random() < .1
+        most = HUGE // 3 if self.huge else 5
+        amounts = (0, 0) if whole else (
+            self.random.choice((1, 2, -1, most)), self.random.randrange(4)
+        )
+        return entry_id, (
+            'add', entry_id, f'owner {self.made % 7}',
+            self.random.choice(self.hosts), *self.window(), amounts, whole,
+        )
+
+    def grow(self, n):
+        for _ in range(n):
+            entry_id, change = self.add()
+            if self.apply([change]):
+                self.ids.append(entry_id)
+
+    def shrink(self, n):
+        for _ in range(min(n, len(self.ids))):
+            i = self.random.randrange(len(self.ids))
+            if self.apply([('remove', self.ids[i])]):
+                self.ids[i] = self.ids[-1]
+                self.ids.pop()
+
+    def move(self, n):
+        for _ in range(n):
+            self.apply([(
+                'move', self.random.choice(self.ids),
+                self.random.choice(self.hosts), *self.window(),
+            )])
+
+    def fail(self, n):
+        """Apply batches that are undone."""
+        for _ in range(n):
+            batch = [self.add()[1] for _ in range(5)]
+            gone = self.random.sample(self.ids, 5)
+            batch += [('remove', each) for each in gone[:3]]
+            batch += [
+                ('move', each, self.hosts[0], *self.window())
+                for each in gone[3:]
+            ]
+            self.random.shuffle(batch)
+            assert not self.apply([*batch, ('remove', 'nobody')])
+
+    def same(self):
+        """Hold the content of the twins equal."""
+        first, *others = [index.dump() for index in self.twins]
+        assert all(other == first for other in others)
+        for index in self.others:
+            index.check()
+
+    def ask(self, n):
+        for _ in range(n):
+            start, end = self.window()
+            amounts = self.random.choice(
+                ((0, 0), (1, 0), (7, 3), (15, 15), (59, 0), (60, 40))
+            )
+            self.ask_one(start, end, amounts, self.random.random() < .3)
+
+    def ask_one(self, start, end, amounts, whole):
+        some = array.array('i', self.random.sample(
+            range(len(self.hosts)), len(self.hosts) // 2
+        ))
+        count = self.random.randrange(len(self.hosts) + 1)
+        length = FOREVER if end == FOREVER else end - start
+        owner = f'owner {self.random.randrange(8)}'
+        # Looking past an owner may pass the limit on the way.
+        ignore = None if self.huge else owner
+        for name, args in (
+            ('fits', (None, start, end, amounts, None, whole)),
+            ('fits', (some, start, end, amounts, None, whole)),
+            ('fits', (None, start, end, amounts, None, whole, ignore)),
+            ('horizon', (None, start, amounts, None, whole)),
+            ('horizon', (some, start, amounts, None, whole, ignore)),
+            ('peak', (None, start, end, ignore)),
+            ('earliest', (count, length, start, amounts, None, None, whole)),
+            ('earliest', (
+                1, length, start, amounts, some, start + 3 * DAY, whole,
+                ignore,
+            )),
+            ('pick', (count, start, end, amounts, None, 'tightest', whole)),
+            ('pick', (count, start, end, amounts, some, 'freest', whole)),
+            ('pick', (count, start, end, amounts, None, 'first', whole)),
+            ('levels', (self.hosts[0], start, start + DAY, 7)),
+        ):
+            first, *others = [
+                getattr(index, name)(*args) for index in self.twins
+            ]
+            assert all(other == first for other in others), (name, args)
+
+    def tick(self, now):
+        for index in self.twins:
+            index.advance(now)
+        for amounts in ((1, 0), (7, 3), (15, 15)):
+            for length in (3600, DAY, FOREVER):
+                end = FOREVER if length == FOREVER else now + length
+                self.ask_one(now, end, amounts, False)
+
+
+LAYERS = ((0, 0), (3, 0), (0, 24), (64, 512))
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_long_rows(seed):
+    crowd = Crowd(seed, hosts=3, layers=LAYERS)
+    for n in (40, 200, 100):
+        crowd.grow(n)
+        crowd.move(20)
+        crowd.fail(5)
+        crowd.same()
+        crowd.ask(10)
+        crowd.tick(crowd.random.randrange(SPAN))
+    for n in (100, 150, 1000):
+        crowd.shrink(n)
+        crowd.same()
+        crowd.ask(10)
+        crowd.tick(crowd.random.randrange(SPAN))
+    assert not crowd.ids
+
+
+@pytest.mark.parametrize('seed', range(2))
+def test_sums_at_the_limit(seed):
+    crowd = Crowd(seed, hosts=1, layers=LAYERS, huge=True)
+    for n in (150, 150):
+        crowd.grow(n)
+        crowd.move(50)
+        crowd.fail(5)
+        crowd.same()
+        crowd.ask(5)
+    crowd.shrink(300)
+    crowd.same()
+
+
+def test_many_rows():
+    crowd = Crowd(7, hosts=300, layers=((64, 512), (0, 0)))
+    crowd.grow(1500)
+    crowd.same()
+    crowd.ask(12)
+    crowd.tick(DAY)
+    # Rows that come, change and go while the layers are there.
+    crowd.apply([('capacity', 'host-new', (50, 50))])
+    crowd.apply([('capacity', 'host-7', (3, 3))])
+    crowd.grow(100)
+    crowd.ask(4)
+    crowd.tick(2 * DAY)
+    crowd.apply([('drop', 'host-new')])
+    crowd.apply([('capacity', 'host-newer', (50, 50))])
+    crowd.ask(4)
+    crowd.tick(DAY)
+    crowd.same()
+
+
+def test_more_rows_than_a_tile_of_the_sketch():
+    hosts = [f'host-{i}' for i in range(9001)]
+    chooser = random.Random(1)
+    columns = (
+        hosts, [8, 8] * len(hosts), [uuid(i) for i in range(20000)],
+        ['o'] * 20000, [chooser.randrange(len(hosts)) for _ in range(20000)],
+        starts := [chooser.randrange(SPAN) for _ in range(20000)],
+        [start + chooser.randrange(1, 3 * DAY) for start in starts],
+        [4, 1] * 20000, [False] * 20000,
+    )
+    with_sketch = compiled.TimelineIndex(CLASSES, 0, 64)
+    by_rows = compiled.TimelineIndex(CLASSES, 0, 0)
+    for index in (with_sketch, by_rows):
+        index.load(*columns)
+    for _ in range(20):
+        start = chooser.randrange(SPAN)
+        end = start + chooser.randrange(1, 9 * DAY)
+        window = (start, end, (5, 0))
+        answer = with_sketch.fits(None, *window)
+        assert answer == by_rows.fits(None, *window)
+        assert 0 < sum(answer) < len(hosts)
+
+
+def test_columns_make_the_same_index():
+    crowd = Crowd(3, hosts=5, layers=LAYERS)
+    crowd.grow(300)
+    crowd.shrink(50)
+    for index in crowd.twins:
+        for kind in (timeline, compiled):
+            copy = kind.TimelineIndex(CLASSES)
+            copy.load(*index.columns())
+            assert copy.dump() == index.dump() | {'generation': 1}
