@@ -2,6 +2,10 @@
 """The bulk load: hosts and entries from columns, then the rows in one go."""
 
 
+cdef enum:
+    BREATH = 4096           # entries between two chances for other threads
+
+
 cdef int load_hosts(Hosts hosts, names, capacity) except -1:
     cdef const int64_t[::1] flat = take_column(
         'capacity', capacity, len(names) * hosts.classes
@@ -42,6 +46,10 @@ cdef int load_entries(
     if not entries_reserve(entries, count):
         raise MemoryError
     for i in range(count):
+        if i % BREATH == 0:
+            # Nobody else knows these hosts and entries yet: others may run.
+            with nogil:
+                pass
         # The columns hold on to the strings, but not to those of a subclass.
         id[i] = text = take_name('id', id[i])
         take_text(text, &name[BY_ID])

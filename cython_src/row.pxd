@@ -258,9 +258,8 @@ cdef inline void chunk_peak(
     for lane in range(lanes):
         peak[lane] = sums[lane]
     for step in range(1, row.chunk[c].steps):
-        sums += lanes
         for lane in range(lanes):
-            peak[lane] = max(peak[lane], sums[lane])
+            peak[lane] = max(peak[lane], sums[step * lanes + lane])
 
 
 cdef inline void chunk_settle(
@@ -275,8 +274,9 @@ cdef inline void chunk_settle(
         return
     for step in range(row.chunk[c].steps):
         for lane in range(lanes):
-            sums[lane] = <int32_t> (<int64_t> sums[lane] + lift[lane])
-        sums += lanes
+            sums[step * lanes + lane] = <int32_t> (
+                <int64_t> sums[step * lanes + lane] + lift[lane]
+            )
     for lane in range(lanes):
         row.peak[c * lanes + lane] = <int32_t> (
             <int64_t> row.peak[c * lanes + lane] + lift[lane]

@@ -398,7 +398,8 @@ cdef class TimelineIndex:
                 batch, part[done].row, part[done].start, part[done].end,
                 delta, part[done].sign,
             ):
-                for done in range(done - 1, -1, -1):
+                while done > 0:
+                    done -= 1
                     self._raise(
                         None, part[done].row, part[done].start,
                         part[done].end, delta, -part[done].sign,
@@ -964,7 +965,7 @@ cdef class TimelineIndex:
     def dump(self):
         """Return everything in the index, for tests and for looking at."""
         cdef Py_ssize_t number
-        names, capacity, ids, owners, rows, starts, ends, amounts, whole = (
+        names, _, ids, owners, rows, starts, ends, amounts, whole = (
             self.columns()
         )
         cdef int classes = self._hosts.classes

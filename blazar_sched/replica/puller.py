@@ -10,7 +10,6 @@ any thread may read it.
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
-import itertools
 import threading
 from typing import Any
 
@@ -19,7 +18,7 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 
-# Records asked for, and applied, at once.
+# Records asked for at once.
 LIMIT = 1000
 
 Image = dict[tuple[str, str], dict[str, Any]]
@@ -194,17 +193,9 @@ def _same_ledger(ledger: str, other: str) -> None:
 
 
 def _build(revision: int, image: Image, now: int) -> state.Replica:
-    """Make a replica, a batch at a time so that other threads may run."""
     replica = state.Replica(accounting.SchedulerAccounting)
     replica.advance(now)
-    # What is on a host comes after the host.
-    records = iter(
-        sorted(
-            ((kind, key, data) for (kind, key), data in image.items()),
-            key=lambda each: each[0] != record.HOST,
-        )
+    replica.load(
+        revision, ((kind, key, data) for (kind, key), data in image.items())
     )
-    while batch := list(itertools.islice(records, LIMIT)):
-        replica.apply(revision, batch)
-    replica.revision = revision
     return replica

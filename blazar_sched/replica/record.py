@@ -71,7 +71,13 @@ def key_of(noun: Noun) -> str:
 
 
 def encode(noun: Noun) -> Record:
-    return _KIND[type(noun)], key_of(noun), dataclasses.asdict(noun)
+    """Return the noun's record; they may share what is in it."""
+    if isinstance(noun, host.Host):
+        data = dataclasses.asdict(noun)
+    else:
+        # Nothing is nested in the others, which are many.
+        data = {name: getattr(noun, name) for name in noun.__slots__}
+    return _KIND[type(noun)], key_of(noun), data
 
 
 def decode(kind: str, data: dict[str, Any]) -> Noun:

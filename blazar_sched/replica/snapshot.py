@@ -2,9 +2,10 @@
 """The snapshot file: the last copy of the ledger, kept on disk.
 
 Lines of JSON, so that writing one never holds the GIL for long: a header, a
-line for each record, and at the end a checksum of all the lines above. It is
-written beside its place and renamed into it. Anything but a whole file of
-this version is refused.
+line for each record or for some thousand allocations (see replica.packing),
+and at the end a checksum of all the lines above. It is written beside its
+place and renamed into it. Anything but a whole file of this version is
+refused.
 """
 
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ import tempfile
 from typing import Any
 from typing import IO
 
+from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import wire
 
@@ -99,7 +101,7 @@ def _lines(
     header: dict[str, Any], records: Iterable[record.Record]
 ) -> Iterator[bytes]:
     yield json.dumps(header).encode() + b'\n'
-    for each in records:
+    for each in packing.compact(records):
         yield json.dumps(each).encode() + b'\n'
 
 

@@ -20,9 +20,12 @@ from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
 Change = tuple[Any, ...]
+# Nouns by (kind, key), None for what is gone.
+Image = dict[tuple[str, str], record.Noun | None]
 
 
 def _amounts(amounts: Mapping[str, int], sign: int = 1) -> tuple[int, ...]:
@@ -46,6 +49,9 @@ class Replica:
         self.reservations: dict[str, record.Reservation] = {}
         self.allocations: dict[str, allocation.Allocation] = {}
         self.instances: dict[str, instance.Instance] = {}
+        # The hosts that are held so, and those with a policy of their own.
+        self.dedicated: set[str] = set()
+        self.with_policy: set[str] = set()
         # Where a reservation's allocations and bound instances are.
         self.by_reservation: dict[str, dict[str, allocation.Allocation]] = (
             defaultdict(dict)
@@ -71,18 +77,26 @@ class Replica:
 
         :raises ValueError: if a record is malformed or names what is unknown
         """
-        image: dict[tuple[str, str], record.Noun | None] = {}
-        for kind, key, data in records:
-            if kind not in self._nouns:
-                raise ValueError(f'unknown kind of record {kind!r}')
-            noun = None if data is None else record.decode(kind, data)
-            if noun is not None and record.key_of(noun) != key:
-                raise ValueError(f'the {kind} {key!r} has another key')
-            image[kind, key] = noun
+        image = self._decode(records)
         self.index.apply(self._changes(image), force=True)
-        for (kind, key), noun in image.items():
-            self._keep(kind, key, noun)
-        self.revision = revision
+        self._keep_all(revision, image)
+
+    def load(self, revision: int, records: Iterable[record.Record]) -> None:
+        """Fill a new replica with a full copy, in bulk.
+
+        Nothing is changed if a record cannot be used.
+
+        :raises ValueError: if a record is malformed or names what is unknown
+        """
+        image = self._decode(records)
+        changes = self._changes(image)
+        self.index.load(
+            *packing.columns(
+                {c[1]: c[2] for c in changes if c[0] == 'capacity'},
+                (c[1:] for c in changes if c[0] == 'add'),
+            )
+        )
+        self._keep_all(revision, image)
 
     def advance(self, now: int) -> None:
         """Count instances that are past their end as unbounded.
@@ -98,6 +112,7 @@ class Replica:
             changes = self._remove_instance(uuid) + self._add_instance(noun)
             self.index.apply(changes, force=True)
             self._overdue.add(uuid)
+        self.index.advance(now)
 
     def records(self) -> Iterator[record.Record]:
         """Yield the records that make this replica anew, hosts first."""
@@ -105,9 +120,18 @@ class Replica:
             for noun in nouns.values():
                 yield record.encode(noun)
 
-    def _changes(
-        self, image: Mapping[tuple[str, str], record.Noun | None]
-    ) -> list[Change]:
+    def _decode(self, records: Iterable[record.Record]) -> Image:
+        image: Image = {}
+        for kind, key, data in records:
+            if kind not in self._nouns:
+                raise ValueError(f'unknown kind of record {kind!r}')
+            noun = None if data is None else record.decode(kind, data)
+            if noun is not None and record.key_of(noun) != key:
+                raise ValueError(f'the {kind} {key!r} has another key')
+            image[kind, key] = noun
+        return image
+
+    def _changes(self, image: Image) -> list[Change]:
         """The index's changes, in an order that never lacks a host."""
         capacities: list[Change] = []
         removes: list[Change] = []
@@ -137,14 +161,31 @@ class Replica:
                     )
         return capacities + removes + adds + drops
 
+    def _keep_all(self, revision: int, image: Image) -> None:
+        for (kind, key), noun in image.items():
+            self._keep(kind, key, noun)
+        self.revision = revision
+
     def _keep(self, kind: str, key: str, noun: record.Noun | None) -> None:
         old = self._nouns[kind].pop(key, None)
         if noun is not None:
             self._nouns[kind][key] = noun
-        if kind == record.ALLOCATION:
+        if kind == record.HOST:
+            self._keep_host(key, cast(host.Host, noun))
+        elif kind == record.ALLOCATION:
             self._keep_allocation(old, cast(allocation.Allocation, noun))
         elif kind == record.INSTANCE:
             self._keep_instance(key, old, cast(instance.Instance, noun))
+
+    def _keep_host(self, uuid: str, new: host.Host | None) -> None:
+        self.dedicated.discard(uuid)
+        self.with_policy.discard(uuid)
+        if new is None:
+            return
+        if new.hold == host.DEDICATED:
+            self.dedicated.add(uuid)
+        if new.unbounded is not None:
+            self.with_policy.add(uuid)
 
     def _keep_allocation(
         self,

@@ -2,16 +2,19 @@
 """The pages that replicas pull: plain JSON values, with a version.
 
 Pure functions. The ledger builds pages here and the puller parses them here,
-so that both sides of the wire stand on one screen. Nothing is pickled.
+so that both sides of the wire stand on one screen. Nothing is pickled. Only a
+snapshot is packed (see replica.packing): changes are few.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 import dataclasses
 from typing import Any
 
+from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 
 # Where the manager listens. The exchange is named because each side's default
 # one comes from a configuration of its own.
@@ -83,7 +86,7 @@ def snapshot_page(
         'version': WIRE_VERSION,
         'ledger': ledger,
         'revision': revision,
-        'records': [list(r) for r in records],
+        'records': list(packing.compact(records)),
         'next': next_,
     }
 
@@ -100,7 +103,7 @@ def parse_changes(page: Any) -> Changes:
         ledger=_text(page, 'ledger'),
         since=_count(page, 'since'),
         revision=None if revision is None else _count(page, 'revision'),
-        records=_records(page),
+        records=[_record(item) for item in _items(page)],
         newest=_count(page, 'newest'),
     )
     if changes.revision is not None and not (
@@ -123,7 +126,7 @@ def parse_snapshot(page: Any) -> Snapshot:
     return Snapshot(
         ledger=_text(page, 'ledger'),
         revision=_count(page, 'revision'),
-        records=_records(page),
+        records=list(_unpacked(_items(page))),
         next=None if page.get('next') is None else _text(page, 'next'),
     )
 
@@ -152,11 +155,19 @@ def _count(page: Page, name: str) -> int:
     return value
 
 
-def _records(page: Page) -> list[record.Record]:
+def _items(page: Page) -> list[Any]:
     value = page.get('records')
     if not isinstance(value, list):
         raise ValueError('records is not a list')
-    return [_record(item) for item in value]
+    return value
+
+
+def _unpacked(items: Iterable[Any]) -> Iterator[record.Record]:
+    for item in items:
+        if isinstance(item, str):
+            yield from packing.unpack(item)
+        else:
+            yield _record(item)
 
 
 def _record(item: Any) -> record.Record:

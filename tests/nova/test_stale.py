@@ -72,7 +72,8 @@ def silence():
 
 
 def other_version():
-    return wire.changes_page('x', 0, 0, [], 0) | {'version': 2}
+    page = wire.changes_page('x', 0, 0, [], 0)
+    return page | {'version': wire.WIRE_VERSION + 1}
 
 
 def is_stale():
@@ -161,7 +162,10 @@ def test_recovers_by_itself(lab, setting):
 
 
 class Broken:
-    """An index in which everything goes wrong."""
+    """An index in which everything goes wrong but telling it the time."""
+
+    def advance(self, now):
+        pass
 
     def __getattr__(self, name):
         raise RuntimeError('broken index')

@@ -124,7 +124,7 @@ class TestNothingToSay:
     def test_stale_replica(self, gaps, weights):
         gaps.end_point.answer = lambda: wire.changes_page(
             'x', 0, 0, [], 0
-        ) | {'version': 2}
+        ) | {'version': wire.WIRE_VERSION + 1}
         cloud_.wait_for('stale', lambda: worker.current()[1])
 
         gaps.boot()
@@ -140,6 +140,9 @@ class TestNothingToSay:
         gaps.cloud.configure(on_stale='open')
 
         class Broken:
+            def advance(self, now):
+                pass
+
             def __getattr__(self, name):
                 raise RuntimeError('broken index')
 

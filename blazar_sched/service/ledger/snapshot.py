@@ -88,7 +88,7 @@ def load(connection: sa.Connection) -> state.Replica:
     """Return a new replica of what `connection`'s transaction sees."""
     replica = state.Replica(accounting.LedgerAccounting)
     _, revision = change.newest(connection)
-    replica.apply(
+    replica.load(
         revision,
         (r for kind in _SOURCES for r in _records(connection, kind)),
     )

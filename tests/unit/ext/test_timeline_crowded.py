@@ -9,6 +9,8 @@ and shrink, columns of more than one tile.
 
 import array
 import random
+import sys
+import threading
 
 import pytest
 
@@ -251,3 +253,96 @@ def test_columns_make_the_same_index():
             copy = kind.TimelineIndex(CLASSES)
             copy.load(*index.columns())
             assert copy.dump() == index.dump() | {'generation': 1}
+
+
+class Hammer:
+    """Threads that ask in every way while another one applies a lease.
+
+    The lease takes all of each host over one window. ``seen`` has, for each
+    way, how many hosts were free: all or none, unless half a batch shows.
+    """
+
+    HOSTS = 200
+
+    def __init__(self):
+        self.index = compiled.TimelineIndex(('VCPU',))
+        self.names = [f'host-{i}' for i in range(self.HOSTS)]
+        self.index.apply([('capacity', name, (8,)) for name in self.names])
+        self.index.advance(100)
+        self.lease = [
+            ('add', uuid(i), 'lease', name, 100, 200, (8,), False)
+            for i, name in enumerate(self.names)
+        ]
+        self.seen = {}
+        self.rows = self.index.rows(self.names)
+
+    def look(self):
+        index, free = self.index, {}
+        now, later = (100, 150), (120, 250)
+        room = array.array('q', [8] * self.HOSTS)
+        free['from now'] = sum(index.fits(None, *now, (1,)))
+        free['with room'] = sum(index.fits(None, *now, (1,), room))
+        free['any window'] = sum(index.fits(None, *later, (1,)))
+        free['by rows'] = sum(index.fits(self.rows, *later, (1,)))
+        free['pick'] = len(index.pick(self.HOSTS, *later, (1,)))
+        first = index.earliest(1, 10, 100, (1,), not_after=100)
+        free['earliest'] = {None: 0, 'host-0': self.HOSTS}.get(
+            first and first[1][0], -1
+        )
+        free['peak'] = self.HOSTS - sum(index.peak(None, *now)[::3]) // 8
+        free['horizon'] = sum(h > 0 for h in index.horizon(None, 100, (1,)))
+        for way, count in free.items():
+            self.seen.setdefault(way, set()).add(count)
+
+    def run(self, apply):
+        stop = threading.Event()
+
+        def read():
+            while not stop.is_set():
+                self.look()
+
+        switch = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        try:
+            for _ in range(150):
+                apply(self.lease)
+                apply([('remove', change[1]) for change in self.lease])
+        finally:
+            stop.set()
+            for reader in readers:
+                reader.join()
+            sys.setswitchinterval(switch)
+
+    def torn(self):
+        """Return the ways in which something else than all or none showed."""
+        return {
+            way for way, counts in self.seen.items()
+            if counts - {0, self.HOSTS}
+        }
+
+
+def test_no_thread_sees_half_a_batch():
+    hammer = Hammer()
+
+    def apply(batch):
+        with pytest.raises(errors.UnknownEntry):
+            hammer.index.apply([*batch, ('remove', 'nobody')])
+        hammer.index.apply(batch)
+
+    hammer.run(apply)
+    assert not hammer.torn()
+    assert any(counts == {0, hammer.HOSTS} for counts in hammer.seen.values())
+
+
+def test_half_a_batch_would_be_seen():
+    hammer = Hammer()
+
+    def apply(batch):
+        for change in batch:
+            hammer.index.apply([change])
+
+    hammer.run(apply)
+    assert hammer.torn() == set(hammer.seen)

@@ -34,6 +34,9 @@ class MemoryLedger:
         self.revisions.append(records)
         record.merge(self.image, records)
 
+    def records(self):
+        return [(*key, data) for key, data in self.image.items()]
+
     def changes(self, since, limit):
         if not self.pruned <= since <= self.newest:
             return wire.changes_page(self.id, since, None, [], self.newest)

@@ -185,10 +185,11 @@ def test_another_ledger_needs_a_snapshot(pulled, ledger, make):
 
 
 GARBAGE = {
-    'other version': lambda page: page | {'version': 2},
+    'other version': lambda page: page | {'version': page['version'] + 1},
     'no object': lambda page: 'hello',
     'none': lambda page: None,
     'no records': lambda page: page | {'records': None},
+    'damaged': lambda page: page | {'records': ['dGltZWxpbmU=']},
     'another question': lambda page: page | {'since': page['since'] + 1},
     'nowhere': lambda page: page | {
         'revision': page['since'], 'newest': page['since'] + 1, 'records': [],
@@ -264,9 +265,7 @@ def test_freshness_is_that_of_the_question(pulled, wire, ledger, clock):
 
 def test_kept_copy_goes_on_by_changes(pulled, ledger, wire, clock, make):
     fill(ledger, make)
-    pulled.load(
-        ledger.id, ledger.newest, ledger.snapshot(None, 99)['records'], 1.0, 0
-    )
+    pulled.load(ledger.id, ledger.newest, ledger.records(), 1.0, 0)
     assert pulled.copy.fresh_at == 1.0
     ledger.commit(make.host('h9'))
 

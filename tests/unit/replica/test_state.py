@@ -66,7 +66,7 @@ def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
     assert not scheduler.by_reservation
 
 
-@pytest.mark.parametrize(
+BAD = pytest.mark.parametrize(
     'bad',
     [
         ('planet', 'x', {}),
@@ -87,6 +87,9 @@ def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
     ],
     ids=str,
 )
+
+
+@BAD
 def test_bad_record_changes_nothing(scheduler, make, bad):
     scheduler.apply(
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
@@ -98,6 +101,65 @@ def test_bad_record_changes_nothing(scheduler, make, bad):
 
     assert (sorted(scheduler.records()), scheduler.index.generation) == before
     assert scheduler.revision == 1
+
+
+@BAD
+def test_bad_record_of_a_full_copy_changes_nothing(scheduler, make, bad):
+    with pytest.raises(ValueError):
+        scheduler.load(2, [*encoded(make.host('h1')), bad])
+
+    assert list(scheduler.records()) == []
+    assert len(scheduler.index.hosts) == 0
+    assert scheduler.revision == 0
+
+
+def test_text_for_a_number_in_a_full_copy(scheduler, make):
+    wrong = make.allocation('a1', 'h1', start='soon')
+
+    with pytest.raises(ValueError):
+        scheduler.load(2, encoded(make.host('h1'), wrong))
+
+
+def test_an_empty_copy(scheduler):
+    scheduler.load(7, [])
+
+    assert scheduler.revision == 7
+    assert list(scheduler.records()) == []
+
+
+def test_tells_hosts_that_are_dedicated_or_have_a_policy(scheduler, make):
+    scheduler.load(
+        1,
+        encoded(
+            make.host('h1', hold='dedicated'),
+            make.host('h2', unbounded='never'),
+            make.host('h3'),
+        ),
+    )
+    assert scheduler.dedicated == {'h1'}
+    assert scheduler.with_policy == {'h2'}
+
+    scheduler.apply(
+        2,
+        [
+            *encoded(make.host('h1'), make.host('h3', hold='dedicated')),
+            gone(record.HOST, 'h2'),
+        ],
+    )
+    assert scheduler.dedicated == {'h3'}
+    assert scheduler.with_policy == set()
+
+
+def test_tells_the_index_the_time(scheduler, monkeypatch):
+    told = []
+
+    class Index:
+        advance = told.append
+
+    monkeypatch.setattr(scheduler, 'index', Index())
+    scheduler.advance(150)
+
+    assert told == [150]
 
 
 def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
@@ -322,9 +384,10 @@ def test_history_equals_a_rebuild(make, accounting_, data):
         lived.apply(lived.revision + 1, batch)
     rebuilt = state.Replica(accounting_)
     rebuilt.advance(now)
-    rebuilt.apply(lived.revision, hosts + left)
+    rebuilt.load(lived.revision, hosts + left)
 
     lived.index.check()
+    rebuilt.index.check()
     assert sorted(lived.records(), key=str) == sorted(
         rebuilt.records(), key=str
     )

@@ -9,9 +9,13 @@ from blazar_sched.replica import wire
 
 LEDGER = '5bb0ef43-3d64-4a4a-9b5c-6a6d3b1d7c35'
 RECORDS = [
-    ('allocation', 'a1', {'id': 'a1', 'end': 2**63 - 1}),
-    ('instance', 'i1', None),
+    ('instance', 'i1', {'uuid': 'i1', 'end': 2**63 - 1}),
+    ('allocation', 'a1', {
+        'id': 'a1', 'reservation_id': 'r1', 'host': 'h1', 'start': 5,
+        'end': 2**63 - 1, 'amounts': {'VCPU': 3}, 'whole': False,
+    }),
 ]
+GONE = ('instance', 'i2', None)
 
 
 def over_the_wire(page):
@@ -19,9 +23,10 @@ def over_the_wire(page):
 
 
 def test_changes_arrive_as_sent():
-    page = over_the_wire(wire.changes_page(LEDGER, 3, 5, RECORDS, 9))
+    records = [*RECORDS, GONE]
+    page = over_the_wire(wire.changes_page(LEDGER, 3, 5, records, 9))
 
-    assert wire.parse_changes(page) == wire.Changes(LEDGER, 3, 5, RECORDS, 9)
+    assert wire.parse_changes(page) == wire.Changes(LEDGER, 3, 5, records, 9)
 
 
 def test_forgotten_revision_arrives_as_none():
@@ -38,13 +43,39 @@ def test_snapshot_arrives_as_sent():
     )
 
 
+def test_a_snapshot_has_its_allocations_packed():
+    page = wire.snapshot_page(LEDGER, 5, RECORDS, None)
+
+    assert [type(item) for item in page['records']] == [tuple, str]
+
+
+@pytest.mark.parametrize(
+    'damage',
+    [
+        lambda text: text[:-4],
+        lambda text: text[4:],
+        lambda text: text[:40] + ('A' if text[40] != 'A' else 'B') + text[41:],
+        lambda text: '',
+        lambda text: '?' + text[1:],
+        lambda text: 'é' + text[1:],
+    ],
+    ids=['end', 'start', 'changed', 'empty', 'character', 'accent'],
+)
+def test_damaged_allocations_are_refused(damage):
+    page = wire.snapshot_page(LEDGER, 5, RECORDS, None)
+    page['records'][1] = damage(page['records'][1])
+
+    with pytest.raises(ValueError):
+        wire.parse_snapshot(page)
+
+
 def test_last_page_of_a_snapshot_has_no_next():
     page = over_the_wire(wire.snapshot_page(LEDGER, 5, [], None))
 
     assert wire.parse_snapshot(page).next is None
 
 
-@pytest.mark.parametrize('version', [0, 2, None, '1', True, 1.0])
+@pytest.mark.parametrize('version', [0, 1, 3, None, '2', True, 2.0])
 @pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
 def test_other_versions_are_refused(parse, version):
     page = wire.changes_page(LEDGER, 3, 5, [], 9)

@@ -140,7 +140,7 @@ def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
     worker.ensure_started()
     assert eventually(lambda: hosts() == {'h1'})
 
-    end_point.broken = wire.changes_page('x', 0, 0, [], 0) | {'version': 2}
+    end_point.broken = wire.changes_page('x', 0, 0, [], 0) | {'version': 1}
     assert eventually(lambda: worker.current()[1])
     assert 'h1' in worker.current()[0].hosts
 
@@ -150,7 +150,7 @@ def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
 
 def test_trouble_is_told_of_once(end_point, ledger, caplog):
     caplog.set_level(logging.DEBUG, logger=worker.__name__)
-    end_point.broken = {'version': 2}
+    end_point.broken = {'version': 1}
     worker.ensure_started()
     assert eventually(lambda: len(caplog.records) > 3)
     end_point.broken = None
@@ -158,7 +158,7 @@ def test_trouble_is_told_of_once(end_point, ledger, caplog):
 
     told = [r for r in caplog.records if r.levelno >= logging.WARNING]
     assert len(told) == 1
-    assert 'wire version 2 is not 1' in told[0].getMessage()
+    assert 'wire version 1 is not 2' in told[0].getMessage()
 
 
 class TestSnapshotFile:
@@ -174,7 +174,7 @@ class TestSnapshotFile:
                 ledger.id,
                 ledger.newest,
                 worker.now() - age,
-                ledger.snapshot(None, 99)['records'],
+                ledger.records(),
             )
 
         return kept
@@ -209,7 +209,7 @@ class TestSnapshotFile:
 
     @pytest.mark.parametrize(
         'content',
-        [b'', b'\x00' * 99, b'{"version": 1}\n', b'sha256 \n', b'\xff\n'],
+        [b'', b'\x00' * 99, b'{"version": 2}\n', b'sha256 \n', b'\xff\n'],
     )
     def test_bad_file_is_ignored_with_a_warning(
         self, configure, end_point, ledger, make, caplog, content
