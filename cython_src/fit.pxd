@@ -9,8 +9,12 @@ next pass over them needs is asked for in this one.
 from libc.stdint cimport int32_t
 from libc.stdint cimport int64_t
 from prefetch cimport prefetch
+from row cimport Chunk
+from row cimport chunk_bytes
 from row cimport chunk_step
+from row cimport chunk_until
 from row cimport LANES
+from row cimport PACKED
 from row cimport Row
 from row cimport row_chunk
 from row cimport sums_of
@@ -78,6 +82,21 @@ cdef inline void find_places(Turn *turn, int lanes) noexcept nogil:
         )
 
 
+cdef inline void look_on(Turn *turn, int lanes, int64_t end) noexcept nogil:
+    """Ask for what follows, where the window goes on into another chunk."""
+    cdef const Row *row
+    cdef const Chunk *chunk
+    cdef Py_ssize_t j, c
+    for j in range(turn.count):
+        row = turn.row[j]
+        c = turn.place[j].chunk
+        if chunk_until(row, c) < end:
+            chunk = row.chunk[c + 1]
+            prefetch(chunk)
+            prefetch(<const char *> chunk + chunk_bytes(0, PACKED))
+            prefetch(row.peak + (c + 1) * lanes)
+
+
 cdef inline void fit(
     const Request *request, const Rows *rows, const int *numbers,
     const int64_t *room, Py_ssize_t count, int64_t start, int64_t end,
@@ -95,6 +114,7 @@ cdef inline void fit(
     while i < count:
         turn_to(&turn, rows, numbers, i, count, start)
         find_places(&turn, request.lanes)
+        look_on(&turn, request.lanes, end)
         for j in range(turn.count):
             number = number_of(numbers, i + j)
             limits(

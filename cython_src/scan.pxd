@@ -202,57 +202,46 @@ cdef inline void peak(
 ) noexcept nogil:
     """Write the most that each lane reaches within a window."""
     cdef Place place = place_of(row, start)
-    next_peak(row, lanes, &place, end, most)
-
-
-cdef inline void next_peak(
-    const Row *row, int lanes, Place *place, int64_t end, int64_t *most
-) noexcept nogil:
-    """Write the most that each lane reaches from a place on to a time.
-
-    :param place: moves on to the step that holds at that time.
-    """
     cdef Py_ssize_t c = place.chunk, step = place.step
-    cdef const uint32_t *times
-    cdef const int32_t *sums
+    cdef int64_t sums[LANES]
     cdef int lane
     for lane in range(lanes):
         most[lane] = -FOREVER
-    while True:
+    while c < row.chunks and (step > 0 or row.first[c] < end):
         if step == 0 and chunk_until(row, c) <= end:
-            add_peak(row, lanes, c, row.peak + c * lanes, most)
+            lifted(row, lanes, c, row.peak + c * lanes, sums)
+            for lane in range(lanes):
+                most[lane] = max(most[lane], sums[lane])
             step = row.chunk[c].steps
-        else:
-            times = times_of(row.chunk[c])
-            sums = sums_of(row.chunk[c]) + step * lanes
-            while True:
-                add_peak(row, lanes, c, sums, most)
-                step += 1
-                if step == row.chunk[c].steps or times[step] >= end:
-                    break
-                sums += lanes
-        if step < row.chunk[c].steps:
-            # The step that begins at the end is already the next one.
-            place.chunk, place.step = c, step - (times[step] > end)
-            return
-        if c + 1 == row.chunks or row.first[c + 1] > end:
-            place.chunk, place.step = c, step - 1
-            return
+        while (
+            step < row.chunk[c].steps and times_of(row.chunk[c])[step] < end
+        ):
+            lifted(
+                row, lanes, c, sums_of(row.chunk[c]) + step * lanes, sums
+            )
+            for lane in range(lanes):
+                most[lane] = max(most[lane], sums[lane])
+            step += 1
         c += 1
         step = 0
-        if row.first[c] == end:
-            place.chunk, place.step = c, 0
-            return
 
 
-cdef inline void add_peak(
-    const Row *row, int lanes, Py_ssize_t c, const int32_t *sums,
-    int64_t *most,
+cdef inline int64_t place_until(
+    const Row *row, const Place *place
 ) noexcept nogil:
-    cdef const int32_t *lift = row.lift + c * lanes
-    cdef int lane
-    for lane in range(lanes):
-        most[lane] = max(most[lane], <int64_t> sums[lane] + lift[lane])
+    """Return when a step ends."""
+    cdef const Chunk *chunk = row.chunk[place.chunk]
+    if place.step + 1 < chunk.steps:
+        return times_of(chunk)[place.step + 1]
+    return chunk_until(row, place.chunk)
+
+
+cdef inline void next_place(const Row *row, Place *place) noexcept nogil:
+    """Move on to the next step; there is one."""
+    place.step += 1
+    if place.step == row.chunk[place.chunk].steps:
+        place.chunk += 1
+        place.step = 0
 
 
 cdef inline bint may_exceed(

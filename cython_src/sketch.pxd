@@ -2,13 +2,13 @@
 """The sketch: a coarse picture of what is free, by stretch of time.
 
 Time is cut where the steps are, into stretches with about as many steps in
-each. Of each stretch, class and row it has the level of the least that is
-free: a number from 0 to 15, two to a byte. A window lies between those
-stretches that are wholly in it and those that it touches: too low a level in
-one of the former says that a request is blocked, high enough ones in all of
-the latter that it fits. Whom neither tells is looked up in the rows, so
-answers are exact. One column serves all rows at once, and one of eight
-stretches together is there as well.
+each. Of each stretch, class and row it has the levels of the least and of the
+most that is free at a time: numbers from 0 to 15, two to a byte. A request
+fits where the least is enough in all stretches that its window touches. It is
+blocked where the least is too little in one that is wholly in the window, or
+the most in one that it touches. Who is neither is looked up in the rows, so
+answers are exact. One column serves all rows at once; the least of eight
+stretches together has one as well.
 
 A row that changes is only noted, and brought up to date before the next look.
 """
@@ -25,13 +25,17 @@ from libc.stdlib cimport calloc
 from libc.stdlib cimport free
 from libc.stdlib cimport malloc
 from libc.stdlib cimport qsort
+from libc.string cimport memcpy
 from libc.string cimport memset
 from row cimport LANES
 from row cimport Row
+from row cimport sums_of
 from row cimport times_of
-from scan cimport next_peak
+from scan cimport lifted
+from scan cimport next_place
 from scan cimport Place
 from scan cimport place_of
+from scan cimport place_until
 from scan cimport Request
 
 cdef enum:
@@ -45,7 +49,7 @@ cdef enum:
 cdef struct Sketch:
     int most                # stretches that it may have, 0 for no sketch
     int stretches           # that it has; 0 until it is made
-    int columns             # stretches and groups of them
+    int columns             # least, most, and least of groups
     int classes             # a further one is for whole hosts
     Py_ssize_t rows         # that it knows
     Py_ssize_t width        # bytes of a column
@@ -111,6 +115,24 @@ cdef inline uint8_t *column(
     ) * sketch.width
 
 
+cdef inline uint8_t *least_in(
+    const Sketch *sketch, int stretch, int lane
+) noexcept nogil:
+    return column(sketch, stretch, lane)
+
+
+cdef inline uint8_t *most_in(
+    const Sketch *sketch, int stretch, int lane
+) noexcept nogil:
+    return column(sketch, sketch.stretches + stretch, lane)
+
+
+cdef inline uint8_t *least_in_group(
+    const Sketch *sketch, int group, int lane
+) noexcept nogil:
+    return column(sketch, 2 * sketch.stretches + group, lane)
+
+
 cdef inline int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
     """Return the stretch that an instant lies in."""
     cdef int low = 0, high = sketch.stretches, middle
@@ -141,9 +163,8 @@ cdef inline bint sketch_make(
     sketch_clear(sketch)
     sketch.classes = classes
     sketch.rows = rows.count
-    # Some room for hosts to come.
-    block = rows.count // BLOCK + rows.count // (8 * BLOCK) + 1
-    sketch.width = block * BLOCK // 2
+    # With some room for hosts to come.
+    sketch.width = (rows.count // BLOCK + 2) * BLOCK // 2
     sketch.changes = 0
     sketch.writes = 0
     if not sketch_cut(sketch, rows) or not sketch_allocate(sketch):
@@ -183,7 +204,7 @@ cdef inline bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
             stretches += 1
     sketch.border[stretches] = NEVER
     sketch.stretches = stretches
-    sketch.columns = stretches + (stretches + GROUP - 1) // GROUP
+    sketch.columns = 2 * stretches + (stretches + GROUP - 1) // GROUP
     free(times)
     return True
 
@@ -265,25 +286,58 @@ cdef inline int level_of(
     return level
 
 
+cdef struct Levels:
+    int least[LANES]
+    int most[LANES]
+
+
 cdef inline void next_levels(
     const Sketch *sketch, const Rows *rows, Py_ssize_t number, Place *place,
-    int stretch, int *levels,
+    int stretch, Levels *levels,
 ) noexcept nogil:
     """Write the levels of a row in a stretch; move on to the next one."""
+    cdef int64_t least[LANES]
     cdef int64_t most[LANES]
+    cdef int64_t left[LANES]
     cdef int classes = sketch.classes, lane
-    cdef int64_t end = FOREVER
+    cdef const Row *row = &rows.row[number]
+    cdef int64_t end = FOREVER, until = 0
     if stretch + 1 < sketch.stretches:
         end = sketch.border[stretch + 1]
-    next_peak(&rows.row[number], classes + 2, place, end, most)
+    for lane in range(classes + 1):
+        least[lane], most[lane] = FOREVER, -FOREVER
+    while until < end:
+        what_is_left(row, classes, place, rows.capacity + number * classes, left)
+        for lane in range(classes + 1):
+            least[lane] = min(least[lane], left[lane])
+            most[lane] = max(most[lane], left[lane])
+        until = place_until(row, place)
+        if until <= end and until != FOREVER:
+            next_place(row, place)
+    for lane in range(classes):
+        levels.least[lane] = level_of(sketch, lane, least[lane])
+        levels.most[lane] = level_of(sketch, lane, most[lane])
+    levels.least[classes] = (LEVELS - 1) * <int> least[classes]
+    levels.most[classes] = (LEVELS - 1) * <int> most[classes]
+
+
+cdef inline void what_is_left(
+    const Row *row, int classes, const Place *place, const int64_t *capacity,
+    int64_t *left,
+) noexcept nogil:
+    """Write what a step leaves of each class, and 1 if it is nobody's."""
+    cdef int64_t sums[LANES]
+    cdef int lanes = classes + 2, lane
+    lifted(
+        row, lanes, place.chunk,
+        sums_of(row.chunk[place.chunk]) + place.step * lanes, sums,
+    )
     for lane in range(classes):
         # A host that is taken as a whole has nothing free.
-        levels[lane] = 0 if most[classes + 1] > 0 else level_of(
-            sketch, lane, rows.capacity[number * classes + lane] - most[lane]
+        left[lane] = 0 if sums[classes + 1] > 0 else (
+            capacity[lane] - sums[lane]
         )
-    levels[classes] = (
-        0 if most[classes] > 0 or most[classes + 1] > 0 else LEVELS - 1
-    )
+    left[classes] = sums[classes] <= 0 and sums[classes + 1] <= 0
 
 
 cdef inline int get_level(
@@ -306,20 +360,25 @@ cdef inline void sketch_block(
 ) noexcept nogil:
     """Draw rows that share their cache lines, a stretch after the other."""
     cdef Place place[BLOCK]
-    cdef int levels[LANES]
+    cdef Levels levels
     cdef int stretch, group, lane
     cdef Py_ssize_t number
     memset(place, 0, sizeof(place))
     for stretch in range(sketch.stretches):
         for number in range(first, last):
             next_levels(
-                sketch, rows, number, &place[number - first], stretch, levels
+                sketch, rows, number, &place[number - first], stretch,
+                &levels,
             )
             for lane in range(sketch.classes + 1):
                 put_level(
-                    column(sketch, stretch, lane), number, levels[lane]
+                    least_in(sketch, stretch, lane), number,
+                    levels.least[lane],
                 )
-    for group in range(sketch.columns - sketch.stretches):
+                put_level(
+                    most_in(sketch, stretch, lane), number, levels.most[lane]
+                )
+    for group in range(sketch.columns - 2 * sketch.stretches):
         draw_group(sketch, group, first >> 1, (last + 1) >> 1)
 
 
@@ -333,10 +392,10 @@ cdef inline void draw_group(
     cdef uint8_t *least
     cdef const uint8_t *level
     for lane in range(sketch.classes + 1):
-        least = column(sketch, sketch.stretches + group, lane)
+        least = least_in_group(sketch, group, lane)
         memset(least + first, 0xff, last - first)
         for stretch in range(group * GROUP, end):
-            level = column(sketch, stretch, lane)
+            level = least_in(sketch, stretch, lane)
             for i in range(first, last):
                 least[i] = least_of_both(least[i], level[i])
 
@@ -351,7 +410,7 @@ cdef inline void sketch_refresh(
 ) noexcept nogil:
     """Draw anew what has changed."""
     cdef Py_ssize_t i, number
-    cdef int levels[LANES]
+    cdef Levels levels
     cdef int stretch, first, last, lane
     cdef Place place
     for i in range(sketch.changes):
@@ -361,20 +420,25 @@ cdef inline void sketch_refresh(
         sketch.since[number] = NEVER
         place = place_of(&rows.row[number], sketch.border[first])
         for stretch in range(first, last + 1):
-            next_levels(sketch, rows, number, &place, stretch, levels)
+            next_levels(sketch, rows, number, &place, stretch, &levels)
             for lane in range(sketch.classes + 1):
-                change_level(sketch, stretch, lane, number, levels[lane])
+                change_least(
+                    sketch, stretch, lane, number, levels.least[lane]
+                )
+                put_level(
+                    most_in(sketch, stretch, lane), number, levels.most[lane]
+                )
     sketch.changes = 0
 
 
-cdef inline void change_level(
+cdef inline void change_least(
     Sketch *sketch, int stretch, int lane, Py_ssize_t number, int level
 ) noexcept nogil:
-    """Set a level of a row, and that of the group that it is in."""
-    cdef uint8_t *place = column(sketch, stretch, lane)
-    cdef int group = stretch // GROUP
-    cdef uint8_t *least = column(sketch, sketch.stretches + group, lane)
-    cdef int old = get_level(place, number), other
+    """Set the least of a row in a stretch, and in the group that it is in."""
+    cdef uint8_t *place = least_in(sketch, stretch, lane)
+    cdef int group = stretch // GROUP, other
+    cdef uint8_t *least = least_in_group(sketch, group, lane)
+    cdef int old = get_level(place, number)
     put_level(place, number, level)
     if level > old and old == get_level(least, number):
         # It may have been the least one alone.
@@ -382,7 +446,7 @@ cdef inline void change_level(
             group * GROUP, min((group + 1) * GROUP, sketch.stretches)
         ):
             level = min(
-                level, get_level(column(sketch, other, lane), number)
+                level, get_level(least_in(sketch, other, lane), number)
             )
         put_level(least, number, level)
     elif level < get_level(least, number):
@@ -449,7 +513,7 @@ cdef inline bint sketch_look(
     return True
 
 
-cdef inline void least_levels(
+cdef inline void lower_to(
     const uint8_t *level, Py_ssize_t bytes, uint8_t *low, uint8_t *high
 ) noexcept nogil:
     """Take a column into the least levels of even and of odd rows."""
@@ -464,48 +528,51 @@ cdef inline void look_tile(
     Py_ssize_t bytes, uint8_t *fits, uint8_t *open,
 ) noexcept nogil:
     """Write, by half and byte, whether rows fit, or may fit."""
-    cdef uint8_t least[2][TILE]
-    cdef int k, number, half
-    cdef Py_ssize_t i
-    cdef uint8_t enough, needed
+    cdef uint8_t least[2 * TILE]
+    cdef uint8_t most[2 * TILE]
+    cdef int k, lane, number
     memset(fits, 1, 2 * TILE)
     memset(open, 1, 2 * TILE)
     for k in range(look.lanes):
+        lane = look.lane[k]
         memset(least, 15, sizeof(least))
         number = look.inner[0]
         while number < look.inner[1]:
             if number % GROUP == 0 and number + GROUP <= look.inner[1]:
-                least_levels(
-                    column(
-                        sketch, sketch.stretches + number // GROUP,
-                        look.lane[k],
-                    ) + first, bytes, least[0], least[1],
+                lower_to(
+                    least_in_group(sketch, number // GROUP, lane) + first,
+                    bytes, least, least + TILE,
                 )
                 number += GROUP
             else:
-                least_levels(
-                    column(sketch, number, look.lane[k]) + first, bytes,
-                    least[0], least[1],
+                lower_to(
+                    least_in(sketch, number, lane) + first, bytes, least,
+                    least + TILE,
                 )
                 number += 1
-        needed = <uint8_t> look.needed[k]
-        enough = <uint8_t> look.enough[k]
-        for half in range(2):
-            for i in range(bytes):
-                open[half * TILE + i] &= least[half][i] >= needed
-        if look.outer[0] < look.inner[0]:
-            least_levels(
-                column(sketch, look.outer[0], look.lane[k]) + first, bytes,
-                least[0], least[1],
+        memcpy(most, least, sizeof(least))
+        for number in range(look.outer[0], look.outer[1]):
+            if look.inner[0] <= number < look.inner[1]:
+                continue
+            lower_to(
+                least_in(sketch, number, lane) + first, bytes, least,
+                least + TILE,
             )
-        if look.inner[1] < look.outer[1]:
-            least_levels(
-                column(sketch, look.outer[1] - 1, look.lane[k]) + first,
-                bytes, least[0], least[1],
+            lower_to(
+                most_in(sketch, number, lane) + first, bytes, most,
+                most + TILE,
             )
-        for half in range(2):
-            for i in range(bytes):
-                fits[half * TILE + i] &= least[half][i] >= enough
+        at_least(least, <uint8_t> look.enough[k], fits)
+        at_least(most, <uint8_t> look.needed[k], open)
+
+
+cdef inline void at_least(
+    const uint8_t *level, uint8_t least, uint8_t *still
+) noexcept nogil:
+    """Keep those of a tile whose level is high enough."""
+    cdef Py_ssize_t i
+    for i in range(2 * TILE):
+        still[i] &= level[i] >= least
 
 
 cdef inline Py_ssize_t sketch_fits(
@@ -514,22 +581,44 @@ cdef inline Py_ssize_t sketch_fits(
     """Answer for all rows that the sketch can tell.
 
     Write the numbers of the others; return how many they are.
+
+    :param answer: room for an even number of rows.
     """
     cdef uint8_t fits[2 * TILE]
     cdef uint8_t open[2 * TILE]
-    cdef Py_ssize_t tile, first, bytes, i, number, count = 0
+    cdef Py_ssize_t tile, first, bytes, i, count = 0
     for tile in range((sketch.rows + 2 * TILE - 1) // (2 * TILE)):
         first = tile * TILE
         bytes = min(<Py_ssize_t> TILE, (sketch.rows + 1) // 2 - first)
         look_tile(sketch, look, first, bytes, fits, open)
         for i in range(bytes):
-            number = 2 * (first + i)
-            answer[number] = fits[i]
-            unsure[count] = <int> number
-            count += open[i] & ~fits[i]
-            if number + 1 == sketch.rows:
-                break
-            answer[number + 1] = fits[TILE + i]
-            unsure[count] = <int> number + 1
-            count += open[TILE + i] & ~fits[TILE + i]
+            answer[2 * (first + i)] = fits[i]
+            answer[2 * (first + i) + 1] = fits[TILE + i]
+        for i in range(2 * TILE):
+            open[i] &= fits[i] ^ 1
+        count = list_unsure(
+            open, bytes, 2 * first, sketch.rows, unsure, count
+        )
+    return count
+
+
+cdef inline Py_ssize_t list_unsure(
+    const uint8_t *open, Py_ssize_t bytes, Py_ssize_t first, Py_ssize_t rows,
+    int *unsure, Py_ssize_t count,
+) noexcept nogil:
+    """Add the numbers of the rows of a tile that are open; return how many
+    there are then. Eight bytes are passed over at once.
+    """
+    cdef const uint64_t *eight = <const uint64_t *> open
+    cdef Py_ssize_t i, j, number
+    cdef int half
+    for i in range((bytes + 7) // 8):
+        if eight[i] == 0 and eight[i + TILE // 8] == 0:
+            continue
+        for j in range(8 * i, min(8 * i + 8, bytes)):
+            for half in range(2):
+                number = first + 2 * j + half
+                if open[half * TILE + j] and number < rows:
+                    unsure[count] = <int> number
+                    count += 1
     return count

@@ -165,7 +165,7 @@ cdef class TimelineIndex:
     def __cinit__(self, *args, **kwargs):
         self._now = -1
 
-    def __init__(self, resource_classes, horizons=64, sketch=512):
+    def __init__(self, resource_classes, horizons=64, sketch=240):
         """Make an empty index."""
         cdef tuple names = tuple(take_names(
             'resource_classes', resource_classes
@@ -1141,17 +1141,20 @@ cdef class TimelineIndex:
         cdef Py_ssize_t i, count
         cdef int *unsure
         cdef char *sure
+        cdef char *both
         if not (
             sketch_ready(&self._sketch, &query.rows, query.request.classes)
             and sketch_look(&self._sketch, &query.request, start, end, &look)
         ):
             return False
-        # A row's number, then its answer.
-        unsure = <int *> malloc((query.count + 2) * (sizeof(int) + 1))
+        # The numbers of rows, their answers, and those of all.
+        unsure = <int *> malloc((query.count + 1) * (sizeof(int) + 2))
         if unsure == NULL:
             return False
-        sure = <char *> (unsure + query.count + 2)
-        count = sketch_fits(&self._sketch, &look, answer, unsure)
+        sure = <char *> (unsure + query.count)
+        both = sure + query.count
+        count = sketch_fits(&self._sketch, &look, both, unsure)
+        memcpy(answer, both, query.count)
         fit(
             &query.request, &query.rows, unsure, NULL, count, start, end,
             sure,

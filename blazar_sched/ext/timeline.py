@@ -229,7 +229,7 @@ class TimelineIndex:
 
     def __init__(
         self, resource_classes: Sequence[str], horizons: int = 64,
-        sketch: int = 512,
+        sketch: int = 240,
     ) -> None:
         """Make an empty index.
 
@@ -240,9 +240,9 @@ class TimelineIndex:
             CLASSES_LIMIT.
         :param horizons: for how many requests to remember how long each host
             keeps fitting them; 8 bytes a host each, 0 for none.
-        :param sketch: into how many stretches to cut time, to keep a level
-            of what is free in each; half a byte a host, class and stretch, 0
-            for none.
+        :param sketch: into how many stretches to cut time, to keep levels of
+            what is free in each; a byte a host, class and stretch, 0 for
+            none.
         :raises InvalidName: there is none, or one is no name or named twice.
         :raises InvalidAmount: one of the others is no count.
         """
