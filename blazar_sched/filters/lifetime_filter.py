@@ -68,19 +68,24 @@ def _unbounded(
 ) -> list[Any]:
     """Those that pass by their own policy, else by the cloud's."""
     cloud_s = CONF.blazar_sched.unbounded
+
+    def passing(policy: str, group: list[Any]) -> list[Any]:
+        end = _policy(policy, 'unbounded').end(now)
+        return _with_room(replica, asked, group, now, end)
+
+    if not replica.with_policy:
+        return passing(cloud_s, host_states)
     by_policy: dict[str, list[Any]] = {}
     for h in host_states:
         known = replica.hosts.get(h.uuid)
         policy = known and known.unbounded or cloud_s
         by_policy.setdefault(policy, []).append(h)
-    passing = {
+    chosen = {
         id(h)
         for policy, group in by_policy.items()
-        for h in _with_room(
-            replica, asked, group, now, _policy(policy, 'unbounded').end(now)
-        )
+        for h in passing(policy, group)
     }
-    return [h for h in host_states if id(h) in passing]
+    return [h for h in host_states if id(h) in chosen]
 
 
 def _with_room(

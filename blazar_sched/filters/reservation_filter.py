@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """ReservationFilter: who may use what a reservation holds."""
 
+from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from nova.scheduler import filters
 
 from blazar_sched.domain import allocation
-from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.filters import decision
 from blazar_sched.replica import request
@@ -42,13 +44,9 @@ def _passing(
 ) -> list[Any]:
     if asked.reservation_id is not None:
         return _holding(replica, asked, host_states, now)
-    if asked.preemptible:
+    if asked.preemptible or not replica.dedicated:
         return host_states
-    return [
-        h for h in host_states
-        if (known := replica.hosts.get(h.uuid)) is None
-        or known.hold != host.DEDICATED
-    ]
+    return [h for h in host_states if h.uuid not in replica.dedicated]
 
 
 def _holding(
@@ -63,18 +61,31 @@ def _holding(
     if reservation is None or reservation.project_id != asked.project_id:
         return []
     held = replica.by_reservation.get(reservation_id, {})
+    drawn = _drawn(replica, reservation_id, asked.own_id)
     return [
         h for h in host_states
         if (allocated := held.get(h.uuid)) is not None
         and allocated.start <= now < allocated.end
-        and _has_room(replica, asked, allocated, h)
+        and _has_room(allocated, drawn.get(h.uuid, {}), asked, h)
     ]
 
 
+def _drawn(
+    replica: state.Replica, reservation_id: str, own_id: str | None
+) -> dict[str, Counter[str]]:
+    """What other instances have of the reservation, by host and class."""
+    drawn: dict[str, Counter[str]] = defaultdict(Counter)
+    for uuid in tuple(replica.bound.get(reservation_id, ())):
+        known = replica.instances.get(uuid)
+        if known is not None and uuid != own_id:
+            drawn[known.host].update(known.amounts)
+    return drawn
+
+
 def _has_room(
-    replica: state.Replica,
-    asked: request.Request,
     allocated: allocation.Allocation,
+    drawn: Mapping[str, int],
+    asked: request.Request,
     host_state: Any,
 ) -> bool:
     if allocated.whole:
@@ -86,16 +97,8 @@ def _has_room(
         'blazar_sched_num_instances', host_state.num_instances
     )
     copies = 1 + host_state.num_instances - first
-    drawing = [
-        known
-        for uuid in tuple(replica.bound.get(allocated.reservation_id, ()))
-        if (known := replica.instances.get(uuid)) is not None
-        and known.host == allocated.host
-        and uuid != asked.own_id
-    ]
     return all(
-        sum(known.amounts.get(resource_class, 0) for known in drawing)
-        + copies * amount
+        drawn.get(resource_class, 0) + copies * amount
         <= allocated.amounts.get(resource_class, 0)
         for resource_class, amount in zip(
             inventory.RESOURCE_CLASSES, asked.amounts, strict=True

@@ -8,6 +8,7 @@ farthest. A negative multiplier turns both around. A host may be weighed
 otherwise by the metadata of its aggregates.
 """
 
+import itertools
 import math
 from typing import Any
 
@@ -30,6 +31,10 @@ FAR = 10 * 365 * 86400
 
 failure = trouble.Trouble(LOG)
 
+# The option's value when hosts were last weighed: Nova asks for it host by
+# host, and to look it up there would take longer than to weigh them.
+_multiplier = 1.0
+
 
 class LeaseGapWeigher(weights.BaseHostWeigher):
     """Weigh hosts by the gap before the next lease; higher weights win.
@@ -44,8 +49,7 @@ class LeaseGapWeigher(weights.BaseHostWeigher):
     def weight_multiplier(self, host_state: Any) -> float:
         """Return the option's value, or what an aggregate has for it."""
         return utils.get_weight_multiplier(
-            host_state, 'lease_gap_weight_multiplier',
-            CONF.blazar_sched.lease_gap_weight_multiplier,
+            host_state, 'lease_gap_weight_multiplier', _multiplier
         )
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
@@ -56,8 +60,10 @@ class LeaseGapWeigher(weights.BaseHostWeigher):
         self, weighed_obj_list: list[Any], weight_properties: Any
     ) -> list[float]:
         """Return a weight for each host; all 0 if there is nothing to say."""
+        global _multiplier
         host_states = [w.obj for w in weighed_obj_list]
         try:
+            _multiplier = CONF.blazar_sched.lease_gap_weight_multiplier
             return _weights(host_states, weight_properties)
         except Exception as e:
             failure.report(
@@ -95,13 +101,11 @@ def _horizons(
     now: int,
 ) -> list[int]:
     """How long each host has room for the request, at most FAR."""
-    known = [h for h in host_states if h.uuid in replica.hosts]
-    rows, headroom = replica.index.headroom(known)
-    found = replica.index.horizon(
-        rows, now, asked.amounts, headroom=headroom, ignore=asked.own_id
+    known = [h.uuid in replica.hosts for h in host_states]
+    rows, headroom = replica.index.headroom(
+        list(itertools.compress(host_states, known))
     )
-    by_uuid = {
-        h.uuid: min(horizon, FAR)
-        for h, horizon in zip(known, found, strict=True)
-    }
-    return [by_uuid.get(h.uuid, FAR) for h in host_states]
+    found = iter(replica.index.horizon(
+        rows, now, asked.amounts, headroom=headroom, ignore=asked.own_id
+    ))
+    return [min(next(found), FAR) if each else FAR for each in known]

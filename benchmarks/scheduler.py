@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our filters and weigher in Nova's own handlers, beside Nova's and Blazar's.
+
+Requests see so many hosts of one cloud of reservable ones. Each subject
+filters or weighs HostStates that are `fresh`, as every request sees them
+first, and then the same ones `again`, as the weighers and the next instance
+of a multi-create do.
+
+Nothing is logged, which is kind to BlazarFilter: at Nova's default level it
+writes a line for each host that it refuses.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import datetime
+import functools
+import gc
+import itertools
+import os
+import random
+import statistics
+import time
+from typing import Any
+from unittest import mock
+import uuid
+
+from blazarnova.scheduler.filters import blazar_filter
+from nova import objects
+from nova.objects import aggregate
+from nova.objects import compute_node
+from nova.objects import flavor
+from nova.objects import request_spec
+from nova.scheduler import filters
+from nova.scheduler import host_manager
+from nova.scheduler import weights
+from nova.scheduler.filters import compute_filter
+from nova.scheduler.weights import ram
+
+from benchmarks import measure
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import inventory
+from blazar_sched.domain import window
+from blazar_sched.filters import decision
+from blazar_sched.filters import lifetime_filter
+from blazar_sched.filters import reservation_filter
+from blazar_sched.replica import accounting
+from blazar_sched.replica import puller
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.replica import worker
+from blazar_sched.weighers import lease_gap
+
+CAPACITY = {
+    inventory.VCPU: 64, inventory.MEMORY_MB: 256 * 1024,
+    inventory.DISK_GB: 4000,
+}
+# What is leased, and what is asked for: 1/64 of a host each, up to 8 of it.
+PARTS = 64
+MOST_PARTS = 8
+# Of each host, in a year.
+ALLOCATIONS = 100
+HOUR, DAY = 3600, 86400
+LEAST_TURNS = 5
+PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
+
+UNBOUNDED, BOUNDED, BOUND = 'unbounded', 'bounded', 'bound'
+FRESH, AGAIN = 'fresh', 'again'
+
+# (HostStates, RequestSpec): one call into a handler.
+Call = Callable[[list[Any], Any], object]
+
+
+class NoOp(filters.BaseHostFilter):
+    """What Nova's loop costs around a filter that looks at each host."""
+
+    def host_passes(self, host_state: Any, filter_properties: Any) -> bool:
+        return True
+
+
+def work(kind: str, size: int, sight: str, asked: str) -> str:
+    """Return the name of a work: `kind` is 'filter' or 'weigh'."""
+    return f'{kind} {size:,} {sight} hosts, {asked}'
+
+
+TARGETS = [
+    *(
+        measure.Target(
+            work('filter', 10_000, FRESH, asked), 'LifetimeFilter',
+            (work('filter', 10_000, FRESH, asked), against), ratio, None,
+        )
+        for asked in (UNBOUNDED, BOUNDED)
+        for against, ratio in (('no-op filter', 1), ('BlazarFilter', 15))
+    ),
+    *(
+        measure.Target(
+            work('weigh', 10_000, sight, asked), 'LeaseGapWeigher',
+            (work('weigh', 10_000, sight, asked), 'RAMWeigher'), 1, None,
+        )
+        for asked in (UNBOUNDED, BOUNDED)
+        for sight in (FRESH, AGAIN)
+    ),
+]
+
+
+def run(
+    budget: float, sizes: Sequence[int], say: Callable[[str], None]
+) -> Iterator[measure.Result]:
+    """Measure each subject for about `budget` seconds per work.
+
+    :param sizes: how many hosts the requests see
+    :param say: is told what comes next
+    """
+    say(f'a cloud of {max(sizes):,} hosts')
+    cloud = Cloud(max(sizes))
+    with _followed(cloud.replica):
+        for size, asked in itertools.product(
+            sizes, (UNBOUNDED, BOUNDED, BOUND)
+        ):
+            say(f'{size:,} hosts in the scheduler, {asked}')
+            yield from _measured(
+                'filter', _filters(), cloud, size, asked, budget
+            )
+            # There is nothing to weigh where a reservation decides.
+            if asked != BOUND:
+                yield from _measured(
+                    'weigh', _weighers(), cloud, size, asked, budget
+                )
+            _check_nothing_failed()
+
+
+class Cloud:
+    """Reservable hosts with a year of leases, as Nova sees them.
+
+    A fifth of the hosts is leased whole, the others by parts. One
+    reservation is open now, on every tenth host.
+    """
+
+    def __init__(self, hosts: int, seed: int = 1) -> None:
+        objects.register_all()
+        self._random = random.Random(seed)
+        self._now = worker.now()
+        self.uuids = [self._uuid() for _ in range(hosts)]
+        self.reservation_id = self._uuid()
+        self._rack = aggregate.Aggregate(
+            name='rack', metadata={'rack': '7'}
+        )
+        # As Blazar keeps its hosts: those of the reservation, and the rest.
+        self._pools = [
+            aggregate.Aggregate(
+                name=self.reservation_id,
+                metadata={
+                    'availability_zone': f'blazar_{self.reservation_id}',
+                    'blazar:owner': PROJECT,
+                },
+            ),
+            aggregate.Aggregate(name='freepool', metadata={}),
+        ]
+        self.replica = state.Replica(accounting.SchedulerAccounting)
+        self.replica.load(1, self._records())
+        self._reported = [
+            self._host_state(number) for number in range(hosts)
+        ]
+
+    def fresh(self, size: int) -> list[Any]:
+        """Return HostStates as made for a request, and seen by nobody."""
+        return [_remade(reported) for reported in self._reported[:size]]
+
+    def request(self, asked: str) -> Any:
+        """Return a request of another size, and lifetime, each time."""
+        held = _amounts(self._random.randint(1, MOST_PARTS))
+        hours = self._random.choice((1, 2, 6, 24, 72))
+        hints = {
+            UNBOUNDED: {},
+            BOUNDED: {'lifetime': [f'{hours}h']},
+            BOUND: {'reservation': [self.reservation_id]},
+        }
+        return request_spec.RequestSpec(
+            instance_uuid=self._uuid(),
+            project_id=PROJECT,
+            flavor=flavor.Flavor(
+                vcpus=held[inventory.VCPU],
+                memory_mb=held[inventory.MEMORY_MB],
+                root_gb=held[inventory.DISK_GB],
+                ephemeral_gb=0, swap=0, extra_specs={},
+            ),
+            is_bfv=False,
+            scheduler_hints=hints[asked],
+        )
+
+    def _uuid(self) -> str:
+        return str(uuid.UUID(int=self._random.getrandbits(128)))
+
+    def _records(self) -> Iterator[record.Record]:
+        held = {
+            resource_class: inventory.Inventory(total)
+            for resource_class, total in CAPACITY.items()
+        }
+        for number, each in enumerate(self.uuids):
+            yield record.encode(
+                host.Host(each, str(number), f'c{number}', inventory=held)
+            )
+        yield record.encode(
+            record.Reservation(
+                self.reservation_id, self._uuid(), PROJECT,
+                'virtual:instance', self._now - HOUR, window.FOREVER,
+                _amounts(MOST_PARTS),
+            )
+        )
+        randrange = self._random.randrange
+        step = 365 * DAY // ALLOCATIONS
+        for number, each in enumerate(self.uuids):
+            if number % 10 == 0:
+                yield self._allocated(
+                    each, self.reservation_id, self._now - HOUR,
+                    window.FOREVER, _amounts(MOST_PARTS),
+                )
+            for k in range(ALLOCATIONS):
+                start = self._now + HOUR + k * step + randrange(step // 2)
+                if number % 5 == 1:
+                    # No two whole ones at once.
+                    end, held = start + step // 2, {}
+                else:
+                    end = start + randrange(HOUR, 14 * DAY)
+                    held = _amounts(randrange(1, MOST_PARTS + 1))
+                yield self._allocated(each, self._uuid(), start, end, held)
+
+    def _allocated(
+        self, host_uuid: str, reservation_id: str, start: int, end: int,
+        amounts: dict[str, int],
+    ) -> record.Record:
+        return record.encode(
+            allocation.Allocation(
+                self._uuid(), reservation_id, host_uuid, start, end, amounts,
+                whole=not amounts,
+            )
+        )
+
+    def _host_state(self, number: int) -> Any:
+        """Return a HostState that Nova has filled."""
+        used = {
+            resource_class: amount * self._random.randrange(32) // PARTS
+            for resource_class, amount in CAPACITY.items()
+        }
+        name = f'c{number}'
+        made = host_manager.HostState(name, name, 'cell')
+        made.update(
+            _compute_node(self.uuids[number], name, used),
+            {
+                'disabled': False, 'forced_down': False, 'topic': 'compute',
+                'last_seen_up': datetime.datetime.now(datetime.UTC),
+            },
+            # Nova has one object of an aggregate for all of its hosts.
+            [self._rack, self._pools[number % 10 > 0]],
+            {},
+        )
+        return made
+
+
+def _amounts(parts: int) -> dict[str, int]:
+    return {
+        resource_class: amount * parts // PARTS
+        for resource_class, amount in CAPACITY.items()
+    }
+
+
+def _compute_node(node_uuid: str, name: str, used: dict[str, int]) -> Any:
+    disk_gb = CAPACITY[inventory.DISK_GB]
+    ram_mb = CAPACITY[inventory.MEMORY_MB]
+    return compute_node.ComputeNode(
+        uuid=node_uuid, host=name, hypervisor_hostname=name,
+        updated_at=None, vcpus=CAPACITY[inventory.VCPU],
+        vcpus_used=used[inventory.VCPU], memory_mb=ram_mb,
+        memory_mb_used=used[inventory.MEMORY_MB],
+        free_ram_mb=ram_mb - used[inventory.MEMORY_MB], local_gb=disk_gb,
+        local_gb_used=used[inventory.DISK_GB],
+        free_disk_gb=disk_gb - used[inventory.DISK_GB],
+        disk_available_least=None, numa_topology=None,
+        pci_device_pools=None, host_ip=None, hypervisor_type='QEMU',
+        hypervisor_version=8_000_000, cpu_info='', supported_hv_specs=[],
+        stats={'num_instances': '0', 'io_workload': '0'}, metrics='[]',
+        cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
+        disk_allocation_ratio=1.0,
+    )
+
+
+def _remade(reported: Any) -> Any:
+    # HostState.update() takes 80 us, most of it to read the ComputeNode: the
+    # same attributes in the same order are the same object without that.
+    made = host_manager.HostState(
+        reported.host, reported.nodename, reported.cell_uuid
+    )
+    for name, value in vars(reported).items():
+        setattr(made, name, value)
+    # It comes from the database each time: a string nobody has hashed yet.
+    made.uuid = reported.uuid.encode().decode()
+    return made
+
+
+@contextlib.contextmanager
+def _followed(replica: state.Replica) -> Iterator[None]:
+    """Let the filters of this process decide by `replica`, always fresh."""
+    idle = worker.Worker()
+    # It is never started: nothing is pulled while others are measured.
+    idle.puller._copy = puller.Copy('ledger', replica, float('inf'))
+    # What is there by now is no work for a collection between two runs.
+    gc.freeze()
+    try:
+        with mock.patch.multiple(worker, _worker=idle, _pid=os.getpid()):
+            yield
+    finally:
+        gc.unfreeze()
+
+
+def _check_nothing_failed() -> None:
+    """A filter that fails has an answer all the same, and soon."""
+    for each in (
+        decision.failure, decision.stale_replica, lease_gap.failure
+    ):
+        if each.count:
+            raise measure.WrongAnswer('one of ours did not decide')
+
+
+def _filters() -> dict[str, Call]:
+    ours = [
+        reservation_filter.ReservationFilter(),
+        lifetime_filter.LifetimeFilter(),
+    ]
+    chains = {
+        'no-op filter': [NoOp()],
+        'ComputeFilter': [_compute_filter()],
+        'BlazarFilter': [blazar_filter.BlazarFilter()],
+        'ReservationFilter': ours[:1],
+        'LifetimeFilter': ours[1:],
+        'both of ours': ours,
+    }
+    handle = filters.HostFilterHandler().get_filtered_objects
+    return {
+        name: functools.partial(handle, chain)
+        for name, chain in chains.items()
+    }
+
+
+def _compute_filter() -> Any:
+    # This cloud's services were seen up once, when it was made.
+    with mock.patch.object(worker.CONF, 'service_down_time', 365 * DAY):
+        return compute_filter.ComputeFilter()
+
+
+def _weighers() -> dict[str, Call]:
+    handle = weights.HostWeightHandler().get_weighed_objects
+    return {
+        type(weigher).__name__: functools.partial(handle, [weigher])
+        for weigher in (ram.RAMWeigher(), lease_gap.LeaseGapWeigher())
+    }
+
+
+def _measured(
+    kind: str,
+    calls: dict[str, Call],
+    cloud: Cloud,
+    size: int,
+    asked: str,
+    budget: float,
+) -> Iterator[measure.Result]:
+    """Measure the calls in turns, so that a slow minute is everybody's."""
+    took: dict[tuple[str, str], list[float]] = defaultdict(list)
+    deadline = time.monotonic() + budget * len(calls)
+    for turn in itertools.count():
+        if turn >= LEAST_TURNS and time.monotonic() > deadline:
+            break
+        spec = cloud.request(asked)
+        for name, call in calls.items():
+            host_states = cloud.fresh(size)
+            for sight in (FRESH, AGAIN):
+                one = functools.partial(call, host_states, spec)
+                took[sight, name].append(measure.timed([one], 0).median)
+    for (sight, name), seconds in took.items():
+        yield measure.Result(
+            work(kind, size, sight, asked), name,
+            statistics.median(seconds), runs=len(seconds),
+        )
