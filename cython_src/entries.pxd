@@ -235,14 +235,17 @@ cdef inline bint entries_reserve(
 ) noexcept:
     """Make room for more entries; False without memory."""
     cdef Py_ssize_t count = entries.count + more
-    cdef uint64_t slots = <uint64_t> count * 4 // 3 + 16
+    cdef uint64_t names
+    # A large block of memory grows without being copied.
     if count > entries.size and not entries_resize(
-        entries, count if more > 1 else count + count // 4 + 16
+        entries, count if more > 1 else count + count // 32 + 16
     ):
         return False
     for which in range(2):
-        if entries.table[which].size < slots and not resize_table(
-            entries, which, slots if more > 1 else slots * 3 // 2
+        names = entries.table[which].count + more
+        if names * 5 > entries.table[which].size * 4 and not resize_table(
+            entries, which, names * 4 // 3 + 16 if more > 1 else
+            names * 3 // 2 + 16
         ):
             return False
     return True
@@ -266,14 +269,14 @@ cdef inline bint entries_resize(
 
 
 cdef inline void entries_tidy(Entries *entries) noexcept:
-    """Give back memory if most of it is not used. Without memory, do not."""
-    cdef Py_ssize_t size = entries.count + entries.count // 4 + 16
-    cdef uint64_t slots = <uint64_t> entries.count * 2 + 32
-    if size * 2 < entries.size:
-        entries_resize(entries, size)
+    """Give back memory if much of it is not used. Without memory, do not."""
+    cdef uint64_t names
+    if entries.count + entries.count // 8 + 64 < entries.size:
+        entries_resize(entries, entries.count + entries.count // 32 + 16)
     for which in range(2):
-        if slots * 2 < entries.table[which].size:
-            resize_table(entries, which, slots)
+        names = entries.table[which].count
+        if names * 2 + 64 < entries.table[which].size:
+            resize_table(entries, which, names * 3 // 2 + 16)
 
 
 cdef inline Py_ssize_t entries_append(

@@ -24,7 +24,7 @@ from scan cimport Place
 from scan cimport Request
 
 cdef enum:
-    TURN = 16               # rows that are looked at together
+    TURN = 32               # rows that are looked at together
 
 
 cdef struct Rows:
@@ -60,6 +60,7 @@ cdef inline void turn_to(
 
 cdef inline void find_places(Turn *turn, int lanes) noexcept nogil:
     cdef const Row *row
+    cdef const char *sums
     cdef Py_ssize_t j
     for j in range(turn.count):
         prefetch(turn.row[j])
@@ -76,10 +77,12 @@ cdef inline void find_places(Turn *turn, int lanes) noexcept nogil:
         turn.place[j].step = chunk_step(
             row.chunk[turn.place[j].chunk], turn.at[j]
         )
-        prefetch(
+        sums = <const char *> (
             sums_of(row.chunk[turn.place[j].chunk])
             + turn.place[j].step * lanes
         )
+        prefetch(sums)
+        prefetch(sums + 64)
 
 
 cdef inline void look_on(Turn *turn, int lanes, int64_t end) noexcept nogil:

@@ -11,7 +11,10 @@ cdef class Hosts:
     cdef Py_ssize_t size
     cdef Row *row           # count
     cdef int64_t *capacity  # count x classes
-    cdef int64_t *debt      # count x classes, see may_exceed
+    # Bounds for the sums of a row, by class: how far below 0 its entries can
+    # take one, and what none is above.
+    cdef int64_t *debt      # count x classes
+    cdef int64_t *ceiling   # count x classes
     cdef list names
     cdef dict numbers       # name: row
     cdef Py_ssize_t numbering   # goes up when rows get other numbers
@@ -30,6 +33,7 @@ cdef class Hosts:
         free(self.row)
         free(self.capacity)
         free(self.debt)
+        free(self.ceiling)
 
     cdef Py_ssize_t number(self, host) noexcept:
         """Return the row of a host, -1 if it is not there.
@@ -69,6 +73,10 @@ cdef class Hosts:
             self.debt + number * self.classes, 0,
             self.classes * sizeof(int64_t),
         )
+        memset(
+            self.ceiling + number * self.classes, 0,
+            self.classes * sizeof(int64_t),
+        )
         self.names.insert(number, host)
         self.renumber(number)
         return 0
@@ -101,6 +109,10 @@ cdef class Hosts:
         if moved == NULL:
             raise MemoryError
         self.debt = <int64_t *> moved
+        moved = realloc(self.ceiling, size * wide)
+        if moved == NULL:
+            raise MemoryError
+        self.ceiling = <int64_t *> moved
         self.size = size
         return 0
 
@@ -116,6 +128,10 @@ cdef class Hosts:
         memmove(
             self.debt + to * self.classes,
             self.debt + number * self.classes, behind * wide,
+        )
+        memmove(
+            self.ceiling + to * self.classes,
+            self.ceiling + number * self.classes, behind * wide,
         )
         self.count += to - number
 
@@ -144,6 +160,43 @@ cdef class Hosts:
             if amounts[i] < 0:
                 self.debt[number * self.classes + i] -= sign * amounts[i]
 
+    cdef void raise_ceiling(
+        self, Py_ssize_t number, const int32_t *delta
+    ) noexcept:
+        cdef int i
+        for i in range(self.classes):
+            self.ceiling[number * self.classes + i] += max(delta[i], 0)
+
+    cdef bint may_exceed(
+        self, Py_ssize_t number, const int32_t *delta
+    ) noexcept:
+        """Say whether row_raise might pass AMOUNT_LIMIT; False is certain.
+
+        Nearly always by the bounds alone, in O(R). The ceiling is raised
+        already.
+        """
+        cdef int64_t *ceiling = self.ceiling + number * self.classes
+        cdef const int64_t *debt = self.debt + number * self.classes
+        cdef int i
+        for i in range(self.classes):
+            if delta[i] < 0 and debt[i] - delta[i] > AMOUNT_LIMIT:
+                return True
+            if delta[i] > 0 and ceiling[i] > AMOUNT_LIMIT:
+                self.lower_ceiling(number)
+                self.raise_ceiling(number, delta)
+                if ceiling[i] > AMOUNT_LIMIT:
+                    return True
+        return False
+
+    cdef void lower_ceiling(self, Py_ssize_t number) noexcept:
+        """See how high the sums of a row really are."""
+        cdef int64_t most[LANES]
+        peak(&self.row[number], self.lanes, 0, FOREVER, most)
+        memcpy(
+            self.ceiling + number * self.classes, most,
+            self.classes * sizeof(int64_t),
+        )
+
     cdef list steps(self, Py_ssize_t number):
         """Return the [times, sums] of a row as Python lists."""
         cdef const Row *row = &self.row[number]
@@ -164,7 +217,7 @@ cdef class Hosts:
     cdef uint64_t bytes(self) noexcept:
         cdef Py_ssize_t i
         cdef uint64_t size = self.size * (
-            sizeof(Row) + 2 * self.classes * sizeof(int64_t)
+            sizeof(Row) + 3 * self.classes * sizeof(int64_t)
         )
         for i in range(self.count):
             # The row itself is in the array.

@@ -73,6 +73,8 @@ cdef int load_entries(
         entry_keep(&entry)
         entries_append(entries, &entry, delta)
         hosts.count_entry(number[i], delta, 1)
+    # There are fewer owners.
+    entries_tidy(entries)
     return 0
 
 
@@ -85,6 +87,8 @@ cdef int load_rows(Hosts hosts, const Entries *entries) except -1:
             hosts.row, hosts.count, hosts.lanes, entries, &excess
         )
     if number == NO_ROW:
+        for number in range(hosts.count):
+            hosts.lower_ceiling(number)
         return 0
     if number == NO_ROOM:
         raise MemoryError

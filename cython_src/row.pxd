@@ -31,8 +31,8 @@ from libc.string cimport memset
 cdef enum:
     CHUNK = 32              # the most steps of a chunk
     PACKED = 24             # how many a bulk load puts into one
-    ROOM = 8                # a chunk's memory grows by so many
-    JOINED = 16             # two neighbours with no more become one
+    ROOM = 4                # a chunk's memory grows by so many
+    JOINED = 24             # two neighbours with no more become one
     LANES = 32              # the most that there are
 
 
@@ -46,7 +46,7 @@ cdef struct Row:
     uint32_t chunks         # how many there are
     uint32_t room           # and how many there is room for
     uint32_t entries        # on this host
-    bint lifted             # some chunk may have a lift
+    int64_t lifted          # no lift is more, either way
     # The directory, one block of memory that begins with the chunks.
     Chunk **chunk
     uint32_t *first         # time, by chunk
@@ -288,59 +288,69 @@ cdef inline bint row_raise(
     Row *row, int lanes, int64_t start, int64_t end, const int32_t *delta
 ) noexcept nogil:
     """Add ``delta`` to the lanes over a window; see row_excess first."""
-    cdef Py_ssize_t c, since
-    cdef Chunk *chunk
+    cdef Py_ssize_t first, last
     if not row_cut(row, lanes, start):
         return False
     if end != FOREVER and not row_cut(row, lanes, end):
         row_merge(row, lanes, start)
         return False
-    c = row_chunk(row, start)
-    while c < row.chunks and row.first[c] < end:
-        chunk = row.chunk[c]
-        if (
-            start <= row.first[c] and times_of(chunk)[chunk.steps - 1] < end
-            and chunk_lift(row, lanes, c, delta)
-        ):
-            c += 1
-            continue
-        since = chunk_step(chunk, start) if row.first[c] < start else 0
-        chunk_settle(row, lanes, c)
-        chunk_add(row, lanes, c, since, end, delta)
-        c += 1
+    first = row_chunk(row, start)
+    last = row.chunks if end == FOREVER else row_chunk(row, end)
+    if row.first[first] < start:
+        chunk_add(row, lanes, first, start, end, delta)
+        first += 1
+    if last < row.chunks and first <= last and row.first[last] < end:
+        chunk_add(row, lanes, last, start, end, delta)
+    if first < last:
+        row_lift(row, lanes, first, last, delta)
     if end != FOREVER:
         row_merge(row, lanes, end)
     row_merge(row, lanes, start)
     return True
 
 
-cdef inline bint chunk_lift(
-    Row *row, int lanes, Py_ssize_t c, const int32_t *delta
+cdef inline void row_lift(
+    Row *row, int lanes, Py_ssize_t first, Py_ssize_t last,
+    const int32_t *delta,
 ) noexcept nogil:
-    """Add to all steps of a chunk, unless its lift is too large for that."""
-    cdef int32_t *lift = row.lift + c * lanes
-    cdef int lane
-    for lane in range(lanes):
-        if not INT32_MIN < <int64_t> lift[lane] + delta[lane] < INT32_MAX:
-            return False
-    for lane in range(lanes):
-        lift[lane] += delta[lane]
-    row.lifted = True
-    return True
+    """Add to all steps of some chunks, eight of them at once."""
+    cdef int32_t eight[8 * LANES]
+    cdef int32_t *lift = row.lift + first * lanes
+    cdef Py_ssize_t c, i, n = (last - first) * lanes, wide = 8 * lanes
+    cdef int64_t most = 0
+    for i in range(wide):
+        eight[i] = delta[i % lanes]
+        most = max(most, <int64_t> eight[i], -<int64_t> eight[i])
+    if row.lifted + most > INT32_MAX:
+        for c in range(row.chunks):
+            chunk_settle(row, lanes, c)
+        row.lifted = 0
+    row.lifted += most
+    while n >= wide:
+        for i in range(wide):
+            lift[i] += eight[i]
+        lift += wide
+        n -= wide
+    for i in range(n):
+        lift[i] += eight[i]
 
 
 cdef inline void chunk_add(
-    Row *row, int lanes, Py_ssize_t c, Py_ssize_t since, int64_t end,
+    Row *row, int lanes, Py_ssize_t c, int64_t start, int64_t end,
     const int32_t *delta,
 ) noexcept nogil:
-    """Add to the steps of a chunk without lift from one on to a time."""
+    """Add to the steps of a chunk that begin within a window."""
     cdef Chunk *chunk = row.chunk[c]
     cdef const uint32_t *times = times_of(chunk)
-    cdef int32_t *sums = sums_of(chunk) + since * lanes
     cdef int32_t *peak = row.peak + c * lanes
-    cdef Py_ssize_t step = since
+    cdef Py_ssize_t step = 0
+    cdef int32_t *sums
     cdef int lane
     cdef bint lowered = False
+    chunk_settle(row, lanes, c)
+    if times[0] < start:
+        step = chunk_step(chunk, start)
+    sums = sums_of(chunk) + step * lanes
     for lane in range(lanes):
         lowered = lowered or delta[lane] < 0
     while step < chunk.steps and times[step] < end:

@@ -244,31 +244,6 @@ cdef inline void next_place(const Row *row, Place *place) noexcept nogil:
         place.step = 0
 
 
-cdef inline bint may_exceed(
-    const Row *row, int lanes, int64_t start, int64_t end,
-    const int32_t *delta, const int64_t *debt,
-) noexcept nogil:
-    """Say whether row_raise might pass AMOUNT_LIMIT; False is certain.
-
-    :param debt: by class, how far below 0 the entries of the row can take it.
-    """
-    cdef Py_ssize_t c
-    cdef int lane
-    for lane in range(lanes - 2):
-        if delta[lane] < 0 and debt[lane] - delta[lane] > AMOUNT_LIMIT:
-            return True
-    c = row_chunk(row, start)
-    while c < row.chunks and row.first[c] < end:
-        for lane in range(lanes):
-            if (
-                <int64_t> row.peak[c * lanes + lane]
-                + row.lift[c * lanes + lane] + delta[lane] > AMOUNT_LIMIT
-            ):
-                return True
-        c += 1
-    return False
-
-
 cdef struct Excess:
     int lane                # where a limit is passed; -1 if it is nowhere
     int64_t at

@@ -106,7 +106,6 @@ from scan cimport first_blocked
 from scan cimport free_since
 from scan cimport lifted
 from scan cimport limits
-from scan cimport may_exceed
 from scan cimport over_capacity
 from scan cimport peak
 from scan cimport Request
@@ -426,11 +425,9 @@ cdef class TimelineIndex:
         for lane in range(hosts.lanes):
             signed[lane] = sign * delta[lane]
             worse |= <uint32_t> (signed[lane] > 0) << lane
+        hosts.raise_ceiling(row, signed)
         if batch is not None:
-            if may_exceed(
-                &hosts.row[row], hosts.lanes, start, end, signed,
-                hosts.debt + row * hosts.classes,
-            ):
+            if hosts.may_exceed(row, signed):
                 batch.excess = row_excess(
                     &hosts.row[row], hosts.lanes, start, end, signed
                 )
@@ -1013,10 +1010,10 @@ cdef class TimelineIndex:
             assert hosts.row[number].entries == (
                 other._hosts.row[number].entries
             )
-            for lane in range(hosts.classes):
-                assert hosts.debt[number * hosts.classes + lane] == (
-                    other._hosts.debt[number * hosts.classes + lane]
-                )
+            # The bounds hold: this one is exact.
+            for i in range(hosts.classes * number, hosts.classes * (number + 1)):
+                assert hosts.debt[i] == other._hosts.debt[i]
+                assert hosts.ceiling[i] >= other._hosts.ceiling[i]
 
     cdef int _check_row(self, Py_ssize_t number) except -1:
         cdef Row *row = &self._hosts.row[number]
@@ -1034,7 +1031,7 @@ cdef class TimelineIndex:
             chunk_peak(row, lanes, c)
             for lane in range(lanes):
                 assert peaks[lane] == row.peak[c * lanes + lane]
-                assert row.lifted or row.lift[c * lanes + lane] == 0
+                assert abs(row.lift[c * lanes + lane]) <= row.lifted
         # Capacities are amounts, and none is negative.
         capacity = self._hosts.capacities(number)
         assert all(0 <= amount <= AMOUNT_LIMIT for amount in capacity)
