@@ -35,14 +35,25 @@ cdef enum:
     BY_OWNER = 1
 
 
-cdef struct Entry:
-    uint64_t name[2][2]     # id and owner: high and low, see name.pxd
-    uint32_t flags
-    uint32_t row            # of its host
-    uint32_t start
-    uint32_t end            # NEVER for FOREVER
-    uint32_t next           # of the same owner; the last one leads to the
-    uint32_t previous       # first, and the first one back to the last
+cdef extern from *:
+    """
+    #pragma pack(push, 4)
+    typedef struct {
+        uint64_t name[2][2];
+        uint32_t row : 29;
+        uint32_t flags : 3;
+        uint32_t start, end, next, previous;
+    } blazar_entry;             /* 52 bytes */
+    #pragma pack(pop)
+    """
+    ctypedef struct Entry 'blazar_entry':
+        uint64_t name[2][2]     # id and owner: high and low, see name.pxd
+        uint32_t row            # of its host
+        uint32_t flags
+        uint32_t start
+        uint32_t end            # NEVER for FOREVER
+        uint32_t next           # of the same owner; the last one leads to the
+        uint32_t previous       # first, and the first one back to the last
 
 
 cdef struct Table:
@@ -174,12 +185,12 @@ cdef inline Py_ssize_t entries_find(
 
 
 cdef inline void entries_ask(
-    const Entries *entries, const Name *id
+    const Entries *entries, int which, const Name *name
 ) noexcept:
-    """Ask for the memory that finding an entry needs."""
-    cdef const Table *table = &entries.table[BY_ID]
+    """Ask for the memory that finding a name needs."""
+    cdef const Table *table = &entries.table[which]
     if table.size > 0:
-        prefetch(&table.slot[home(table, name_hash(id))])
+        prefetch(&table.slot[home(table, name_hash(name))])
 
 
 cdef inline void clear_slot(
@@ -230,6 +241,10 @@ cdef inline bint resize_table(
 
 # Entries
 
+cdef inline uint64_t table_size(uint64_t names) noexcept nogil:
+    return names * 5 // 3 + 16
+
+
 cdef inline bint entries_reserve(
     Entries *entries, Py_ssize_t more
 ) noexcept:
@@ -243,9 +258,9 @@ cdef inline bint entries_reserve(
         return False
     for which in range(2):
         names = entries.table[which].count + more
-        if names * 5 > entries.table[which].size * 4 and not resize_table(
-            entries, which, names * 4 // 3 + 16 if more > 1 else
-            names * 3 // 2 + 16
+        # Fuller ones have longer ways to go.
+        if names * 10 > entries.table[which].size * 7 and not resize_table(
+            entries, which, table_size(names)
         ):
             return False
     return True
@@ -275,8 +290,8 @@ cdef inline void entries_tidy(Entries *entries) noexcept:
         entries_resize(entries, entries.count + entries.count // 32 + 16)
     for which in range(2):
         names = entries.table[which].count
-        if names * 2 + 64 < entries.table[which].size:
-            resize_table(entries, which, names * 3 // 2 + 16)
+        if names * 5 // 2 + 64 < entries.table[which].size:
+            resize_table(entries, which, table_size(names))
 
 
 cdef inline Py_ssize_t entries_append(

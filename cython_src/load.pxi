@@ -3,7 +3,8 @@
 
 
 cdef enum:
-    BREATH = 4096           # entries between two chances for other threads
+    AHEAD = 64              # names that are taken together
+    LEAD = 8                # borders between asking for one and using it
 
 
 cdef int load_hosts(Hosts hosts, names, capacity) except -1:
@@ -28,7 +29,7 @@ cdef int load_entries(
     Hosts hosts, Entries *entries, ids, owners, rows, starts, ends, amounts,
     whole,
 ) except -1:
-    cdef Py_ssize_t i, count = len(ids)
+    cdef Py_ssize_t i, named = 0, count = len(ids)
     cdef int classes = hosts.classes, which
     cdef const int64_t[::1] flat = take_column(
         'amounts', amounts, count * classes
@@ -39,34 +40,35 @@ cdef int load_entries(
     cdef const int64_t[::1] end = take_column('ends', ends, count)
     cdef list alone = take_list('whole', whole, count)
     cdef list id = list(ids)
+    cdef Name name[AHEAD][2]
     cdef int32_t delta[LANES]
     cdef Entry entry
-    cdef Name name[2]
-    cdef str text
     if not entries_reserve(entries, count):
         raise MemoryError
     for i in range(count):
-        if i % BREATH == 0:
+        if i % AHEAD == 0:
             # Nobody else knows these hosts and entries yet: others may run.
             with nogil:
                 pass
-        # The columns hold on to the strings, but not to those of a subclass.
-        id[i] = text = take_name('id', id[i])
-        take_text(text, &name[BY_ID])
-        owner[i] = text = take_name('owner', owner[i])
-        take_text(text, &name[BY_OWNER])
+            named = load_names(
+                entries, id, owner, i, min(i + AHEAD, count), name
+            )
+        if i == named:
+            # One of them is refused, now that its turn has come.
+            take_name('id', id[i])
+            take_name('owner', owner[i])
         if not 0 <= number[i] < hosts.count:
             raise errors.UnknownHost(number[i])
         if not 0 <= start[i] < TIME_LIMIT:
             raise errors.InvalidWindow('start', start[i])
         if end[i] <= start[i] or TIME_LIMIT <= end[i] < FOREVER:
             raise errors.InvalidWindow('end', end[i])
-        if entries_find(entries, BY_ID, &name[BY_ID]) >= 0:
+        if entries_find(entries, BY_ID, &name[i % AHEAD][BY_ID]) >= 0:
             raise errors.EntryExists(id[i])
         take_delta(&flat[i * classes], classes, bool(alone[i]), delta)
         entry.flags = WHOLE if delta[classes + 1] else 0
         for which in range(2):
-            entry_rename(&entry, which, &name[which])
+            entry_rename(&entry, which, &name[i % AHEAD][which])
         entry.row = <uint32_t> number[i]
         entry.start = <uint32_t> start[i]
         entry.end = short_time(end[i])
@@ -78,10 +80,35 @@ cdef int load_entries(
     return 0
 
 
+cdef Py_ssize_t load_names(
+    const Entries *entries, list ids, list owners, Py_ssize_t first,
+    Py_ssize_t last, Name name[AHEAD][2],
+) except -1:
+    """Take some names, and ask for the memory that finding them needs.
+
+    Return the first one that cannot be taken, else ``last``.
+    """
+    cdef Py_ssize_t i
+    cdef str text
+    for i in range(first, last):
+        # The columns hold on to the strings, but not to those of a subclass.
+        try:
+            ids[i] = text = take_name('id', ids[i])
+            take_text(text, &name[i - first][BY_ID])
+            owners[i] = text = take_name('owner', owners[i])
+            take_text(text, &name[i - first][BY_OWNER])
+        except errors.InvalidName:
+            return i
+        entries_ask(entries, BY_ID, &name[i - first][BY_ID])
+        entries_ask(entries, BY_OWNER, &name[i - first][BY_OWNER])
+    return last
+
+
 cdef int load_rows(Hosts hosts, const Entries *entries) except -1:
     """Give new rows the steps of the entries."""
     cdef Excess excess
     cdef Py_ssize_t number
+    excess.at = 0
     with nogil:
         number = build_rows(
             hosts.row, hosts.count, hosts.lanes, entries, &excess
@@ -194,6 +221,10 @@ cdef Py_ssize_t add_up(
     memset(value, 0, sizeof(value))
     while True:
         while i < count and border[i] >> 32 == at:
+            if i + LEAD < count:
+                entry = (border[i + LEAD] & NEVER) >> 1
+                prefetch(&entries.entry[entry])
+                prefetch(amounts_of(entries, entry))
             entry = (border[i] & NEVER) >> 1
             delta_of(entries, entry, -1 if border[i] & 1 else 1, delta)
             for lane in range(lanes):

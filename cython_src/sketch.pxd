@@ -8,7 +8,7 @@ fits where the least is enough in all stretches that its window touches. It is
 blocked where the least is too little in one that is wholly in the window, or
 the most in one that it touches. Who is neither is looked up in the rows, so
 answers are exact. One column serves all rows at once; the least of eight
-stretches together has one as well.
+stretches together has one as well. A class that nobody asks for is not drawn.
 
 A row that changes is only noted, and brought up to date before the next look.
 """
@@ -50,29 +50,42 @@ cdef struct Sketch:
     int most                # stretches that it may have, 0 for no sketch
     int stretches           # that it has; 0 until it is made
     int columns             # least, most, and least of groups
-    int classes             # a further one is for whole hosts
+    int classes             # then comes a lane for whole hosts
+    int lanes               # that anybody asked for, and so are drawn
+    int lane[LANES]         # which
     Py_ssize_t rows         # that it knows
     Py_ssize_t width        # bytes of a column
     uint32_t *border        # stretches + 1: from 0 to NEVER
     int64_t least[LANES][LEVELS]    # that is free, by class and level
-    uint8_t *level          # columns x (classes + 1) x width
+    uint8_t *level[LANES]   # by lane: columns x width
     # What changed: the rows, how many, and over what time each.
     uint32_t *changed
     Py_ssize_t changes
     uint32_t *since         # rows; NEVER for one that has not
     uint32_t *until
     uint64_t writes         # since it was made
+    # For a look: the rows that it cannot tell, and answers of both kinds.
+    int *unsure
+    char *answer
+    char *by_rows
 
 
 cdef inline void sketch_clear(Sketch *sketch) noexcept nogil:
     """Forget all; it is made anew when it is asked for."""
+    cdef int k
+    for k in range(sketch.lanes):
+        free(sketch.level[sketch.lane[k]])
+    sketch.lanes = 0
     free(sketch.border)
-    free(sketch.level)
     free(sketch.changed)
     free(sketch.since)
     free(sketch.until)
+    free(sketch.unsure)
+    free(sketch.answer)
+    free(sketch.by_rows)
+    sketch.unsure = NULL
+    sketch.answer = sketch.by_rows = NULL
     sketch.border = sketch.changed = sketch.since = sketch.until = NULL
-    sketch.level = NULL
     sketch.stretches = 0
 
 
@@ -80,9 +93,9 @@ cdef inline uint64_t sketch_bytes(const Sketch *sketch) noexcept nogil:
     if sketch.stretches == 0:
         return 0
     return (
-        <uint64_t> sketch.columns * (sketch.classes + 1) * sketch.width
+        <uint64_t> sketch.columns * sketch.lanes * sketch.width
         + (sketch.stretches + 1) * sizeof(uint32_t)
-        + 6 * sketch.width * sizeof(uint32_t)
+        + 2 * sketch.width * (3 * sizeof(uint32_t) + sizeof(int) + 2)
     )
 
 
@@ -110,9 +123,7 @@ cdef inline void sketch_touch(
 cdef inline uint8_t *column(
     const Sketch *sketch, int number, int lane
 ) noexcept nogil:
-    return sketch.level + (
-        <Py_ssize_t> number * (sketch.classes + 1) + lane
-    ) * sketch.width
+    return sketch.level[lane] + number * sketch.width
 
 
 cdef inline uint8_t *least_in(
@@ -158,8 +169,8 @@ cdef inline int compare_times(
 cdef inline bint sketch_make(
     Sketch *sketch, const Rows *rows, int classes
 ) noexcept nogil:
-    """Draw all rows; False, and no sketch, without memory. O(steps)."""
-    cdef Py_ssize_t block
+    """Set up a sketch; False, and none, without memory. O(steps)."""
+    cdef size_t size
     sketch_clear(sketch)
     sketch.classes = classes
     sketch.rows = rows.count
@@ -167,15 +178,62 @@ cdef inline bint sketch_make(
     sketch.width = (rows.count // BLOCK + 2) * BLOCK // 2
     sketch.changes = 0
     sketch.writes = 0
-    if not sketch_cut(sketch, rows) or not sketch_allocate(sketch):
+    size = 2 * sketch.width
+    sketch.changed = <uint32_t *> malloc(size * sizeof(uint32_t))
+    sketch.since = <uint32_t *> malloc(size * sizeof(uint32_t))
+    sketch.until = <uint32_t *> malloc(size * sizeof(uint32_t))
+    sketch.unsure = <int *> malloc(size * sizeof(int))
+    sketch.answer = <char *> malloc(size)
+    sketch.by_rows = <char *> malloc(size)
+    if (
+        sketch.changed == NULL or sketch.since == NULL
+        or sketch.until == NULL or sketch.unsure == NULL
+        or sketch.answer == NULL or sketch.by_rows == NULL
+        or not sketch_cut(sketch, rows)
+    ):
         sketch_clear(sketch)
         return False
+    memset(sketch.since, 0xff, size * sizeof(uint32_t))
     sketch_scale(sketch, rows)
-    for block in range((rows.count + BLOCK - 1) // BLOCK):
-        sketch_block(
-            sketch, rows, block * BLOCK, min(rows.count, (block + 1) * BLOCK)
-        )
     return True
+
+
+cdef inline bint sketch_draw(
+    Sketch *sketch, const Rows *rows, const Request *request
+) noexcept nogil:
+    """Draw the lanes of a request that nobody asked for before.
+
+    False, and no sketch, without memory. O(steps).
+    """
+    cdef int drawn = sketch.lanes, k, lane
+    cdef Py_ssize_t block
+    for k in range(request.asked - 1):
+        lane = request.lane[k]
+        if is_drawn(sketch, lane):
+            continue
+        sketch.level[lane] = <uint8_t *> calloc(
+            sketch.columns, sketch.width
+        )
+        if sketch.level[lane] == NULL:
+            sketch_clear(sketch)
+            return False
+        sketch.lane[sketch.lanes] = lane
+        sketch.lanes += 1
+    if drawn < sketch.lanes:
+        for block in range((rows.count + BLOCK - 1) // BLOCK):
+            sketch_block(
+                sketch, rows, drawn, block * BLOCK,
+                min(rows.count, (block + 1) * BLOCK),
+            )
+    return True
+
+
+cdef inline bint is_drawn(const Sketch *sketch, int lane) noexcept nogil:
+    cdef int k
+    for k in range(sketch.lanes):
+        if sketch.lane[k] == lane:
+            return True
+    return False
 
 
 cdef inline bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
@@ -228,23 +286,6 @@ cdef inline Py_ssize_t sample(
                 step += every
             skip = step - rows.row[i].chunk[c].steps
     return count
-
-
-cdef inline bint sketch_allocate(Sketch *sketch) noexcept nogil:
-    cdef size_t rows = 2 * sketch.width
-    sketch.level = <uint8_t *> calloc(
-        <size_t> sketch.columns * (sketch.classes + 1), sketch.width
-    )
-    sketch.changed = <uint32_t *> malloc(rows * sizeof(uint32_t))
-    sketch.since = <uint32_t *> malloc(rows * sizeof(uint32_t))
-    sketch.until = <uint32_t *> malloc(rows * sizeof(uint32_t))
-    if (
-        sketch.level == NULL or sketch.changed == NULL
-        or sketch.since == NULL or sketch.until == NULL
-    ):
-        return False
-    memset(sketch.since, 0xff, rows * sizeof(uint32_t))
-    return True
 
 
 cdef inline void sketch_scale(
@@ -356,12 +397,16 @@ cdef inline void put_level(
 
 
 cdef inline void sketch_block(
-    Sketch *sketch, const Rows *rows, Py_ssize_t first, Py_ssize_t last
+    Sketch *sketch, const Rows *rows, int drawn, Py_ssize_t first,
+    Py_ssize_t last,
 ) noexcept nogil:
-    """Draw rows that share their cache lines, a stretch after the other."""
+    """Draw rows that share their cache lines, a stretch after the other.
+
+    :param drawn: so many lanes are.
+    """
     cdef Place place[BLOCK]
     cdef Levels levels
-    cdef int stretch, group, lane
+    cdef int stretch, group, k, lane
     cdef Py_ssize_t number
     memset(place, 0, sizeof(place))
     for stretch in range(sketch.stretches):
@@ -370,7 +415,8 @@ cdef inline void sketch_block(
                 sketch, rows, number, &place[number - first], stretch,
                 &levels,
             )
-            for lane in range(sketch.classes + 1):
+            for k in range(drawn, sketch.lanes):
+                lane = sketch.lane[k]
                 put_level(
                     least_in(sketch, stretch, lane), number,
                     levels.least[lane],
@@ -379,19 +425,20 @@ cdef inline void sketch_block(
                     most_in(sketch, stretch, lane), number, levels.most[lane]
                 )
     for group in range(sketch.columns - 2 * sketch.stretches):
-        draw_group(sketch, group, first >> 1, (last + 1) >> 1)
+        draw_group(sketch, drawn, group, first >> 1, (last + 1) >> 1)
 
 
 cdef inline void draw_group(
-    Sketch *sketch, int group, Py_ssize_t first, Py_ssize_t last
+    Sketch *sketch, int drawn, int group, Py_ssize_t first, Py_ssize_t last
 ) noexcept nogil:
     """Write the least levels of a group of stretches, for some bytes."""
-    cdef int stretch, lane
+    cdef int stretch, k, lane
     cdef Py_ssize_t i
     cdef int end = min((group + 1) * GROUP, sketch.stretches)
     cdef uint8_t *least
     cdef const uint8_t *level
-    for lane in range(sketch.classes + 1):
+    for k in range(drawn, sketch.lanes):
+        lane = sketch.lane[k]
         least = least_in_group(sketch, group, lane)
         memset(least + first, 0xff, last - first)
         for stretch in range(group * GROUP, end):
@@ -411,7 +458,7 @@ cdef inline void sketch_refresh(
     """Draw anew what has changed."""
     cdef Py_ssize_t i, number
     cdef Levels levels
-    cdef int stretch, first, last, lane
+    cdef int stretch, first, last, k, lane
     cdef Place place
     for i in range(sketch.changes):
         number = sketch.changed[i]
@@ -421,7 +468,8 @@ cdef inline void sketch_refresh(
         place = place_of(&rows.row[number], sketch.border[first])
         for stretch in range(first, last + 1):
             next_levels(sketch, rows, number, &place, stretch, &levels)
-            for lane in range(sketch.classes + 1):
+            for k in range(sketch.lanes):
+                lane = sketch.lane[k]
                 change_least(
                     sketch, stretch, lane, number, levels.least[lane]
                 )
@@ -465,7 +513,7 @@ cdef struct Look:
 
 
 cdef inline bint sketch_ready(
-    Sketch *sketch, const Rows *rows, int classes
+    Sketch *sketch, const Rows *rows, const Request *request
 ) noexcept nogil:
     """Bring the sketch up to date; False if there is none."""
     if sketch.most == 0 or rows.count == 0:
@@ -474,10 +522,10 @@ cdef inline bint sketch_ready(
     if (
         sketch.stretches == 0 or sketch.rows != rows.count
         or sketch.writes > <uint64_t> rows.count * sketch.most
-    ):
-        return sketch_make(sketch, rows, classes)
+    ) and not sketch_make(sketch, rows, request.classes):
+        return False
     sketch_refresh(sketch, rows)
-    return True
+    return sketch_draw(sketch, rows, request)
 
 
 cdef inline bint sketch_look(
@@ -576,13 +624,11 @@ cdef inline void at_least(
 
 
 cdef inline Py_ssize_t sketch_fits(
-    const Sketch *sketch, const Look *look, char *answer, int *unsure
+    Sketch *sketch, const Look *look
 ) noexcept nogil:
     """Answer for all rows that the sketch can tell.
 
     Write the numbers of the others; return how many they are.
-
-    :param answer: room for an even number of rows.
     """
     cdef uint8_t fits[2 * TILE]
     cdef uint8_t open[2 * TILE]
@@ -592,12 +638,12 @@ cdef inline Py_ssize_t sketch_fits(
         bytes = min(<Py_ssize_t> TILE, (sketch.rows + 1) // 2 - first)
         look_tile(sketch, look, first, bytes, fits, open)
         for i in range(bytes):
-            answer[2 * (first + i)] = fits[i]
-            answer[2 * (first + i) + 1] = fits[TILE + i]
+            sketch.answer[2 * (first + i)] = fits[i]
+            sketch.answer[2 * (first + i) + 1] = fits[TILE + i]
         for i in range(2 * TILE):
             open[i] &= fits[i] ^ 1
         count = list_unsure(
-            open, bytes, 2 * first, sketch.rows, unsure, count
+            open, bytes, 2 * first, sketch.rows, sketch.unsure, count
         )
     return count
 

@@ -87,6 +87,7 @@ from name cimport Name
 from name cimport name_text
 from name cimport same_name
 from name cimport take_text
+from prefetch cimport prefetch
 from row cimport CHUNK
 from row cimport chunk_peak
 from row cimport LANES
@@ -164,7 +165,7 @@ cdef class TimelineIndex:
     def __cinit__(self, *args, **kwargs):
         self._now = -1
 
-    def __init__(self, resource_classes, horizons=64, sketch=240):
+    def __init__(self, resource_classes, horizons=32, sketch=400):
         """Make an empty index."""
         cdef tuple names = tuple(take_names(
             'resource_classes', resource_classes
@@ -246,13 +247,13 @@ cdef class TimelineIndex:
             return
         for i in range(first, last):
             if batch.change[i].kind == REMOVE:
-                entries_ask(&self._entries, &batch.change[i].id)
+                entries_ask(&self._entries, BY_ID, &batch.change[i].id)
         for i in range(first, last):
             change = &batch.change[i]
             if change.kind == REMOVE:
                 self._turn_to_entry(&turn, change)
             elif change.kind == ADD:
-                entries_ask(&self._entries, &change.id)
+                entries_ask(&self._entries, BY_ID, &change.id)
                 self._turn_to_host(&turn, change)
         find_places(&turn, self._hosts.lanes)
 
@@ -1134,31 +1135,22 @@ cdef class TimelineIndex:
         self, Query query, int64_t start, int64_t end, char *answer
     ) noexcept:
         """Answer by the sketch, and by the rows where that cannot tell."""
+        cdef Sketch *sketch = &self._sketch
         cdef Look look
         cdef Py_ssize_t i, count
-        cdef int *unsure
-        cdef char *sure
-        cdef char *both
         if not (
-            sketch_ready(&self._sketch, &query.rows, query.request.classes)
-            and sketch_look(&self._sketch, &query.request, start, end, &look)
+            sketch_ready(sketch, &query.rows, &query.request)
+            and sketch_look(sketch, &query.request, start, end, &look)
         ):
             return False
-        # The numbers of rows, their answers, and those of all.
-        unsure = <int *> malloc((query.count + 1) * (sizeof(int) + 2))
-        if unsure == NULL:
-            return False
-        sure = <char *> (unsure + query.count)
-        both = sure + query.count
-        count = sketch_fits(&self._sketch, &look, both, unsure)
-        memcpy(answer, both, query.count)
+        count = sketch_fits(sketch, &look)
+        memcpy(answer, sketch.answer, query.count)
         fit(
-            &query.request, &query.rows, unsure, NULL, count, start, end,
-            sure,
+            &query.request, &query.rows, sketch.unsure, NULL, count, start,
+            end, sketch.by_rows,
         )
         for i in range(count):
-            answer[unsure[i]] = sure[i]
-        free(unsure)
+            answer[sketch.unsure[i]] = sketch.by_rows[i]
         return True
 
 

@@ -228,8 +228,8 @@ class TimelineIndex:
     """
 
     def __init__(
-        self, resource_classes: Sequence[str], horizons: int = 64,
-        sketch: int = 240,
+        self, resource_classes: Sequence[str], horizons: int = 32,
+        sketch: int = 400,
     ) -> None:
         """Make an empty index.
 
