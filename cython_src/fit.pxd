@@ -56,17 +56,20 @@ cdef inline void turn_to(
     for j in range(turn.count):
         turn.row[j] = &rows.row[number_of(numbers, first + j)]
         turn.at[j] = at
+        prefetch(turn.row[j])
+
+
+cdef inline void ask_directories(const Turn *turn) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(turn.count):
+        prefetch(turn.row[j].first)
+        prefetch(turn.row[j].chunk)
 
 
 cdef inline void find_places(Turn *turn, int lanes) noexcept nogil:
     cdef const Row *row
     cdef const char *sums
     cdef Py_ssize_t j
-    for j in range(turn.count):
-        prefetch(turn.row[j])
-    for j in range(turn.count):
-        prefetch(turn.row[j].first)
-        prefetch(turn.row[j].chunk)
     for j in range(turn.count):
         row = turn.row[j]
         turn.place[j].chunk = row_chunk(row, turn.at[j])
@@ -110,14 +113,19 @@ cdef inline void fit(
     :param numbers: of the rows, ``count``; NULL for the first ones.
     :param room: count x classes; NULL for their capacities.
     """
-    cdef Turn turn
+    cdef Turn turns[2]
+    cdef Turn *turn = &turns[0]
+    cdef Turn *following = &turns[1]
     cdef int32_t limit[LANES]
     cdef Py_ssize_t i = 0, j, number
     cdef int classes = request.classes
+    turn_to(turn, rows, numbers, 0, count, start)
+    ask_directories(turn)
     while i < count:
-        turn_to(&turn, rows, numbers, i, count, start)
-        find_places(&turn, request.lanes)
-        look_on(&turn, request.lanes, end)
+        turn_to(following, rows, numbers, i + turn.count, count, start)
+        find_places(turn, request.lanes)
+        ask_directories(following)
+        look_on(turn, request.lanes, end)
         for j in range(turn.count):
             number = number_of(numbers, i + j)
             limits(
@@ -130,3 +138,4 @@ cdef inline void fit(
                 request, limit, turn.row[j], &turn.place[j], start, end, True
             ) == end
         i += turn.count
+        turn, following = following, turn

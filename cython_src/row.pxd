@@ -30,7 +30,7 @@ from libc.string cimport memset
 
 cdef enum:
     CHUNK = 32              # the most steps of a chunk
-    PACKED = 24             # how many a bulk load puts into one
+    PACKED = 28             # how many a bulk load puts into one
     ROOM = 4                # a chunk's memory grows by so many
     JOINED = 24             # two neighbours with no more become one
     LANES = 32              # the most that there are

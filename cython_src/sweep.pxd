@@ -8,6 +8,7 @@ How many rows fit somewhere in a slice is no less than how many fit at once:
 only a slice with enough of them is swept again, second by second.
 """
 
+from fit cimport ask_directories
 from fit cimport find_places
 from fit cimport number_of
 from fit cimport Rows
@@ -106,6 +107,7 @@ cdef inline void count_starts(
         turn_to(
             &turn, sweep.rows, sweep.numbers, i, sweep.count, slices.low
         )
+        ask_directories(&turn)
         find_places(&turn, sweep.request.lanes)
         for j in range(turn.count):
             number = number_of(sweep.numbers, i + j)

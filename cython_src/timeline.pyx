@@ -51,6 +51,7 @@ from entries cimport entry_name
 from entries cimport entry_release
 from entries cimport entry_rename
 from entries cimport WHOLE
+from fit cimport ask_directories
 from fit cimport find_places
 from fit cimport fit
 from fit cimport number_of
@@ -165,7 +166,7 @@ cdef class TimelineIndex:
     def __cinit__(self, *args, **kwargs):
         self._now = -1
 
-    def __init__(self, resource_classes, horizons=32, sketch=400):
+    def __init__(self, resource_classes, horizons=32, sketch=480):
         """Make an empty index."""
         cdef tuple names = tuple(take_names(
             'resource_classes', resource_classes
@@ -255,6 +256,7 @@ cdef class TimelineIndex:
             elif change.kind == ADD:
                 entries_ask(&self._entries, BY_ID, &change.id)
                 self._turn_to_host(&turn, change)
+        ask_directories(&turn)
         find_places(&turn, self._hosts.lanes)
 
     cdef void _turn_to_entry(self, Turn *turn, const Change *change) noexcept:

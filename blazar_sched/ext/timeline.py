@@ -229,7 +229,7 @@ class TimelineIndex:
 
     def __init__(
         self, resource_classes: Sequence[str], horizons: int = 32,
-        sketch: int = 400,
+        sketch: int = 480,
     ) -> None:
         """Make an empty index.
 

@@ -168,7 +168,7 @@ class Crowd:
                 self.ask_one(now, end, amounts, False)
 
 
-LAYERS = ((0, 0), (3, 0), (0, 24), (32, 400))
+LAYERS = ((0, 0), (3, 0), (0, 24), (32, 480))
 
 
 @pytest.mark.parametrize('seed', range(4))
@@ -203,7 +203,7 @@ def test_sums_at_the_limit(seed):
 
 
 def test_many_rows():
-    crowd = Crowd(7, hosts=300, layers=((32, 400), (0, 0)))
+    crowd = Crowd(7, hosts=300, layers=((32, 480), (0, 0)))
     crowd.grow(1500)
     crowd.same()
     crowd.ask(12)

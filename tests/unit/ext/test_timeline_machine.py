@@ -20,7 +20,7 @@ from blazar_sched.ext import timeline
 CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')
 # With every layer off and on, few of each so that they give way to others.
-LAYERS = ((0, 0), (2, 0), (0, 5), (2, 5), (32, 400))
+LAYERS = ((0, 0), (2, 0), (0, 5), (2, 5), (32, 480))
 HOSTS = ('h1', 'h2', 'h3', 'h4')
 OWNERS = ('alice', 'bob', 'carol')
 IDS = tuple('abcdefg')
