@@ -64,11 +64,13 @@ cdef class HostStates:
         cdef Py_ssize_t i
         cdef int64_t *used
         cdef Seen seen
+        cdef dict own
         cdef int lane
         self.known = 0
         for i in range(len(self.states)):
             state = self.states[i]
-            seen = see(hosts, state)
+            own = PyObject_GenericGetDict(state, NULL)
+            seen = see(hosts, state, own)
             self.is_known[i] = seen.row >= 0
             if seen.row < 0:
                 continue
@@ -77,7 +79,7 @@ cdef class HostStates:
             for lane in range(hosts.classes):
                 used[lane] = 0
                 if amounts == NULL or amounts[lane] > 0:
-                    used[lane] = used_now(source[lane], state, seen)
+                    used[lane] = used_now(source[lane], state, own, seen)
             self.known += 1
         return 0
 
@@ -93,52 +95,60 @@ cdef class HostStates:
                 )
 
 
-cdef Seen see(Hosts hosts, state):
+cdef attribute(state, dict own, str name):
+    """Return an attribute, by the shortest way if it is the instance's."""
+    cdef PyObject *value = PyDict_GetItem(own, name)
+    return <object> value if value != NULL else getattr(state, name)
+
+
+cdef int64_t number(state, dict own, str name) except? -1:
+    """Return an attribute that is a number, or None for 0."""
+    value = attribute(state, own, name)
+    return 0 if value is None else value
+
+
+cdef Seen see(Hosts hosts, state, dict own):
     """Return the tag of a HostState; tag it if it has none for these hosts.
     """
-    tag = getattr(state, 'blazar_sched_seen', None)
+    cdef PyObject *tag = PyDict_GetItem(own, 'blazar_sched_seen')
     cdef Seen seen
-    if type(tag) is Seen:
-        seen = <Seen> tag
+    if tag != NULL and type(<object> tag) is Seen:
+        seen = <Seen> <object> tag
         if seen.hosts is hosts and seen.numbering == hosts.numbering:
             return seen
     else:
         seen = Seen.__new__(Seen)
-        state.blazar_sched_seen = seen
-    uuid = state.uuid
+        own['blazar_sched_seen'] = seen
+    uuid = attribute(state, own, 'uuid')
     seen.row = hosts.number(exact(uuid) if isinstance(uuid, str) else uuid)
     seen.hosts = hosts
     seen.numbering = hosts.numbering
     return seen
 
 
-cdef int64_t used_now(int source, state, Seen seen) except? -1:
+cdef int64_t used_now(int source, state, dict own, Seen seen) except? -1:
     """Return what a HostState says is used of a class; else 0."""
     if source == VCPU:
-        return number_or_zero(state.vcpus_used)
+        return number(state, own, 'vcpus_used')
     if source == MEMORY_MB:
         return (
-            number_or_zero(state.total_usable_ram_mb)
-            - number_or_zero(state.free_ram_mb)
+            number(state, own, 'total_usable_ram_mb')
+            - number(state, own, 'free_ram_mb')
         )
     if source == DISK_GB:
-        return disk_gb_used(state, seen)
+        return disk_gb_used(state, own, seen)
     return 0
 
 
 @cython.cdivision(False)
-cdef int64_t disk_gb_used(state, Seen seen) except? -1:
+cdef int64_t disk_gb_used(state, dict own, Seen seen) except? -1:
     # Nova's consume_from_request lowers free_disk_mb and leaves disk_mb_used
     # as it is. A HostState lives for one request, so what its free disk has
     # lost since it was first seen here is what the request has consumed.
-    cdef int64_t free_mb = number_or_zero(state.free_disk_mb), first
+    cdef int64_t free_mb = number(state, own, 'free_disk_mb'), first
     if seen.free_disk_mb is None:
         seen.free_disk_mb = free_mb
     first = seen.free_disk_mb
-    cdef int64_t used = number_or_zero(state.disk_mb_used)
+    cdef int64_t used = number(state, own, 'disk_mb_used')
     used += max(first - free_mb, <int64_t> 0)
     return -(-used // 1024)
-
-
-cdef int64_t number_or_zero(value) except? -1:
-    return 0 if value is None else value

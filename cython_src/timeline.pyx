@@ -130,6 +130,7 @@ import array
 from blazar_sched.ext import errors
 
 cdef extern from 'Python.h':
+    object PyObject_GenericGetDict(object thing, void *context)
     object PyUnicode_FromObject(object text)
 
 cdef int64_t TIME_LIMIT = errors.TIME_LIMIT
