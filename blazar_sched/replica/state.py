@@ -167,9 +167,12 @@ class Replica:
         self.revision = revision
 
     def _keep(self, kind: str, key: str, noun: record.Noun | None) -> None:
-        old = self._nouns[kind].pop(key, None)
+        # In place: a reader must not find what only changes gone meanwhile.
+        old = self._nouns[kind].get(key)
         if noun is not None:
             self._nouns[kind][key] = noun
+        else:
+            self._nouns[kind].pop(key, None)
         if kind == record.HOST:
             self._keep_host(key, cast(host.Host, noun))
         elif kind == record.ALLOCATION:
@@ -178,29 +181,29 @@ class Replica:
             self._keep_instance(key, old, cast(instance.Instance, noun))
 
     def _keep_host(self, uuid: str, new: host.Host | None) -> None:
-        self.dedicated.discard(uuid)
-        self.with_policy.discard(uuid)
-        if new is None:
-            return
-        if new.hold == host.DEDICATED:
+        if new is not None and new.hold == host.DEDICATED:
             self.dedicated.add(uuid)
-        if new.unbounded is not None:
+        else:
+            self.dedicated.discard(uuid)
+        if new is not None and new.unbounded is not None:
             self.with_policy.add(uuid)
+        else:
+            self.with_policy.discard(uuid)
 
     def _keep_allocation(
         self,
         old: allocation.Allocation | None,
         new: allocation.Allocation | None,
     ) -> None:
+        if new is not None:
+            self.by_reservation[new.reservation_id][new.host] = new
         if old is not None:
             held = self.by_reservation[old.reservation_id]
-            # The same batch may have put another one in its place.
+            # This or the same batch may have put another one in its place.
             if held.get(old.host) is old:
                 del held[old.host]
             if not held:
                 del self.by_reservation[old.reservation_id]
-        if new is not None:
-            self.by_reservation[new.reservation_id][new.host] = new
 
     def _keep_instance(
         self,
@@ -209,14 +212,16 @@ class Replica:
         new: instance.Instance | None,
     ) -> None:
         self._overdue.discard(uuid)
-        if old is not None and old.reservation_id is not None:
-            self.bound[old.reservation_id].discard(uuid)
-            if not self.bound[old.reservation_id]:
-                del self.bound[old.reservation_id]
+        was = None if old is None else old.reservation_id
+        now = None if new is None else new.reservation_id
+        if now is not None:
+            self.bound[now].add(uuid)
+        if was is not None and was != now:
+            self.bound[was].discard(uuid)
+            if not self.bound[was]:
+                del self.bound[was]
         if new is None:
             return
-        if new.reservation_id is not None:
-            self.bound[new.reservation_id].add(uuid)
         if new.end <= self._now:
             self._overdue.add(uuid)
         elif new.end != window.FOREVER:
