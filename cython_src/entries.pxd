@@ -18,19 +18,23 @@ from libc.stdlib cimport calloc
 from libc.stdlib cimport free
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy
+from memory cimport give_back
+from memory cimport prefetch
 from name cimport Name
 from name cimport name_hash
 from name cimport name_keep
 from name cimport name_release
 from name cimport same_name
-from prefetch cimport prefetch
 
 cdef enum:
     ID_IS_TEXT = 1
     OWNER_IS_TEXT = 2
     WHOLE = 4
 
-    # Of Table.find: which name of an entry is meant.
+    # From so many entries on, memory is given back to the system.
+    MANY = 1 << 16
+
+    # Which name of an entry is meant.
     BY_ID = 0
     BY_OWNER = 1
 
@@ -286,11 +290,13 @@ cdef inline bint entries_resize(
 cdef inline void entries_tidy(Entries *entries) noexcept:
     """Give back memory if much of it is not used. Without memory, do not."""
     cdef uint64_t names
-    if entries.count + entries.count // 8 + 64 < entries.size:
+    if entries.count + entries.count // 16 + 64 < entries.size:
         entries_resize(entries, entries.count + entries.count // 32 + 16)
+        if entries.count > MANY:
+            give_back()
     for which in range(2):
         names = entries.table[which].count
-        if names * 5 // 2 + 64 < entries.table[which].size:
+        if names * 9 // 4 + 64 < entries.table[which].size:
             resize_table(entries, which, table_size(names))
 
 

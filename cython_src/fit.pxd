@@ -8,7 +8,7 @@ next pass over them needs is asked for in this one.
 
 from libc.stdint cimport int32_t
 from libc.stdint cimport int64_t
-from prefetch cimport prefetch
+from memory cimport prefetch
 from row cimport Chunk
 from row cimport chunk_bytes
 from row cimport chunk_step

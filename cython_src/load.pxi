@@ -90,17 +90,17 @@ cdef Py_ssize_t load_names(
     """
     cdef Py_ssize_t i
     cdef str text
-    for i in range(first, last):
-        # The columns hold on to the strings, but not to those of a subclass.
-        try:
+    try:
+        for i in range(first, last):
+            # The columns hold on to them, but not to those of a subclass.
             ids[i] = text = take_name('id', ids[i])
             take_text(text, &name[i - first][BY_ID])
             owners[i] = text = take_name('owner', owners[i])
             take_text(text, &name[i - first][BY_OWNER])
-        except errors.InvalidName:
-            return i
-        entries_ask(entries, BY_ID, &name[i - first][BY_ID])
-        entries_ask(entries, BY_OWNER, &name[i - first][BY_OWNER])
+            entries_ask(entries, BY_ID, &name[i - first][BY_ID])
+            entries_ask(entries, BY_OWNER, &name[i - first][BY_OWNER])
+    except errors.InvalidName:
+        return i
     return last
 
 

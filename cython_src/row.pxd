@@ -32,7 +32,7 @@ cdef enum:
     CHUNK = 32              # the most steps of a chunk
     PACKED = 28             # how many a bulk load puts into one
     ROOM = 4                # a chunk's memory grows by so many
-    JOINED = 24             # two neighbours with no more become one
+    JOINED = 28             # two neighbours with no more become one
     LANES = 32              # the most that there are
 
 
@@ -485,8 +485,8 @@ cdef inline void row_tidy(Row *row, int lanes, Py_ssize_t c) noexcept nogil:
         or (c > 0 and row_join(row, lanes, c - 1))
     ):
         pass
-    elif chunk.room - chunk.steps >= 2 * ROOM:
-        chunk_resize(&row.chunk[c], lanes, chunk.steps + ROOM)
+    elif chunk.room - chunk.steps > ROOM:
+        chunk_resize(&row.chunk[c], lanes, chunk.steps + ROOM // 2)
     if 4 * (row.chunks + 1) < row.room:
         row_widen(row, lanes, 2 * row.chunks)
 

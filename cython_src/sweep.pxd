@@ -27,7 +27,7 @@ from scan cimport Place
 from scan cimport Request
 
 cdef enum:
-    FIRST_STRETCH = 8 * 24 * 3600   # seconds
+    FIRST_STRETCH = 3 * 24 * 3600   # seconds
     SLICES = 1 << 16                # the most of a stretch
 
     NO_START = -1

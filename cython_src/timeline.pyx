@@ -84,11 +84,11 @@ from libc.string cimport memcmp
 from libc.string cimport memcpy
 from libc.string cimport memmove
 from libc.string cimport memset
+from memory cimport prefetch
 from name cimport Name
 from name cimport name_text
 from name cimport same_name
 from name cimport take_text
-from prefetch cimport prefetch
 from row cimport CHUNK
 from row cimport chunk_peak
 from row cimport LANES
@@ -815,9 +815,10 @@ cdef class TimelineIndex:
             raise MemoryError
         if at < 0:
             return None
+        # All rows have just been looked at: no sketch is sooner now.
         self._find_fitting(
             query, at, FOREVER if lasting == FOREVER else at + lasting,
-            enough, 0, found,
+            enough, 0, found, False,
         )
         return at, found
 
@@ -835,12 +836,12 @@ cdef class TimelineIndex:
         cdef Query query = self._query(rows, amounts, None, whole)
         cdef list found = []
         query.begin(self._hosts, &self._entries, ignore)
-        self._find_fitting(query, begin, until, most, sign, found)
+        self._find_fitting(query, begin, until, most, sign, found, True)
         return found
 
     cdef int _find_fitting(
         self, Query query, int64_t start, int64_t end, Py_ssize_t most,
-        int sign, list found,
+        int sign, list found, bint sooner,
     ) except -1:
         """Put the first hosts that fit into a list, in order of their runs.
         """
@@ -850,7 +851,13 @@ cdef class TimelineIndex:
         try:
             if fits == NULL or runs == NULL:
                 raise MemoryError
-            self._answer(query, start, end, fits)
+            if sooner:
+                self._answer(query, start, end, fits)
+            else:
+                fit(
+                    &query.request, &query.rows, query.numbers, NULL,
+                    query.count, start, end, fits,
+                )
             count = sort_by_run(query, start, end, fits, runs, sign)
             for i in range(min(count, most)):
                 found.append(
