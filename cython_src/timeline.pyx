@@ -112,7 +112,6 @@ from scan cimport over_capacity
 from scan cimport peak
 from scan cimport Request
 from scan cimport row_excess
-from sketch cimport column
 from sketch cimport Look
 from sketch cimport Sketch
 from sketch cimport sketch_bytes
@@ -164,11 +163,10 @@ cdef class TimelineIndex:
     cdef int64_t _now       # see advance; -1 before
     cdef int _source[LANES]     # of the classes, in HostStates
 
-    def __cinit__(self, *args, **kwargs):
-        self._now = -1
-
     def __init__(self, resource_classes, horizons=32, sketch=480):
         """Make an empty index."""
+
+    def __cinit__(self, resource_classes, horizons=32, sketch=480):
         cdef tuple names = tuple(take_names(
             'resource_classes', resource_classes
         ))
@@ -177,6 +175,7 @@ cdef class TimelineIndex:
         if not 0 < classes <= CLASSES_LIMIT:
             raise errors.InvalidName('resource_classes', names)
         self.resource_classes = names
+        self._now = -1
         self._hosts = Hosts((*names, 'shared', 'whole'))
         self._entries.classes = classes
         self._horizons.most = take_count('horizons', horizons)
