@@ -27,8 +27,7 @@ from name cimport name_release
 from name cimport same_name
 
 cdef enum:
-    ID_IS_TEXT = 1
-    OWNER_IS_TEXT = 2
+    # A flag of an entry; those below it say which of its names are text.
     WHOLE = 4
 
     # From so many entries on, memory is given back to the system.

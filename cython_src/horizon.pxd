@@ -24,9 +24,10 @@ from libc.string cimport memcpy
 from libc.string cimport memset
 from row cimport LANES
 from row cimport Row
-from scan cimport first_blocked
-from scan cimport first_free
 from scan cimport limits
+from scan cimport next_change
+from scan cimport Place
+from scan cimport place_of
 from scan cimport Request
 
 
@@ -170,12 +171,15 @@ cdef inline void horizon_look(
 ) noexcept nogil:
     """See from when to when a row is blocked next."""
     cdef const Request *request = &horizon.request
-    cdef int64_t begin = first_blocked(
-        request, limit, row, horizon.clock, FOREVER
+    cdef Place place = place_of(row, horizon.clock)
+    cdef int64_t begin = next_change(
+        request, limit, row, &place, horizon.clock, FOREVER, True
     )
     cdef int64_t until = FOREVER
     if begin != FOREVER:
-        until = first_free(request, limit, row, begin, FOREVER)
+        until = next_change(
+            request, limit, row, &place, begin, FOREVER, False
+        )
     horizon.begin[number] = short_time(begin)
     horizon.until[number] = short_time(until)
 

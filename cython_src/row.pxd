@@ -20,7 +20,6 @@ from libc.stdint cimport INT64_MAX as FOREVER
 from libc.stdint cimport uint16_t
 from libc.stdint cimport uint32_t
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc
 from libc.stdlib cimport free
 from libc.stdlib cimport malloc
 from libc.stdlib cimport realloc
@@ -179,7 +178,9 @@ cdef inline bint row_pack(
     return True
 
 
-cdef inline bint row_copy(Row *row, const Row *source, int lanes) noexcept nogil:
+cdef inline bint row_copy(
+    Row *row, const Row *source, int lanes
+) noexcept nogil:
     """Make a row with the steps of another one."""
     cdef uint32_t c
     cdef size_t size

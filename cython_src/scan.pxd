@@ -163,14 +163,6 @@ cdef inline int64_t first_blocked(
     return next_change(request, limit, row, &place, start, end, True)
 
 
-cdef inline int64_t first_free(
-    const Request *request, const int32_t *limit, const Row *row,
-    int64_t start, int64_t end,
-) noexcept nogil:
-    cdef Place place = place_of(row, start)
-    return next_change(request, limit, row, &place, start, end, False)
-
-
 cdef inline int64_t free_since(
     const Request *request, const int32_t *limit, const Row *row, int64_t at
 ) noexcept nogil:

@@ -348,7 +348,9 @@ cdef inline void next_levels(
     for lane in range(classes + 1):
         least[lane], most[lane] = FOREVER, -FOREVER
     while until < end:
-        what_is_left(row, classes, place, rows.capacity + number * classes, left)
+        what_is_left(
+            row, classes, place, rows.capacity + number * classes, left
+        )
         for lane in range(classes + 1):
             least[lane] = min(least[lane], left[lane])
             most[lane] = max(most[lane], left[lane])

@@ -1021,7 +1021,8 @@ cdef class TimelineIndex:
                 other._hosts.row[number].entries
             )
             # The bounds hold: this one is exact.
-            for i in range(hosts.classes * number, hosts.classes * (number + 1)):
+            for lane in range(hosts.classes):
+                i = hosts.classes * number + lane
                 assert hosts.debt[i] == other._hosts.debt[i]
                 assert hosts.ceiling[i] >= other._hosts.ceiling[i]
 
@@ -1098,7 +1099,6 @@ cdef class TimelineIndex:
     ) noexcept:
         """Write whether each row asked fits, by what tells it soonest."""
         cdef Horizon *horizon = self._horizon(query, start)
-        cdef uint32_t last = short_time(end)
         cdef Py_ssize_t i
         if horizon != NULL and query.plain():
             horizon_look_all(
@@ -1107,10 +1107,7 @@ cdef class TimelineIndex:
             horizon_fits(horizon, query.count, end, answer)
         elif horizon != NULL:
             for i in range(query.count):
-                answer[i] = horizon_of(
-                    horizon, &query.rows.row[number_of(query.numbers, i)],
-                    number_of(query.numbers, i), query.room_of(i),
-                ) >= last
+                answer[i] = self._from_horizon(horizon, query, i) >= end
         elif not (
             query.plain() and self._from_sketch(query, start, end, answer)
         ):
