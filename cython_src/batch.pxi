@@ -7,12 +7,14 @@ other thread sees a part of them. What fails is noted, and told afterwards.
 """
 
 cdef enum:
-    # What a change may be.
+    # What a change may be, and what it may have done.
+    NOTHING = 0
     ADD
     REMOVE
     MOVE
     CAPACITY
     DROP
+    INSERT                  # of a host that was not there: by a CAPACITY
 
     # Why one failed.
     FINE = 0
@@ -25,36 +27,24 @@ cdef enum:
     OVER_CAPACITY
     OUT_OF_MEMORY
 
-    # What undoes one.
-    UNDO_ADD
-    UNDO_REMOVE
-    UNDO_MOVE
-    UNDO_CAPACITY
-    UNDO_INSERT
-    UNDO_DROP
-
 
 cdef struct Change:
     int kind
+    bint named              # the id is a str
     PyObject *parts         # the change, as a tuple
     PyObject *host          # an exact str, or whatever was given for one
     PyObject *refusal       # the error in what is read after the names
     Name id
     Name owner
-    bint named              # the id is a str
     int64_t start
     int64_t end
-    int32_t delta[LANES]    # by lane, of an entry
-    int64_t amounts[LANES]  # by class, of a capacity
-
-
-cdef struct Undo:
-    int kind
-    PyObject *host          # UNDO_DROP: its name, held
+    int32_t *delta          # by lane, of an entry; or in the same place
+    int64_t *capacity       # by class
+    # Once it is done, what undoes it; delta, capacity and host are then as
+    # they were before, too.
+    int did
     Py_ssize_t row
-    Entry entry             # as it was
-    int32_t delta[LANES]    # of it
-    int64_t amounts[LANES]  # the capacities, as they were
+    Entry entry             # as it was; the new one, if there was none
 
 
 cdef struct Worse:
@@ -71,10 +61,9 @@ cdef class Batch:
     cdef Py_ssize_t changes
     cdef object refusal     # the error in what follows the last change
     cdef bint judged        # capacity is
-    cdef list kept          # what the changes point at
-    cdef Undo *undo
-    cdef Py_ssize_t undos
-    cdef Py_ssize_t undo_room
+    cdef int64_t *amounts   # of the changes
+    cdef tuple given        # what they point at, and what else they do
+    cdef list kept
     cdef Worse *worse
     cdef Py_ssize_t worses
     cdef Py_ssize_t worse_room
@@ -91,22 +80,29 @@ cdef class Batch:
 
     def __dealloc__(self):
         free(self.change)
-        free(self.undo)
+        free(self.amounts)
         free(self.worse)
 
     # Reading
 
     cdef int read(self, changes) except -1:
         """Read changes, up to the first that cannot be."""
-        cdef tuple all_changes = tuple(changes)
-        self.change = <Change *> calloc(
-            len(all_changes) + 1, sizeof(Change)
+        cdef Py_ssize_t wide = self.classes + 2, count
+        cdef Change *change
+        self.given = tuple(changes)
+        count = len(self.given)
+        self.change = <Change *> calloc(count + 1, sizeof(Change))
+        self.amounts = <int64_t *> malloc(
+            (count + 1) * wide * sizeof(int64_t)
         )
-        if self.change == NULL:
+        if self.change == NULL or self.amounts == NULL:
             raise MemoryError
-        for each in all_changes:
+        for each in self.given:
+            change = &self.change[self.changes]
+            change.capacity = self.amounts + self.changes * wide
+            change.delta = <int32_t *> change.capacity
             try:
-                self.read_one(each, &self.change[self.changes])
+                self.read_one(each, change)
             except errors.TimelineError as error:
                 self.refusal = error
                 break
@@ -119,8 +115,7 @@ cdef class Batch:
         cdef tuple parts = tuple(given)
         cdef Py_ssize_t size = len(parts)
         kind = parts[0]
-        self.kept.append(parts)
-        change.parts = <PyObject *> parts
+        change.parts = self.keep(parts, given)
         if kind == 'add' and size == 8:
             self.read_add(parts, change)
         elif kind == 'remove' and size == 2:
@@ -133,9 +128,10 @@ cdef class Batch:
             self.read_window(parts[3], parts[4], change)
         elif kind == 'capacity' and size == 3:
             change.kind = CAPACITY
-            self.read_host(take_name('host', parts[1]), change)
+            take_name('host', parts[1])
+            self.read_host(parts[1], change)
             take_amounts(
-                'capacity', parts[2], self.classes, 0, change.amounts
+                'capacity', parts[2], self.classes, 0, change.capacity
             )
         elif kind == 'drop' and size == 2:
             change.kind = DROP
@@ -147,9 +143,11 @@ cdef class Batch:
     cdef int read_add(self, tuple parts, Change *change) except -1:
         cdef int64_t amounts[LANES]
         change.kind = ADD
-        self.read_id(take_name('id', parts[1]), change)
+        take_name('id', parts[1])
+        self.read_id(parts[1], change)
         take_text(
-            <str> self.keep(take_name('owner', parts[2])), &change.owner
+            <str> self.keep(take_name('owner', parts[2]), parts[2]),
+            &change.owner,
         )
         self.read_host(parts[3], change)
         self.read_window(parts[4], parts[5], change)
@@ -161,19 +159,19 @@ cdef class Batch:
             )
             take_delta(amounts, self.classes, bool(parts[7]), change.delta)
         except errors.TimelineError as error:
-            change.refusal = self.keep(error)
+            change.refusal = self.keep(error, None)
         return 0
 
     cdef int read_id(self, id, Change *change) except -1:
         change.named = isinstance(id, str)
         if change.named:
-            take_text(<str> self.keep(exact(id)), &change.id)
+            take_text(<str> self.keep(exact(id), id), &change.id)
         return 0
 
     cdef int read_host(self, host, Change *change) except -1:
-        if isinstance(host, str):
-            host = exact(host)
-        change.host = self.keep(host)
+        change.host = self.keep(
+            exact(host) if isinstance(host, str) else host, host
+        )
         return 0
 
     cdef int read_window(self, start, end, Change *change) except -1:
@@ -182,12 +180,14 @@ cdef class Batch:
             change.start = take_time('start', start)
             change.end = take_end('end', change.start, end)
         except errors.TimelineError as error:
-            change.refusal = self.keep(error)
+            change.refusal = self.keep(error, None)
         return 0
 
-    cdef PyObject *keep(self, thing) except NULL:
-        self.kept.append(thing)
-        return <PyObject *> thing
+    cdef PyObject *keep(self, taken, given) except NULL:
+        """Hold on to what was taken, unless that is what was given."""
+        if taken is not given:
+            self.kept.append(taken)
+        return <PyObject *> taken
 
     # Noting
 
@@ -195,27 +195,9 @@ cdef class Batch:
         self.failure = failure
         return False
 
-    cdef Undo *note(self, int kind, Py_ssize_t row) noexcept:
-        """Return the note of what undoes a change; NULL without memory."""
-        cdef void *moved
-        cdef Undo *undo
-        if self.undos == self.undo_room:
-            self.undo_room = 2 * self.undo_room + 2
-            moved = realloc(self.undo, self.undo_room * sizeof(Undo))
-            if moved == NULL:
-                self.undo_room = self.undos
-                self.fail(OUT_OF_MEMORY)
-                return NULL
-            self.undo = <Undo *> moved
-        undo = &self.undo[self.undos]
-        self.undos += 1
-        undo.kind = kind
-        undo.row = row
-        undo.host = NULL
-        return undo
-
     cdef bint note_worse(
-        self, host, int64_t start, int64_t end, uint32_t lanes
+        self, Hosts hosts, Py_ssize_t row, int64_t start, int64_t end,
+        uint32_t lanes,
     ) noexcept:
         """Note lanes that went up, to judge them after the last change."""
         cdef void *moved
@@ -228,15 +210,12 @@ cdef class Batch:
                 self.worse_room = self.worses
                 return self.fail(OUT_OF_MEMORY)
             self.worse = <Worse *> moved
+        # The name, since rows may get other numbers.
         self.worse[self.worses] = Worse(
-            <PyObject *> host, start, end, lanes
+            <PyObject *> hosts.names[row], start, end, lanes
         )
         self.worses += 1
         return True
-
-    cdef void take_back(self) noexcept:
-        """Forget the last note: what it would undo was not done."""
-        self.undos -= 1
 
     # Telling
 

@@ -3,9 +3,14 @@
 
 Entries lie in one array without holes. Two tables of 4 bytes a slot lead
 there: by id, and by owner to the first of its entries; the entries of one
-owner are a ring, in the order in which they came. Tables are open-addressed
-with linear probing, and a removal closes its gap (Knuth, TAOCP 6.4, R), so
-that nothing is left to clean up. All is O(1), moving the array aside.
+owner are a ring, in the order in which they came. All is O(1), moving the
+array aside.
+
+A table is made of buckets, each a line of memory. Who finds a bucket full is
+counted there and goes on to the next one, so that a search ends in the first
+bucket that nobody passed, and a removal leaves nothing to clean up. The bits
+of a slot that no position needs are a tag from the hash: a slot with another
+one leads elsewhere, and its entry need not be looked at.
 """
 
 from libc.stdint cimport int32_t
@@ -14,10 +19,10 @@ from libc.stdint cimport INT64_MAX as FOREVER
 from libc.stdint cimport UINT32_MAX as NEVER
 from libc.stdint cimport uint32_t
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc
 from libc.stdlib cimport free
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy
+from libc.string cimport memset
 from memory cimport give_back
 from memory cimport prefetch
 from name cimport Name
@@ -25,6 +30,7 @@ from name cimport name_hash
 from name cimport name_keep
 from name cimport name_release
 from name cimport same_name
+from posix.stdlib cimport posix_memalign
 
 cdef enum:
     # A flag of an entry; those below it say which of its names are text.
@@ -32,6 +38,10 @@ cdef enum:
 
     # From so many entries on, memory is given back to the system.
     MANY = 1 << 16
+
+    SLOTS = 15              # of a bucket
+    TAG_SHIFT = 26          # where the tag of a slot begins
+    MOST = (1 << TAG_SHIFT) - 1     # entries that there can be
 
     # Which name of an entry is meant.
     BY_ID = 0
@@ -59,10 +69,15 @@ cdef extern from *:
         uint32_t previous       # first, and the first one back to the last
 
 
+cdef struct Bucket:
+    uint32_t slot[SLOTS]    # position of an entry + 1, and tag; 0 for none
+    uint32_t passed         # by so many names that found it full
+
+
 cdef struct Table:
-    uint32_t *slot          # position of an entry + 1; 0 where there is none
+    Bucket *bucket          # size
     uint64_t size
-    uint64_t count
+    uint64_t count          # of names
 
 
 cdef struct Entries:
@@ -136,87 +151,137 @@ cdef inline void entries_free(Entries *entries) noexcept:
         entry_release(&entries.entry[i])
     free(entries.entry)
     free(entries.amounts)
-    free(entries.table[BY_ID].slot)
-    free(entries.table[BY_OWNER].slot)
+    free(entries.table[BY_ID].bucket)
+    free(entries.table[BY_OWNER].bucket)
 
 
 cdef inline uint64_t entries_bytes(const Entries *entries) noexcept nogil:
     return (
         entries.size * (sizeof(Entry) + entries.classes * sizeof(int32_t))
         + (entries.table[BY_ID].size + entries.table[BY_OWNER].size)
-        * sizeof(uint32_t)
+        * sizeof(Bucket)
     )
 
 
 # Tables
 
 cdef inline uint64_t home(const Table *table, uint64_t hash) noexcept nogil:
-    """Return where a hash belongs: its upper half, as a part of the size."""
+    """Return the bucket of a hash: its upper half, as a part of the size."""
     return (hash >> 32) * table.size >> 32
 
 
-cdef inline uint64_t home_of(
-    const Entries *entries, int which, uint32_t i
-) noexcept:
-    cdef Name name = entry_name(&entries.entry[i], which)
-    return home(&entries.table[which], name_hash(&name))
+cdef inline uint64_t next_bucket(const Table *table, uint64_t b) noexcept nogil:
+    """Return the bucket where those go on who find one full."""
+    return b + 1 if b + 1 < table.size else 0
 
 
-cdef inline uint64_t find_slot(
+cdef inline uint32_t tag_of(uint64_t hash) noexcept nogil:
+    return <uint32_t> hash << TAG_SHIFT
+
+
+cdef inline Py_ssize_t position(uint32_t slot) noexcept nogil:
+    return <Py_ssize_t> (slot & MOST) - 1
+
+
+cdef inline void lead_to(uint32_t *slot, uint32_t i) noexcept nogil:
+    """Let the slot of a name lead to another entry."""
+    slot[0] = slot[0] & ~<uint32_t> MOST | (i + 1)
+
+
+cdef inline bint may_be(uint32_t slot, uint32_t tag) noexcept nogil:
+    """Say whether a slot has a tag, and is not empty."""
+    return 0 < (slot ^ tag) <= MOST
+
+
+cdef inline uint32_t *find_slot(
     const Entries *entries, int which, const Name *name
 ) noexcept:
-    """Return the slot that leads to a name, else the empty one for it."""
+    """Return the slot of a name, NULL if it is not there."""
     cdef const Table *table = &entries.table[which]
-    cdef uint64_t slot = home(table, name_hash(name))
+    cdef uint64_t hash = name_hash(name), b = home(table, hash), _
+    cdef uint32_t tag = tag_of(hash)
+    cdef Bucket *bucket
     cdef Name other
-    while table.slot[slot] != 0:
-        other = entry_name(&entries.entry[table.slot[slot] - 1], which)
-        if same_name(&other, name):
-            return slot
-        slot = slot + 1 if slot + 1 < table.size else 0
-    return slot
+    cdef int k
+    for _ in range(table.size):
+        bucket = &table.bucket[b]
+        for k in range(SLOTS):
+            if may_be(bucket.slot[k], tag):
+                other = entry_name(
+                    &entries.entry[position(bucket.slot[k])], which
+                )
+                if same_name(&other, name):
+                    return &bucket.slot[k]
+        if bucket.passed == 0:
+            break
+        b = next_bucket(table, b)
+    return NULL
 
 
 cdef inline Py_ssize_t entries_find(
     const Entries *entries, int which, const Name *name
 ) noexcept:
     """Return the entry with an id, or an owner's first, or -1."""
-    if entries.table[which].count == 0:
-        return -1
-    cdef uint64_t slot = find_slot(entries, which, name)
-    return <Py_ssize_t> entries.table[which].slot[slot] - 1
+    cdef const uint32_t *slot = find_slot(entries, which, name)
+    return -1 if slot == NULL else position(slot[0])
 
 
 cdef inline void entries_ask(
     const Entries *entries, int which, const Name *name
 ) noexcept:
-    """Ask for the memory that finding a name needs."""
+    """Ask for the memory that finding a name needs first."""
     cdef const Table *table = &entries.table[which]
     if table.size > 0:
-        prefetch(&table.slot[home(table, name_hash(name))])
+        prefetch(&table.bucket[home(table, name_hash(name))])
+
+
+cdef inline void entries_ask_on(
+    const Entries *entries, int which, const Name *name
+) noexcept:
+    """Ask for the entries that the name may be of, when that is there."""
+    cdef const Table *table = &entries.table[which]
+    cdef uint64_t hash = name_hash(name)
+    cdef const Bucket *bucket
+    cdef int k
+    if table.size > 0:
+        bucket = &table.bucket[home(table, hash)]
+        if bucket.passed > 0:
+            prefetch(bucket + 1)
+        for k in range(SLOTS):
+            if may_be(bucket.slot[k], tag_of(hash)):
+                prefetch(&entries.entry[position(bucket.slot[k])])
+
+
+cdef inline void fill_slot(
+    Table *table, const Name *name, uint32_t i
+) noexcept:
+    """Let a name that is not there lead to an entry; there is room for it."""
+    cdef uint64_t hash = name_hash(name), b = home(table, hash)
+    cdef Bucket *bucket
+    cdef int k
+    table.count += 1
+    while True:
+        bucket = &table.bucket[b]
+        for k in range(SLOTS):
+            if bucket.slot[k] == 0:
+                bucket.slot[k] = tag_of(hash) | (i + 1)
+                return
+        bucket.passed += 1
+        b = next_bucket(table, b)
 
 
 cdef inline void clear_slot(
-    Entries *entries, int which, uint64_t slot
+    Table *table, const Name *name, uint32_t *slot
 ) noexcept:
-    """Empty a slot; whom it kept away from home moves nearer."""
-    cdef Table *table = &entries.table[which]
-    cdef uint64_t gap = slot, wanted
+    """Forget a name, and that it passed the buckets on the way there."""
+    cdef uint64_t b = home(table, name_hash(name))
+    cdef Bucket *bucket = &table.bucket[b]
     table.count -= 1
-    while True:
-        slot = slot + 1 if slot + 1 < table.size else 0
-        if table.slot[slot] == 0:
-            break
-        wanted = home_of(entries, which, table.slot[slot] - 1)
-        # Does the way from home to here lead over the gap?
-        if gap <= slot:
-            if gap < wanted <= slot:
-                continue
-        elif wanted > gap or wanted <= slot:
-            continue
-        table.slot[gap] = table.slot[slot]
-        gap = slot
-    table.slot[gap] = 0
+    slot[0] = 0
+    while not &bucket.slot[0] <= slot < &bucket.slot[0] + SLOTS:
+        bucket.passed -= 1
+        b = next_bucket(table, b)
+        bucket = &table.bucket[b]
 
 
 cdef inline bint resize_table(
@@ -225,27 +290,30 @@ cdef inline bint resize_table(
     """Give a table another size; False, and nothing done, without memory."""
     cdef Table *table = &entries.table[which]
     cdef Table old = table[0]
-    cdef uint64_t i, slot
-    table.slot = <uint32_t *> calloc(size, sizeof(uint32_t))
-    if table.slot == NULL:
-        table.slot = old.slot
+    cdef void *buckets = NULL
+    cdef uint64_t b
+    cdef Py_ssize_t i
+    cdef Name name
+    cdef int k
+    if posix_memalign(&buckets, sizeof(Bucket), size * sizeof(Bucket)) != 0:
         return False
-    table.size = size
-    for i in range(old.size):
-        if old.slot[i] == 0:
-            continue
-        slot = home_of(entries, which, old.slot[i] - 1)
-        while table.slot[slot] != 0:
-            slot = slot + 1 if slot + 1 < table.size else 0
-        table.slot[slot] = old.slot[i]
-    free(old.slot)
+    memset(buckets, 0, size * sizeof(Bucket))
+    table.bucket, table.size, table.count = <Bucket *> buckets, size, 0
+    for b in range(old.size):
+        for k in range(SLOTS):
+            i = position(old.bucket[b].slot[k])
+            if i >= 0:
+                name = entry_name(&entries.entry[i], which)
+                fill_slot(table, &name, <uint32_t> i)
+    free(old.bucket)
     return True
 
 
 # Entries
 
 cdef inline uint64_t table_size(uint64_t names) noexcept nogil:
-    return names * 5 // 3 + 16
+    """Return how many buckets are filled to five sixths by some names."""
+    return names * 6 // (5 * SLOTS) + 1
 
 
 cdef inline bint entries_reserve(
@@ -254,16 +322,19 @@ cdef inline bint entries_reserve(
     """Make room for more entries; False without memory."""
     cdef Py_ssize_t count = entries.count + more
     cdef uint64_t names
+    if count > MOST:
+        return False
     # A large block of memory grows without being copied.
     if count > entries.size and not entries_resize(
-        entries, count if more > 1 else count + count // 32 + 16
+        entries, count if more > 1 else count + count // 64 + 16
     ):
         return False
     for which in range(2):
         names = entries.table[which].count + more
-        # Fuller ones have longer ways to go.
-        if names * 10 > entries.table[which].size * 7 and not resize_table(
-            entries, which, table_size(names)
+        # In fuller ones too many would have to go on.
+        if (
+            names > entries.table[which].size * (SLOTS - 1)
+            and not resize_table(entries, which, table_size(names))
         ):
             return False
     return True
@@ -289,13 +360,13 @@ cdef inline bint entries_resize(
 cdef inline void entries_tidy(Entries *entries) noexcept:
     """Give back memory if much of it is not used. Without memory, do not."""
     cdef uint64_t names
-    if entries.count + entries.count // 16 + 64 < entries.size:
-        entries_resize(entries, entries.count + entries.count // 32 + 16)
+    if entries.count + entries.count // 32 + 64 < entries.size:
+        entries_resize(entries, entries.count + entries.count // 64 + 16)
         if entries.count > MANY:
             give_back()
     for which in range(2):
         names = entries.table[which].count
-        if names * 9 // 4 + 64 < entries.table[which].size:
+        if table_size(names) * 4 // 3 + 1 < entries.table[which].size:
             resize_table(entries, which, table_size(names))
 
 
@@ -308,14 +379,12 @@ cdef inline Py_ssize_t entries_append(
     """
     cdef Py_ssize_t i = entries.count
     cdef Name id = entry_name(entry, BY_ID)
-    cdef uint64_t slot = find_slot(entries, BY_ID, &id)
     entries.entry[i] = entry[0]
     memcpy(
         amounts_of(entries, i), amounts, entries.classes * sizeof(int32_t)
     )
     entries.count += 1
-    entries.table[BY_ID].slot[slot] = <uint32_t> (i + 1)
-    entries.table[BY_ID].count += 1
+    fill_slot(&entries.table[BY_ID], &id, <uint32_t> i)
     link(entries, <uint32_t> i)
     return i
 
@@ -330,7 +399,7 @@ cdef inline void entries_remove(
     cdef uint32_t last = <uint32_t> (entries.count - 1)
     cdef Name id = entry_name(&entries.entry[i], BY_ID)
     unlink(entries, <uint32_t> i)
-    clear_slot(entries, BY_ID, find_slot(entries, BY_ID, &id))
+    clear_slot(&entries.table[BY_ID], &id, find_slot(entries, BY_ID, &id))
     if <Py_ssize_t> last != i:
         move_entry(entries, last, <uint32_t> i)
     entries.count -= 1
@@ -346,33 +415,28 @@ cdef inline void entries_to_end(
 
 cdef inline void link(Entries *entries, uint32_t i) noexcept:
     """Put an entry at the end of its owner's ring."""
-    cdef Table *table = &entries.table[BY_OWNER]
     cdef Entry *entry = &entries.entry[i]
     cdef Name owner = entry_name(entry, BY_OWNER)
-    cdef uint64_t slot = find_slot(entries, BY_OWNER, &owner)
-    cdef uint32_t first
-    if table.slot[slot] == 0:
-        table.slot[slot] = i + 1
-        table.count += 1
+    cdef Py_ssize_t first = entries_find(entries, BY_OWNER, &owner)
+    if first < 0:
+        fill_slot(&entries.table[BY_OWNER], &owner, i)
         entry.next = entry.previous = i
         return
-    first = table.slot[slot] - 1
-    entry.next = first
+    entry.next = <uint32_t> first
     entry.previous = entries.entry[first].previous
     entries.entry[entry.previous].next = i
     entries.entry[first].previous = i
 
 
 cdef inline void unlink(Entries *entries, uint32_t i) noexcept:
-    cdef Table *table = &entries.table[BY_OWNER]
     cdef Entry *entry = &entries.entry[i]
     cdef Name owner = entry_name(entry, BY_OWNER)
-    cdef uint64_t slot = find_slot(entries, BY_OWNER, &owner)
+    cdef uint32_t *slot = find_slot(entries, BY_OWNER, &owner)
     if entry.next == i:
-        clear_slot(entries, BY_OWNER, slot)
+        clear_slot(&entries.table[BY_OWNER], &owner, slot)
         return
-    if table.slot[slot] == i + 1:
-        table.slot[slot] = entry.next + 1
+    if position(slot[0]) == i:
+        lead_to(slot, entry.next)
     entries.entry[entry.previous].next = entry.next
     entries.entry[entry.next].previous = entry.previous
 
@@ -383,7 +447,7 @@ cdef inline void move_entry(
     """Move an entry to a place that nothing leads to."""
     cdef Entry *entry = &entries.entry[to]
     cdef Name name
-    cdef uint64_t slot
+    cdef uint32_t *slot
     entry[0] = entries.entry[i]
     memcpy(
         amounts_of(entries, to), amounts_of(entries, i),
@@ -392,8 +456,8 @@ cdef inline void move_entry(
     for which in range(2):
         name = entry_name(entry, which)
         slot = find_slot(entries, which, &name)
-        if entries.table[which].slot[slot] == i + 1:
-            entries.table[which].slot[slot] = to + 1
+        if position(slot[0]) == i:
+            lead_to(slot, to)
     if entry.next == i:
         entry.next = entry.previous = to
     else:

@@ -7,6 +7,8 @@ to any window that starts now is one comparison, for as long as the clock is
 before ``until``. A row that has changed since, or whose ``until`` has come,
 is looked at anew. A clock that is set back makes all of them anew.
 
+What changes is only noted, and a horizon takes that in when it is next used.
+
 Where the room of a row is given with the query, as Nova's HostStates do, the
 limits that it was looked at under are kept beside it.
 """
@@ -19,6 +21,7 @@ from libc.stdint cimport uint32_t
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc
 from libc.stdlib cimport free
+from libc.stdlib cimport malloc
 from libc.string cimport memcmp
 from libc.string cimport memcpy
 from libc.string cimport memset
@@ -35,6 +38,7 @@ cdef struct Horizon:
     Request request
     bint given              # the room comes with each query
     uint64_t used           # when, counted in queries
+    uint64_t seen           # of the touches
     int64_t clock
     uint32_t soonest        # no ``until`` is before it
     uint32_t *begin         # size
@@ -48,6 +52,8 @@ cdef struct Horizons:
     Py_ssize_t size         # rows that each has room for
     uint64_t queries
     Horizon *horizon        # most
+    uint32_t *touched       # size: the rows that changed last, in a ring
+    uint64_t touches        # how many there ever were
 
 
 cdef inline uint32_t short_time(int64_t at) noexcept nogil:
@@ -66,11 +72,15 @@ cdef inline void horizons_clear(Horizons *horizons) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(horizons.count):
         horizon_free(&horizons.horizon[i])
-    horizons.count = 0
+    free(horizons.touched)
+    horizons.touched = NULL
+    horizons.count = horizons.size = 0
 
 
 cdef inline uint64_t horizons_bytes(const Horizons *horizons) noexcept nogil:
-    cdef uint64_t size = horizons.most * sizeof(Horizon)
+    cdef uint64_t size = (
+        horizons.most * sizeof(Horizon) + horizons.size * sizeof(uint32_t)
+    )
     cdef Py_ssize_t i
     cdef int width
     for i in range(horizons.count):
@@ -85,12 +95,27 @@ cdef inline void horizons_touch(
     Horizons *horizons, Py_ssize_t number
 ) noexcept nogil:
     """Have a row looked at anew."""
-    cdef Py_ssize_t i
-    if number >= horizons.size:
+    if number < horizons.size:
+        horizons.touched[horizons.touches % horizons.size] = (
+            <uint32_t> number
+        )
+        horizons.touches += 1
+
+
+cdef inline void horizon_refresh(
+    Horizon *horizon, const Horizons *horizons
+) noexcept nogil:
+    """Take in what was touched since the last time."""
+    cdef uint64_t i
+    if horizon.seen == horizons.touches:
         return
-    for i in range(horizons.count):
-        horizons.horizon[i].until[number] = 0
-        horizons.horizon[i].soonest = 0
+    if horizons.touches - horizon.seen > <uint64_t> horizons.size:
+        memset(horizon.until, 0, horizons.size * sizeof(uint32_t))
+    else:
+        for i in range(horizon.seen, horizons.touches):
+            horizon.until[horizons.touched[i % horizons.size]] = 0
+    horizon.seen = horizons.touches
+    horizon.soonest = 0
 
 
 cdef inline Horizon *horizons_get(
@@ -105,12 +130,16 @@ cdef inline Horizon *horizons_get(
         return NULL
     if rows > horizons.size:
         horizons_clear(horizons)
+        horizons.touched = <uint32_t *> malloc(rows * sizeof(uint32_t))
+        if horizons.touched == NULL:
+            return NULL
         horizons.size = rows
     horizons.queries += 1
     for i in range(horizons.count):
         horizon = &horizons.horizon[i]
         if horizon.given == given and same_request(&horizon.request, request):
             horizon.used = horizons.queries
+            horizon_refresh(horizon, horizons)
             return horizon
     if horizons.count < horizons.most:
         horizon = &horizons.horizon[horizons.count]
@@ -140,6 +169,7 @@ cdef inline Horizon *horizon_new(
     horizon.request = request[0]
     horizon.given = given
     horizon.used = horizons.queries
+    horizon.seen = horizons.touches
     horizon.begin = <uint32_t *> calloc(horizons.size, sizeof(uint32_t))
     horizon.until = <uint32_t *> calloc(horizons.size, sizeof(uint32_t))
     if given:

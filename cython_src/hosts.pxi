@@ -92,11 +92,14 @@ cdef class Hosts:
 
     cdef int reserve(self, Py_ssize_t count) except -1:
         """Make room for so many hosts."""
-        cdef Py_ssize_t size = count + count // 8 + 8
+        cdef Py_ssize_t size = count
         cdef size_t wide = self.classes * sizeof(int64_t)
         cdef void *moved
         if count <= self.size:
             return 0
+        if count == self.size + 1:
+            # One by one, there may be many.
+            size += count // 8 + 8
         moved = realloc(self.row, size * sizeof(Row))
         if moved == NULL:
             raise MemoryError

@@ -43,7 +43,8 @@ cdef int load_entries(
     cdef Name name[AHEAD][2]
     cdef int32_t delta[LANES]
     cdef Entry entry
-    if not entries_reserve(entries, count):
+    # By much each time, should there be more parts.
+    if not entries_reserve(entries, max(count, entries.count)):
         raise MemoryError
     for i in range(count):
         if i % AHEAD == 0:
@@ -75,8 +76,6 @@ cdef int load_entries(
         entry_keep(&entry)
         entries_append(entries, &entry, delta)
         hosts.count_entry(number[i], delta, 1)
-    # There are fewer owners.
-    entries_tidy(entries)
     return 0
 
 

@@ -144,7 +144,18 @@ cdef class Query:
         )
 
 
+cdef enum Order:
+    FIRST, TIGHTEST, FREEST, FULLEST
+
+
+cdef dict ORDERS = {
+    'first': FIRST, 'tightest': TIGHTEST, 'freest': FREEST,
+    'fullest': FULLEST,
+}
+
+
 cdef struct Run:
+    int64_t copies          # how many fit; 0 where that does not matter
     int64_t length          # negated where the longest comes first
     Py_ssize_t i
 
@@ -152,6 +163,8 @@ cdef struct Run:
 cdef int compare_runs(const void *a, const void *b) noexcept nogil:
     cdef const Run *x = <const Run *> a
     cdef const Run *y = <const Run *> b
+    if x.copies != y.copies:
+        return (x.copies > y.copies) - (x.copies < y.copies)
     if x.length != y.length:
         return (x.length > y.length) - (x.length < y.length)
     return (x.i > y.i) - (x.i < y.i)
@@ -159,28 +172,60 @@ cdef int compare_runs(const void *a, const void *b) noexcept nogil:
 
 cdef Py_ssize_t sort_by_run(
     Query query, int64_t start, int64_t end, const char *fits, Run *runs,
-    int sign,
+    Order order,
 ) noexcept:
-    """Write those that fit, with the least sign * run first; return how many.
-    """
+    """Write those that fit in an order; return how many."""
     cdef Py_ssize_t i, count = 0
     cdef int32_t limit[LANES]
     cdef const Row *row
-    cdef int64_t since, until
+    cdef Run *run
     for i in range(query.count):
         if not fits[i]:
             continue
-        row = query.look(i, limit)
-        since = until = 0
-        if sign != 0:
-            since = free_since(&query.request, limit, row, start)
-            until = FOREVER
-            if end != FOREVER:
-                until = first_blocked(
-                    &query.request, limit, row, end, FOREVER
-                )
-        runs[count] = Run(sign * (until - since), i)
+        run = &runs[count]
+        run[0] = Run(0, 0, i)
         count += 1
-    if sign != 0:
+        if order == FIRST:
+            continue
+        row = query.look(i, limit)
+        run.length = run_around(&query.request, limit, row, start, end)
+        if order == FREEST:
+            run.length = -run.length
+        elif order == FULLEST:
+            run.copies = copies(
+                &query.request, query.room_of(i), row, start, end
+            )
+    if order != FIRST:
         qsort(runs, count, sizeof(Run), compare_runs)
     return count
+
+
+cdef int64_t run_around(
+    const Request *request, const int32_t *limit, const Row *row,
+    int64_t start, int64_t end,
+) noexcept:
+    """Return how long the request keeps fitting, before and after as well."""
+    cdef int64_t until = FOREVER
+    if end != FOREVER:
+        until = first_blocked(request, limit, row, end, FOREVER)
+    return until - free_since(request, limit, row, start)
+
+
+cdef int64_t copies(
+    const Request *request, const int64_t *room, const Row *row,
+    int64_t start, int64_t end,
+) noexcept:
+    """Return how many of a request fit where one does; 1 for whole hosts."""
+    cdef int64_t most[LANES]
+    cdef int64_t least = FOREVER
+    cdef int k, lane
+    peak(row, request.lanes, start, end, most)
+    for k in range(request.asked):
+        lane = request.lane[k]
+        if lane < request.classes:
+            least = min(
+                least, (room[lane] - most[lane]) // request.amount[lane]
+            )
+        elif lane == request.classes:
+            least = 1
+    return least

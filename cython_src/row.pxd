@@ -30,7 +30,7 @@ from libc.string cimport memset
 cdef enum:
     CHUNK = 32              # the most steps of a chunk
     PACKED = 28             # how many a bulk load puts into one
-    ROOM = 4                # a chunk's memory grows by so many
+    ROOM = 2                # a chunk's memory grows by so many
     JOINED = 28             # two neighbours with no more become one
     LANES = 32              # the most that there are
 
@@ -347,20 +347,19 @@ cdef inline void chunk_add(
     cdef Py_ssize_t step = 0
     cdef int32_t *sums
     cdef int lane
-    cdef bint lowered = False
+    cdef bint sinks = False     # a sum from the peak, so that it may as well
     chunk_settle(row, lanes, c)
     if times[0] < start:
         step = chunk_step(chunk, start)
     sums = sums_of(chunk) + step * lanes
-    for lane in range(lanes):
-        lowered = lowered or delta[lane] < 0
     while step < chunk.steps and times[step] < end:
         for lane in range(lanes):
+            sinks |= (delta[lane] < 0) & (sums[lane] == peak[lane])
             sums[lane] += delta[lane]
             peak[lane] = max(peak[lane], sums[lane])
         sums += lanes
         step += 1
-    if lowered:
+    if sinks:
         chunk_peak(row, lanes, c)
 
 

@@ -88,10 +88,11 @@ cdef inline bint blocked(
 ) noexcept nogil:
     """Say whether the request does not fit on top of these sums."""
     cdef int k
+    cdef bint over = False
+    # No lane is worth a guess by the processor, which may be wrong.
     for k in range(request.asked):
-        if sums[request.lane[k]] > limit[k]:
-            return True
-    return False
+        over |= sums[request.lane[k]] > limit[k]
+    return over
 
 
 cdef struct Place:

@@ -8,7 +8,8 @@ fits where the least is enough in all stretches that its window touches. It is
 blocked where the least is too little in one that is wholly in the window, or
 the most in one that it touches. Who is neither is looked up in the rows, so
 answers are exact. One column serves all rows at once; the least of eight
-stretches together has one as well. A class that nobody asks for is not drawn.
+stretches together has one as well. The most, which matters less, has one for
+two stretches only. A class that nobody asks for is not drawn.
 
 A row that changes is only noted, and brought up to date before the next look.
 """
@@ -41,6 +42,7 @@ from scan cimport Request
 cdef enum:
     LEVELS = 16
     GROUP = 8               # stretches that have a column together
+    PAIR = 2                # stretches that have one for the most
     BLOCK = 128             # rows of which a column has one cache line
     TILE = 2048             # bytes of a column that are looked at together
     SAMPLE = 1 << 16        # times of steps that the stretches are cut by
@@ -49,7 +51,8 @@ cdef enum:
 cdef struct Sketch:
     int most                # stretches that it may have, 0 for no sketch
     int stretches           # that it has; 0 until it is made
-    int columns             # least, most, and least of groups
+    int pairs
+    int columns             # least, most of pairs, and least of groups
     int classes             # then comes a lane for whole hosts
     int lanes               # that anybody asked for, and so are drawn
     int lane[LANES]         # which
@@ -135,13 +138,13 @@ cdef inline uint8_t *least_in(
 cdef inline uint8_t *most_in(
     const Sketch *sketch, int stretch, int lane
 ) noexcept nogil:
-    return column(sketch, sketch.stretches + stretch, lane)
+    return column(sketch, sketch.stretches + stretch // PAIR, lane)
 
 
 cdef inline uint8_t *least_in_group(
     const Sketch *sketch, int group, int lane
 ) noexcept nogil:
-    return column(sketch, 2 * sketch.stretches + group, lane)
+    return column(sketch, sketch.stretches + sketch.pairs + group, lane)
 
 
 cdef inline int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
@@ -262,7 +265,10 @@ cdef inline bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
             stretches += 1
     sketch.border[stretches] = NEVER
     sketch.stretches = stretches
-    sketch.columns = 2 * stretches + (stretches + GROUP - 1) // GROUP
+    sketch.pairs = (stretches + PAIR - 1) // PAIR
+    sketch.columns = (
+        stretches + sketch.pairs + (stretches + GROUP - 1) // GROUP
+    )
     free(times)
     return True
 
@@ -398,6 +404,17 @@ cdef inline void put_level(
     )
 
 
+cdef inline void put_most(
+    Sketch *sketch, int stretch, int lane, Py_ssize_t number, int level
+) noexcept nogil:
+    """Set the most of a row in a stretch, that of the first of a pair first.
+    """
+    cdef uint8_t *place = most_in(sketch, stretch, lane)
+    if stretch % PAIR > 0:
+        level = max(level, get_level(place, number))
+    put_level(place, number, level)
+
+
 cdef inline void sketch_block(
     Sketch *sketch, const Rows *rows, int drawn, Py_ssize_t first,
     Py_ssize_t last,
@@ -423,10 +440,8 @@ cdef inline void sketch_block(
                     least_in(sketch, stretch, lane), number,
                     levels.least[lane],
                 )
-                put_level(
-                    most_in(sketch, stretch, lane), number, levels.most[lane]
-                )
-    for group in range(sketch.columns - 2 * sketch.stretches):
+                put_most(sketch, stretch, lane, number, levels.most[lane])
+    for group in range(sketch.columns - sketch.stretches - sketch.pairs):
         draw_group(sketch, drawn, group, first >> 1, (last + 1) >> 1)
 
 
@@ -465,7 +480,11 @@ cdef inline void sketch_refresh(
     for i in range(sketch.changes):
         number = sketch.changed[i]
         first = stretch_at(sketch, sketch.since[number])
+        # From the first of a pair to the last of one.
+        first -= first % PAIR
         last = stretch_at(sketch, sketch.until[number] - 1)
+        last += PAIR - 1 - last % PAIR
+        last = min(last, sketch.stretches - 1)
         sketch.since[number] = NEVER
         place = place_of(&rows.row[number], sketch.border[first])
         for stretch in range(first, last + 1):
@@ -475,9 +494,7 @@ cdef inline void sketch_refresh(
                 change_least(
                     sketch, stretch, lane, number, levels.least[lane]
                 )
-                put_level(
-                    most_in(sketch, stretch, lane), number, levels.most[lane]
-                )
+                put_most(sketch, stretch, lane, number, levels.most[lane])
     sketch.changes = 0
 
 

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sweep: the first start at which enough rows fit at the same time.
 
-A row fits from any start in its free runs that leaves the duration. Starts
-are counted into slices of time, ahead of those of a stretch that doubles each
-time, so that a near answer is cheap and a far one costs twice the walk to it.
-How many rows fit somewhere in a slice is no less than how many fit at once:
-only a slice with enough of them is swept again, second by second.
+A row fits from any start in its free runs that leaves the duration. The rows
+are walked once for a stretch of time, and the starts of each run noted; all
+that follows looks at the notes. They are counted into slices of time: how many
+rows fit somewhere in a slice is no less than how many fit at once, so only a
+slice with enough of them is counted again, second by second. Stretches double
+while they are poor in runs, so that a near answer is cheap, a far one costs
+no more than twice the walk to it, and the notes stay few.
 """
 
 from fit cimport ask_directories
 from fit cimport find_places
+from fit cimport look_on
 from fit cimport number_of
 from fit cimport Rows
 from fit cimport Turn
@@ -17,18 +20,26 @@ from fit cimport turn_to
 from libc.stdint cimport int32_t
 from libc.stdint cimport int64_t
 from libc.stdint cimport INT64_MAX as FOREVER
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc
 from libc.stdlib cimport free
+from libc.stdlib cimport realloc
+from row cimport CHUNK
+from row cimport chunk_until
 from row cimport LANES
 from row cimport Row
+from row cimport sums_of
+from row cimport times_of
+from scan cimport blocked
 from scan cimport limits
-from scan cimport next_change
+from scan cimport lower
 from scan cimport Place
 from scan cimport Request
 
 cdef enum:
-    FIRST_STRETCH = 3 * 24 * 3600   # seconds
-    SLICES = 1 << 16                # the most of a stretch
+    FIRST_STRETCH = 7 * 24 * 3600   # seconds
+    POOR = 4                        # runs a row, up to which stretches double
+    SLICES = 1 << 14                # the most that are counted at a time
 
     NO_START = -1
     NO_MEMORY = -2
@@ -43,105 +54,203 @@ cdef struct Sweep:
     int64_t duration
 
 
-cdef struct Slices:
-    int64_t low             # of the stretch, and its end
+cdef struct Starts:
+    uint32_t first          # of one run of one row, and the last one
+    uint32_t last
+    int i                   # which of the rows asked
+
+
+cdef struct Stretch:
+    int64_t low             # the starts from here on, and before that
     int64_t high
-    int shift               # a slice has 2 ** shift seconds
-    int32_t *change         # of the number of rows from each slice on
+    int64_t end             # of what a start may need
+    Starts *starts          # by run, those of a row after each other
+    Py_ssize_t runs
+    Py_ssize_t room
 
 
 cdef inline int64_t first_start(
-    const Sweep *sweep, int64_t after, int64_t last
+    const Sweep *sweep, int64_t after, int64_t last, Stretch *stretch
 ) noexcept nogil:
-    """Return the first start from ``after`` to ``last``, or NO_START."""
-    cdef int64_t low = after, span = FIRST_STRETCH, high, at
+    """Return the first start from ``after`` to ``last``, or NO_START.
+
+    :param stretch: is written, the one that the start lies in; its starts
+        are to be freed.
+    """
+    cdef int64_t at = NO_START, span = FIRST_STRETCH
+    stretch.starts, stretch.room = NULL, 0
     if sweep.enough > sweep.count:
         return NO_START
-    while low <= last:
-        high = last + 1 if span > last - low else low + span
-        at = first_between(sweep, low, high)
-        if at != NO_START:
-            return at
-        low = high
-        span *= 2
-    return NO_START
-
-
-cdef inline int64_t first_between(
-    const Sweep *sweep, int64_t low, int64_t high
-) noexcept nogil:
-    cdef Slices slices
-    cdef int64_t at = NO_START, slice, begin, fitting = 0
-    slices.low, slices.high, slices.shift = low, high, 0
-    while (high - low) >> slices.shift >= SLICES:
-        slices.shift += 1
-    slices.change = <int32_t *> calloc(
-        ((high - low) >> slices.shift) + 2, sizeof(int32_t)
-    )
-    if slices.change == NULL:
-        return NO_MEMORY
-    count_starts(sweep, &slices)
-    for slice in range(((high - 1 - low) >> slices.shift) + 1):
-        fitting += slices.change[slice]
-        if fitting < sweep.enough:
-            continue
-        at = begin = low + (slice << slices.shift)
-        if slices.shift > 0:
+    stretch.high = after
+    while at == NO_START and stretch.high <= last:
+        stretch.low = stretch.high
+        stretch.high = min(last + 1, stretch.low + span)
+        at = NO_MEMORY
+        if walk(sweep, stretch):
             at = first_between(
-                sweep, begin, min(high, begin + (1 << slices.shift))
+                sweep, stretch, stretch.low, stretch.high
             )
-        if at != NO_START:
-            break
-    free(slices.change)
+        if stretch.runs <= POOR * sweep.count:
+            span *= 2
     return at
 
 
-cdef inline void count_starts(
-    const Sweep *sweep, Slices *slices
-) noexcept nogil:
-    cdef Turn turn
+cdef inline bint walk(const Sweep *sweep, Stretch *stretch) noexcept nogil:
+    """Note the starts of all rows; False without memory."""
+    cdef Turn turns[2]
+    cdef Turn *turn = &turns[0]
+    cdef Turn *following = &turns[1]
     cdef int32_t limit[LANES]
     cdef Py_ssize_t i = 0, j, number
     cdef int classes = sweep.request.classes
+    stretch.runs = 0
+    stretch.end = FOREVER
+    if sweep.duration < FOREVER - stretch.high:
+        stretch.end = stretch.high + sweep.duration
+    turn_to(turn, sweep.rows, sweep.numbers, 0, sweep.count, stretch.low)
+    ask_directories(turn)
     while i < sweep.count:
         turn_to(
-            &turn, sweep.rows, sweep.numbers, i, sweep.count, slices.low
+            following, sweep.rows, sweep.numbers, i + turn.count,
+            sweep.count, stretch.low,
         )
-        ask_directories(&turn)
-        find_places(&turn, sweep.request.lanes)
+        find_places(turn, sweep.request.lanes)
+        ask_directories(following)
+        look_on(turn, sweep.request.lanes, stretch.high)
         for j in range(turn.count):
             number = number_of(sweep.numbers, i + j)
             limits(
                 sweep.request, sweep.rows.capacity + number * classes, limit
             )
-            count_row(sweep, slices, turn.row[j], limit, &turn.place[j])
+            if not walk_row(
+                sweep, stretch, i + j, turn.row[j], limit, &turn.place[j]
+            ):
+                return False
         i += turn.count
+        turn, following = following, turn
+    return True
 
 
-cdef inline void count_row(
-    const Sweep *sweep, Slices *slices, const Row *row, const int32_t *limit,
-    Place *place,
+cdef inline bint walk_row(
+    const Sweep *sweep, Stretch *stretch, Py_ssize_t i, const Row *row,
+    const int32_t *limit, const Place *place,
 ) noexcept nogil:
-    """Count the starts of one row, run by run."""
+    """Note the starts of one row, run by run; False without memory.
+
+    Where runs begin and end is as good as random, and a processor that
+    guesses wrong loses more than a note costs. So one is written at every
+    step, and is kept if a run that is long enough has ended there.
+    """
     cdef const Request *request = sweep.request
-    cdef int64_t begin, until, end = FOREVER, last
-    if sweep.duration < FOREVER - slices.high:
-        end = slices.high + sweep.duration
-    begin = next_change(
-        request, limit, row, place, slices.low, slices.high, False
-    )
-    while begin < slices.high:
-        until = next_change(request, limit, row, place, begin, end, True)
-        # The last start of the run; one without end has no last one.
-        last = slices.high
-        if until != FOREVER:
-            last = until - sweep.duration
-        if last >= begin:
-            slices.change[(begin - slices.low) >> slices.shift] += 1
-            last = min(last, slices.high - 1)
-            slices.change[((last - slices.low) >> slices.shift) + 1] -= 1
-        if until >= slices.high:
+    cdef int32_t within[LANES]
+    cdef const int32_t *most = limit
+    cdef const int32_t *sums
+    cdef const uint32_t *times
+    cdef Py_ssize_t c, step = place.step, runs
+    cdef int64_t since = 0, at
+    cdef bint was = False, fits
+    for c in range(place.chunk, row.chunks):
+        if row.first[c] >= (stretch.end if was else stretch.high):
             break
-        begin = next_change(
-            request, limit, row, place, until, slices.high, False
-        )
+        if row.lifted:
+            lower(request, limit, row, c, within)
+            most = within
+        if (
+            was and chunk_until(row, c) <= stretch.end
+            and not blocked(request, most, row.peak + c * request.lanes)
+        ):
+            continue
+        if not make_room(stretch):
+            return False
+        runs = stretch.runs
+        times = times_of(row.chunk[c])
+        sums = sums_of(row.chunk[c]) + step * request.lanes
+        while step < row.chunk[c].steps and times[step] < stretch.end:
+            at = times[step]
+            fits = not blocked(request, most, sums)
+            runs += note(
+                stretch, runs, i, since, at - sweep.duration
+            ) & was & (not fits)
+            since = since if was else max(at, stretch.low)
+            was = fits
+            sums += request.lanes
+            step += 1
+        stretch.runs = runs
+        step = 0
+    if not make_room(stretch):
+        return False
+    # A run that goes on has no last start in this stretch.
+    stretch.runs += was & note(
+        stretch, stretch.runs, i, since, stretch.high
+    )
+    return True
+
+
+cdef inline bint note(
+    const Stretch *stretch, Py_ssize_t run, Py_ssize_t i, int64_t first,
+    int64_t last,
+) noexcept nogil:
+    """Write the starts of a run; say whether there are any."""
+    stretch.starts[run].i = <int> i
+    stretch.starts[run].first = <uint32_t> first
+    stretch.starts[run].last = <uint32_t> min(last, stretch.high - 1)
+    return (first <= last) & (first < stretch.high)
+
+
+cdef inline bint make_room(Stretch *stretch) noexcept nogil:
+    """See that the runs of one more chunk find room."""
+    cdef Py_ssize_t room = 2 * stretch.room + 2 * CHUNK
+    cdef Starts *starts
+    if stretch.runs + CHUNK <= stretch.room:
+        return True
+    starts = <Starts *> realloc(stretch.starts, room * sizeof(Starts))
+    if starts == NULL:
+        return False
+    stretch.starts, stretch.room = starts, room
+    return True
+
+
+cdef inline int64_t first_between(
+    const Sweep *sweep, const Stretch *stretch, int64_t low, int64_t high
+) noexcept nogil:
+    """Return the first start of a part of the stretch, or NO_START."""
+    cdef int64_t at = NO_START, slice, begin, fitting = 0
+    cdef int shift = 0
+    cdef int32_t *change
+    while (high - low) >> shift >= SLICES:
+        shift += 1
+    change = <int32_t *> calloc(((high - low) >> shift) + 2, sizeof(int32_t))
+    if change == NULL:
+        return NO_MEMORY
+    count_starts(stretch, low, high, shift, change)
+    for slice in range(((high - 1 - low) >> shift) + 1):
+        fitting += change[slice]
+        if fitting < sweep.enough:
+            continue
+        at = begin = low + (slice << shift)
+        if shift > 0:
+            at = first_between(
+                sweep, stretch, begin, min(high, begin + (1 << shift))
+            )
+        if at != NO_START:
+            break
+    free(change)
+    return at
+
+
+cdef inline void count_starts(
+    const Stretch *stretch, int64_t low, int64_t high, int shift,
+    int32_t *change,
+) noexcept nogil:
+    """Add up by how much the rows to start on change from slice to slice.
+
+    :param shift: a slice has 2 ** shift seconds.
+    """
+    cdef Py_ssize_t i
+    cdef int64_t first, last
+    for i in range(stretch.runs):
+        first = max(<int64_t> stretch.starts[i].first, low)
+        last = min(<int64_t> stretch.starts[i].last, high - 1)
+        if first <= last:
+            change[(first - low) >> shift] += 1
+            change[((last - low) >> shift) + 1] -= 1

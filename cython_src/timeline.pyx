@@ -37,6 +37,7 @@ from entries cimport delta_of
 from entries cimport Entries
 from entries cimport entries_append
 from entries cimport entries_ask
+from entries cimport entries_ask_on
 from entries cimport entries_bytes
 from entries cimport entries_find
 from entries cimport entries_free
@@ -50,6 +51,12 @@ from entries cimport entry_keep
 from entries cimport entry_name
 from entries cimport entry_release
 from entries cimport entry_rename
+from entries cimport find_slot
+from entries cimport home
+from entries cimport next_bucket
+from entries cimport position
+from entries cimport SLOTS
+from entries cimport Table
 from entries cimport WHOLE
 from fit cimport ask_directories
 from fit cimport find_places
@@ -86,6 +93,7 @@ from libc.string cimport memmove
 from libc.string cimport memset
 from memory cimport prefetch
 from name cimport Name
+from name cimport name_hash
 from name cimport name_text
 from name cimport same_name
 from name cimport take_text
@@ -122,6 +130,8 @@ from sketch cimport sketch_ready
 from sketch cimport sketch_touch
 from sweep cimport first_start
 from sweep cimport NO_MEMORY
+from sweep cimport Starts
+from sweep cimport Stretch
 from sweep cimport Sweep
 
 import array
@@ -140,6 +150,7 @@ include 'hosts.pxi'
 include 'query.pxi'
 include 'batch.pxi'
 include 'load.pxi'
+include 'held.pxi'
 include 'host_state.pxi'
 
 
@@ -163,10 +174,10 @@ cdef class TimelineIndex:
     cdef int64_t _now       # see advance; -1 before
     cdef int _source[LANES]     # of the classes, in HostStates
 
-    def __init__(self, resource_classes, horizons=32, sketch=480):
+    def __init__(self, resource_classes, horizons=32, sketch=540):
         """Make an empty index."""
 
-    def __cinit__(self, resource_classes, horizons=32, sketch=480):
+    def __cinit__(self, resource_classes, horizons=32, sketch=540):
         cdef tuple names = tuple(take_names(
             'resource_classes', resource_classes
         ))
@@ -199,6 +210,10 @@ cdef class TimelineIndex:
     def __len__(self):
         """Return the number of entries."""
         return self._entries.count
+
+    def __contains__(self, id):
+        """Say whether there is an entry with this id, in O(1)."""
+        return has(&self._entries, id)
 
     @property
     def hosts(self):
@@ -240,42 +255,87 @@ cdef class TimelineIndex:
         self, Batch batch, Py_ssize_t first, Py_ssize_t last
     ) noexcept:
         """Ask for the memory that the next changes need, as ``fit`` does."""
-        cdef Turn turn
-        cdef Py_ssize_t i
+        cdef Turn starts, ends
+        cdef Entries *entries = &self._entries
+        cdef Py_ssize_t i, moved = entries.count
         cdef const Change *change
-        turn.count = 0
+        starts.count = ends.count = 0
         if last - first == 1:
             return
         for i in range(first, last):
-            if batch.change[i].kind == REMOVE:
-                entries_ask(&self._entries, BY_ID, &batch.change[i].id)
+            change = &batch.change[i]
+            if change.kind == ADD:
+                prefetch(change.host)
+                entries_ask(entries, BY_OWNER, &change.owner)
+            if change.named:
+                entries_ask(entries, BY_ID, &change.id)
+            if change.kind == REMOVE and moved > 0:
+                # The last entry takes the place of the one removed.
+                moved -= 1
+                self._ask_names(moved)
         for i in range(first, last):
             change = &batch.change[i]
-            if change.kind == REMOVE:
-                self._turn_to_entry(&turn, change)
-            elif change.kind == ADD:
-                entries_ask(&self._entries, BY_ID, &change.id)
-                self._turn_to_host(&turn, change)
-        ask_directories(&turn)
-        find_places(&turn, self._hosts.lanes)
+            if change.kind == ADD:
+                self._turn_to_host(&starts, &ends, change)
+                entries_ask_on(entries, BY_OWNER, &change.owner)
+            if change.named:
+                entries_ask_on(entries, BY_ID, &change.id)
+        for i in range(first, last):
+            if batch.change[i].kind == REMOVE:
+                self._turn_to_entry(&starts, &ends, &batch.change[i])
+        ask_directories(&starts)
+        find_places(&starts, self._hosts.lanes)
+        find_places(&ends, self._hosts.lanes)
 
-    cdef void _turn_to_entry(self, Turn *turn, const Change *change) noexcept:
+    cdef void _ask_names(self, Py_ssize_t i) noexcept:
+        """Ask for the slots of both names of an entry."""
+        cdef Name name
+        for which in range(2):
+            name = entry_name(&self._entries.entry[i], which)
+            entries_ask(&self._entries, which, &name)
+
+    cdef void _turn_to_entry(
+        self, Turn *starts, Turn *ends, const Change *change
+    ) noexcept:
         cdef Py_ssize_t i = self._find(change)
-        if i >= 0:
-            turn.row[turn.count] = (
-                &self._hosts.row[self._entries.entry[i].row]
-            )
-            turn.at[turn.count] = self._entries.entry[i].start
-            turn.count += 1
+        cdef const Entry *entry
+        cdef Name owner
+        if i < 0:
+            return
+        entry = &self._entries.entry[i]
+        owner = entry_name(entry, BY_OWNER)
+        entries_ask(&self._entries, BY_OWNER, &owner)
+        prefetch(amounts_of(&self._entries, i))
+        prefetch(&self._entries.entry[entry.next])
+        prefetch(&self._entries.entry[entry.previous])
+        self._turn_to(
+            starts, ends, entry.row, entry.start, entry_end(entry)
+        )
 
-    cdef void _turn_to_host(self, Turn *turn, const Change *change) noexcept:
+    cdef void _turn_to_host(
+        self, Turn *starts, Turn *ends, const Change *change
+    ) noexcept:
         cdef Py_ssize_t row = self._hosts.number(<object> change.host)
         if row >= 0:
-            turn.row[turn.count] = &self._hosts.row[row]
-            turn.at[turn.count] = change.start
-            turn.count += 1
+            self._turn_to(starts, ends, row, change.start, change.end)
 
-    cdef bint _change(self, Batch batch, const Change *change) noexcept:
+    cdef void _turn_to(
+        self, Turn *starts, Turn *ends, Py_ssize_t row, int64_t start,
+        int64_t end,
+    ) noexcept:
+        """Ask for a row, and note where in it a change begins and ends."""
+        cdef Hosts hosts = self._hosts
+        prefetch(&hosts.row[row])
+        prefetch(&hosts.row[row].peak)
+        prefetch(hosts.debt + row * hosts.classes)
+        prefetch(hosts.ceiling + row * hosts.classes)
+        starts.row[starts.count] = ends.row[ends.count] = &hosts.row[row]
+        starts.at[starts.count] = start
+        ends.at[ends.count] = end
+        starts.count += 1
+        ends.count += 1
+
+    cdef bint _change(self, Batch batch, Change *change) noexcept:
         if change.kind == ADD:
             return self._add(batch, change)
         if change.kind == REMOVE:
@@ -286,10 +346,9 @@ cdef class TimelineIndex:
             return self._set_capacity(batch, change)
         return self._drop(batch, change)
 
-    cdef bint _add(self, Batch batch, const Change *change) noexcept:
+    cdef bint _add(self, Batch batch, Change *change) noexcept:
         cdef Py_ssize_t row = self._hosts.number(<object> change.host), i
-        cdef Entry entry
-        cdef Undo *undo
+        cdef Entry *entry = &change.entry
         if row < 0:
             return batch.fail(UNKNOWN_HOST)
         if change.refusal != NULL:
@@ -299,24 +358,20 @@ cdef class TimelineIndex:
             return self._is(i, row, change) or batch.fail(ENTRY_EXISTS)
         if not entries_reserve(&self._entries, 1):
             return batch.fail(OUT_OF_MEMORY)
-        undo = batch.note(UNDO_ADD, row)
-        if undo == NULL:
-            return False
         if not self._raise(
             batch, row, change.start, change.end, change.delta, 1
         ):
-            batch.take_back()
             return False
         entry.flags = WHOLE if change.delta[self._hosts.classes + 1] else 0
-        entry_rename(&entry, BY_ID, &change.id)
-        entry_rename(&entry, BY_OWNER, &change.owner)
+        entry_rename(entry, BY_ID, &change.id)
+        entry_rename(entry, BY_OWNER, &change.owner)
         entry.row = <uint32_t> row
         entry.start = <uint32_t> change.start
         entry.end = short_time(change.end)
-        entry_keep(&entry)
-        entries_append(&self._entries, &entry, change.delta)
+        entry_keep(entry)
+        entries_append(&self._entries, entry, change.delta)
         self._hosts.count_entry(row, change.delta, 1)
-        undo.entry = entry
+        change.did = ADD
         return True
 
     cdef bint _is(
@@ -336,30 +391,25 @@ cdef class TimelineIndex:
             ) == 0
         )
 
-    cdef bint _remove(self, Batch batch, const Change *change) noexcept:
+    cdef bint _remove(self, Batch batch, Change *change) noexcept:
         cdef Py_ssize_t i = self._find(change)
-        cdef Undo *undo
+        cdef Entry *entry = &change.entry
         if i < 0:
             return batch.fail(UNKNOWN_ENTRY)
-        undo = batch.note(UNDO_REMOVE, 0)
-        if undo == NULL:
-            return False
-        undo.entry = self._entries.entry[i]
-        delta_of(&self._entries, i, 1, undo.delta)
+        entry[0] = self._entries.entry[i]
+        delta_of(&self._entries, i, 1, change.delta)
         if not self._raise(
-            batch, undo.entry.row, undo.entry.start, entry_end(&undo.entry),
-            undo.delta, -1,
+            batch, entry.row, entry.start, entry_end(entry), change.delta, -1
         ):
-            batch.take_back()
             return False
-        self._hosts.count_entry(undo.entry.row, undo.delta, -1)
+        self._hosts.count_entry(entry.row, change.delta, -1)
         entries_remove(&self._entries, i)
+        change.did = REMOVE
         return True
 
-    cdef bint _move(self, Batch batch, const Change *change) noexcept:
+    cdef bint _move(self, Batch batch, Change *change) noexcept:
         cdef Py_ssize_t i = self._find(change), row
         cdef Entry new
-        cdef Undo *undo
         if i < 0:
             return batch.fail(UNKNOWN_ENTRY)
         row = self._hosts.number(<object> change.host)
@@ -367,20 +417,16 @@ cdef class TimelineIndex:
             return batch.fail(UNKNOWN_HOST)
         if change.refusal != NULL:
             return batch.fail(REFUSED)
-        new = self._entries.entry[i]
+        change.entry = new = self._entries.entry[i]
         new.row = <uint32_t> row
         new.start = <uint32_t> change.start
         new.end = short_time(change.end)
-        if same_window(&new, &self._entries.entry[i]):
+        if same_window(&new, &change.entry):
             return True
-        undo = batch.note(UNDO_MOVE, 0)
-        if undo == NULL:
+        delta_of(&self._entries, i, 1, change.delta)
+        if not self._shift(batch, i, &new, change.delta):
             return False
-        undo.entry = self._entries.entry[i]
-        delta_of(&self._entries, i, 1, undo.delta)
-        if not self._shift(batch, i, &new, undo.delta):
-            batch.take_back()
-            return False
+        change.did = MOVE
         return True
 
     cdef bint _shift(
@@ -437,7 +483,7 @@ cdef class TimelineIndex:
                 if batch.excess.lane >= 0:
                     batch.where = <PyObject *> hosts.names[row]
                     return batch.fail(OVERFLOW)
-            if not batch.note_worse(hosts.names[row], start, end, worse):
+            if not batch.note_worse(hosts, row, start, end, worse):
                 return False
         if not row_raise(&hosts.row[row], hosts.lanes, start, end, signed):
             return batch is not None and batch.fail(OUT_OF_MEMORY)
@@ -453,57 +499,50 @@ cdef class TimelineIndex:
             &self._sketch, row, <uint32_t> start, short_time(end)
         )
 
-    cdef bint _set_capacity(
-        self, Batch batch, const Change *change
-    ) noexcept:
+    cdef bint _set_capacity(self, Batch batch, Change *change) noexcept:
         cdef Hosts hosts = self._hosts
         cdef Py_ssize_t row = hosts.number(<object> change.host)
         cdef uint32_t lowered = 0
-        cdef int64_t *own
-        cdef Undo *undo
+        cdef int64_t own[LANES]
+        cdef size_t size = hosts.classes * sizeof(int64_t)
         cdef int i
         if row < 0:
-            undo = batch.note(UNDO_INSERT, hosts.count)
-            if undo == NULL:
-                return False
+            change.row = hosts.count
             if not self._insert(
-                hosts.count, <str> change.host, change.amounts
+                hosts.count, <str> change.host, change.capacity
             ):
-                batch.take_back()
                 return batch.fail(OUT_OF_MEMORY)
+            change.did = INSERT
             return True
-        own = hosts.capacity + row * hosts.classes
-        if memcmp(own, change.amounts, hosts.classes * sizeof(int64_t)) == 0:
+        memcpy(own, hosts.capacity + row * hosts.classes, size)
+        if memcmp(own, change.capacity, size) == 0:
             return True
         for i in range(hosts.classes):
-            lowered |= <uint32_t> (change.amounts[i] < own[i]) << i
-        if not batch.note_worse(hosts.names[row], 0, FOREVER, lowered):
+            lowered |= <uint32_t> (change.capacity[i] < own[i]) << i
+        if not batch.note_worse(hosts, row, 0, FOREVER, lowered):
             return False
-        undo = batch.note(UNDO_CAPACITY, row)
-        if undo == NULL:
-            return False
-        memcpy(undo.amounts, own, hosts.classes * sizeof(int64_t))
-        self._resize(row, change.amounts)
+        self._resize(row, change.capacity)
+        memcpy(change.capacity, own, size)
+        change.row = row
+        change.did = CAPACITY
         return True
 
-    cdef bint _drop(self, Batch batch, const Change *change) noexcept:
+    cdef bint _drop(self, Batch batch, Change *change) noexcept:
         cdef Hosts hosts = self._hosts
         cdef Py_ssize_t row = hosts.number(<object> change.host)
-        cdef Undo *undo
         if row < 0:
             return batch.fail(UNKNOWN_HOST)
         if hosts.row[row].entries > 0:
             return batch.fail(HOST_IN_USE)
-        undo = batch.note(UNDO_DROP, row)
-        if undo == NULL:
-            return False
-        undo.host = <PyObject *> hosts.names[row]
-        Py_INCREF(<object> undo.host)
+        change.host = <PyObject *> hosts.names[row]
+        Py_INCREF(<object> change.host)
         memcpy(
-            undo.amounts, hosts.capacity + row * hosts.classes,
+            change.capacity, hosts.capacity + row * hosts.classes,
             hosts.classes * sizeof(int64_t),
         )
         self._delete(row)
+        change.row = row
+        change.did = DROP
         return True
 
     cdef void _resize(self, Py_ssize_t row, const int64_t *capacity) noexcept:
@@ -545,51 +584,47 @@ cdef class TimelineIndex:
     cdef void _keep(self, Batch batch) noexcept:
         """Give up what only served to undo the batch."""
         cdef Py_ssize_t i
-        for i in range(batch.undos):
-            if batch.undo[i].kind == UNDO_REMOVE:
-                entry_release(&batch.undo[i].entry)
-            elif batch.undo[i].kind == UNDO_DROP:
-                Py_DECREF(<object> batch.undo[i].host)
-        if batch.undos > 0:
+        cdef int did, any = NOTHING
+        for i in range(batch.changes):
+            did = batch.change[i].did
+            any |= did
+            if did == REMOVE:
+                entry_release(&batch.change[i].entry)
+            elif did == DROP:
+                Py_DECREF(<object> batch.change[i].host)
+        if any != NOTHING:
             entries_tidy(&self._entries)
             self.generation += 1
 
     cdef void _undo(self, Batch batch) noexcept:
         """Undo every change that was done, the last one first."""
         cdef Py_ssize_t i
-        for i in range(batch.undos - 1, -1, -1):
-            self._undo_one(&batch.undo[i])
+        for i in range(batch.changes - 1, -1, -1):
+            self._undo_one(&batch.change[i])
 
-    cdef void _undo_one(self, Undo *undo) noexcept:
-        cdef Entry *entry = &undo.entry
-        cdef Name id = entry_name(entry, BY_ID)
-        cdef Py_ssize_t i
-        if undo.kind == UNDO_ADD:
-            i = entries_find(&self._entries, BY_ID, &id)
-            delta_of(&self._entries, i, 1, undo.delta)
+    cdef void _undo_one(self, Change *change) noexcept:
+        cdef Entry *entry = &change.entry
+        cdef int sign = -1 if change.did == ADD else 1
+        if change.did == ADD or change.did == REMOVE:
             self._raise(
-                None, entry.row, entry.start, entry_end(entry), undo.delta,
-                -1,
+                None, entry.row, entry.start, entry_end(entry), change.delta,
+                sign,
             )
-            self._hosts.count_entry(entry.row, undo.delta, -1)
-            entries_remove(&self._entries, i)
+            self._hosts.count_entry(entry.row, change.delta, sign)
+        if change.did == ADD:
+            entries_remove(&self._entries, self._find(change))
             entry_release(entry)
-        elif undo.kind == UNDO_REMOVE:
-            self._raise(
-                None, entry.row, entry.start, entry_end(entry), undo.delta, 1
-            )
-            self._hosts.count_entry(entry.row, undo.delta, 1)
-            entries_append(&self._entries, entry, undo.delta)
-        elif undo.kind == UNDO_MOVE:
-            i = entries_find(&self._entries, BY_ID, &id)
-            self._shift(None, i, entry, undo.delta)
-        elif undo.kind == UNDO_CAPACITY:
-            self._resize(undo.row, undo.amounts)
-        elif undo.kind == UNDO_INSERT:
-            self._delete(undo.row)
-        else:
-            self._insert(undo.row, <str> undo.host, undo.amounts)
-            Py_DECREF(<object> undo.host)
+        elif change.did == REMOVE:
+            entries_append(&self._entries, entry, change.delta)
+        elif change.did == MOVE:
+            self._shift(None, self._find(change), entry, change.delta)
+        elif change.did == CAPACITY:
+            self._resize(change.row, change.capacity)
+        elif change.did == INSERT:
+            self._delete(change.row)
+        elif change.did == DROP:
+            self._insert(change.row, <str> change.host, change.capacity)
+            Py_DECREF(<object> change.host)
 
     cdef bint _judge(self, Batch batch) noexcept:
         """Look for the first excess that the batch made."""
@@ -620,17 +655,24 @@ cdef class TimelineIndex:
         self, hosts, capacity, ids, owners, rows, starts, ends, amounts,
         whole,
     ):
-        """Replace everything, from columns, in O(n log n).
+        """Replace everything, from columns, in O(n log n)."""
+        part = ids, owners, rows, starts, ends, amounts, whole
+        self.load_parts(hosts, capacity, [part])
+
+    def load_parts(self, hosts, capacity, parts):
+        """Replace everything, from columns in parts, in O(n log n).
 
         64-bit columns are read where they are. The rows are built without
         the GIL, aside.
         """
         cdef TimelineIndex other = TimelineIndex(self.resource_classes, 0, 0)
         load_hosts(other._hosts, hosts, capacity)
-        load_entries(
-            other._hosts, &other._entries, ids, owners, rows, starts, ends,
-            amounts, whole,
-        )
+        for ids, owners, rows, starts, ends, amounts, whole in parts:
+            load_entries(
+                other._hosts, &other._entries, ids, owners, rows, starts,
+                ends, amounts, whole,
+            )
+        entries_tidy(&other._entries)
         load_rows(other._hosts, &other._entries)
         self._hosts, other._hosts = other._hosts, self._hosts
         self._entries, other._entries = other._entries, self._entries
@@ -678,6 +720,10 @@ cdef class TimelineIndex:
             names, capacity, ids, owners, rows, starts, ends, amounts,
             bytes(whole),
         )
+
+    def held(self, owner):
+        """Return an owner's entries, in O(their number)."""
+        return held_by(self._hosts, &self._entries, owner)
 
     def forget(self, before):
         """Drop the entries that end by ``before``, in O(entries)."""
@@ -802,6 +848,7 @@ cdef class TimelineIndex:
         cdef Query query = self._query(rows, amounts, None, whole)
         cdef list found = []
         cdef Sweep sweep
+        cdef Stretch stretch
         query.begin(self._hosts, &self._entries, ignore)
         sweep.request = &query.request
         sweep.rows = &query.rows
@@ -809,17 +856,33 @@ cdef class TimelineIndex:
         sweep.count = query.count
         sweep.enough = enough
         sweep.duration = lasting
-        at = first_start(&sweep, first, last)
-        if at == NO_MEMORY:
-            raise MemoryError
-        if at < 0:
-            return None
-        # All rows have just been looked at: no sketch is sooner now.
-        self._find_fitting(
-            query, at, FOREVER if lasting == FOREVER else at + lasting,
-            enough, 0, found, False,
-        )
+        at = first_start(&sweep, first, last, &stretch)
+        try:
+            if at == NO_MEMORY:
+                raise MemoryError
+            if at < 0:
+                return None
+            self._list_starting(query, &stretch, at, enough, found)
+        finally:
+            free(stretch.starts)
         return at, found
+
+    cdef int _list_starting(
+        self, Query query, const Stretch *stretch, int64_t at,
+        Py_ssize_t most, list found,
+    ) except -1:
+        """Put the first hosts into a list that the sweep noted as free."""
+        cdef const Starts *starts
+        cdef Py_ssize_t run
+        for run in range(stretch.runs):
+            if len(found) == most:
+                break
+            starts = &stretch.starts[run]
+            if starts.first <= at <= starts.last:
+                found.append(
+                    self._hosts.names[number_of(query.numbers, starts.i)]
+                )
+        return 0
 
     def pick(
         self, count, start, end, amounts, rows=None, order='tightest',
@@ -829,35 +892,29 @@ cdef class TimelineIndex:
         cdef Py_ssize_t most = take_count('count', count)
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
-        if order not in ('first', 'tightest', 'freest'):
+        if not isinstance(order, str) or order not in ORDERS:
             raise errors.InvalidName('order', order)
-        cdef int sign = {'first': 0, 'tightest': 1, 'freest': -1}[order]
         cdef Query query = self._query(rows, amounts, None, whole)
         cdef list found = []
         query.begin(self._hosts, &self._entries, ignore)
-        self._find_fitting(query, begin, until, most, sign, found, True)
+        self._find_fitting(
+            query, begin, until, most, ORDERS[order], found
+        )
         return found
 
     cdef int _find_fitting(
         self, Query query, int64_t start, int64_t end, Py_ssize_t most,
-        int sign, list found, bint sooner,
+        Order order, list found,
     ) except -1:
-        """Put the first hosts that fit into a list, in order of their runs.
-        """
+        """Put the first hosts that fit into a list, in an order."""
         cdef Py_ssize_t i, count
         cdef char *fits = <char *> malloc(query.count + 1)
         cdef Run *runs = <Run *> malloc((query.count + 1) * sizeof(Run))
         try:
             if fits == NULL or runs == NULL:
                 raise MemoryError
-            if sooner:
-                self._answer(query, start, end, fits)
-            else:
-                fit(
-                    &query.request, &query.rows, query.numbers, NULL,
-                    query.count, start, end, fits,
-                )
-            count = sort_by_run(query, start, end, fits, runs, sign)
+            self._answer(query, start, end, fits)
+            count = sort_by_run(query, start, end, fits, runs, order)
             for i in range(min(count, most)):
                 found.append(
                     self._hosts.names[number_of(query.numbers, runs[i].i)]
@@ -1057,21 +1114,16 @@ cdef class TimelineIndex:
     cdef int _check_registry(self) except -1:
         cdef Entries *entries = &self._entries
         cdef Py_ssize_t i, at, ring = 0
-        cdef uint64_t slot
         cdef Name name
         assert entries.count <= entries.size
-        # Each entry is found by its id, and each slot leads to an entry.
-        assert entries.table[BY_ID].count == <uint64_t> entries.count
+        # Each entry is found by its id, and each owner leads to a ring of
+        # its own, where all are.
         for i in range(entries.count):
             name = entry_name(&entries.entry[i], BY_ID)
             assert entries_find(entries, BY_ID, &name) == i
-        # Each owner leads to a ring of its own, and all are on one.
-        for slot in range(entries.table[BY_OWNER].size):
-            i = <Py_ssize_t> entries.table[BY_OWNER].slot[slot] - 1
-            if i < 0:
-                continue
             name = entry_name(&entries.entry[i], BY_OWNER)
-            assert entries_find(entries, BY_OWNER, &name) == i
+            if entries_find(entries, BY_OWNER, &name) != i:
+                continue
             at = i
             while True:
                 assert entries.entry[entries.entry[at].next].previous == (
@@ -1084,6 +1136,36 @@ cdef class TimelineIndex:
                 if at == i:
                     break
         assert ring == entries.count
+        self._check_table(BY_ID)
+        self._check_table(BY_OWNER)
+        return 0
+
+    cdef int _check_table(self, int which) except -1:
+        """Each slot leads to a name, and all are counted on their ways."""
+        cdef Entries *entries = &self._entries
+        cdef const Table *table = &entries.table[which]
+        cdef uint64_t b, way, names = 0
+        cdef Name name
+        cdef int k
+        cdef list passed = [0] * <Py_ssize_t> table.size
+        for b in range(table.size):
+            for k in range(SLOTS):
+                if table.bucket[b].slot[k] == 0:
+                    continue
+                names += 1
+                name = entry_name(
+                    &entries.entry[position(table.bucket[b].slot[k])], which
+                )
+                assert find_slot(entries, which, &name) == (
+                    &table.bucket[b].slot[k]
+                )
+                way = home(table, name_hash(&name))
+                while way != b:
+                    passed[way] += 1
+                    way = next_bucket(table, way)
+        assert names == table.count
+        for b in range(table.size):
+            assert passed[b] == table.bucket[b].passed
         return 0
 
     # What queries share

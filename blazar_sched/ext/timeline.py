@@ -39,7 +39,7 @@ FOREVER = errors.FOREVER
 P = ParamSpec('P')
 T = TypeVar('T')
 
-ORDERS = ('first', 'tightest', 'freest')
+ORDERS = ('first', 'tightest', 'freest', 'fullest')
 
 
 def _is_compiled() -> bool:
@@ -163,6 +163,21 @@ class Request(NamedTuple):
             )
         )
 
+    def copies(self, peak: Sequence[int], room: Sequence[int]) -> int:
+        """Return how many of it fit on top of this peak, if one does."""
+        if self.whole:
+            return 1
+        return min(
+            (
+                (limit - use) // amount
+                for amount, use, limit in zip(
+                    self.amounts, peak[:-2], room, strict=True
+                )
+                if amount > 0
+            ),
+            default=FOREVER,
+        )
+
     def free_runs(
         self, timeline: Timeline, room: Sequence[int], start: int, end: int
     ) -> Iterator[tuple[int, int]]:
@@ -229,7 +244,7 @@ class TimelineIndex:
 
     def __init__(
         self, resource_classes: Sequence[str], horizons: int = 32,
-        sketch: int = 480,
+        sketch: int = 540,
     ) -> None:
         """Make an empty index.
 
@@ -264,6 +279,10 @@ class TimelineIndex:
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self._entries)
+
+    def __contains__(self, entry_id: object) -> bool:
+        """Say whether there is an entry with this id."""
+        return isinstance(entry_id, str) and entry_id in self._entries
 
     @property
     def hosts(self) -> list[str]:
@@ -485,7 +504,6 @@ class TimelineIndex:
         if whole and takers > 1 and any(worse[-2:]):
             raise errors.OverCapacity(host, 'whole', at, takers - 1)
 
-    @_atomic
     def load(
         self, hosts: Sequence[str], capacity: Any, ids: Sequence[str],
         owners: Sequence[str], rows: Any, starts: Any, ends: Any,
@@ -505,15 +523,33 @@ class TimelineIndex:
         :raises TimelineError: with the name of the first bad value; the index
             is as it was.
         """
+        part = ids, owners, rows, starts, ends, amounts, whole
+        self.load_parts(hosts, capacity, [part])
+
+    def load_parts(
+        self, hosts: Sequence[str], capacity: Any,
+        parts: Iterable[tuple[Any, ...]],
+    ) -> None:
+        """Replace everything, from columns that come in parts.
+
+        The parts are asked for one after the other, so they need not be in
+        memory together; until the last one has come, the index is as it was.
+
+        :param parts: the columns from ``ids`` on, as of ``load``.
+        :raises TimelineError: as of ``load``.
+        """
         other = TimelineIndex(self.resource_classes)
         other._load_hosts(hosts, capacity)
-        other._load_entries(ids, owners, rows, starts, ends, amounts, whole)
-        self._timelines = other._timelines
-        self._hosts = other._hosts
-        self._rows = other._rows
-        self._entries = other._entries
-        self._owned = other._owned
-        self.generation += 1
+        for part in parts:
+            other._load_entries(*part)
+        other._build_all()
+        with self._lock:
+            self._timelines = other._timelines
+            self._hosts = other._hosts
+            self._rows = other._rows
+            self._entries = other._entries
+            self._owned = other._owned
+            self.generation += 1
 
     def _load_hosts(self, hosts: Sequence[str], capacity: Any) -> None:
         width = len(self.resource_classes)
@@ -542,7 +578,6 @@ class TimelineIndex:
             checks.column('whole', whole, count),
             strict=True,
         )
-        per_host: dict[str, list[Entry]] = {}
         for entry_id, owner, row, start, end, own, alone in columns:
             checks.check_names('id', (entry_id,))
             checks.check_names('owner', (owner,))
@@ -555,7 +590,12 @@ class TimelineIndex:
                 self._entry_amounts(own, alone), bool(alone),
             )
             self._replace(entry_id, entry)
-            per_host.setdefault(host, []).append(entry)
+
+    def _build_all(self) -> None:
+        """Give all timelines, still empty, the steps of the entries."""
+        per_host: dict[str, list[Entry]] = {}
+        for entry in self._entries.values():
+            per_host.setdefault(entry.host, []).append(entry)
         for host in self._hosts:
             self._build(host, per_host.get(host, []))
 
@@ -602,6 +642,19 @@ class TimelineIndex:
             )),
             bytes(entry.whole for entry in entries),
         )
+
+    @_atomic
+    def held(
+        self, owner: str
+    ) -> list[tuple[str, str, int, int, tuple[int, ...], bool]]:
+        """Return (id, host, start, end, amounts, whole) of an owner's entries.
+
+        In no certain order, in O(their number).
+        """
+        return [
+            (entry_id, *self._entries[entry_id][1:])
+            for entry_id in self._owned.get(owner, ())
+        ]
 
     @_atomic
     def forget(self, before: int) -> int:
@@ -740,7 +793,9 @@ class TimelineIndex:
         :param order: ``first``: as in ``rows``. ``tightest``: by the length
             of the run around the window in which the request keeps fitting,
             shortest first, so that long runs stay whole. ``freest``: longest
-            first. Hosts with equal runs come as in ``rows``.
+            first. ``fullest``: by how many times the request fits over the
+            window, fewest first, at equal number as ``tightest``, so that
+            whole hosts stay free too. Equals come as in ``rows``.
         :raises InvalidName: there is no such order.
         """
         checks.check_count('count', count)
@@ -749,18 +804,21 @@ class TimelineIndex:
             raise errors.InvalidName('order', order)
         request = self._request(amounts, whole)
         asked = self._asked(rows, None, ignore)
-        fitting: list[tuple[int, str]] = []
+        fitting: list[tuple[int, int, str]] = []
         for host, (timeline, room) in zip(
             self._names(rows), asked, strict=True
         ):
             for begin, until in request.free_runs(timeline, room, 0, FOREVER):
                 if begin <= start and end <= until:
-                    fitting.append((until - begin, host))
-        if order == 'tightest':
-            fitting.sort(key=lambda run: run[0])
+                    copies = request.copies(timeline.peak(start, end), room)
+                    fitting.append((copies, until - begin, host))
+        if order == 'fullest':
+            fitting.sort(key=lambda found: found[:2])
+        elif order == 'tightest':
+            fitting.sort(key=lambda found: found[1])
         elif order == 'freest':
-            fitting.sort(key=lambda run: -run[0])
-        return [host for _, host in fitting[:count]]
+            fitting.sort(key=lambda found: -found[1])
+        return [host for _, _, host in fitting[:count]]
 
     @_atomic
     def levels(

@@ -614,6 +614,35 @@ class TimelineIndexTests:
         )
         assert steps(index, 'h')[5] == (0, 1, 2, 0)
 
+    def test_what_an_owner_holds(self, full):
+        full.apply([
+            add('b', 'small', 5, FOREVER, 1, owner='bob'),
+            add('c', 'big', 50, 60, 2),
+        ], force=True)
+        assert sorted(full.held('alice')) == [
+            ('a', 'big', 10, 20, (3,), False),
+            ('c', 'big', 50, 60, (2,), False),
+            ('w', 'small', 30, 40, (0,), True),
+        ]
+        assert full.held('bob') == [('b', 'small', 5, FOREVER, (1,), False)]
+        full.apply([('remove', 'b')])
+        assert full.held('bob') == full.held('nobody') == []
+
+    def test_whether_there_is_an_entry(self, full):
+        assert 'a' in full
+        full.apply([('remove', 'a')])
+        assert 'a' not in full
+        assert None not in full
+
+    def test_load_in_parts_with_one_that_fails(self, full):
+        def parts():
+            yield ['x'], ['bob'], [0], [5], [6], [1], [False]
+            assert full.held('bob') == []
+            yield ['x'], ['bob'], [0], [7], [8], [1], [False]
+
+        with Refusals(full, errors.EntryExists, 'x'):
+            full.load_parts(['big'], [8], parts())
+
     def test_forget_drops_what_is_over(self, full):
         full.apply([add('b', 'big', 5, 21, 1), add('c', 'big', 0, 5, 1)])
         assert full.forget(20) == 2
@@ -826,6 +855,16 @@ class TimelineIndexTests:
         full.apply([('capacity', 'idle', [8])])
         assert full.pick(9, 50, 60, [8]) == ['big', 'idle']
         assert full.pick(9, 50, 60, [8], order='freest') == ['idle', 'big']
+
+    def test_pick_of_the_fullest_host(self, index):
+        index.apply([
+            ('add', 'a', 'a', 'big', 0, 40, [3], False),
+            ('add', 'b', 'b', 'big', 12, 13, [4], False),
+        ])
+        assert index.pick(2, 10, 20, [1], order='fullest') == ['big', 'small']
+        # The peak outside the window is no matter, nor is half a request.
+        assert index.pick(2, 20, 30, [1], order='fullest') == ['small', 'big']
+        assert index.pick(2, 20, 30, [4], order='fullest') == ['big', 'small']
 
     def test_pick_in_no_known_order(self, full):
         with Refusals(full, errors.InvalidName, 'order', 'best'):

@@ -8,6 +8,7 @@ and shrink, columns of more than one tile.
 """
 
 import array
+import itertools
 import random
 import sys
 import threading
@@ -221,6 +222,33 @@ def test_many_rows():
     crowd.same()
 
 
+def test_earliest_among_many_runs():
+    """So many that the stretches of time of the sweep do not double."""
+    crowd = Crowd(3, hosts=5, layers=((32, 480),))
+    chooser, changes = crowd.random, []
+    for host in crowd.hosts:
+        at = 0
+        while at < 30 * DAY:
+            start = at + chooser.randrange(1, 9000)
+            at = start + chooser.randrange(1, 9000)
+            changes.append((
+                'add', uuid(len(changes)), 'owner', host, start, at, (0, 0),
+                True,
+            ))
+    crowd.apply(changes)
+    plain, index = crowd.twins
+    for after in (0, 7 * DAY - 1, 7 * DAY, 8 * DAY + 13):
+        for count, length in itertools.product(
+            range(1, 6), (1, 3600, 7000, FOREVER)
+        ):
+            query = count, length, after, (1, 1)
+            found = index.earliest(*query)
+            assert found == plain.earliest(*query)
+            assert index.earliest(*query, not_after=found[0]) == found
+            if found[0] > after:
+                assert index.earliest(*query, not_after=found[0] - 1) is None
+
+
 def test_more_rows_than_a_tile_of_the_sketch():
     hosts = [f'host-{i}' for i in range(9001)]
     chooser = random.Random(1)
@@ -242,6 +270,72 @@ def test_more_rows_than_a_tile_of_the_sketch():
         answer = with_sketch.fits(None, *window)
         assert answer == by_rows.fits(None, *window)
         assert 0 < sum(answer) < len(hosts)
+
+
+def test_a_batch_of_every_kind_is_undone():
+    crowd = Crowd(5, hosts=3, layers=LAYERS)
+    crowd.grow(50)
+    before = crowd.plain.dump()
+    batch = [crowd.add()[1] for _ in range(3)]
+    batch += [('remove', each) for each in crowd.ids[:3]]
+    batch += [
+        ('move', each, 'host-1', *crowd.window()) for each in crowd.ids[3:6]
+    ]
+    batch += [
+        ('capacity', 'host-new', (9, 9)), ('capacity', 'host-0', (1, 1)),
+        ('drop', 'host-new'), ('capacity', 'host-new', (8, 8)),
+        ('capacity', 'host-new', (7, 7)),
+        ('add', 'last', 'owner', 'host-new', 0, 9, (1, 1), False),
+        ('remove', 'last'), ('drop', 'host-new'),
+    ]
+    assert not crowd.apply([*batch, ('remove', 'nobody')])
+    assert crowd.plain.dump() == before
+    crowd.same()
+    assert crowd.apply(batch)
+    crowd.same()
+
+
+def test_tables_fill_and_empty():
+    index = compiled.TimelineIndex(CLASSES)
+    chooser = random.Random(2)
+    index.apply([('capacity', 'host', (9, 9))])
+    ids = [uuid(i) if i % 3 else f'no {i}' for i in range(3000)]
+    for i in range(0, 3000, 300):
+        index.apply([
+            ('add', own, own[:-1], 'host', 0, 9, (1, 0), False)
+            for own in ids[i:i + 300]
+        ], True)
+        index.check()
+    chooser.shuffle(ids)
+    for i in range(0, 3000, 300):
+        index.apply([('remove', own) for own in ids[i:i + 300]])
+        index.check()
+        assert set(index.dump()['entries']) == set(ids[i + 300:])
+
+
+@pytest.mark.parametrize('odd', '/:`gGA\x00\xe9')
+def test_ids_that_are_nearly_uuids(odd):
+    canonical = uuid(0xabc)
+    ids = [canonical, canonical + odd, canonical[:-1]] + [
+        canonical[:i] + odd + canonical[i + 1:] for i in range(36)
+    ]
+    index = compiled.TimelineIndex(CLASSES)
+    index.apply([('capacity', 'host', (9, 9))])
+    index.apply([
+        ('add', own, own, 'host', 0, 9, (1, 0), False) for own in ids
+    ], True)
+    assert index.dump()['owned'] == {own: {own} for own in ids}
+
+
+@pytest.mark.parametrize('changes', (1, 4, 5, 6, 30))
+def test_horizons_take_in_what_has_changed(changes):
+    crowd = Crowd(changes, hosts=5, layers=((2, 0),))
+    for now in range(0, SPAN, 9 * DAY):
+        crowd.tick(now)
+        crowd.grow(changes)
+        crowd.tick(now)
+        crowd.shrink(changes)
+        crowd.tick(now)
 
 
 def test_columns_make_the_same_index():

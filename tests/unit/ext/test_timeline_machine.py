@@ -174,6 +174,12 @@ class NaiveIndex:
 
     # Queries
 
+    def held(self, owner):
+        return sorted(
+            (key, *entry[1:]) for key, entry in self.entries.items()
+            if entry[0] == owner
+        )
+
     def free(self, host, question, room=None):
         """Return for each instant whether the request fits."""
         room = self.capacity[host] if room is None else room
@@ -263,14 +269,32 @@ class NaiveIndex:
                     begin -= 1
                 keeps = self.keeps(free, begin)
                 length = FOREVER - begin if keeps == FOREVER else keeps
-                runs.append((length, host))
+                copies = self.copies(question, host)
+                runs.append((length, host, copies))
         tightest = sorted(runs, key=lambda run: run[0])
         freest = sorted(runs, key=lambda run: -run[0])
+        fullest = sorted(tightest, key=lambda run: run[2])
         return [
-            [host for _, host in order][:count]
-            for order in (runs, tightest, freest)
+            [host for _, host, _ in order][:count]
+            for order in (runs, tightest, freest, fullest)
             for count in COUNTS
         ]
+
+    def copies(self, question, host):
+        """How many of the request fit at every second of the window."""
+        if question.whole:
+            return 1
+        return min((
+            (limit - use) // amount
+            for at in instants(question.start, question.end)
+            for amount, use, limit in zip(
+                question.amounts,
+                self.sums(host, at, question.ignore)[:len(CLASSES)],
+                self.capacity[host],
+                strict=True,
+            )
+            if amount > 0
+        ), default=FOREVER)
 
     def levels(self, question):
         host, start, end, buckets = question.picture
@@ -481,6 +505,26 @@ def questions(draw):
     )
 
 
+def flat(rows):
+    return [value for row in rows for value in row]
+
+
+def parts(items, size):
+    items = list(items)
+    return [items[at:at + size] for at in range(0, len(items), size)]
+
+
+def columns(names, content):
+    """Return the columns of entries, as of load, on hosts with these names."""
+    owner, host, start, end, amounts, whole = (
+        zip(*content.values(), strict=True) if content else [[]] * 6
+    )
+    return (
+        list(content), owner, [names.index(name) for name in host], start,
+        end, flat(amounts), whole,
+    )
+
+
 class TimelineMachine(stateful.RuleBasedStateMachine):
     """Change the three indexes together; they must stay the same."""
 
@@ -556,25 +600,29 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
     @stateful.rule(
         capacity=st.dictionaries(hosts, capacities, min_size=2),
         content=st.dictionaries(ids, entries(), max_size=6),
-        question=questions(),
+        size=st.sampled_from([1, 2, 5, None]), question=questions(),
     )
-    def load(self, capacity, content, question):
+    def load(self, capacity, content, size, question):
+        """Load in parts of a size, or in one go."""
         content = {
             key: entry for key, entry in content.items()
             if entry[1] in capacity
         }
-        owner, host, start, end, amounts, whole = (
-            zip(*content.values(), strict=True) if content else [[]] * 6
-        )
-        names = list(capacity)
-        columns = (
-            names, [part for own in capacity.values() for part in own],
-            list(content), owner, [names.index(name) for name in host],
-            start, end, [part for own in amounts for part in own], whole,
-        )
+        names, room = list(capacity), flat(capacity.values())
         expected = outcome(self.naive.load, capacity, content)
         for index in self.twins:
-            assert outcome(index.load, *columns) == expected
+            if size is None:
+                got = outcome(
+                    index.load, names, room, *columns(names, content)
+                )
+            else:
+                got = outcome(
+                    index.load_parts, names, room, (
+                        columns(names, dict(part))
+                        for part in parts(content.items(), size)
+                    )
+                )
+            assert got == expected
         self.same()
         self.ask(question)
 
@@ -590,6 +638,11 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
         assert all(other == first for other in others)
         assert first['generation'] == self.naive.generation
         assert first['entries'] == dict(sorted(self.naive.entries.items()))
+        for index in self.twins:
+            for owner in OWNERS:
+                assert sorted(index.held(owner)) == self.naive.held(owner)
+            for key in IDS:
+                assert (key in index) == (key in self.naive.entries)
         assert {h: c for h, c, _, _ in first['hosts']} == self.naive.capacity
         for index in self.twins:
             index.check()

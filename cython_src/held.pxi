@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an owner has."""
+
+
+cdef struct Holding:
+    Entry entry
+    int32_t amounts[LANES]
+    PyObject *host
+
+
+cdef list held_by(Hosts hosts, const Entries *entries, owner):
+    """Return an owner's entries as tuples, in O(their number)."""
+    cdef Name name
+    cdef Py_ssize_t i, first, count = 0
+    cdef Holding *holding
+    if not isinstance(owner, str):
+        return []
+    owner = exact(owner)
+    take_text(owner, &name)
+    first = i = entries_find(entries, BY_OWNER, &name)
+    if first < 0:
+        return []
+    while True:
+        count += 1
+        i = entries.entry[i].next
+        if i == first:
+            break
+    holding = <Holding *> malloc(count * sizeof(Holding))
+    if holding == NULL:
+        raise MemoryError
+    # Each tuple may make the garbage collector run somebody's code, and that
+    # may change the index: so all of it is copied first.
+    for number in range(count):
+        copy_holding(hosts, entries, i, &holding[number])
+        i = entries.entry[i].next
+    try:
+        return [
+            told(&holding[number], hosts.classes) for number in range(count)
+        ]
+    finally:
+        for number in range(count):
+            entry_release(&holding[number].entry)
+            Py_DECREF(<object> holding[number].host)
+        free(holding)
+
+
+cdef void copy_holding(
+    Hosts hosts, const Entries *entries, Py_ssize_t i, Holding *holding
+) noexcept:
+    """Copy an entry, and hold on to what it names."""
+    host = hosts.names[entries.entry[i].row]
+    Py_INCREF(host)
+    holding.host = <PyObject *> host
+    holding.entry = entries.entry[i]
+    entry_keep(&holding.entry)
+    memcpy(
+        holding.amounts, amounts_of(entries, i),
+        entries.classes * sizeof(int32_t),
+    )
+
+
+cdef tuple told(const Holding *holding, int classes):
+    cdef const Entry *entry = &holding.entry
+    cdef Name id = entry_name(entry, BY_ID)
+    return (
+        name_text(&id), <object> holding.host, entry.start, entry_end(entry),
+        tuple([holding.amounts[lane] for lane in range(classes)]),
+        entry.flags & WHOLE != 0,
+    )
+
+
+cdef bint has(const Entries *entries, id):
+    """Say whether there is an entry with this id."""
+    cdef Name name
+    if not isinstance(id, str):
+        return False
+    id = exact(id)
+    take_text(id, &name)
+    return entries_find(entries, BY_ID, &name) >= 0
