@@ -22,3 +22,16 @@ class Event:
     status: str
     created_at: int | None = None
     updated_at: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """Under which an event is done.
+
+    `token` tells it from every other claim; `until` is the owner's own idea
+    of when it runs out, and changes whenever it renews the claim.
+    """
+
+    owner: str
+    token: str
+    until: int

@@ -67,6 +67,10 @@ class CantUpdateParameter(Conflict):
     """A parameter that is fixed from creation or from start on."""
 
 
+class IdempotencyKeyReused(Conflict):
+    """Another request of the project has used the idempotency key."""
+
+
 class HostExists(Conflict):
     pass
 
@@ -83,3 +87,7 @@ class Unavailable(BlazarSchedError):
     """The service cannot decide now; the same request may work later."""
 
     status = 503
+
+
+class NotUpgraded(Unavailable):
+    """The database's tables are not those of this version."""

@@ -53,6 +53,21 @@ def by_uuid(*hosts):
     return {h.uuid: h for h in hosts}
 
 
+def these(index, hosts):
+    """Every one of the hosts as a candidate."""
+    return placing.Catalog(index, hosts).meeting(requirements.all_of())
+
+
+def place_hosts(index, hosts, *args, **kwargs):
+    return placing.place_hosts(index, these(index, hosts), *args, **kwargs)
+
+
+def place_instances(index, hosts, *args, **kwargs):
+    return placing.place_instances(
+        index, these(index, hosts), *args, **kwargs
+    )
+
+
 HOSTS = by_uuid(*(make_host(uuid) for uuid in 'abcd'))
 WINDOW = window.Window(10, 20)
 
@@ -68,20 +83,42 @@ class TestCandidates:
         requirement = requirements.parse(
             '["and", ["==", "$gpu", "a100"], [">=", "$vcpus", 8]]', 'x'
         )
-        assert placing.candidates(hosts, requirement) == {'a': hosts[0]}
+        known = by_uuid(*hosts)
+        catalog = placing.Catalog(make_index(known), known)
+        for _ in range(2):
+            found = catalog.meeting(requirement)
+            assert (found.hosts, list(found.rows)) == ({'a': hosts[0]}, [0])
 
     def test_all_reservable_hosts_when_nothing_is_required(self):
-        found = placing.candidates(HOSTS.values(), requirements.all_of())
-        assert found == HOSTS
+        found = these(make_index(HOSTS), HOSTS)
+        assert (found.hosts, list(found.rows)) == (HOSTS, [0, 1, 2, 3])
+
+    def test_hosts_that_changed_are_seen_once_the_catalog_forgot(self):
+        known = dict(HOSTS)
+        catalog = placing.Catalog(make_index(known), known)
+        assert len(catalog.meeting(requirements.all_of()).hosts) == 4
+        del known['b']
+        catalog.forget()
+        found = catalog.meeting(requirements.all_of())
+        assert (list(found.hosts), list(found.rows)) == (
+            ['a', 'c', 'd'], [0, 2, 3]
+        )
+
+    def test_more_requirements_than_are_remembered(self):
+        catalog = placing.Catalog(make_index(HOSTS), HOSTS)
+        for _ in range(2):
+            for vcpus in range(6, 6 + placing.MAX_REQUIREMENTS):
+                wanted = requirements.parse(f'["<=", "$vcpus", {vcpus}]', 'x')
+                assert len(catalog.meeting(wanted).hosts) == 4 * (vcpus >= 8)
 
 
 class TestHosts:
     def test_as_many_as_are_free_between_minimum_and_maximum(self):
         index = make_index(HOSTS, ('other', 'b', 0, 15, None))
-        names = placing.place_hosts(index, HOSTS, WINDOW, 1, 3)
+        names = place_hosts(index, HOSTS, WINDOW, 1, 3)
         assert sorted(names) == ['a', 'c', 'd']
-        assert len(placing.place_hosts(index, HOSTS, WINDOW, 1, 2)) == 2
-        names = placing.place_hosts(index, HOSTS, WINDOW, 2, 9)
+        assert len(place_hosts(index, HOSTS, WINDOW, 1, 2)) == 2
+        names = place_hosts(index, HOSTS, WINDOW, 2, 9)
         assert sorted(names) == ['a', 'c', 'd']
 
     def test_refusal_says_how_many_are_free(self):
@@ -89,7 +126,7 @@ class TestHosts:
         with pytest.raises(
             exception.NotEnoughHostsAvailable, match='4 .* 3 are free'
         ) as caught:
-            placing.place_hosts(index, HOSTS, WINDOW, 4, 4)
+            place_hosts(index, HOSTS, WINDOW, 4, 4)
         assert caught.value.field == 'reservations'
 
     def test_back_to_back(self):
@@ -98,11 +135,11 @@ class TestHosts:
             *(('other', name, 0, 10, None) for name in HOSTS),
             *(('other', name, 20, 30, None) for name in HOSTS),
         )
-        assert len(placing.place_hosts(index, HOSTS, WINDOW, 4, 4)) == 4
+        assert len(place_hosts(index, HOSTS, WINDOW, 4, 4)) == 4
 
     def test_a_host_with_an_instance_in_the_window_is_not_free(self):
         index = make_index(HOSTS, ('other', 'a', 19, 21, (1, 1, 1)))
-        names = placing.place_hosts(index, HOSTS, WINDOW, 1, 4)
+        names = place_hosts(index, HOSTS, WINDOW, 1, 4)
         assert sorted(names) == ['b', 'c', 'd']
 
     def test_the_tightest_gap_is_taken(self):
@@ -112,7 +149,7 @@ class TestHosts:
             ('other', 'c', 0, 5, None),
             ('other', 'c', 25, 30, None),
         )
-        names = placing.place_hosts(index, HOSTS, WINDOW, 2, 2)
+        names = place_hosts(index, HOSTS, WINDOW, 2, 2)
         assert names == ['c', 'a']
 
     def test_kept_hosts_come_first_if_they_still_fit(self):
@@ -122,7 +159,7 @@ class TestHosts:
             ('mine', 'b', 10, 15, None),
             ('other', 'b', 15, 30, None),
         )
-        names = placing.place_hosts(
+        names = place_hosts(
             index, HOSTS, WINDOW, 2, 2, kept=['b', 'd'], ignore='mine'
         )
         assert names == ['d', 'a']
@@ -130,32 +167,32 @@ class TestHosts:
     def test_a_kept_host_that_no_longer_matches_is_given_up(self):
         index = make_index(HOSTS, ('mine', 'd', 10, 15, None))
         few = by_uuid(HOSTS['a'], HOSTS['b'])
-        names = placing.place_hosts(
+        names = place_hosts(
             index, few, WINDOW, 2, 2, kept=['d'], ignore='mine'
         )
         assert sorted(names) == ['a', 'b']
 
     def test_no_more_than_the_maximum_is_kept(self):
         index = make_index(HOSTS)
-        names = placing.place_hosts(
+        names = place_hosts(
             index, HOSTS, WINDOW, 1, 2, kept=['c', 'c', 'b', 'a']
         )
         assert names == ['c', 'b']
 
     def test_a_host_that_the_index_does_not_know_is_not_used(self):
         index = make_index(by_uuid(HOSTS['a']))
-        names = placing.place_hosts(
+        names = place_hosts(
             index, HOSTS, WINDOW, 1, 4, kept=['b', 'gone']
         )
         assert names == ['a']
 
     def test_no_candidate_at_all(self):
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            placing.place_hosts(make_index(HOSTS), {}, WINDOW, 1, 1)
+            place_hosts(make_index(HOSTS), {}, WINDOW, 1, 1)
 
     def test_unbounded_window(self):
         index = make_index(HOSTS, ('other', 'a', 10**9, 10**9 + 1, None))
-        names = placing.place_hosts(index, HOSTS, window.Window(5), 1, 4)
+        names = place_hosts(index, HOSTS, window.Window(5), 1, 4)
         assert sorted(names) == ['b', 'c', 'd']
 
 
@@ -170,7 +207,7 @@ class TestInstances:
         )
 
         def on_one(amount):
-            return placing.place_instances(
+            return place_instances(
                 index, HOSTS, WINDOW, SLOT, amount, True
             )
 
@@ -185,14 +222,14 @@ class TestInstances:
 
     def test_one_host_each(self):
         index = make_index(HOSTS, ('other', 'd', 0, 15, (7, 0, 0)))
-        placed = placing.place_instances(
+        placed = place_instances(
             index, HOSTS, WINDOW, SLOT, 3, False
         )
         assert placed == {'a': 1, 'b': 1, 'c': 1}
         with pytest.raises(
             exception.NotEnoughHostsAvailable, match='4 .* room for 3'
         ):
-            placing.place_instances(index, HOSTS, WINDOW, SLOT, 4, False)
+            place_instances(index, HOSTS, WINDOW, SLOT, 4, False)
 
     def test_packed_on_the_hosts_with_least_room(self):
         index = make_index(
@@ -200,21 +237,21 @@ class TestInstances:
             ('other', 'b', 0, 15, (4, 0, 0)),
             ('other', 'd', 12, 13, (2, 0, 0)),
         )
-        placed = placing.place_instances(index, HOSTS, WINDOW, SLOT, 6, None)
+        placed = place_instances(index, HOSTS, WINDOW, SLOT, 6, None)
         assert placed == {'b': 2, 'd': 3, 'a': 1}
 
     def test_at_equal_room_the_shorter_run_is_taken(self):
         index = make_index(HOSTS, ('other', 'c', 30, 40, None))
-        placed = placing.place_instances(index, HOSTS, WINDOW, SLOT, 1, None)
+        placed = place_instances(index, HOSTS, WINDOW, SLOT, 1, None)
         assert placed == {'c': 1}
 
     def test_many_slots_on_one_host_never_exceed_it(self):
         few = by_uuid(HOSTS['a'])
         index = make_index(few)
-        placed = placing.place_instances(index, few, WINDOW, SLOT, 4, None)
+        placed = place_instances(index, few, WINDOW, SLOT, 4, None)
         assert placed == {'a': 4}
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            placing.place_instances(index, few, WINDOW, SLOT, 5, None)
+            place_instances(index, few, WINDOW, SLOT, 5, None)
 
     def test_peaks_of_different_instants_do_not_add_up(self):
         few = by_uuid(HOSTS['a'])
@@ -223,7 +260,7 @@ class TestInstances:
             ('one', 'a', 0, 15, (6, 0, 0)),
             ('two', 'a', 15, 30, (6, 0, 0)),
         )
-        placed = placing.place_instances(index, few, WINDOW, SLOT, 1, None)
+        placed = place_instances(index, few, WINDOW, SLOT, 1, None)
         assert placed == {'a': 1}
 
     @pytest.mark.parametrize('affinity', [True, False, None])
@@ -231,7 +268,7 @@ class TestInstances:
         index = make_index(
             HOSTS, *(('other', name, 19, 25, None) for name in 'abc')
         )
-        placed = placing.place_instances(
+        placed = place_instances(
             index, HOSTS, WINDOW, SLOT, 1, affinity
         )
         assert placed == {'d': 1}
@@ -247,12 +284,12 @@ class TestInstances:
             },
         )
         few = by_uuid(big)
-        placed = placing.place_instances(
+        placed = place_instances(
             make_index(few), few, WINDOW, {'VCPU': 1}, 24, None
         )
         assert placed == {'a': 24}
         with pytest.raises(exception.NotEnoughHostsAvailable, match='24$'):
-            placing.place_instances(
+            place_instances(
                 make_index(few), few, WINDOW, {'VCPU': 1}, 25, None
             )
 
@@ -262,14 +299,14 @@ class TestInstances:
             with pytest.raises(
                 exception.NotEnoughHostsAvailable, match='room for 0'
             ):
-                placing.place_instances(
+                place_instances(
                     make_index(HOSTS), hosts, WINDOW, SLOT, 1, affinity
                 )
 
     def test_the_largest_slot_is_refused_for_want_of_room(self):
         slot = {**SLOT, 'MEMORY_MB': ext.AMOUNT_LIMIT}
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            placing.place_instances(
+            place_instances(
                 make_index(HOSTS), HOSTS, WINDOW, slot, 2**31 - 1, None
             )
 
@@ -279,11 +316,11 @@ class TestInstances:
             ('mine', 'a', 10, 20, (4, 8, 0)),
             ('mine', 'b', 10, 20, (2, 4, 0)),
         )
-        placed = placing.place_instances(
+        placed = place_instances(
             index, HOSTS, WINDOW, SLOT, 6, None, {'a': 2, 'b': 1}, 'mine'
         )
         assert placed == {'a': 4, 'b': 2}
-        placed = placing.place_instances(
+        placed = place_instances(
             index, HOSTS, WINDOW, SLOT, 4, None, {'a': 2, 'b': 1}, 'mine'
         )
         assert placed == {'a': 3, 'b': 1}
@@ -291,7 +328,7 @@ class TestInstances:
     def test_kept_hosts_with_affinity(self):
         index = make_index(HOSTS, ('other', 'a', 0, 50, (2, 0, 0)))
         for affinity in (True, False):
-            placed = placing.place_instances(
+            placed = place_instances(
                 index, HOSTS, WINDOW, SLOT, 1, affinity, {'c': 1}
             )
             assert placed == {'c': 1}
@@ -308,7 +345,8 @@ class TestPlace:
             **kwargs,
         )
         return placing.place(
-            index, hosts, wanted, WINDOW, kept, lambda: next(ids)
+            index, placing.Catalog(index, hosts), wanted, WINDOW, kept,
+            lambda: next(ids),
         )
 
     def test_whole_hosts(self):
@@ -546,7 +584,7 @@ def test_hosts_as_brute_force(rooms, entries, span, minimum, more, kept):
     free = {name for name in world.hosts if world.free(name, span)}
 
     def place():
-        return placing.place_hosts(
+        return place_hosts(
             world.index, world.hosts, span, minimum, maximum, kept, 'mine'
         )
 
@@ -604,7 +642,7 @@ def test_instances_as_brute_force(
     )
 
     def place():
-        return placing.place_instances(
+        return place_instances(
             world.index, world.hosts, span, slot, amount, affinity, kept,
             'mine',
         )
