@@ -18,6 +18,7 @@ from rich.console import Console
 from benchmarks import churn
 from benchmarks import contest
 from benchmarks import dense
+from benchmarks import replica
 from benchmarks import report
 from benchmarks import scale
 from benchmarks import targets
@@ -28,7 +29,7 @@ from blazar_sched import ext
 
 Say = Callable[[str], None]
 
-PARTS = ('index', 'scale', 'dense', 'churn', 'scheduler')
+PARTS = ('index', 'scale', 'dense', 'churn', 'scheduler', 'replica')
 
 # Columns, where there is no terminal to ask.
 WIDTH = 180
@@ -145,6 +146,9 @@ def _measured(
         yield from churn.run(*size, say)
     if 'scheduler' in options.parts:
         yield from _scheduler(options, wanted, say, note)
+    if 'replica' in options.parts:
+        wanted += replica.TARGETS
+        yield from replica.run(*size, say)
 
 
 def _present(only: Sequence[str], note: Say) -> list[str]:

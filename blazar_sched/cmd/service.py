@@ -7,13 +7,26 @@ faster without, and Nova, in the demo, must be imported before oslo.messaging.
 
 import argparse
 from collections.abc import Callable
+import gc
+import logging
+import os
+import queue
 import signal
 import sys
-import threading
 from typing import Any
+from typing import NoReturn
 from typing import Protocol
 
 from oslo_config import cfg
+
+from blazar_sched.domain import exception
+
+LOG = logging.getLogger(__name__)
+
+# Seconds until a start is tried again that met a database that is away.
+PAUSE = 2.0
+
+ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Part(Protocol):
@@ -42,18 +55,99 @@ def configuration(args: argparse.Namespace) -> Any:
     return conf
 
 
+class _Signals:
+    """Signals, as they are taken out of a queue by the main thread.
+
+    The first SIGTERM or SIGINT is for us to obey, the second ends the
+    process at once, wherever it is.
+    """
+
+    def __init__(self) -> None:
+        # Its put may interrupt its own get, as signal handlers do.
+        self._caught: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in (*ENDS, signal.SIGHUP):
+            signal.signal(number, self._catch)
+
+    def _catch(self, number: int, frame: object) -> None:
+        if number in ENDS:
+            for end in ENDS:
+                signal.signal(end, signal.SIG_DFL)
+        self._caught.put(number)
+
+    def end(self, conf: cfg.ConfigOpts, timeout: float | None = None) -> bool:
+        """Wait until the process is to end; say whether it is.
+
+        At each SIGHUP read the configuration again.
+        """
+        try:
+            while self._caught.get(timeout=timeout) not in ENDS:
+                _reload(conf)
+        except queue.Empty:
+            return False
+        return True
+
+
+def _reload(conf: cfg.ConfigOpts) -> None:
+    """Take over what may change while the service runs."""
+    try:
+        conf.mutate_config_files()
+    except cfg.Error as e:
+        LOG.error('The configuration stays as it was: %s', e)
+    else:
+        LOG.info('The configuration was read again')
+
+
 def run(
     args: argparse.Namespace, start: Callable[[Any], Part]
 ) -> int:
-    """Run what `start` starts until SIGTERM or SIGINT."""
-    asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
+    """Run what `start` starts until SIGTERM or SIGINT; then end the process.
+
+    :returns: what it ends with if it cannot be started
+    """
+    from blazar_sched.service import faults
+
+    signals = _Signals()
     try:
-        part = start(configuration(args))
+        faults.arm_from_environment()
+        conf = configuration(args)
+        part = _start(start, conf, signals)
     except (cfg.Error, ValueError, OSError) as e:
         print(f'blazar-sched: {e}', file=sys.stderr)
         return 1
-    asked.wait()
-    part.stop()
-    return 0
+    if part is not None:
+        # What is there by now stays: the collector need not look through it
+        # again and again while long answers are made.
+        gc.freeze()
+        signals.end(conf)
+        LOG.info('Stopping')
+        part.stop()
+    _exit()
+
+
+def _start(
+    start: Callable[[Any], Part], conf: cfg.ConfigOpts, signals: _Signals
+) -> Part | None:
+    """Start, as soon as the database lets it; None if told to end before.
+
+    :raises NotUpgraded: if the tables are not this version's
+    """
+    while True:
+        try:
+            return start(conf)
+        except exception.NotUpgraded:
+            raise
+        except exception.Unavailable as e:
+            LOG.warning('Not started yet, trying on: %s', e)
+        if signals.end(conf, PAUSE):
+            return None
+
+
+def _exit() -> NoReturn:
+    """End the process now, with success.
+
+    A thread that hangs in a call to another service would keep it alive:
+    thread pools wait for their threads at exit.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)

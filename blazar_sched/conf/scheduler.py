@@ -18,9 +18,11 @@ opts = [
     ),
     cfg.FloatOpt(
         'poll_interval',
-        default=1.0,
+        default=5.0,
         min=0.01,
-        help="Seconds between two looks at the ledger's newest revision.",
+        help="Seconds between two looks at the ledger's newest revision. The "
+        'manager tells of a new one at once, so this only bounds what a lost '
+        'message costs.',
     ),
     cfg.IntOpt(
         'max_age',

@@ -36,18 +36,18 @@ def decide(
     A rebuild stays where it is. Stale or missing replica, or error: see
     ``on_stale``.
     """
-    replica, bound = None, False
+    replica, bound = worker.last_known(), False
     try:
         # Nova leaves this to who overrides filter_all.
         if utils.request_is_rebuild(spec):
             return host_states
-        replica, stale = worker.current()
         now = worker.now()
         asked = request.read(
             spec, {} if replica is None else replica.instances, now,
             CONF.blazar_sched.default_lifetime,
         )
         bound = asked.bound
+        replica, stale = worker.current()
         if replica is None or stale:
             stale_replica.report(
                 'The replica is '

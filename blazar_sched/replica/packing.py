@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of the index as columns, and allocations in a few bytes.
+"""Allocations as columns: in a few bytes, and as the index takes them in.
 
 A full copy of the ledger is mostly allocations, and an allocation is just
-what the index calls an entry. So a copy, in a file or on the wire, carries
-them as ext.packed has them, in base64; everything else stays a record.
+what the index calls an entry. So a copy, in a file or on the wire, is a
+stream of *items*: first records, then some thousand allocations at a time, as
+a text each (what ext.packed makes of them, in base64). No allocation is ever
+an object of its own on the way.
 """
 
 import array
@@ -15,111 +17,147 @@ from collections.abc import Sequence
 import itertools
 from typing import Any
 
-from blazar_sched import ext
+from blazar_sched.domain import inventory
 from blazar_sched.ext import packed
 from blazar_sched.replica import record
 
 # Allocations in one text, so that none holds the GIL for long.
 CHUNK = 10_000
 
+WIDTH = len(inventory.RESOURCE_CLASSES)
+
 # As in the index's change ('add', *entry).
 Entry = tuple[str, str, str, int, int, Sequence[int], bool]
+# As packed.Columns without hosts and capacities: what the index loads.
+Part = tuple[Any, ...]
+Item = record.Record | str
+
+
+def amounts_of(
+    amounts: Mapping[str, int], sign: int = 1
+) -> tuple[int, ...]:
+    """Return the amounts by RESOURCE_CLASSES."""
+    return tuple(
+        sign * amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES
+    )
+
+
+def transposed(entries: Iterable[Entry]) -> Sequence[Sequence[Any]]:
+    """Return entries as the arguments of `columns`."""
+    return list(zip(*entries, strict=True)) or [()] * 7
 
 
 def columns(
-    capacity: Mapping[str, Sequence[int]], entries: Iterable[Entry]
+    ids: Sequence[str],
+    owners: Sequence[str],
+    hosts: Sequence[str],
+    starts: Iterable[int],
+    ends: Iterable[int],
+    amounts: Iterable[Sequence[int]],
+    whole: Iterable[bool],
 ) -> packed.Columns:
-    """Return what TimelineIndex.load wants of hosts and their entries.
+    """Return the columns of some entries, with the hosts that they name.
 
-    :param capacity: by host
-    :raises ValueError: if an entry is malformed or its host is unknown
+    What a host can hold is not told: its capacity is 0.
+
+    :raises ValueError: if an entry is malformed
     """
-    ids, owners, hosts, starts, ends, amounts, whole = (
-        list(zip(*entries, strict=True)) or [()] * 7
-    )
-    row_of = {host: row for row, host in enumerate(capacity)}
     try:
+        row_of = {host: row for row, host in enumerate(dict.fromkeys(hosts))}
         return (
-            list(capacity),
-            _flat(capacity.values()),
+            list(row_of),
+            array.array('q', bytes(8 * WIDTH * len(row_of))),
             list(ids),
             list(owners),
             array.array('q', map(row_of.__getitem__, hosts)),
             array.array('q', starts),
             array.array('q', ends),
-            _flat(amounts),
+            array.array('q', itertools.chain.from_iterable(amounts)),
             bytes(map(bool, whole)),
         )
-    except KeyError as e:
-        raise ext.UnknownHost(e.args[0]) from e
     except (TypeError, OverflowError) as e:
         raise ValueError(f'not an entry: {e}') from e
 
 
-def compact(
-    records: Iterable[record.Record],
-) -> Iterator[record.Record | str]:
-    """Yield a full copy's records, with its allocations as texts instead."""
-    allocations: list[dict[str, Any]] = []
-    for each in records:
-        kind, _, data = each
-        if kind != record.ALLOCATION or data is None:
-            yield each
-            continue
-        allocations.append(data)
-        if len(allocations) == CHUNK:
-            yield _pack(allocations)
-            allocations = []
-    if allocations:
-        yield _pack(allocations)
+def placed(
+    columns: packed.Columns, row_of: Mapping[str, int]
+) -> tuple[Part, list[str]]:
+    """Return the part that `row_of` has the hosts of, and the ids left out.
 
-
-def unpack(text: str) -> Iterator[record.Record]:
-    """Yield the allocations' records; an amount of 0 is left out of them.
-
-    :raises ValueError: if the text is damaged
+    :param row_of: the rows of the hosts in the index
     """
-    classes, (hosts, _, ids, owners, rows, starts, ends, amounts, whole) = (
-        packed.unpack(base64.b64decode(text, validate=True))
+    hosts, _, ids, owners, rows, starts, ends, amounts, whole = columns
+    there = [row_of.get(host, -1) for host in hosts]
+    rows = array.array('q', map(there.__getitem__, rows))
+    part = ids, owners, rows, starts, ends, amounts, whole
+    if -1 not in there:
+        return part, []
+    kept = [row >= 0 for row in rows]
+    wide = itertools.chain.from_iterable(
+        itertools.repeat(each, WIDTH) for each in kept
     )
-    width = len(classes)
-    # Many have equal amounts, and share them.
-    known: dict[tuple[int, ...], dict[str, int]] = {}
-    for n, id_ in enumerate(ids):
-        own = tuple(amounts[n * width:(n + 1) * width])
-        if own not in known:
-            known[own] = {
-                c: amount for c, amount in zip(classes, own, strict=True)
-                if amount
-            }
-        yield record.ALLOCATION, id_, {
-            'id': id_,
-            'reservation_id': owners[n],
-            'host': hosts[rows[n]],
-            'start': starts[n],
-            'end': ends[n],
-            'amounts': known[own],
-            'whole': bool(whole[n]),
-        }
+    left_out = [
+        id_ for id_, known in zip(ids, kept, strict=True) if not known
+    ]
+    return (
+        *(
+            list(itertools.compress(column, kept))
+            for column in (ids, owners, rows, starts, ends)
+        ),
+        list(itertools.compress(amounts, wide)),
+        bytes(itertools.compress(whole, kept)),
+    ), left_out
 
 
-def _pack(allocations: Sequence[dict[str, Any]]) -> str:
-    classes = sorted({c for each in allocations for c in each['amounts']})
-    # What a host can hold is not told here.
-    nothing = [0] * len(classes)
-    capacity = {each['host']: nothing for each in allocations}
-    entries = (
-        (
-            each['id'], each['reservation_id'], each['host'], each['start'],
-            each['end'], [each['amounts'].get(c, 0) for c in classes],
-            each['whole'],
-        )
-        for each in allocations
-    )
+def pack(columns: packed.Columns) -> str:
+    """Return allocations as a text.
+
+    :raises ValueError: if they cannot be allocations
+    """
     return base64.b64encode(
-        packed.pack(classes, columns(capacity, entries))
+        packed.pack(inventory.RESOURCE_CLASSES, columns)
     ).decode()
 
 
-def _flat(amounts: Iterable[Sequence[int]]) -> 'array.array[int]':
-    return array.array('q', itertools.chain.from_iterable(amounts))
+def unpack(text: str) -> packed.Columns:
+    """Return what was packed.
+
+    :raises ValueError: if the text is damaged
+    """
+    classes, columns = packed.unpack(base64.b64decode(text, validate=True))
+    if classes != inventory.RESOURCE_CLASSES:
+        raise ValueError(f'allocations of {classes}')
+    return columns
+
+
+def texts(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield allocations packed, some thousand at a time."""
+    entries = iter(entries)
+    while chunk := list(itertools.islice(entries, CHUNK)):
+        yield pack(columns(*transposed(chunk)))
+
+
+def split(
+    items: Iterable[Item],
+) -> tuple[Iterator[record.Record], Iterator[packed.Columns]]:
+    """Return a stream's records, and its allocations.
+
+    The latter can be asked for once all of the former have come.
+    """
+    items = iter(items)
+    first_text: list[str] = []
+
+    def records() -> Iterator[record.Record]:
+        for item in items:
+            if isinstance(item, str):
+                first_text.append(item)
+                return
+            yield item
+
+    def allocations() -> Iterator[packed.Columns]:
+        for item in itertools.chain(first_text, items):
+            if not isinstance(item, str):
+                raise ValueError('a record comes after the allocations')
+            yield unpack(item)
+
+    return records(), allocations()

@@ -5,29 +5,51 @@ Pull is the only path: whatever is lost, doubled or out of order on the way
 is asked for again. What cannot be understood makes the replica stale and is
 answered by a snapshot. One thread pulls; `copy` is replaced as a whole, so
 any thread may read it.
+
+Why a full copy equals a rebuild from SQL, though its pages may be of
+different revisions and of different managers: let `since` be the least
+revision of a page and `until` the greatest, and the changes be those of
+``(since, N]`` with ``N >= until``. A record says what *is*. Of a key that
+these changes name, the last one of them holds at N. A key that they do not
+name was at `since` as it is at N, so also when its page was read, and the
+pages leave no gap between their keys. What a page has on a host that the
+copy lacks came, with its host, after the page of hosts was read: the changes
+name it, or else somebody lies, which is checked.
+
+A ledger whose revision is below the replica's is an old database: one that
+lags behind, or that was restored from a backup. The replica is not set back
+as long as it is fresh; once it is stale, it takes the old ledger's state, and
+a warning tells of it. (After a restore, replicas that were away until the
+revision had passed theirs could not tell; they start anew if the restored
+ledger is given another uuid.)
 """
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 import dataclasses
 import threading
 from typing import Any
 
+from oslo_log import log as logging
+
 from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 
+LOG = logging.getLogger(__name__)
+
 # Records asked for at once.
 LIMIT = 1000
 
-Image = dict[tuple[str, str], dict[str, Any]]
 # Calls a method of the manager by name and returns its answer.
 Call = Callable[..., Any]
 
 
 class Unanswered(Exception):
-    """The ledger could not be asked, or failed to answer."""
+    """There is no answer yet from which to go on."""
 
 
 class Unusable(ValueError):
@@ -53,11 +75,18 @@ class Puller:
     :param call: ``call('changes', since=, limit=)`` and
         ``call('snapshot', after=, limit=)`` answer with wire pages
     :param monotonic: the clock of `Copy.fresh_at`
+    :param max_age: returns for how many seconds a copy is fresh
     """
 
-    def __init__(self, call: Call, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        call: Call,
+        monotonic: Callable[[], float],
+        max_age: Callable[[], float],
+    ) -> None:
         self._call = call
         self._monotonic = monotonic
+        self._max_age = max_age
         self._copy: Copy | None = None
         # Held while the replica is written to.
         self._lock = threading.Lock()
@@ -66,22 +95,28 @@ class Puller:
     def copy(self) -> Copy | None:
         return self._copy
 
+    def is_fresh(self, copy: Copy) -> bool:
+        return (
+            copy.fresh_at is not None
+            and self._monotonic() - copy.fresh_at <= self._max_age()
+        )
+
     def load(
         self,
         ledger: str,
         revision: int,
-        records: Iterable[record.Record],
+        items: Iterable[packing.Item],
         fresh_at: float,
         now: int,
     ) -> None:
         """Start from a copy that was kept.
 
-        :raises Unusable: if the records cannot be used
+        :raises Unusable: if the items cannot be used
         """
-        image: Image = {}
-        record.merge(image, records)
+        replica = _new(now)
         try:
-            replica = _build(revision, image, now)
+            if replica.load(revision, *packing.split(items)):
+                raise ValueError('something is on a host that is not there')
         except Exception as e:
             raise Unusable(f'{type(e).__name__}: {e}') from e
         self._copy = Copy(ledger, replica, fresh_at)
@@ -89,7 +124,8 @@ class Puller:
     def pull(self, now: int) -> None:
         """Bring the replica to the ledger's newest revision, and to `now`.
 
-        :raises Unanswered: if there is no answer; the replica grows older
+        :raises Unanswered: if nobody answers, or only in another version of
+            the wire format, or with an old state; the replica grows older
         :raises Unusable: if an answer cannot be used; the replica is stale
             then, and the next call takes a snapshot
         """
@@ -102,8 +138,8 @@ class Puller:
                 or not self._follow(copy, now)
             ):
                 copy = self._snapshot(now)
-        except Unanswered:
-            raise
+        except (Unanswered, wire.WireVersionError) as e:
+            raise Unanswered(str(e)) from e
         except Exception as e:
             # A record that only looks like one may raise whatever it likes.
             if copy is not None:
@@ -135,12 +171,13 @@ class Puller:
                     copy.replica.apply(page.revision, page.records)
         return True
 
-    def _changes(self, since: int) -> Iterable[wire.Changes]:
+    def _changes(self, since: int) -> Iterator[wire.Changes]:
         """Yield pages up to the newest revision, or to an unknown one."""
         while True:
             page = wire.parse_changes(
                 self._ask('changes', since=since, limit=LIMIT)
             )
+            self._check_age(page.ledger, page.newest)
             if page.since != since:
                 raise Unusable('the answer is to another question')
             if page.revision == since != page.newest:
@@ -151,34 +188,89 @@ class Puller:
             since = page.revision
 
     def _snapshot(self, now: int) -> Copy:
-        """Copy the ledger anew.
+        """Copy the ledger anew; see above why its pages may differ."""
+        first = self._snapshot_page(None)
+        revisions: list[int] = []
+        replica = _new(now)
+        left_out = replica.load(
+            0, *packing.split(self._items(first, revisions))
+        )
+        since, until = min(revisions), max(revisions)
+        changed: dict[tuple[str, str], record.Record] = {}
+        for page in self._changes(since):
+            _check_same_ledger(first.ledger, page.ledger)
+            if page.revision is None:
+                raise Unanswered('the ledger forgot its own snapshot')
+            changed |= {(each[0], each[1]): each for each in page.records}
+            newest = page.revision
+        if newest < until:
+            raise Unanswered(
+                f'the changes end at revision {newest}, before {until}'
+            )
+        if not left_out <= {key for _, key in changed}:
+            raise Unusable('something is on a host that is not there')
+        replica.apply(newest, changed.values())
+        self._tell(first.ledger, newest)
+        return Copy(first.ledger, replica, None)
 
-        Its pages may be of different revisions. Records say what *is*, so
-        the changes since the first page make them agree.
+    def _items(
+        self, page: wire.Snapshot, revisions: list[int]
+    ) -> Iterator[packing.Item]:
+        """Yield what is on the first page and the following ones.
+
+        :param revisions: takes those of the pages
         """
-        image: Image = {}
-        first = page = self._snapshot_page(None)
-        record.merge(image, page.records)
-        while page.next is not None:
+        ledger = page.ledger
+        while True:
+            _check_same_ledger(ledger, page.ledger)
+            revisions.append(page.revision)
+            yield from page.items
+            if page.next is None:
+                return
             page = self._snapshot_page(page.next)
-            _same_ledger(first.ledger, page.ledger)
-            record.merge(image, page.records)
-        revision = first.revision
-        for changes in self._changes(revision):
-            _same_ledger(first.ledger, changes.ledger)
-            if changes.revision is None:
-                raise Unusable('the ledger forgot its own snapshot')
-            record.merge(image, changes.records)
-            revision = changes.revision
-        return Copy(first.ledger, _build(revision, image, now), None)
 
     def _snapshot_page(self, after: str | None) -> wire.Snapshot:
         page = wire.parse_snapshot(
             self._ask('snapshot', after=after, limit=LIMIT)
         )
+        self._check_age(page.ledger, page.revision)
+        if page.after != after:
+            raise Unusable('the answer is to another question')
         if page.next is not None and page.next == after:
             raise Unusable('the answer leads nowhere')
         return page
+
+    def _check_age(self, ledger: str, newest: int) -> None:
+        """Refuse an answer that is older than the replica, if that is fresh.
+        """
+        copy = self._copy
+        if (
+            copy is not None
+            and copy.ledger == ledger
+            and newest < copy.replica.revision
+            and self.is_fresh(copy)
+        ):
+            raise Unanswered(
+                f'the ledger is at revision {newest}, the replica was at '
+                f'{copy.replica.revision} already: the database that the '
+                'manager reads lags behind, or is an old one'
+            )
+
+    def _tell(self, ledger: str, revision: int) -> None:
+        """Warn of a replica that is replaced by what is not its future."""
+        copy = self._copy
+        if copy is None:
+            return
+        if copy.ledger != ledger:
+            LOG.warning(
+                'The ledger is another one: %s, not %s. The replica starts '
+                'anew.', ledger, copy.ledger,
+            )
+        elif revision < copy.replica.revision:
+            LOG.warning(
+                'The ledger went back from revision %d to %d. The replica '
+                'starts anew.', copy.replica.revision, revision,
+            )
 
     def _ask(self, method: str, **kwargs: Any) -> Any:
         try:
@@ -187,15 +279,12 @@ class Puller:
             raise Unanswered(f'{type(e).__name__}: {e}') from e
 
 
-def _same_ledger(ledger: str, other: str) -> None:
+def _check_same_ledger(ledger: str, other: str) -> None:
     if ledger != other:
-        raise Unusable('the ledger changed between two pages')
+        raise Unanswered('the ledger changed between two pages')
 
 
-def _build(revision: int, image: Image, now: int) -> state.Replica:
+def _new(now: int) -> state.Replica:
     replica = state.Replica(accounting.SchedulerAccounting)
     replica.advance(now)
-    replica.load(
-        revision, ((kind, key, data) for (kind, key), data in image.items())
-    )
     return replica

@@ -7,6 +7,7 @@ once it is gone. So records are idempotent: the last one about a key wins.
 
 from collections.abc import Iterable
 import dataclasses
+import sys
 from typing import Any
 
 from blazar_sched.domain import allocation
@@ -18,6 +19,7 @@ HOST = 'host'
 RESERVATION = 'reservation'
 ALLOCATION = 'allocation'
 INSTANCE = 'instance'
+KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE)
 
 Record = tuple[str, str, dict[str, Any] | None]
 
@@ -50,9 +52,20 @@ def _host(data: dict[str, Any]) -> host.Host:
     return host.Host(**{**data, 'inventory': held})
 
 
+def _reservation(data: dict[str, Any]) -> Reservation:
+    # There are very many, of few projects.
+    return Reservation(
+        **{
+            **data,
+            'project_id': sys.intern(data['project_id']),
+            'resource_type': sys.intern(data['resource_type']),
+        }
+    )
+
+
 _DECODE: dict[str, Any] = {
     HOST: _host,
-    RESERVATION: lambda data: Reservation(**data),
+    RESERVATION: _reservation,
     ALLOCATION: lambda data: allocation.Allocation(**data),
     INSTANCE: lambda data: instance.Instance(**data),
 }
@@ -72,12 +85,17 @@ def key_of(noun: Noun) -> str:
 
 def encode(noun: Noun) -> Record:
     """Return the noun's record; they may share what is in it."""
+    data = _fields(noun)
     if isinstance(noun, host.Host):
-        data = dataclasses.asdict(noun)
-    else:
-        # Nothing is nested in the others, which are many.
-        data = {name: getattr(noun, name) for name in noun.__slots__}
+        data['inventory'] = {
+            resource_class: _fields(held)
+            for resource_class, held in noun.inventory.items()
+        }
     return _KIND[type(noun)], key_of(noun), data
+
+
+def _fields(noun: Any) -> dict[str, Any]:
+    return {name: getattr(noun, name) for name in noun.__slots__}
 
 
 def decode(kind: str, data: dict[str, Any]) -> Noun:

@@ -8,8 +8,8 @@ one call. No I/O: see replica.puller for how records come.
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import heapq
+import itertools
 from typing import Any
 from typing import cast
 
@@ -18,7 +18,9 @@ from blazar_sched.domain import allocation
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
+from blazar_sched.domain import placing
 from blazar_sched.domain import window
+from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
@@ -28,14 +30,10 @@ Change = tuple[Any, ...]
 Image = dict[tuple[str, str], record.Noun | None]
 
 
-def _amounts(amounts: Mapping[str, int], sign: int = 1) -> tuple[int, ...]:
-    return tuple(
-        sign * amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES
-    )
-
-
 class Replica:
     """The nouns by key, and the index made of them.
+
+    Allocations, of which there are very many, are in the index alone.
 
     :param accounting_: what instances count for; see replica.accounting
     """
@@ -47,21 +45,17 @@ class Replica:
         self.revision = revision
         self.hosts: dict[str, host.Host] = {}
         self.reservations: dict[str, record.Reservation] = {}
-        self.allocations: dict[str, allocation.Allocation] = {}
         self.instances: dict[str, instance.Instance] = {}
         # The hosts that are held so, and those with a policy of their own.
         self.dedicated: set[str] = set()
         self.with_policy: set[str] = set()
-        # Where a reservation's allocations and bound instances are.
-        self.by_reservation: dict[str, dict[str, allocation.Allocation]] = (
-            defaultdict(dict)
-        )
+        # A reservation's bound instances.
         self.bound: dict[str, set[str]] = defaultdict(set)
         self.index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
+        self.catalog = placing.Catalog(self.index, self.hosts)
         self._nouns: dict[str, dict[str, Any]] = {
             record.HOST: self.hosts,
             record.RESERVATION: self.reservations,
-            record.ALLOCATION: self.allocations,
             record.INSTANCE: self.instances,
         }
         # The last time that advance() was told, and by it: the bounded
@@ -81,22 +75,44 @@ class Replica:
         self.index.apply(self._changes(image), force=True)
         self._keep_all(revision, image)
 
-    def load(self, revision: int, records: Iterable[record.Record]) -> None:
+    def load(
+        self,
+        revision: int,
+        records: Iterable[record.Record],
+        allocations: Iterable[packed.Columns] = (),
+    ) -> set[str]:
         """Fill a new replica with a full copy, in bulk.
 
-        Nothing is changed if a record cannot be used.
+        The records are read to their end, then the allocations piece by
+        piece. Nothing is changed if anything of it cannot be used.
 
-        :raises ValueError: if a record is malformed or names what is unknown
+        :returns: the ids of what is on a host that the copy lacks, and so was
+            left out. Pages read at different times may have such, and the
+            changes in between tell of it: see Puller.
+        :raises ValueError: if a record is malformed
         """
         image = self._decode(records)
         changes = self._changes(image)
-        self.index.load(
-            *packing.columns(
-                {c[1]: c[2] for c in changes if c[0] == 'capacity'},
-                (c[1:] for c in changes if c[0] == 'add'),
+        capacity = {c[1]: c[2] for c in changes if c[0] == 'capacity'}
+        row_of = {host: row for row, host in enumerate(capacity)}
+        left_out: set[str] = set()
+
+        def parts() -> Iterator[packing.Part]:
+            own = packing.columns(
+                *packing.transposed(c[1:] for c in changes if c[0] == 'add')
             )
+            for columns in itertools.chain([own], allocations):
+                part, without_host = packing.placed(columns, row_of)
+                left_out.update(without_host)
+                yield part
+
+        self.index.load_parts(
+            list(capacity),
+            list(itertools.chain.from_iterable(capacity.values())),
+            parts(),
         )
         self._keep_all(revision, image)
+        return left_out
 
     def advance(self, now: int) -> None:
         """Count instances that are past their end as unbounded.
@@ -109,26 +125,57 @@ class Replica:
             noun = self.instances.get(uuid)
             if noun is None or noun.end != end or uuid in self._overdue:
                 continue
-            changes = self._remove_instance(uuid) + self._add_instance(noun)
+            changes = self._remove(uuid) + self._add_instance(noun)
             self.index.apply(changes, force=True)
             self._overdue.add(uuid)
         self.index.advance(now)
 
-    def records(self) -> Iterator[record.Record]:
-        """Yield the records that make this replica anew, hosts first."""
+    def held(self, reservation_id: str) -> dict[str, allocation.Allocation]:
+        """Return a reservation's allocations by host.
+
+        An amount of 0 is left out of them. O(their number).
+        """
+        return {
+            host: allocation.Allocation(
+                id_, reservation_id, host, start, end,
+                {
+                    c: amount
+                    for c, amount in zip(
+                        inventory.RESOURCE_CLASSES, amounts, strict=True
+                    )
+                    if amount
+                },
+                whole,
+            )
+            for id_, host, start, end, amounts, whole in self.index.held(
+                reservation_id
+            )
+        }
+
+    def items(self) -> Iterator[packing.Item]:
+        """Yield what makes this replica anew: see replica.packing."""
         for nouns in self._nouns.values():
             for noun in nouns.values():
                 yield record.encode(noun)
+        yield from packing.texts(
+            (held[0], reservation_id, *held[1:])
+            for reservation_id in self.reservations
+            for held in self.index.held(reservation_id)
+        )
 
     def _decode(self, records: Iterable[record.Record]) -> Image:
         image: Image = {}
         for kind, key, data in records:
-            if kind not in self._nouns:
+            if kind not in record.KINDS:
                 raise ValueError(f'unknown kind of record {kind!r}')
-            noun = None if data is None else record.decode(kind, data)
-            if noun is not None and record.key_of(noun) != key:
+            if data is None:
+                image[kind, key] = None
+                continue
+            noun = record.decode(kind, data)
+            own_key = record.key_of(noun)
+            if own_key != key:
                 raise ValueError(f'the {kind} {key!r} has another key')
-            image[kind, key] = noun
+            image[kind, own_key] = noun
         return image
 
     def _changes(self, image: Image) -> list[Change]:
@@ -147,14 +194,13 @@ class Replica:
                 elif key in self.hosts:
                     drops.append(('drop', key))
             elif kind == record.ALLOCATION:
-                if key in self.allocations:
-                    removes.append(('remove', key))
+                removes += self._remove(key)
                 if noun is not None:
                     adds.append(
                         add_allocation(cast(allocation.Allocation, noun))
                     )
             elif kind == record.INSTANCE:
-                removes += self._remove_instance(key)
+                removes += self._remove(key)
                 if noun is not None:
                     adds += self._add_instance(
                         cast(instance.Instance, noun)
@@ -167,6 +213,8 @@ class Replica:
         self.revision = revision
 
     def _keep(self, kind: str, key: str, noun: record.Noun | None) -> None:
+        if kind == record.ALLOCATION:
+            return
         # In place: a reader must not find what only changes gone meanwhile.
         old = self._nouns[kind].get(key)
         if noun is not None:
@@ -175,12 +223,11 @@ class Replica:
             self._nouns[kind].pop(key, None)
         if kind == record.HOST:
             self._keep_host(key, cast(host.Host, noun))
-        elif kind == record.ALLOCATION:
-            self._keep_allocation(old, cast(allocation.Allocation, noun))
         elif kind == record.INSTANCE:
             self._keep_instance(key, old, cast(instance.Instance, noun))
 
     def _keep_host(self, uuid: str, new: host.Host | None) -> None:
+        self.catalog.forget()
         if new is not None and new.hold == host.DEDICATED:
             self.dedicated.add(uuid)
         else:
@@ -189,21 +236,6 @@ class Replica:
             self.with_policy.add(uuid)
         else:
             self.with_policy.discard(uuid)
-
-    def _keep_allocation(
-        self,
-        old: allocation.Allocation | None,
-        new: allocation.Allocation | None,
-    ) -> None:
-        if new is not None:
-            self.by_reservation[new.reservation_id][new.host] = new
-        if old is not None:
-            held = self.by_reservation[old.reservation_id]
-            # This or the same batch may have put another one in its place.
-            if held.get(old.host) is old:
-                del held[old.host]
-            if not held:
-                del self.by_reservation[old.reservation_id]
 
     def _keep_instance(
         self,
@@ -228,32 +260,24 @@ class Replica:
             heapq.heappush(self._ends, (new.end, uuid))
 
     def _add_instance(self, noun: instance.Instance) -> list[Change]:
-        step = self._step(noun, overdue=noun.end <= self._now)
+        if not any(packing.amounts_of(noun.amounts)):
+            return []
+        step = self.accounting.step(noun, overdue=noun.end <= self._now)
         if step is None:
             return []
         start, end, sign = step
         return [
             ('add', noun.uuid, noun.uuid, noun.host, start, end,
-             _amounts(noun.amounts, sign), False)
+             packing.amounts_of(noun.amounts, sign), False)
         ]
 
-    def _remove_instance(self, uuid: str) -> list[Change]:
-        old = self.instances.get(uuid)
-        if old is None or not self._step(old, uuid in self._overdue):
-            return []
-        return [('remove', uuid)]
-
-    def _step(
-        self, noun: instance.Instance, overdue: bool
-    ) -> accounting.Step | None:
-        """What the instance counts for; None for nothing."""
-        if not any(_amounts(noun.amounts)):
-            return None
-        return self.accounting.step(noun, overdue)
+    def _remove(self, id_: str) -> list[Change]:
+        """Take an allocation or an instance out of the index, if it is in."""
+        return [('remove', id_)] if id_ in self.index else []
 
 
 def add_allocation(noun: allocation.Allocation) -> Change:
     return (
         'add', noun.id, noun.reservation_id, noun.host, noun.start, noun.end,
-        _amounts(noun.amounts), noun.whole,
+        packing.amounts_of(noun.amounts), noun.whole,
     )

@@ -4,23 +4,28 @@
 Pure functions. The ledger builds pages here and the puller parses them here,
 so that both sides of the wire stand on one screen. Nothing is pickled. Only a
 snapshot is packed (see replica.packing): changes are few.
+
+News are no pages: whoever hears of a new revision asks for the changes.
 """
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 import dataclasses
 from typing import Any
 
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 
 # Where the manager listens. The exchange is named because each side's default
 # one comes from a configuration of its own.
 EXCHANGE = 'blazar_sched'
 TOPIC = 'blazar_sched_manager'
 RPC_VERSION = '1.0'
+
+# Where workers listen for ``newest(revision, ledger)``, a cast to them all.
+NEWS_TOPIC = 'blazar_sched_news'
+NEWS_METHOD = 'newest'
 
 Page = dict[str, Any]
 
@@ -48,12 +53,15 @@ class Changes:
 class Snapshot:
     """One page of a full copy, read at `revision`.
 
-    `next` asks for the following page; None on the last one.
+    `after` is what was asked for, None for the first page. `items` are of
+    the stream that all pages make: see replica.packing. `next` asks for the
+    following page; None on the last one.
     """
 
     ledger: str
     revision: int
-    records: list[record.Record]
+    after: str | None
+    items: list[packing.Item]
     next: str | None
 
 
@@ -78,7 +86,8 @@ def changes_page(
 def snapshot_page(
     ledger: str,
     revision: int,
-    records: Iterable[record.Record],
+    after: str | None,
+    items: Iterable[packing.Item],
     next_: str | None,
 ) -> Page:
     """Build a page of a snapshot; `next_` None marks the last one."""
@@ -86,7 +95,8 @@ def snapshot_page(
         'version': WIRE_VERSION,
         'ledger': ledger,
         'revision': revision,
-        'records': list(packing.compact(records)),
+        'after': after,
+        'items': [i if isinstance(i, str) else list(i) for i in items],
         'next': next_,
     }
 
@@ -103,7 +113,7 @@ def parse_changes(page: Any) -> Changes:
         ledger=_text(page, 'ledger'),
         since=_count(page, 'since'),
         revision=None if revision is None else _count(page, 'revision'),
-        records=[_record(item) for item in _items(page)],
+        records=[_record(item) for item in _list(page, 'records')],
         newest=_count(page, 'newest'),
     )
     if changes.revision is not None and not (
@@ -126,18 +136,33 @@ def parse_snapshot(page: Any) -> Snapshot:
     return Snapshot(
         ledger=_text(page, 'ledger'),
         revision=_count(page, 'revision'),
-        records=list(_unpacked(_items(page))),
-        next=None if page.get('next') is None else _text(page, 'next'),
+        after=_place(page, 'after'),
+        items=[item(each) for each in _list(page, 'items')],
+        next=_place(page, 'next'),
     )
+
+
+def item(value: Any) -> packing.Item:
+    """Read an item of a full copy; what is packed is left so.
+
+    :raises ValueError: if it is malformed
+    """
+    return value if isinstance(value, str) else _record(value)
 
 
 def _check_version(page: Any) -> None:
     if not isinstance(page, dict):
         raise ValueError('the page is not an object')
     version = page.get('version')
-    if type(version) is not int or version != WIRE_VERSION:
+    if type(version) is not int:
+        raise ValueError('the page has no version')
+    if version != WIRE_VERSION:
+        older = version < WIRE_VERSION
         raise WireVersionError(
-            f'wire version {version!r} is not {WIRE_VERSION}'
+            f"the manager's wire version {version} is "
+            f'{"older" if older else "newer"} than ours, {WIRE_VERSION}: '
+            'upgrade blazar-sched where '
+            f'{"the manager" if older else "nova-scheduler"} runs'
         )
 
 
@@ -148,6 +173,10 @@ def _text(page: Page, name: str) -> str:
     return value
 
 
+def _place(page: Page, name: str) -> str | None:
+    return None if page.get(name) is None else _text(page, name)
+
+
 def _count(page: Page, name: str) -> int:
     value = page.get(name)
     if type(value) is not int or value < 0:
@@ -155,19 +184,11 @@ def _count(page: Page, name: str) -> int:
     return value
 
 
-def _items(page: Page) -> list[Any]:
-    value = page.get('records')
+def _list(page: Page, name: str) -> list[Any]:
+    value = page.get(name)
     if not isinstance(value, list):
-        raise ValueError('records is not a list')
+        raise ValueError(f'{name} is not a list')
     return value
-
-
-def _unpacked(items: Iterable[Any]) -> Iterator[record.Record]:
-    for item in items:
-        if isinstance(item, str):
-            yield from packing.unpack(item)
-        else:
-            yield _record(item)
 
 
 def _record(item: Any) -> record.Record:

@@ -17,9 +17,11 @@ import oslo_messaging
 
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import lifetime
+from blazar_sched.replica import listener
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
+from blazar_sched.replica import trouble
 from blazar_sched.replica import wire
 
 LOG = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ scheduler.register(CONF)
 # Seconds to wait for one answer, and at most between two tries after errors.
 RPC_TIMEOUT = 10
 MAX_PAUSE = 10.0
+# Seconds between two pulls at least, however many commits there are.
+MIN_PAUSE = 0.05
 STOP_TIMEOUT = 2.0
 
 
@@ -41,12 +45,18 @@ class Worker:
     """The thread that pulls, and what it has pulled."""
 
     def __init__(self) -> None:
-        self.puller = puller.Puller(self._call, time.monotonic)
+        self.puller = puller.Puller(
+            self.call, time.monotonic, lambda: CONF.blazar_sched.max_age
+        )
         self._transport: Any = None
         self._client: Any = None
+        self._listener = listener.Listener(self._hear)
         self._failures = 0
+        self._trouble = trouble.Trouble(LOG)
         self._kept_at = float('-inf')
         self._stopping = threading.Event()
+        # Set when there may be something to pull.
+        self._news = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name='blazar-sched-puller', daemon=True
         )
@@ -57,14 +67,26 @@ class Worker:
     def stop(self) -> None:
         """End the thread; one that waits for an answer ends after it."""
         self._stopping.set()
+        self._news.set()
         self._thread.join(STOP_TIMEOUT)
 
     def _run(self) -> None:
         self._load()
         while not self._stopping.is_set():
-            self._stopping.wait(self._turn())
+            self._news.clear()
+            pause = self._turn()
+            self._stopping.wait(MIN_PAUSE)
+            self._news.wait(pause)
+        self._listener.stop()
         if self._transport is not None:
             self._transport.cleanup()
+
+    def _hear(self, ledger: str, revision: int) -> None:
+        copy = self.puller.copy
+        if copy is None or (ledger, revision) != (
+            copy.ledger, copy.replica.revision
+        ):
+            self._news.set()
 
     def _turn(self) -> float:
         """Pull once; return the seconds to wait before the next turn."""
@@ -75,10 +97,9 @@ class Worker:
         except Exception as e:
             # Whatever it is, the thread must live and try again.
             self._failures += 1
-            level = logging.WARNING if self._failures == 1 else logging.DEBUG
-            LOG.log(
-                level, 'The ledger cannot be pulled from, trying on. %s: %s',
-                type(e).__name__, e,
+            self._trouble.report(
+                'The ledger cannot be pulled from, trying on. '
+                f'{type(e).__name__}: {e}'
             )
             return max(interval, min(MAX_PAUSE, 2.0**self._failures))
         if self._failures:
@@ -87,7 +108,7 @@ class Worker:
         self._keep(at)
         return interval
 
-    def _call(self, method: str, **kwargs: Any) -> Any:
+    def call(self, method: str, **kwargs: Any) -> Any:
         if self._client is None:
             self._transport = oslo_messaging.get_rpc_transport(
                 CONF, url=CONF.blazar_sched.transport_url
@@ -101,6 +122,7 @@ class Worker:
                 ),
                 timeout=RPC_TIMEOUT,
             )
+            self._listener.start(self._transport)
         return self._client.call({}, method, **kwargs)
 
     def _load(self) -> None:
@@ -109,17 +131,25 @@ class Worker:
         if not path:
             return
         try:
-            kept = snapshot.read(path)
-            if kept is None:
-                return
-            at = now()
-            # A file from the future is as far from the truth as an old one.
-            fresh_at = time.monotonic() - abs(at - kept.written_at)
-            self.puller.load(
-                kept.ledger, kept.revision, kept.records, fresh_at, at
-            )
+            with snapshot.reading(path) as kept:
+                self._start_from(kept)
+        except FileNotFoundError:
+            return
         except (ValueError, OSError) as e:
             LOG.warning('The snapshot file %s is ignored: %s', path, e)
+
+    def _start_from(self, kept: snapshot.Snapshot) -> None:
+        at = now()
+        if kept.written_at > at:
+            LOG.warning(
+                'The snapshot file was written %d s from now: a clock was '
+                'changed.', kept.written_at - at,
+            )
+        # A file from the future is as far from the truth as an old one.
+        fresh_at = time.monotonic() - abs(at - kept.written_at)
+        self.puller.load(
+            kept.ledger, kept.revision, kept.items, fresh_at, at
+        )
 
     def _keep(self, at: int) -> None:
         """Write the snapshot file if it is due.
@@ -138,8 +168,10 @@ class Worker:
             if not _younger(path, at, due):
                 snapshot.write(
                     path, copy.ledger, copy.replica.revision, at,
-                    copy.replica.records(),
+                    copy.replica.items(),
                 )
+        except BlockingIOError:
+            LOG.debug('Another worker keeps the snapshot file.')
         except OSError as e:
             LOG.warning('The snapshot file %s cannot be kept: %s', path, e)
 
@@ -207,11 +239,15 @@ def current() -> tuple[state.Replica | None, bool]:
     copy = worker.puller.copy
     if copy is None:
         return None, True
-    stale = (
-        copy.fresh_at is None
-        or time.monotonic() - copy.fresh_at > CONF.blazar_sched.max_age
-    )
-    return copy.replica, stale
+    return copy.replica, not worker.puller.is_fresh(copy)
+
+
+def last_known() -> state.Replica | None:
+    """Return the replica that there is, however it is; start nothing."""
+    if _worker is None or _pid != os.getpid():
+        return None
+    copy = _worker.puller.copy
+    return None if copy is None else copy.replica
 
 
 def _after_fork() -> None:

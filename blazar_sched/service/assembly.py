@@ -5,12 +5,14 @@ import dataclasses
 
 from oslo_config import cfg
 
+from blazar_sched.service import database
 from blazar_sched.service.api import server
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.ledger import ledger
 from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import rpc
+
+open_ledger = database.open_ledger
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,8 +39,14 @@ def start_manager(
 
 
 def start_api(conf: cfg.ConfigOpts) -> server.Server:
-    """Start the REST API, which asks a manager over the bus."""
-    return server.serve(conf, rpc.Client(rpc.transport(conf)))
+    """Start the REST API, which asks a manager over the bus.
+
+    It answers 503 until it has found one.
+    """
+    client = rpc.Client(rpc.transport(conf))
+    api = server.serve(conf, client)
+    client.connect()
+    return api
 
 
 def start_all(
@@ -59,10 +67,3 @@ def start_all(
 def upgrade(conf: cfg.ConfigOpts) -> None:
     """Make the ledger's tables, or bring them to this version."""
     open_ledger(conf).upgrade()
-
-
-def open_ledger(conf: cfg.ConfigOpts) -> ledger.Ledger:
-    """Return the ledger that `conf` names."""
-    return ledger.Ledger(
-        conf.database.connection, conf.database.max_retries
-    )

@@ -243,11 +243,11 @@ def cloud(end_point):
         patch.setattr(worker, 'RPC_TIMEOUT', 1)
         service = conf_.load(files=[])
         service.set_override('transport_url', 'fake:/')
-        server = rpc.serve(rpc.transport(service), [end_point])
+        server = rpc.Server(rpc.transport(service), [end_point])
+        server.start()
         yield cloud
         worker.stop()
         server.stop()
-        server.wait()
 
 
 @pytest.fixture

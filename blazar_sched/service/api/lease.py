@@ -1,28 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases: what each request asks of the manager."""
 
+import re
 from typing import Any
 
 import falcon
 
+from blazar_sched.domain import exception
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import requirements
+from blazar_sched.domain import state_machine
 from blazar_sched.domain import window
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.api.views import lease as views
 
 NOW = 'now'
 DEFAULT = 'default'
+# Names a request: made again under the same key, it makes no second lease.
+KEY_HEADER = 'Idempotency-Key'
+
+_KEY = re.compile('[ -~]{1,255}')
+_STATUSES = state_machine.MACHINES[state_machine.LEASE].states
+_MAX_ID = 36
+_MAX_NAME = 255
 
 Body = dict[str, Any]
 
 
 def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
-    """List the project's leases; those of every project for an admin."""
-    leases = caller.call('list_leases', project_id=caller.scope)
-    return {'leases': [views.lease(lease) for lease in leases]}
+    """List the project's leases; an admin's are those of every project."""
+    wanted = _wanted(req, caller)
+    limit = listing.limit(req)
+    # One more than is shown says whether any follow.
+    leases = listing.fetch(
+        lambda **page: caller.call('list_leases', **wanted, **page),
+        limit and limit + 1,
+        listing.text(req, 'marker', _MAX_ID),
+    )
+    links = listing.links(req, leases, limit)
+    body: Body = {'leases': [views.lease(lease) for lease in leases[:limit]]}
+    if links:
+        body['leases_links'] = links
+    return body
 
 
 def show_lease(
@@ -48,7 +70,10 @@ def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
         'before_end': _before_end(body.get('before_end_date')),
         'reservations': reservations,
     }
-    return {'lease': views.lease(caller.call('create_lease', values=values))}
+    key = _idempotency_key(req)
+    again = {} if key is None else {'idempotency_key': key}
+    lease = caller.call('create_lease', values=values, **again)
+    return {'lease': views.lease(lease)}
 
 
 def update_lease(
@@ -78,6 +103,36 @@ def delete_lease(
     req: falcon.Request, caller: caller_.Caller, lease_id: str
 ) -> None:
     caller.call('delete_lease', lease_id=lease_id, project_id=caller.scope)
+
+
+def _wanted(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """Return which leases are asked for, and in which order."""
+    project_id = listing.text(req, 'project_id', _MAX_NAME)
+    status = req.get_param('status')
+    if status is not None and status not in _STATUSES:
+        raise exception.InvalidInput(
+            f'status must be one of {", ".join(_STATUSES)}', field='status'
+        )
+    asked = {
+        'name': listing.text(req, 'name', _MAX_NAME),
+        'status': status,
+        'sort': listing.sort(req) or None,
+    }
+    return {
+        # Whoever sees one project only cannot look at another.
+        'project_id': project_id if caller.scope is None else caller.scope,
+        **{k: v for k, v in asked.items() if v is not None},
+    }
+
+
+def _idempotency_key(req: falcon.Request) -> str | None:
+    key = req.get_header(KEY_HEADER)
+    if key is not None and not _KEY.fullmatch(key):
+        raise exception.InvalidInput(
+            f'{KEY_HEADER} must have 1 to 255 printable ASCII characters',
+            field=KEY_HEADER,
+        )
+    return key
 
 
 def _start(text: str | None) -> int | str:

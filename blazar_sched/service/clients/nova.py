@@ -77,7 +77,7 @@ class Nova:
         answer = self._rest.request(
             'GET', f'/os-hypervisors/detail?{query}', also=(400, 404)
         )
-        known = answer.json().get('hypervisors', ())
+        known = rest.document(answer).get('hypervisors', ())
         found = [h for h in known if h['hypervisor_hostname'] == name] or [
             h for h in known if h['service']['host'] == name
         ]
@@ -94,7 +94,7 @@ class Nova:
     def _hypervisor(self, found: Mapping[str, Any]) -> Hypervisor:
         host = found['service']['host']
         query = parse.urlencode({'binary': 'nova-compute', 'host': host})
-        services = self._rest.request('GET', f'/os-services?{query}').json()
+        services = self._rest.ask(f'/os-services?{query}')
         zones = [s['zone'] for s in services['services']]
         return Hypervisor(
             uuid=found['id'],
@@ -113,11 +113,10 @@ class Nova:
         """
         query = {'all_tenants': '1', 'sort_key': 'uuid', **filters}
         while True:
-            page = self._rest.request(
-                'GET',
+            page = self._rest.ask(
                 f'/servers/detail?{parse.urlencode(query)}',
                 microversion=SERVER_MICROVERSION,
-            ).json()
+            )
             yield from map(_server, page['servers'])
             if not page.get('servers_links'):
                 return
@@ -127,12 +126,21 @@ class Nova:
         """Ask Nova to delete servers; it takes its time.
 
         :returns: True if there was none to delete
+        :raises Unavailable: if Nova does not delete some as they are now;
+            all others are asked for before
         """
         none = True
+        refused = []
         for server in servers:
             none = False
-            self._rest.request(
-                'DELETE', f'/servers/{server.uuid}', also=(404,)
+            answer = self._rest.request(
+                'DELETE', f'/servers/{server.uuid}', also=(404, 409)
+            )
+            if answer.status_code == 409:
+                refused.append(server.uuid)
+        if refused:
+            raise exception.Unavailable(
+                f'compute does not delete servers now: {", ".join(refused)}'
             )
         return none
 

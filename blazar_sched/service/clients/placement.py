@@ -7,11 +7,11 @@ removed here may be made or removed twice.
 """
 
 from collections.abc import Callable
-from collections.abc import Mapping
 from typing import Any
 from urllib import parse
 
 from keystoneauth1 import adapter
+import requests
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
@@ -61,7 +61,7 @@ class Placement:
                 reserved=held['reserved'],
                 allocation_ratio=held['allocation_ratio'],
             )
-            for name, held in answer.json()['inventories'].items()
+            for name, held in rest.document(answer)['inventories'].items()
         }
 
     def create_resource_class(self, name: str) -> None:
@@ -78,13 +78,19 @@ class Placement:
         """Give a host's child provider `total` of a resource class.
 
         :param parent: uuid of the host's own resource provider
+        :raises Unavailable: also if Placement refuses it, or the child goes
+            meanwhile
         """
 
         def change(held: Inventories) -> None:
             fixed = {'total': total, 'max_unit': 1}
             held[name] = held.get(name, {}) | fixed
 
-        self._change_inventories(self._create_child(parent, hostname), change)
+        child = self._create_child(parent, hostname)
+        if self._change_inventories(child, change) is not True:
+            raise exception.Unavailable(
+                f'placement does not take {total} {name} for {hostname}'
+            )
 
     def remove_inventory(self, hostname: str, name: str) -> bool:
         """Take a resource class off a host's child provider.
@@ -92,9 +98,13 @@ class Placement:
         :returns: False if it is still in use
         """
         child = self._find_child(hostname)
-        return child is None or self._change_inventories(
+        if child is None:
+            return True
+        changed = self._change_inventories(
             child, lambda held: held.pop(name, None)
         )
+        # With the child went all that it had.
+        return changed is not False
 
     def delete_child(self, hostname: str) -> None:
         """Make sure that a host's child provider is gone.
@@ -110,9 +120,9 @@ class Placement:
 
     def _find_child(self, hostname: str) -> str | None:
         query = parse.urlencode({'name': _child(hostname)})
-        found = self._rest.request(
-            'GET', f'/resource_providers?{query}'
-        ).json()['resource_providers']
+        found = self._rest.ask(f'/resource_providers?{query}')[
+            'resource_providers'
+        ]
         return found[0]['uuid'] if found else None
 
     def _create_child(self, parent: str, hostname: str) -> str:
@@ -133,33 +143,40 @@ class Placement:
 
     def _change_inventories(
         self, provider: str, change: Callable[[Inventories], Any]
-    ) -> bool:
+    ) -> bool | None:
         """Replace a provider's inventories by what `change` makes of them.
 
         The provider's generation finds out whether anybody else changed them
         meanwhile; then they are read and changed again.
 
-        :returns: False if Placement says that they are in use
+        :returns: False if Placement says that they are in use, None if there
+            is no such provider (any more)
         :raises Unavailable: if others always get ahead
         """
         url = f'/resource_providers/{provider}/inventories'
         for _ in range(MAX_TRIES):
-            body = self._rest.request('GET', url).json()
+            answer = self._rest.request('GET', url, also=(404,))
+            if answer.status_code == 404:
+                return None
+            body = rest.document(answer)
             before = dict(body['inventories'])
             change(body['inventories'])
             if body['inventories'] == before:
                 return True
-            answer = self._rest.request('PUT', url, json=body, also=(409,))
+            answer = self._rest.request(
+                'PUT', url, json=body, also=(404, 409)
+            )
             if answer.ok:
                 return True
-            if not _is_concurrent(answer.json()):
+            if answer.status_code == 409 and not _is_concurrent(answer):
                 return False
         raise exception.Unavailable(
             f'the inventories of resource provider {provider} always change'
         )
 
 
-def _is_concurrent(body: Mapping[str, Any]) -> bool:
+def _is_concurrent(answer: requests.Response) -> bool:
     """Tell another's change, worth another try, from what is in use."""
-    codes = {error.get('code') for error in body.get('errors', ())}
+    errors = rest.document(answer).get('errors', ())
+    codes = {error.get('code') for error in errors}
     return 'placement.concurrent_update' in codes

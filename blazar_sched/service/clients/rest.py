@@ -2,10 +2,16 @@
 """What the clients have in common: one service's REST API by keystoneauth.
 
 A status that the caller does not expect, and a service that cannot be
-reached, are Unavailable: the same action may work later.
+reached, are Unavailable: the same action may work later. A request that
+times out may have had its effect, so whatever is asked for can be asked for
+twice.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
+import contextlib
+import contextvars
 from typing import Any
 
 from keystoneauth1 import adapter
@@ -15,9 +21,28 @@ from oslo_config import cfg
 import requests
 
 from blazar_sched.domain import exception
+from blazar_sched.service import faults
 
-# Seconds for one request, where the group's own `timeout` is not set.
+# Seconds that a service may be silent during one request, where the group's
+# own `timeout` is not set. So no call hangs for ever.
 TIMEOUT = 60
+
+_guard: contextvars.ContextVar[Callable[[], object] | None]
+_guard = contextvars.ContextVar('guard', default=None)
+
+
+@contextlib.contextmanager
+def guarded(check: Callable[[], object]) -> Iterator[None]:
+    """Have `check` called before each request of this thread.
+
+    Who works under a claim raises there once it is lost, so that at most the
+    request under way outlives it.
+    """
+    before = _guard.set(check)
+    try:
+        yield
+    finally:
+        _guard.reset(before)
 
 
 def load_adapter(
@@ -68,6 +93,9 @@ class Rest:
             raise exception.Unavailable(
                 f'no {self._service} service is configured'
             )
+        check = _guard.get()
+        if check is not None:
+            check()
         try:
             answer = self._api.request(
                 url,
@@ -81,9 +109,30 @@ class Rest:
             raise exception.Unavailable(
                 f'{self._service} cannot be reached: {e}'
             ) from e
+        faults.point(f'{self._service}:asked')
         if not answer.ok and answer.status_code not in also:
             raise exception.Unavailable(
                 f'{self._service} answered {answer.status_code} to {method} '
                 f'{url}: {answer.text[:200]}'
             )
         return answer
+
+    def ask(self, url: str, microversion: str | None = None) -> Any:
+        """GET a document.
+
+        :raises Unavailable: as `request`, or if the answer is no JSON
+        """
+        return document(self.request('GET', url, microversion=microversion))
+
+
+def document(answer: requests.Response) -> Any:
+    """Return what an answer holds.
+
+    :raises Unavailable: if it is no JSON: some proxy's word, not the service's
+    """
+    try:
+        return answer.json()
+    except ValueError as e:
+        raise exception.Unavailable(
+            f'no JSON in the answer {answer.status_code}: {answer.text[:200]}'
+        ) from e

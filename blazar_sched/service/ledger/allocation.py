@@ -2,7 +2,7 @@
 """Allocations in SQL."""
 
 from collections.abc import Iterable
-import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import allocation
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
 
 
 def from_row(row: Any) -> allocation.Allocation:
@@ -69,15 +70,18 @@ def put(
         connection.execute(
             sa.delete(models.Allocation).where(models.Allocation.id.in_(gone))
         )
-    if added:
-        connection.execute(
-            sa.insert(models.Allocation),
-            [dataclasses.asdict(a) for a in added],
-        )
-    return [
-        *((record.ALLOCATION, id_, None) for id_ in gone if id_ not in new),
-        *map(record.encode, added),
+    records: list[record.Record] = [
+        (record.ALLOCATION, id_, None) for id_ in gone if id_ not in new
     ]
+    return records + add(connection, added)
+
+
+def add(
+    connection: sa.Connection, new: Sequence[allocation.Allocation]
+) -> list[record.Record]:
+    """Insert allocations; return the records."""
+    rows.add(connection, models.Allocation, list(map(rows.columns, new)))
+    return list(map(record.encode, new))
 
 
 def drop(

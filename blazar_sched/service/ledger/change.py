@@ -11,6 +11,9 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import record
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
+
+_NO_LEDGER = 'the database holds no ledger'
 
 
 def newest(connection: sa.Connection) -> tuple[str, int]:
@@ -20,7 +23,7 @@ def newest(connection: sa.Connection) -> tuple[str, int]:
     """
     row = connection.execute(sa.select(models.Ledger)).one_or_none()
     if row is None:
-        raise exception.Unavailable('the database holds no ledger')
+        raise exception.Unavailable(_NO_LEDGER)
     return row.uuid, row.revision
 
 
@@ -29,11 +32,28 @@ def take(connection: sa.Connection, step: int) -> int:
 
     Must be its first statement: what is read afterwards is then the newest.
 
-    :param step: what to add to the revision, 0 or 1
-    :returns: the revision that this transaction may write
+    :param step: what to add to the revision
+    :returns: what the revision is then
+    :raises Unavailable: if the database holds no ledger
     """
-    _step(connection, step)
-    return newest(connection)[1]
+    new = models.Ledger.revision + step
+    # Counted, so that the row does change: a commit on another node of
+    # Galera's would not know of this one otherwise.
+    update = sa.update(models.Ledger).values(commits=models.Ledger.commits + 1)
+    if connection.dialect.update_returning:
+        taken = connection.scalar(
+            update.values(revision=new).returning(models.Ledger.revision)
+        )
+    else:
+        # MySQL's way to bring a number back from an UPDATE.
+        changed = connection.execute(
+            update.values(revision=sa.func.last_insert_id(new))
+        )
+        taken = changed.lastrowid if changed.rowcount else None
+    if taken is None:
+        raise exception.Unavailable(_NO_LEDGER)
+    revision: int = taken
+    return revision
 
 
 def write(
@@ -43,10 +63,11 @@ def write(
 ) -> None:
     """Write `revision`'s records; without any there is no such revision."""
     if not records:
-        _step(connection, -1)
+        take(connection, -1)
         return
-    connection.execute(
-        sa.insert(models.Change),
+    rows.add(
+        connection,
+        models.Change,
         [
             {
                 'revision': revision,
@@ -60,12 +81,20 @@ def write(
     )
 
 
-def _step(connection: sa.Connection, step: int) -> None:
+def prune(connection: sa.Connection, last: int, count: int) -> int:
+    """Delete the oldest `count` revisions' changes, none after `last`.
+
+    :returns: how many revisions went
+    """
+    first = connection.scalar(sa.select(sa.func.min(models.Change.revision)))
+    if first is None or first > last:
+        return 0
+    until = min(last, first + count - 1)
     connection.execute(
-        sa.update(models.Ledger).values(
-            revision=models.Ledger.revision + step
-        )
+        sa.delete(models.Change).where(models.Change.revision <= until)
     )
+    gone: int = until - first + 1
+    return gone
 
 
 def between(
@@ -75,6 +104,8 @@ def between(
 
     None if some of those revisions are not there (any more).
     """
+    if since == until:
+        return []
     found = connection.execute(_select(since, until)).all()
     if len({row.revision for row in found}) != until - since:
         return None

@@ -1,25 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must never be in the ledger, looked for the slow and plain way.
+"""What must never be in the ledger, looked for in the plain way.
 
-Nothing here uses the timeline index: it is what the index is judged by.
+Nothing here uses the timeline index: it is what the index is judged by. Every
+row is looked at, by few queries however many there are.
 """
 
 from collections import defaultdict
+from collections.abc import Collection
 from collections.abc import Iterator
+import itertools
+import operator
 
 import sqlalchemy as sa
 
 from blazar_sched.domain import allocation
+from blazar_sched.domain import event
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
+from blazar_sched.domain import states
+from blazar_sched.domain import window
 from blazar_sched.service.ledger import allocation as allocation_
+from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import host as host_
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger.models import Allocation
+from blazar_sched.service.ledger.models import Change
+from blazar_sched.service.ledger.models import Event
+from blazar_sched.service.ledger.models import Lease
+from blazar_sched.service.ledger.models import Reservation
+
+_UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
+_FINISHED = (states.EVENT_DONE, states.EVENT_ERROR)
+# Rows that are fetched at a time where there may be millions.
+_BATCH = 5000
 
 
 def check(connection: sa.Connection) -> list[str]:
     """Return the faults, one line each."""
-    return [*_orphans(connection), *_over_commitments(connection)]
+    return [
+        *_orphans(connection),
+        *_inconsistent(connection),
+        *_over_commitments(connection),
+        *_gaps(connection),
+    ]
 
 
 def _orphans(connection: sa.Connection) -> Iterator[str]:
@@ -27,25 +50,198 @@ def _orphans(connection: sa.Connection) -> Iterator[str]:
     for table in models.Base.metadata.sorted_tables:
         for constraint in table.foreign_keys:
             child, parent = constraint.parent, constraint.column
-            (key,) = table.primary_key
             found = connection.execute(
-                sa.select(key, child)
+                sa.select(child, *table.primary_key)
                 .outerjoin(parent.table, child == parent)
                 .where(child.is_not(None), parent.is_(None))
             )
-            for id_, missing in found:
+            for missing, *key in found:
                 yield (
-                    f'{table.name} {id_}: there is no '
+                    f'{table.name} {"/".join(key)}: there is no '
                     f'{parent.table.name} {missing}'
                 )
 
 
+def _has_event(
+    event_type: str, statuses: Collection[str] = ()
+) -> sa.ColumnElement[bool]:
+    """Hold for leases with such an event, in one of `statuses` if given."""
+    found = sa.exists().where(
+        Event.lease_id == Lease.id, Event.event_type == event_type
+    )
+    return found.where(Event.status.in_(statuses)) if statuses else found
+
+
+_IN_PROGRESS = Event.status == states.EVENT_IN_PROGRESS
+_CLAIM = (Event.owner, Event.token, Event.until)
+
+# Queries for what must not be, and how to say each row.
+_FAULTS: tuple[tuple[sa.Executable, str], ...] = (
+    (
+        sa.select(Lease.id, Lease.start, Lease.end).where(
+            Lease.end <= Lease.start
+        ),
+        'lease {id}: from {start} to {end}',
+    ),
+    (
+        # While a lease is deleted, and if that fails, only its end is left.
+        sa.select(Lease.id, Lease.status).where(
+            Lease.status.not_in((states.LEASE_DELETING, states.LEASE_ERROR)),
+            ~_has_event(event.START_LEASE),
+        ),
+        'lease {id}: {status}, and has no start event',
+    ),
+    (
+        sa.select(Lease.id, Lease.status).where(
+            Lease.end != window.FOREVER, ~_has_event(event.END_LEASE)
+        ),
+        'lease {id}: {status}, and has no end event',
+    ),
+    (
+        sa.select(Lease.id, Lease.status).where(
+            sa.or_(
+                sa.and_(
+                    Lease.status.in_(
+                        (states.LEASE_PENDING, states.LEASE_STARTING)
+                    ),
+                    _has_event(event.START_LEASE, _FINISHED),
+                ),
+                sa.and_(
+                    Lease.status.in_(
+                        (states.LEASE_TERMINATING, states.LEASE_DELETING)
+                    ),
+                    _has_event(event.END_LEASE, _FINISHED),
+                ),
+            )
+        ),
+        'lease {id}: {status}, though its event is over',
+    ),
+    (
+        sa.select(Event.lease_id, Event.event_type, sa.func.count().label('n'))
+        .group_by(Event.lease_id, Event.event_type)
+        .having(sa.func.count() > 1),
+        'lease {lease_id}: {n} events {event_type}',
+    ),
+    (
+        sa.select(
+            Event.id, Event.event_type, Event.time, Lease.start, Lease.end
+        )
+        .join(Lease)
+        .where(
+            # Deleting moves the end event.
+            Lease.status.in_((states.LEASE_PENDING, states.LEASE_ACTIVE)),
+            sa.or_(
+                Event.time < Lease.start,
+                Event.time > Lease.end,
+                sa.and_(
+                    Event.event_type == event.START_LEASE,
+                    Event.time != Lease.start,
+                ),
+                sa.and_(
+                    Event.event_type == event.END_LEASE,
+                    Event.time != Lease.end,
+                ),
+            ),
+        ),
+        'event {id}: {event_type} at {time}, its lease is from {start} to'
+        ' {end}',
+    ),
+    (
+        sa.select(Event.id).where(
+            _IN_PROGRESS, sa.or_(*(column.is_(None) for column in _CLAIM))
+        ),
+        'event {id}: in progress without a claim',
+    ),
+    (
+        sa.select(Event.id, Event.status).where(
+            ~_IN_PROGRESS, sa.or_(*(column.is_not(None) for column in _CLAIM))
+        ),
+        'event {id}: {status}, and has a claim',
+    ),
+    (
+        sa.select(
+            Reservation.id,
+            Reservation.status,
+            Lease.status.label('lease_status'),
+        )
+        .join(Lease)
+        .where(
+            sa.or_(
+                sa.and_(
+                    Lease.status == states.LEASE_PENDING,
+                    Reservation.status != states.RESERVATION_PENDING,
+                ),
+                sa.and_(
+                    Lease.status == states.LEASE_TERMINATED,
+                    Reservation.status != states.RESERVATION_DELETED,
+                ),
+            )
+        ),
+        'reservation {id}: {status}, its lease is {lease_status}',
+    ),
+    (
+        sa.select(
+            Allocation.id,
+            Allocation.start,
+            Allocation.end,
+            Lease.start.label('lease_start'),
+            Lease.end.label('lease_end'),
+        )
+        .join(Reservation, Reservation.id == Allocation.reservation_id)
+        .join(Lease)
+        .where(
+            sa.or_(
+                Allocation.end <= Allocation.start,
+                Allocation.start < Lease.start,
+                Allocation.end > Lease.end,
+            )
+        ),
+        'allocation {id}: from {start} to {end}, its lease is from'
+        ' {lease_start} to {lease_end}',
+    ),
+    (
+        # A lease that was over before it could start keeps its allocations
+        # until its end is done.
+        sa.select(
+            Allocation.id,
+            Reservation.status,
+            Lease.status.label('lease_status'),
+        )
+        .join(Reservation, Reservation.id == Allocation.reservation_id)
+        .join(Lease)
+        .where(
+            sa.or_(
+                Lease.status == states.LEASE_TERMINATED,
+                sa.and_(
+                    Reservation.status == states.RESERVATION_DELETED,
+                    ~_has_event(
+                        event.END_LEASE, (*_UNFINISHED, states.EVENT_ERROR)
+                    ),
+                ),
+            )
+        ),
+        'allocation {id}: left, its reservation is {status} and its lease'
+        ' {lease_status}',
+    ),
+)
+
+
+def _inconsistent(connection: sa.Connection) -> Iterator[str]:
+    for query, text in _FAULTS:
+        for row in connection.execute(query):
+            yield text.format_map(row._mapping)
+
+
 def _over_commitments(connection: sa.Connection) -> Iterator[str]:
-    by_host = defaultdict(list)
-    for row in connection.execute(sa.select(models.Allocation)):
-        by_host[row.host].append(allocation_.from_row(row))
-    for noun in host_.list_(connection):
-        yield from _judge(noun, by_host[noun.uuid])
+    hosts = {noun.uuid: noun for noun in host_.list_(connection)}
+    found = connection.execute(
+        sa.select(Allocation).order_by(Allocation.host),
+        execution_options={'yield_per': _BATCH},
+    )
+    nouns = map(allocation_.from_row, found)
+    for uuid, held in itertools.groupby(nouns, operator.attrgetter('host')):
+        if uuid in hosts:
+            yield from _judge(hosts[uuid], list(held))
 
 
 def _judge(
@@ -55,18 +251,57 @@ def _judge(
     capacity = dict(
         zip(inventory.RESOURCE_CLASSES, noun.amounts(), strict=True)
     )
-    for at in sorted({a.start for a in allocations}):
-        held = [a for a in allocations if a.start <= at < a.end]
-        whole = sum(a.whole for a in held)
-        if whole and len(held) > 1:
+    steps = [
+        *((a.start, 1, a) for a in allocations),
+        *((a.end, -1, a) for a in allocations),
+    ]
+    steps.sort(key=operator.itemgetter(0))
+    count = whole = 0
+    used: dict[str, int] = defaultdict(int)
+    for at, together in itertools.groupby(steps, operator.itemgetter(0)):
+        starts = False
+        for _, sign, held in together:
+            starts = starts or sign > 0
+            count += sign
+            whole += sign * held.whole
+            for resource_class, amount in held.amounts.items():
+                used[resource_class] += sign * amount
+        if not starts:
+            continue
+        if whole and count > 1:
             yield (
-                f'host {noun.uuid}: {len(held)} allocations at {at}, '
+                f'host {noun.uuid}: {count} allocations at {at}, '
                 f'{whole} of them of the whole host'
             )
         for resource_class, total in capacity.items():
-            used = sum(a.amounts.get(resource_class, 0) for a in held)
-            if used > total:
+            if used[resource_class] > total:
                 yield (
-                    f'host {noun.uuid}: {used} of {total} '
+                    f'host {noun.uuid}: {used[resource_class]} of {total} '
                     f'{resource_class} allocated at {at}'
                 )
+
+
+def _gaps(connection: sa.Connection) -> Iterator[str]:
+    """Hold the changes that are kept to the ledger's revision."""
+    _, newest = change.newest(connection)
+    first, last, count = connection.execute(
+        sa.select(
+            sa.func.min(Change.revision),
+            sa.func.max(Change.revision),
+            sa.func.count(Change.revision.distinct()),
+        )
+    ).one()
+    if count and last != newest:
+        yield f'ledger: at revision {newest}, the newest change is of {last}'
+    if count and count != last - first + 1:
+        yield (
+            f'changes: of the revisions {first} to {last} there are only '
+            f'{count}'
+        )
+    cut = (
+        sa.select(Change.revision)
+        .group_by(Change.revision)
+        .having(sa.func.count() != sa.func.max(Change.position) + 1)
+    )
+    for revision in connection.scalars(cut):
+        yield f'changes: revision {revision} is not whole'

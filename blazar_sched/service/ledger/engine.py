@@ -17,6 +17,10 @@ LOCK_WAIT = 30
 # inside a transaction: a stopped process must not keep the ledger's row.
 IDLE_LIMIT = 120
 
+# Seconds after which a server that does not answer is taken for lost: more
+# than it may let a writer wait.
+ANSWER_LIMIT = 60
+
 _WRITES = 'blazar_sched_writes'
 
 _MYSQL = {
@@ -25,6 +29,8 @@ _MYSQL = {
         f'SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT},'
         f' SESSION wait_timeout = {IDLE_LIMIT}'
     ),
+    'read_timeout': ANSWER_LIMIT,
+    'write_timeout': ANSWER_LIMIT,
 }
 _POSTGRESQL = {
     'connect_timeout': 10,
@@ -32,6 +38,11 @@ _POSTGRESQL = {
         f'-c lock_timeout={LOCK_WAIT}s'
         f' -c idle_in_transaction_session_timeout={IDLE_LIMIT}s'
     ),
+    # A server that computes does answer these; only a lost one does not.
+    'keepalives_idle': 10,
+    'keepalives_interval': 10,
+    'keepalives_count': 4,
+    'tcp_user_timeout': 1000 * ANSWER_LIMIT,
 }
 _CONNECT_ARGS: dict[str, dict[str, Any]] = {
     'sqlite': {'timeout': LOCK_WAIT},
@@ -49,22 +60,28 @@ _WRITE_OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def create(url: str) -> tuple[sa.Engine, sa.Engine]:
+def create(
+    url: str, patient: bool = False
+) -> tuple[sa.Engine, sa.Engine]:
     """Return two engines on one pool: to read with, and to write with.
 
     :param url: an SQLAlchemy URL of SQLite, MySQL, MariaDB or PostgreSQL
+    :param patient: whether a statement may take as long as it likes
     """
     name = sa.make_url(url).get_backend_name()
+    connect_args = dict(_CONNECT_ARGS[name])
+    if patient:
+        connect_args.pop('read_timeout', None)
     if name == 'sqlite':
         engine = sa.create_engine(
-            url, connect_args=_CONNECT_ARGS[name], max_overflow=-1
+            url, connect_args=connect_args, max_overflow=-1
         )
         event.listen(engine, 'connect', _connect_sqlite)
         event.listen(engine, 'begin', _begin_sqlite)
     else:
         engine = sa.create_engine(
             url,
-            connect_args=_CONNECT_ARGS[name],
+            connect_args=connect_args,
             isolation_level='REPEATABLE READ',
             max_overflow=50,
             pool_pre_ping=True,

@@ -2,9 +2,9 @@
 """Events in SQL, and the claims that they are done under."""
 
 from collections import defaultdict
+from collections.abc import Collection
 import dataclasses
 from typing import Any
-import uuid
 
 import sqlalchemy as sa
 
@@ -14,89 +14,152 @@ from blazar_sched.domain import states
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
+UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
+# In the order of the noun's fields: events are the most rows of a list, and
+# this is the quickest way to make nouns of them.
+_COLUMNS = [
+    getattr(models.Event, field.name)
+    for field in dataclasses.fields(event.Event)
+]
+_CLAIM = (models.Event.owner, models.Event.token, models.Event.until)
+_NO_CLAIM = {'owner': None, 'token': None, 'until': None}
 
-def from_row(row: Any) -> event.Event:
-    return event.Event(
-        id=row.id,
-        lease_id=row.lease_id,
-        event_type=row.event_type,
-        time=row.time,
-        status=row.status,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+
+def by_lease(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> dict[str, list[event.Event]]:
+    """Return the events of the leases where `condition` holds."""
+    query = (
+        sa.select(*_COLUMNS)
+        .join(models.Lease)
+        .where(condition)
+        .order_by(models.Event.position)
     )
+    found = defaultdict(list)
+    for row in connection.execute(query):
+        noun = event.Event(*row)
+        found[noun.lease_id].append(noun)
+    return found
+
+
+def _rows(owner: lease.Lease) -> list[dict[str, Any]]:
+    return [
+        rows.columns(noun, lease_id=owner.id, position=position)
+        for position, noun in enumerate(owner.events)
+    ]
+
+
+def add(connection: sa.Connection, new: lease.Lease) -> None:
+    """Insert a new lease's events."""
+    rows.add(connection, models.Event, _rows(new))
 
 
 def put(connection: sa.Connection, new: lease.Lease) -> None:
-    """Make the lease's events those of `new`; claims stay as they are."""
+    """Make the lease's events those of `new`.
+
+    The claim on one that stays in progress stays as it is.
+    """
     rows.replace(
         connection,
         models.Event,
         models.Event.lease_id == new.id,
         [
-            {**dataclasses.asdict(e), 'lease_id': new.id, 'position': position}
-            for position, e in enumerate(new.events)
+            row
+            if row['status'] == states.EVENT_IN_PROGRESS
+            else {**row, **_NO_CLAIM}
+            for row in _rows(new)
         ],
     )
 
 
-def _free(now: int) -> sa.ColumnElement[bool]:
-    """Nobody does it: not begun, or its claim has run out."""
-    return sa.or_(
-        models.Event.status == states.EVENT_UNDONE,
-        sa.and_(
-            models.Event.status == states.EVENT_IN_PROGRESS,
-            models.Event.until <= now,
-        ),
-    )
-
-
-def due(now: int) -> sa.ColumnElement[bool]:
-    return sa.and_(_free(now), models.Event.time <= now)
-
-
 def list_due(
     connection: sa.Connection, now: int
-) -> dict[str, list[event.Event]]:
-    """Return the events to be done at `now`, by lease."""
-    found = defaultdict(list)
-    for row in connection.execute(sa.select(models.Event).where(due(now))):
-        found[row.lease_id].append(from_row(row))
-    return found
+) -> list[tuple[event.Event, event.Claim | None]]:
+    """Return what is to be done at `now`, and all that is being done."""
+    query = sa.select(*_COLUMNS, *_CLAIM).where(
+        sa.or_(
+            sa.and_(
+                models.Event.status == states.EVENT_UNDONE,
+                models.Event.time <= now,
+            ),
+            models.Event.status == states.EVENT_IN_PROGRESS,
+        )
+    )
+    pairs = [
+        (
+            event.Event(*row[: len(_COLUMNS)]),
+            event.Claim(*row[len(_COLUMNS) :])
+            if row.status == states.EVENT_IN_PROGRESS
+            else None,
+        )
+        for row in connection.execute(query)
+    ]
+    return sorted(pairs, key=_order)
+
+
+def _order(pair: tuple[event.Event, object]) -> tuple[int, int, str]:
+    noun = pair[0]
+    return noun.time, event.ORDER.index(noun.event_type), noun.id
 
 
 def next_time(connection: sa.Connection) -> int | None:
-    """Return when the next event is due, or the next claim runs out."""
-    at = sa.case(
-        (models.Event.status == states.EVENT_UNDONE, models.Event.time),
-        else_=models.Event.until,
-    )
-    to_do = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
+    """Return the earliest time of an event that nobody has begun."""
     first: int | None = connection.scalar(
-        sa.select(sa.func.min(at)).where(models.Event.status.in_(to_do))
+        sa.select(sa.func.min(models.Event.time)).where(
+            models.Event.status == states.EVENT_UNDONE
+        )
     )
     return first
 
 
 def claim(
-    connection: sa.Connection, event_id: str, owner: str, now: int, until: int
-) -> str | None:
-    """Take an event that nobody does; return the token, None if refused.
+    connection: sa.Connection,
+    event_id: str,
+    new: event.Claim,
+    seen: event.Claim | None,
+) -> bool:
+    """Take an event, if it is still as it was seen.
 
     One row changed is the proof.
+
+    :param seen: the claim to take over, None if nobody had begun
     """
-    token = str(uuid.uuid4())
+    if seen is None:
+        as_seen = models.Event.status == states.EVENT_UNDONE
+    else:
+        as_seen = _held(seen.token) & (models.Event.until == seen.until)
     changed = connection.execute(
         sa.update(models.Event)
-        .where(models.Event.id == event_id, _free(now))
-        .values(
-            status=states.EVENT_IN_PROGRESS,
-            owner=owner,
-            token=token,
-            until=until,
-        )
+        .where(models.Event.id == event_id, as_seen)
+        .values(rows.columns(new, status=states.EVENT_IN_PROGRESS))
     )
-    return token if changed.rowcount == 1 else None
+    return changed.rowcount == 1
+
+
+def _held(token: str) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        models.Event.status == states.EVENT_IN_PROGRESS,
+        models.Event.token == token,
+    )
+
+
+def renew(
+    connection: sa.Connection, tokens: Collection[str], until: int
+) -> set[str]:
+    """Give the claims that are still held a new `until`; return which."""
+    # Not by the tokens alone: they have no index.
+    held = connection.execute(
+        sa.select(models.Event.id, models.Event.token).where(
+            models.Event.status == states.EVENT_IN_PROGRESS,
+            models.Event.token.in_(tokens),
+        )
+    ).all()
+    connection.execute(
+        sa.update(models.Event)
+        .where(models.Event.id.in_([row.id for row in held]))
+        .values(until=until)
+    )
+    return {row.token for row in held}
 
 
 def finish(
@@ -105,11 +168,47 @@ def finish(
     """Give the event its status, and its claim up, if `token` holds it."""
     changed = connection.execute(
         sa.update(models.Event)
-        .where(
-            models.Event.id == event_id,
-            models.Event.status == states.EVENT_IN_PROGRESS,
-            models.Event.token == token,
-        )
-        .values(status=status, owner=None, token=None, until=None)
+        .where(models.Event.id == event_id, _held(token))
+        .values(status=status, **_NO_CLAIM)
     )
     return changed.rowcount == 1
+
+
+def _blocking() -> sa.Select[Any]:
+    """Who is over when the lease `lease_id` starts, and on a host of it."""
+    held, leaving = (models.Allocation.__table__.alias() for _ in range(2))
+    mine, theirs = (models.Reservation.__table__.alias() for _ in range(2))
+    lease_id: sa.BindParameter[str] = sa.bindparam('lease_id')
+    return (
+        sa.select(sa.literal(1))
+        .select_from(mine)
+        .join(held, held.c.reservation_id == mine.c.id)
+        .join(
+            leaving,
+            sa.and_(
+                leaving.c.host == held.c.host, leaving.c.end <= held.c.start
+            ),
+        )
+        .join(theirs, theirs.c.id == leaving.c.reservation_id)
+        .join(models.Event, models.Event.lease_id == theirs.c.lease_id)
+        .where(
+            mine.c.lease_id == lease_id,
+            theirs.c.lease_id != lease_id,
+            models.Event.event_type == event.END_LEASE,
+            models.Event.status.in_(UNFINISHED),
+        )
+        .limit(1)
+    )
+
+
+# Made once: to make it takes longer than to ask.
+_BLOCKING = _blocking()
+
+
+def is_blocked(connection: sa.Connection, lease_id: str) -> bool:
+    """Say whether who was there before still has to leave a host of a lease.
+
+    Only who is over when the lease starts: so two never wait for each other,
+    however late all of them are.
+    """
+    return connection.scalar(_BLOCKING, {'lease_id': lease_id}) is not None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts in SQL."""
 
+from collections.abc import Collection
 import dataclasses
 from typing import Any
 
@@ -61,8 +62,13 @@ def _named(host_id: str) -> sa.ColumnElement[bool]:
     return models.Host.uuid == host_id
 
 
-def list_(connection: sa.Connection) -> list[host.Host]:
-    return _select(connection, sa.true())
+def list_(
+    connection: sa.Connection, uuids: Collection[str] | None = None
+) -> list[host.Host]:
+    """Return all hosts, or those of `uuids` that are there."""
+    if uuids is None:
+        return _select(connection, sa.true())
+    return _select(connection, models.Host.uuid.in_(uuids))
 
 
 def put(

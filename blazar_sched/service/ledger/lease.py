@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases in SQL, with the reservations and events that they own."""
 
-from collections import defaultdict
-from collections.abc import Callable
-import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease
 from blazar_sched.replica import record
+from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
+from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
+from blazar_sched.service.ledger import rows
 
 
 def get(
@@ -33,53 +34,27 @@ def get(
 def _find(connection: sa.Connection, lease_id: str) -> lease.Lease | None:
     if not models.is_id(lease_id):
         return None
-    found = _select(connection, models.Lease.id == lease_id)
+    found = select(connection, models.Lease.id == lease_id)
     return found[0] if found else None
 
 
-def list_(
-    connection: sa.Connection, project_id: str | None
-) -> list[lease.Lease]:
-    """Return all leases, or a project's, the oldest first."""
-    if project_id is None:
-        return _select(connection, sa.true())
-    return _select(connection, models.Lease.project_id == project_id)
-
-
-def list_due(
-    connection: sa.Connection, now: int
-) -> list[tuple[event_.Event, lease.Lease]]:
-    """Return the events to be done at `now`, in order, with their lease."""
-    due = event.list_due(connection, now)
-    owners = sa.select(models.Event.lease_id).where(event.due(now))
-    pairs = [
-        (e, owner)
-        for owner in _select(connection, models.Lease.id.in_(owners))
-        for e in due[owner.id]
-    ]
-    return sorted(
-        pairs,
-        key=lambda pair: (
-            pair[0].time,
-            event_.ORDER.index(pair[0].event_type),
-        ),
-    )
-
-
-def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
+def select(
+    connection: sa.Connection,
+    condition: sa.ColumnElement[bool],
+    order: Sequence[sa.ColumnElement[Any]] = (),
+    limit: int | None = None,
 ) -> list[lease.Lease]:
     """Return leases in three queries at most, however many there are."""
     found = connection.execute(
-        sa.select(models.Lease).where(condition)
+        sa.select(models.Lease).where(condition).order_by(*order).limit(limit)
     ).all()
     if not found:
         return []
-    reservations = _owned(
-        connection, models.Reservation, condition, reservation.from_row
-    )
-    events = _owned(connection, models.Event, condition, event.from_row)
-    leases = [
+    if limit is not None:
+        condition = models.Lease.id.in_([row.id for row in found])
+    reservations = reservation.by_lease(connection, condition)
+    events = event.by_lease(connection, condition)
+    return [
         lease.Lease(
             id=row.id,
             name=row.name,
@@ -97,45 +72,39 @@ def _select(
         )
         for row in found
     ]
-    # Not by SQL: databases differ on where NULL goes.
-    return sorted(leases, key=lambda noun: (noun.created_at or 0, noun.id))
-
-
-def _owned(
-    connection: sa.Connection,
-    model: type[models.Reservation] | type[models.Event],
-    condition: sa.ColumnElement[bool],
-    from_row: Callable[[Any], Any],
-) -> dict[str, list[Any]]:
-    """Return what the leases where `condition` holds own, by lease."""
-    query = (
-        sa.select(model)
-        .join(models.Lease)
-        .where(condition)
-        .order_by(model.position)
-    )
-    by_lease = defaultdict(list)
-    for row in connection.execute(query):
-        by_lease[row.lease_id].append(from_row(row))
-    return by_lease
 
 
 def put(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
     """Insert or update a lease and what it owns; return the records."""
     old = _find(connection, new.id)
-    row = dataclasses.asdict(new)
-    del row['reservations'], row['events']
     if old is None:
-        connection.execute(sa.insert(models.Lease).values(row))
-    else:
-        connection.execute(
-            sa.update(models.Lease)
-            .where(models.Lease.id == new.id)
-            .values(row)
-        )
+        return add(connection, new, ())
+    connection.execute(
+        sa.update(models.Lease)
+        .where(models.Lease.id == new.id)
+        .values(_row(new))
+    )
     records = reservation.put(connection, old, new)
     event.put(connection, new)
     return records
+
+
+def add(
+    connection: sa.Connection,
+    new: lease.Lease,
+    allocations: Sequence[allocation_.Allocation],
+) -> list[record.Record]:
+    """Insert a new lease and what it owns; return the records."""
+    rows.add(connection, models.Lease, [_row(new)])
+    records = reservation.add(connection, new)
+    event.add(connection, new)
+    return records + allocation.add(connection, allocations)
+
+
+def _row(noun: lease.Lease) -> dict[str, Any]:
+    row = rows.columns(noun)
+    del row['reservations'], row['events']
+    return row
 
 
 def delete(connection: sa.Connection, lease_id: str) -> list[record.Record]:
@@ -145,6 +114,7 @@ def delete(connection: sa.Connection, lease_id: str) -> list[record.Record]:
     """
     old = get(connection, lease_id, None)
     records = reservation.drop(connection, [r.id for r in old.reservations])
+    idempotency.drop(connection, lease_id)
     connection.execute(
         sa.delete(models.Event).where(models.Event.lease_id == lease_id)
     )

@@ -14,11 +14,15 @@ import time
 from typing import Concatenate
 from typing import ParamSpec
 from typing import TypeVar
+import uuid
 
+from oslo_log import log
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.service import faults
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import check
 from blazar_sched.service.ledger import engine
@@ -27,9 +31,15 @@ from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import tx
+from blazar_sched.service.ledger import writer
+
+LOG = log.getLogger(__name__)
 
 P = ParamSpec('P')
 T = TypeVar('T')
+
+# Revisions whose changes are deleted in one transaction.
+SLICE = 2000
 
 
 class Ledger(reader.Reader):
@@ -40,6 +50,8 @@ class Ledger(reader.Reader):
     :param max_retries: how often a transaction that met a conflict is run
         again
     :param sleep: called with the seconds to wait before that
+    :param on_change: called with each revision that this ledger has
+        committed, soon after; whatever it raises is logged
     """
 
     def __init__(
@@ -47,12 +59,17 @@ class Ledger(reader.Reader):
         url: str,
         max_retries: int = 10,
         sleep: Callable[[float], object] = time.sleep,
+        on_change: Callable[[int], object] | None = None,
     ) -> None:
         self.replica: state.Replica | None = None
+        self._url = url
         self._to_read, self._to_write = engine.create(url)
         self._max_retries = max_retries
         self._sleep = sleep
-        # Keeps the replica to one commit at a time.
+        self._on_change = on_change
+        self._writer = str(uuid.uuid4())
+        self._commits = 0
+        # Keeps the replica and the writer's row to one commit at a time.
         self._lock = threading.Lock()
 
     @functools.cached_property
@@ -62,15 +79,19 @@ class Ledger(reader.Reader):
 
     def upgrade(self) -> None:
         """Bring the tables to this version, or make them."""
-        self._retry(lambda: migrations.upgrade(self._to_write))
+        _, patient = engine.create(self._url, patient=True)
+        try:
+            self._retry(lambda: migrations.upgrade(patient))
+        finally:
+            patient.dispose()
 
     def require_current(self) -> None:
         """Refuse to work on another version's tables, or on none.
 
-        :raises Unavailable: saying what to do
+        :raises NotUpgraded: saying what to do
         """
         if not self._read(migrations.is_current):
-            raise exception.Unavailable(
+            raise exception.NotUpgraded(
                 "the database's tables are not those of this version: run "
                 '`blazar-sched db upgrade`'
             )
@@ -89,7 +110,26 @@ class Ledger(reader.Reader):
             that replicas know of
         :raises Unavailable: if conflicts do not end
         """
-        return self._retry(lambda: self._commit(work, placing))
+        result, revision = self._retry(lambda: self._commit(work, placing))
+        if revision is not None:
+            self._tell(revision)
+        return result
+
+    def prune(self, keep: int) -> int:
+        """Delete the changes of all but the newest `keep` revisions.
+
+        A slice at a time, and without the ledger's row, so nobody waits.
+        A replica that is further behind than that starts anew.
+
+        :returns: how many revisions went
+        """
+        newest = self._read(change.newest)[1]
+        silent = newest - max(keep, writer.REVISIONS_KEPT)
+        self._retry(lambda: self._drop_writers(silent))
+        gone = 0
+        while count := self._retry(lambda: self._prune(newest - keep)):
+            gone += count
+        return gone
 
     def close(self) -> None:
         """Give up all connections; the ledger can be used again."""
@@ -110,7 +150,10 @@ class Ledger(reader.Reader):
 
         return self._retry(attempt)
 
-    def _commit(self, work: Callable[[tx.Tx], T], placing: bool) -> T:
+    def _commit(
+        self, work: Callable[[tx.Tx], T], placing: bool
+    ) -> tuple[T, int | None]:
+        """Return the work's result, and the revision if it made one."""
         with self._lock:
             replica = self._load() if placing else None
             with self._to_write.connect() as connection:
@@ -121,8 +164,50 @@ class Ledger(reader.Reader):
                 result = work(attempt)
                 if replica is not None:
                     change.write(connection, revision, attempt.records)
-                retry.commit(connection)
-                return result
+                self._finish(connection, revision)
+            if not attempt.records:
+                return result, None
+            self._apply(revision, attempt.records)
+        return result, revision
+
+    def _finish(self, connection: sa.Connection, revision: int) -> None:
+        """Commit; where that fails, see whether it really did."""
+        self._commits += 1
+        writer.note(connection, self._writer, self._commits, revision)
+        faults.point('commit:before')
+        try:
+            retry.commit(connection)
+        except retry.UnknownCommit:
+            if not self._was_committed(revision):
+                raise
+        faults.point('commit:after')
+
+    def _was_committed(self, revision: int) -> bool:
+        """Read back whether this writer's last commit was made.
+
+        :param revision: the ledger's, as that commit saw it
+        :raises Unavailable: if the database does not say
+        """
+        try:
+            return self._retry(lambda: self._read_back(revision))
+        except exception.Unavailable as e:
+            raise exception.Unavailable(
+                'the database was lost during the commit; look whether the '
+                'change was made before trying again'
+            ) from e
+
+    def _read_back(self, revision: int) -> bool:
+        with self._to_write.connect() as connection:
+            # Whoever has the row knows that the lost transaction is over.
+            # Galera's other nodes do not lock it: there it is this commit
+            # that is refused if the lost one came first, and if not, refuses
+            # that one. Both write the row.
+            now = change.take(connection, 0)
+            commits = writer.count(connection, self._writer)
+            retry.commit(connection)
+        if commits is None and now - revision > writer.REVISIONS_KEPT:
+            raise exception.Unavailable('the writer stood still for too long')
+        return commits == self._commits
 
     def _load(self) -> state.Replica:
         """Return the replica; a new one takes a while, so not in a commit."""
@@ -135,8 +220,41 @@ class Ledger(reader.Reader):
         self, connection: sa.Connection, replica: state.Replica, revision: int
     ) -> None:
         """Bring `replica` to `revision`, by committed changes alone."""
+        if replica.revision == revision:
+            return
         records = change.between(connection, replica.revision, revision)
         if records is None:
             self.replica = None
             raise retry.Conflict('changes are gone: the replica starts anew')
         replica.apply(revision, records)
+
+    def _apply(self, revision: int, records: list[record.Record]) -> None:
+        """Bring the replica forward by what it has just committed.
+
+        The next commit would do it, but with others waiting for it.
+        """
+        try:
+            if self.replica is not None:
+                self.replica.apply(revision, records)
+        except Exception:
+            LOG.exception('The replica cannot be used: it starts anew')
+            self.replica = None
+
+    def _tell(self, revision: int) -> None:
+        try:
+            if self._on_change is not None:
+                self._on_change(revision)
+        except Exception:
+            LOG.exception('Nobody is told of revision %d', revision)
+
+    def _prune(self, last: int) -> int:
+        """Delete a slice of the revisions up to `last`; return how many."""
+        with self._to_write.connect() as connection:
+            gone = change.prune(connection, last, SLICE)
+            retry.commit(connection)
+        return gone
+
+    def _drop_writers(self, before: int) -> None:
+        with self._to_write.connect() as connection:
+            writer.drop(connection, before, self._writer)
+            retry.commit(connection)

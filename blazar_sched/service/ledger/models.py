@@ -22,6 +22,7 @@ Text = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
 
 # Printable ASCII, no blanks.
 _ID = re.compile('[!-~]{1,36}')
+_SURROGATE = re.compile('[\ud800-\udfff]')
 
 
 def is_id(text: str) -> bool:
@@ -31,6 +32,14 @@ def is_id(text: str) -> bool:
     MySQL overlooks, or with a NUL, which PostgreSQL refuses.
     """
     return _ID.fullmatch(text) is not None
+
+
+def is_text(text: str) -> bool:
+    """Say whether every database could hold `text`.
+
+    Not with a NUL, which PostgreSQL refuses, nor half a surrogate pair.
+    """
+    return '\0' not in text and not _SURROGATE.search(text)
 
 
 class Json(sa.TypeDecorator[Any]):
@@ -72,7 +81,7 @@ class Base(orm.DeclarativeBase):
 
 
 class Ledger(Base):
-    """One row: the ledger's own id and its newest revision."""
+    """One row: the ledger's own id, its newest revision, all commits."""
 
     __tablename__ = 'ledger'
 
@@ -81,6 +90,7 @@ class Ledger(Base):
     )
     uuid: orm.Mapped[str] = orm.mapped_column(Id)
     revision: orm.Mapped[int]
+    commits: orm.Mapped[int]
 
 
 class Change(Base):
@@ -99,6 +109,16 @@ class Change(Base):
     data: orm.Mapped[dict[str, Any] | None]
 
 
+class Writer(Base):
+    """A writer's count of its commits, and the revision of the newest."""
+
+    __tablename__ = 'writer'
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    commits: orm.Mapped[int]
+    revision: orm.Mapped[int]
+
+
 class Lease(Base):
     __tablename__ = 'lease'
 
@@ -113,6 +133,19 @@ class Lease(Base):
     trust_id: orm.Mapped[str | None]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
+
+
+class IdempotencyKey(Base):
+    """The request, by its digest, that a client has given the key to."""
+
+    __tablename__ = 'idempotency_key'
+
+    project_id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    key: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    lease_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('lease.id'), index=True
+    )
+    digest: orm.Mapped[str]
 
 
 class Reservation(Base):
@@ -196,6 +229,7 @@ class Allocation(Base):
     __tablename__ = 'allocation'
     __table_args__ = (
         sa.UniqueConstraint('reservation_id', 'host'),
+        sa.Index(None, 'host', 'end'),
         OPTIONS,
     )
 
@@ -203,9 +237,7 @@ class Allocation(Base):
     reservation_id: orm.Mapped[str] = orm.mapped_column(
         sa.ForeignKey('reservation.id')
     )
-    host: orm.Mapped[str] = orm.mapped_column(
-        sa.ForeignKey('host.uuid'), index=True
-    )
+    host: orm.Mapped[str] = orm.mapped_column(sa.ForeignKey('host.uuid'))
     start: orm.Mapped[int]
     end: orm.Mapped[int] = orm.mapped_column(index=True)
     amounts: orm.Mapped[dict[str, Any]]

@@ -3,6 +3,8 @@
 
 import abc
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Concatenate
 from typing import ParamSpec
 from typing import TypeVar
@@ -19,8 +21,10 @@ from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import host
+from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
+from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import snapshot
 
@@ -49,9 +53,38 @@ class Reader(abc.ABC):
         """
         return self._read(lease.get, lease_id, project_id)
 
-    def leases(self, project_id: str | None = None) -> list[lease_.Lease]:
-        """Return all leases, or a project's, the oldest first."""
-        return self._read(lease.list_, project_id)
+    def leases(
+        self,
+        project_id: str | None = None,
+        *,
+        name: str | None = None,
+        status: str | None = None,
+        sort: Sequence[tuple[str, bool]] = (),
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[lease_.Lease]:
+        """Return leases; None does not restrict.
+
+        :param sort: keys, the first one first, each with whether it
+            descends: id, name, status, start, end, created_at, updated_at;
+            without any the oldest lease is first
+        :param limit: how many at most
+        :param marker: the id of the lease that they come after
+        :raises InvalidInput: naming `sort` for another key, `limit` if it is
+            below 1, `marker` if the project has no such lease
+        """
+        return self._read(
+            listing.list_, project_id, name, status, sort, limit, marker
+        )
+
+    def lease_by_key(
+        self, project_id: str, key: str
+    ) -> tuple[str, str] | None:
+        """Return the lease that an idempotency key has made.
+
+        :returns: its id and the digest that came with the key
+        """
+        return self._read(idempotency.get, project_id, key)
 
     def allocations(
         self,
@@ -76,8 +109,11 @@ class Reader(abc.ABC):
         """
         return self._read(host.get, host_id)
 
-    def hosts(self) -> list[host_.Host]:
-        return self._read(host.list_)
+    def hosts(
+        self, uuids: Collection[str] | None = None
+    ) -> list[host_.Host]:
+        """Return all hosts, or those of `uuids` that are there."""
+        return self._read(host.list_, uuids)
 
     def properties(self) -> dict[str, bool]:
         """Return whether a property is private, by its name."""
@@ -91,15 +127,24 @@ class Reader(abc.ABC):
 
     def due_events(
         self, now: int
-    ) -> list[tuple[event_.Event, lease_.Lease]]:
-        """Return the events to be done at `now`, in order, with their lease.
+    ) -> list[tuple[event_.Event, event_.Claim | None]]:
+        """Return what is to be done at `now`, in order.
 
-        Those in progress are among them once their claim has run out.
+        All events in progress are among it, each with its claim: only who
+        watches a claim can tell that it is held no more.
         """
-        return self._read(lease.list_due, now)
+        return self._read(event.list_due, now)
+
+    def is_blocked(self, lease_id: str) -> bool:
+        """Say whether who was there before still has to leave a host of it.
+
+        That is: another lease, which is over when this one starts but whose
+        end is not done, has an allocation there.
+        """
+        return self._read(event.is_blocked, lease_id)
 
     def next_event_time(self) -> int | None:
-        """Return when the next event is due, or the next claim runs out."""
+        """Return the earliest time of an event that nobody has begun."""
         return self._read(event.next_time)
 
     def changes(self, since: int, limit: int = 1000) -> wire.Page:

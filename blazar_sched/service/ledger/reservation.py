@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations in SQL: written with their lease."""
 
+from collections import defaultdict
 from collections.abc import Collection
-import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,6 +29,22 @@ def from_row(row: Any) -> reservation.Reservation:
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
+
+
+def by_lease(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> dict[str, list[reservation.Reservation]]:
+    """Return what the leases where `condition` holds have reserved."""
+    query = (
+        sa.select(models.Reservation)
+        .join(models.Lease)
+        .where(condition)
+        .order_by(models.Reservation.position)
+    )
+    found = defaultdict(list)
+    for row in connection.execute(query):
+        found[row.lease_id].append(from_row(row))
+    return found
 
 
 def to_record(
@@ -59,10 +75,7 @@ def put(
         connection,
         models.Reservation,
         models.Reservation.lease_id == new.id,
-        [
-            {**dataclasses.asdict(r), 'lease_id': new.id, 'position': position}
-            for position, r in enumerate(new.reservations)
-        ],
+        _rows(new),
     )
     records += [
         record.encode(noun)
@@ -70,6 +83,19 @@ def put(
         if before.get(id_) != noun
     ]
     return records
+
+
+def add(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
+    """Insert a new lease's reservations; return the records."""
+    rows.add(connection, models.Reservation, _rows(new))
+    return list(map(record.encode, _records(new).values()))
+
+
+def _rows(owner: lease.Lease) -> list[dict[str, Any]]:
+    return [
+        rows.columns(noun, lease_id=owner.id, position=position)
+        for position, noun in enumerate(owner.reservations)
+    ]
 
 
 def _records(noun: lease.Lease) -> dict[str, record.Reservation]:

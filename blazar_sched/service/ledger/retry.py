@@ -50,11 +50,10 @@ class Conflict(Exception):
     """Asks for the whole transaction to be run again."""
 
 
-class UnknownCommit(Exception):
-    """The connection was lost during COMMIT: written or not, who knows.
+class UnknownCommit(Conflict):
+    """COMMIT failed: written or not, only the database knows.
 
-    Running the work again could do it twice, so nobody does. Whoever can
-    tell by the ledger's revisions what became of it would do so in `call`.
+    Running the work again could do it twice, unless it can be done twice.
     """
 
 
@@ -89,9 +88,11 @@ def _number(orig: BaseException | None) -> object:
 
 
 def commit(connection: sa.Connection) -> None:
-    """Commit, telling a failed COMMIT from one of unknown outcome.
+    """Commit.
 
-    :raises UnknownCommit: if the connection was lost meanwhile
+    :raises UnknownCommit: if the connection was lost meanwhile, or the
+        database reported a conflict: Galera finds them that late, and may
+        lose its cluster as well
     """
     try:
         connection.commit()
@@ -99,7 +100,7 @@ def commit(connection: sa.Connection) -> None:
         # SQLAlchemy rolls nothing back after a failed COMMIT: it would give
         # the connection back to the pool with the transaction still open.
         connection.invalidate()
-        if isinstance(e, exc.DBAPIError) and is_lost(e):
+        if isinstance(e, Exception) and is_conflict(e):
             raise UnknownCommit from e
         raise
 
@@ -113,18 +114,12 @@ def call(
 
     :param max_retries: how many more times than once it may run
     :param sleep: called with the seconds to wait before each
-    :raises Unavailable: if the last try met a conflict too, or if nobody
-        knows whether the attempt was committed
+    :raises Unavailable: if the last try met a conflict too
     """
     longest = FIRST_DELAY
     for retries_left in range(max_retries, -1, -1):
         try:
             return attempt()
-        except UnknownCommit as e:
-            raise exception.Unavailable(
-                'the database was lost during the commit; look whether the '
-                'change was made before trying again'
-            ) from e
         except Exception as e:
             if not is_conflict(e):
                 raise

@@ -1,12 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of one parent, brought to be exactly those wanted."""
+"""Nouns as rows, and the rows of one parent as exactly those wanted."""
 
 from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from blazar_sched.service.ledger import models
+
+
+def columns(noun: Any, **more: Any) -> dict[str, Any]:
+    """Return the fields of a noun and `more`, by the column's name."""
+    fields = {name: getattr(noun, name) for name in noun.__slots__}
+    return {**fields, **more}
+
+
+def add(
+    connection: sa.Connection,
+    model: type[models.Base],
+    new: Sequence[dict[str, Any]],
+) -> None:
+    """Insert rows, in one statement however many they are."""
+    if new:
+        connection.execute(sa.insert(model), new)
 
 
 def replace(
@@ -37,6 +54,4 @@ def replace(
             connection.execute(
                 sa.update(model).where(key == id_).values(differing)
             )
-    added = [row for id_, row in new.items() if id_ not in old]
-    if added:
-        connection.execute(sa.insert(model), added)
+    add(connection, model, [new[id_] for id_ in new if id_ not in old])

@@ -1,23 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger's whole state, as records: in pages, or as a new replica."""
+"""The ledger's whole state, as pages of a stream: see replica.packing.
+
+Records come first, then allocations, which go from SQL's rows into columns
+without ever being nouns. So it is for a replica of this process, too.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator
+import functools
+import json
 from typing import Any
 
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
-from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
+
+# So many allocations take the room of a record.
+PER_RECORD = 20
+# Records of a page, where nobody says how many.
+LIMIT = 1000
 
 
 def _reservation(row: Any) -> record.Reservation:
@@ -30,7 +42,7 @@ def _reservation(row: Any) -> record.Reservation:
 
 
 # By kind, in the order of the pages: its rows, its key, how a row is read.
-_SOURCES: dict[str, tuple[Any, Any, Callable[[Any], record.Noun]]] = {
+_RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Noun]]] = {
     record.HOST: (sa.select(models.Host), models.Host.uuid, host.from_row),
     record.RESERVATION: (
         sa.select(
@@ -42,11 +54,6 @@ _SOURCES: dict[str, tuple[Any, Any, Callable[[Any], record.Noun]]] = {
         models.Reservation.id,
         _reservation,
     ),
-    record.ALLOCATION: (
-        sa.select(models.Allocation),
-        models.Allocation.id,
-        allocation.from_row,
-    ),
     record.INSTANCE: (
         sa.select(models.Instance),
         models.Instance.uuid,
@@ -55,33 +62,56 @@ _SOURCES: dict[str, tuple[Any, Any, Callable[[Any], record.Noun]]] = {
 }
 
 
+# The pages of all kinds, the allocations' last.
+_KINDS = [*_RECORDS, record.ALLOCATION]
+
+_ALLOCATIONS = sa.select(
+    models.Allocation.id,
+    models.Allocation.reservation_id,
+    models.Allocation.host,
+    models.Allocation.start,
+    models.Allocation.end,
+    sa.type_coerce(models.Allocation.amounts, models.Text),
+    models.Allocation.whole,
+).order_by(models.Allocation.id)
+
+
 def page(
     connection: sa.Connection, after: str | None, limit: int
 ) -> wire.Page:
-    """Return the next `limit` records after the page that said `after`.
+    """Return the next page after the one that said `after`.
+
+    It has `limit` records or PER_RECORD times as many allocations.
 
     :raises InvalidInput: if no page said so, or `limit` is below 1
     """
     if limit < 1:
         raise exception.InvalidInput(f'limit is {limit}', field='limit')
-    kind, _, key = (after or f'{record.HOST}/').partition('/')
-    if kind not in _SOURCES:
+    kind, _, key = (after or f'{_KINDS[0]}/').partition('/')
+    if kind not in _KINDS:
         raise exception.InvalidInput(
             f'no page is called {after}', field='after'
         )
-    # Read first: records may be newer than the revision, never older.
+    # Read first: what follows may be newer than the revision, never older.
     uuid, revision = change.newest(connection)
-    kinds = list(_SOURCES)
+    if kind == record.ALLOCATION:
+        columns, last = _allocations(connection, key, limit * PER_RECORD)
+        return wire.snapshot_page(
+            uuid, revision, after, [packing.pack(columns)],
+            last and f'{record.ALLOCATION}/{last}',
+        )
     records: list[record.Record] = []
-    for each in kinds[kinds.index(kind) :]:
+    for each in _KINDS[_KINDS.index(kind) : -1]:
         start = key if each == kind else ''
         records += _records(connection, each, start, limit - len(records))
         if len(records) == limit:
             last_kind, last_key, _ = records[-1]
             return wire.snapshot_page(
-                uuid, revision, records, f'{last_kind}/{last_key}'
+                uuid, revision, after, records, f'{last_kind}/{last_key}'
             )
-    return wire.snapshot_page(uuid, revision, records, None)
+    return wire.snapshot_page(
+        uuid, revision, after, records, f'{record.ALLOCATION}/'
+    )
 
 
 def load(connection: sa.Connection) -> state.Replica:
@@ -90,7 +120,8 @@ def load(connection: sa.Connection) -> state.Replica:
     _, revision = change.newest(connection)
     replica.load(
         revision,
-        (r for kind in _SOURCES for r in _records(connection, kind)),
+        (r for kind in _RECORDS for r in _records(connection, kind)),
+        _all_allocations(connection),
     )
     return replica
 
@@ -101,7 +132,35 @@ def _records(
     after: str = '',
     limit: int | None = None,
 ) -> Iterator[record.Record]:
-    query, key, read = _SOURCES[kind]
+    query, key, read = _RECORDS[kind]
     query = query.where(key > after).order_by(key).limit(limit)
     for row in connection.execute(query):
         yield record.encode(read(row))
+
+
+def _all_allocations(connection: sa.Connection) -> Iterator[packed.Columns]:
+    """Yield them in pieces, so that no driver has them all in memory."""
+    last: str | None = ''
+    while last is not None:
+        columns, last = _allocations(connection, last, LIMIT * PER_RECORD)
+        yield columns
+
+
+def _allocations(
+    connection: sa.Connection, after: str, limit: int
+) -> tuple[packed.Columns, str | None]:
+    """Return up to `limit` of them, and the last one's id if more follow."""
+    rows = connection.execute(
+        _ALLOCATIONS.where(models.Allocation.id > after).limit(limit)
+    ).all()
+    ids, owners, hosts, starts, ends, amounts, whole = packing.transposed(rows)
+    columns = packing.columns(
+        ids, owners, hosts, starts, ends, map(_amounts, amounts), whole
+    )
+    return columns, ids[-1] if len(rows) == limit else None
+
+
+@functools.lru_cache(1024)
+def _amounts(text: str) -> tuple[int, ...]:
+    """Read amounts, of which many are equal."""
+    return packing.amounts_of(json.loads(text))

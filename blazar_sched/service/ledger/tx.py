@@ -2,6 +2,7 @@
 """What the work of a commit may do to the ledger."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from typing import Concatenate
 from typing import ParamSpec
@@ -10,6 +11,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import event as event_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
@@ -18,6 +20,7 @@ from blazar_sched.replica import state
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import host
+from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
@@ -66,6 +69,23 @@ class Tx(reader.Reader):
         """
         self._note(lease.put(self._connection, noun))
 
+    def add_lease(
+        self,
+        noun: lease_.Lease,
+        allocations: Iterable[allocation_.Allocation],
+    ) -> None:
+        """Insert a new lease and the allocations of its reservations.
+
+        Reads nothing: one statement a table, so that others wait less.
+        """
+        self._note(lease.add(self._connection, noun, list(allocations)))
+
+    def put_key(
+        self, project_id: str, key: str, lease_id: str, digest: str
+    ) -> None:
+        """Write which lease an idempotency key has made; it must be new."""
+        idempotency.put(self._connection, project_id, key, lease_id, digest)
+
     def delete_lease(self, lease_id: str) -> None:
         """Delete the lease with everything that it owns.
 
@@ -111,13 +131,17 @@ class Tx(reader.Reader):
         )
 
     def claim_event(
-        self, event_id: str, owner: str, now: int, until: int
-    ) -> str | None:
-        """Take an event that nobody does; return the token, None if refused.
+        self, event_id: str, new: event_.Claim, seen: event_.Claim | None
+    ) -> bool:
+        """Take an event, unless it is no longer as it was seen.
 
-        :param until: when others may take it over
+        :param seen: the claim to take over, None if it was undone
         """
-        return event.claim(self._connection, event_id, owner, now, until)
+        return event.claim(self._connection, event_id, new, seen)
+
+    def renew_claims(self, tokens: Collection[str], until: int) -> set[str]:
+        """Give claims a new `until`; return the tokens that still hold."""
+        return event.renew(self._connection, tokens, until)
 
     def finish_event(self, event_id: str, token: str, status: str) -> bool:
         """Give the event its status, if `token` still holds it."""

@@ -7,13 +7,16 @@ the API; `project_id` None stands for every project.
 
 from collections.abc import Callable
 import dataclasses
+import operator
 from typing import Any
 
 import oslo_messaging
 
+from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import host
@@ -41,9 +44,17 @@ class Endpoint:
         self._leases = leases
         self._hosts = hosts
 
+    def ping(self, ctxt: Context) -> None:
+        """Say nothing, which says that a manager is there."""
+
     @_answer
-    def create_lease(self, ctxt: Context, values: Values) -> Values:
-        return _lease(self._leases.create(values))
+    def create_lease(
+        self,
+        ctxt: Context,
+        values: Values,
+        idempotency_key: str | None = None,
+    ) -> Values:
+        return _lease(self._leases.create(values, idempotency_key))
 
     @_answer
     def get_lease(
@@ -53,9 +64,11 @@ class Endpoint:
 
     @_answer
     def list_leases(
-        self, ctxt: Context, project_id: str | None
+        self, ctxt: Context, project_id: str | None, **wanted: Any
     ) -> list[Values]:
-        return [_lease(noun) for noun in self._ledger.leases(project_id)]
+        """See `Reader.leases` for what may be wanted."""
+        found = self._ledger.leases(project_id, **wanted)
+        return [_lease(noun) for noun in found]
 
     @_answer
     def update_lease(
@@ -126,10 +139,25 @@ class Endpoint:
         return self._ledger.snapshot(after, limit)
 
 
+def _fields(noun: type) -> Callable[[Any], Values]:
+    """Return what makes a dict of a noun: `asdict`, but copying nothing.
+
+    Long lists are made of many.
+    """
+    names = [field.name for field in dataclasses.fields(noun)]
+    values = operator.attrgetter(*names)
+    return lambda noun: dict(zip(names, values(noun), strict=True))
+
+
+_lease_fields = _fields(lease_.Lease)
+_reservation = _fields(reservation_.Reservation)
+_event = _fields(event_.Event)
+
+
 def _lease(noun: lease_.Lease) -> Values:
-    values = dataclasses.asdict(noun)
-    for name in ('reservations', 'events'):
-        values[name] = list(values[name])
+    values = _lease_fields(noun)
+    values['reservations'] = [_reservation(r) for r in noun.reservations]
+    values['events'] = [_event(e) for e in noun.events]
     return values
 
 

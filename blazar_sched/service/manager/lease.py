@@ -5,6 +5,9 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import hashlib
+import itertools
+import json
 from typing import Any
 import uuid
 
@@ -26,6 +29,8 @@ DEFAULT = 'default'
 MAX_RESERVATIONS = 100
 # Many clients know minutes only: this minute's start is now.
 GRACE = 60
+# Who asks is no part of what is asked for.
+_CALLER = ('project_id', 'user_id')
 # How long a delete waits for what is in Nova to go, and how often it looks.
 DELETE_WAITS = 60
 DELETE_WAIT = 0.5
@@ -54,41 +59,39 @@ class Leases:
         self._clock = clock
         self._wait = wait
 
-    def create(self, values: Mapping[str, Any]) -> lease_.Lease:
+    def create(
+        self, values: Mapping[str, Any], key: str | None = None
+    ) -> lease_.Lease:
         """Place and record a new lease.
 
+        :param key: of the request, in its project: asked again with the same
+            values, it is answered with the lease that it made
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if a reservation finds no room
+        :raises IdempotencyKeyReused: if the key has made another lease
         """
+        project_id = values['project_id']
+        digest = _digest(values)
+        # First of all: what was asked in time may be late by now.
+        made = key and _made(self._ledger, project_id, key, digest)
+        if made:
+            return made
         now = int(self._clock())
-        window = window_.Window(
-            _soon(values['start'], now, 'start_date'), values['end']
-        )
-        id_ = str(uuid.uuid4())
-        before_end = self._before_end(values['before_end'], window)
-        lease = lease_.Lease(
-            id=id_,
-            name=values['name'],
-            project_id=values['project_id'],
-            user_id=values['user_id'],
-            start=window.start,
-            end=window.end,
-            status=states.LEASE_PENDING,
-            reservations=self._reservations(id_, values['reservations'], now),
-            events=_events(id_, window, before_end, now),
-            created_at=now,
-        )
+        lease = self._new(values, now)
 
         def work(tx: Any) -> lease_.Lease:
+            made = key and _made(tx, project_id, key, digest)
+            if made:
+                return made
             tx.replica.advance(now)
-            placed = placing.place(tx.replica, lease, window)
-            tx.put_lease(lease)
-            for reservation_id, allocations in placed.items():
-                tx.put_allocations(reservation_id, allocations)
+            placed = placing.place(tx.replica, lease, lease.window)
+            tx.add_lease(lease, itertools.chain(*placed.values()))
+            if key is not None:
+                tx.put_key(project_id, key, lease.id, digest)
             return lease
 
         created = self._ledger.commit(work)
-        if window.start == now:
+        if lease.start == now:
             self._runner.poke()
         return created
 
@@ -163,10 +166,29 @@ class Leases:
         if end is not None:
             self._finish_delete(lease_id, end)
 
+    def _new(self, values: Mapping[str, Any], now: int) -> lease_.Lease:
+        window = window_.Window(
+            _soon(values['start'], now, 'start_date'), values['end']
+        )
+        before_end = self._before_end(values['before_end'], window)
+        id_ = str(uuid.uuid4())
+        return lease_.Lease(
+            id=id_,
+            name=values['name'],
+            project_id=values['project_id'],
+            user_id=values['user_id'],
+            start=window.start,
+            end=window.end,
+            status=states.LEASE_PENDING,
+            reservations=self._reservations(id_, values['reservations'], now),
+            events=_events(id_, window, before_end, now),
+            created_at=now,
+        )
+
     def _finish_delete(self, lease_id: str, end: event_.Event) -> None:
         """Do the lease's end here, or wait while the runner does."""
         for _ in range(DELETE_WAITS):
-            over = self._runner.run(end.id, lease_id)
+            over = self._runner.run(end)
             try:
                 lease = self._ledger.lease(lease_id)
             except exception.LeaseNotFound:
@@ -176,6 +198,8 @@ class Leases:
                     f'what lease {lease_id} has in other services cannot be '
                     'removed: see the log, then delete it again'
                 )
+            if self._runner.stopping:
+                return
             self._wait(DELETE_WAIT)
 
     def _reservations(
@@ -300,6 +324,40 @@ class Leases:
                 for e in events
             )
         return dataclasses.replace(new, events=events)
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    """Return what tells a request for a lease from others of its project.
+
+    Of the values as they were asked for: 'now' is the same whenever it is.
+    """
+    asked = {k: v for k, v in values.items() if k not in _CALLER}
+    text = json.dumps(asked, sort_keys=True, separators=(',', ':'))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _made(
+    source: Any, project_id: str, key: str, digest: str
+) -> lease_.Lease | None:
+    """Return the lease that an idempotency key has made, None if none.
+
+    :param source: the ledger, or a commit
+    :raises IdempotencyKeyReused: if it was another request's
+    """
+    found = source.lease_by_key(project_id, key)
+    if found is None:
+        return None
+    lease_id, known = found
+    if known != digest:
+        raise exception.IdempotencyKeyReused(
+            'the key was used for another request', field='Idempotency-Key'
+        )
+    try:
+        lease: lease_.Lease = source.lease(lease_id)
+    except exception.LeaseNotFound:
+        # Deleted since, and the key with it.
+        return None
+    return lease
 
 
 def _soon(at: int | str, now: int, field: str) -> int:

@@ -10,6 +10,8 @@ LOG = log.getLogger(__name__)
 
 # Seconds until the next step after one that failed.
 PAUSE = 1.0
+# Seconds that a stop gives the step being taken.
+STOP_TIMEOUT = 3.0
 
 
 class Loop:
@@ -34,11 +36,11 @@ class Loop:
         self._poked.set()
 
     def stop(self) -> None:
-        """Return once the step that is being taken is over."""
+        """Take no other step; return when the last is over, or hangs."""
         self._stopping = True
         self._poked.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(STOP_TIMEOUT)
 
     def _run(self) -> None:
         while not self._stopping:

@@ -2,25 +2,29 @@
 """The manager: ties its parts to one running object."""
 
 from collections.abc import Callable
+from concurrent import futures
 import time
 
 from oslo_config import cfg
-import oslo_messaging
+from oslo_log import log
 
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
+from blazar_sched.service import database
 from blazar_sched.service import resources
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import event
+from blazar_sched.service.manager import herald
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import rpc
+
+LOG = log.getLogger(__name__)
 
 
 class Manager:
@@ -29,8 +33,10 @@ class Manager:
     :param conf: the service's own configuration
     :param nova: a client, else one made of the [nova] group
     :param placement: a client, else one made of the [placement] group
-    :param clock: returns the time in epoch seconds
+    :param clock: returns the time in epoch seconds; may be set back or ahead
+    :param monotonic: returns seconds that only pass
     :param wait: sleeps for seconds
+    :param pool: runs the tries of events, else threads
     """
 
     def __init__(
@@ -39,7 +45,9 @@ class Manager:
         nova: nova_.Nova | None = None,
         placement: placement_.Placement | None = None,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
+        pool: futures.Executor | None = None,
     ) -> None:
         self._conf = conf
         nova = nova or nova_.Nova(rest.load_adapter(conf, nova_conf.GROUP))
@@ -47,13 +55,14 @@ class Manager:
             rest.load_adapter(conf, placement_conf.GROUP)
         )
         drivers = resources.Drivers(nova, placement)
-        self.ledger = ledger_.Ledger(
-            conf.database.connection, conf.database.max_retries
-        )
+        self._bus = rpc.transport(conf)
+        self._herald = herald.Herald(self._bus, lambda: self.ledger.id)
+        self.ledger = database.open_ledger(conf, self._herald.tell)
         self.instances = instance.Instances(self.ledger, nova)
         self._sync = loop.Loop('instance sync', self._sync_instances)
+        self._pruner = loop.Loop('pruner', self._prune)
         self.runner = event.Runner(
-            conf, self.ledger, drivers, clock, self._sync.poke
+            conf, self.ledger, drivers, clock, monotonic, self._sync.poke, pool
         )
         self.leases = lease.Leases(
             conf, self.ledger, drivers, self.runner, clock, wait
@@ -62,28 +71,44 @@ class Manager:
         self.endpoint = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts
         )
-        self._server: oslo_messaging.MessageHandlingServer | None = None
+        self._server: rpc.Server | None = None
 
     def start(self) -> None:
         """Answer calls and do what is due, in threads.
 
-        :raises Unavailable: if the ledger's tables are not this version's
+        While the broker is away, what is due is done all the same.
+
+        :raises NotUpgraded: if the ledger's tables are not this version's
+        :raises Unavailable: if the database does not answer
         """
         self.ledger.require_current()
-        self.runner.start()
-        self._sync.start()
-        self._server = rpc.serve(rpc.transport(self._conf), [self.endpoint])
+        for part in (self._herald, self.runner, self._sync, self._pruner):
+            part.start()
+        self._server = rpc.Server(self._bus, [self.endpoint])
+        self._server.start()
 
     def stop(self) -> None:
-        """Take no more calls and return once what is under way is over."""
+        """Take no more calls and return once what is under way is over.
+
+        That takes some seconds at most: what hangs is left behind, and its
+        events to the other managers.
+        """
+        self.runner.stopping = True
         if self._server is not None:
             self._server.stop()
-            self._server.wait()
-        self._sync.stop()
-        self.runner.stop()
+        for part in (self.runner, self._sync, self._pruner, self._herald):
+            part.stop()
         self.ledger.close()
 
     def _sync_instances(self) -> float:
         self.instances.sync()
         interval: float = self._conf.manager.sync_interval
+        return interval
+
+    def _prune(self) -> float:
+        """Delete the changes that are too old; each manager may."""
+        gone = self.ledger.prune(self._conf.manager.changes_kept)
+        if gone:
+            LOG.info('The changes of %d revisions are pruned', gone)
+        interval: float = self._conf.manager.prune_interval
         return interval

@@ -16,7 +16,6 @@ import uuid
 from blazar_sched import ext
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
@@ -29,7 +28,7 @@ Allocations = dict[str, list[allocation_.Allocation]]
 def held(replica: state.Replica, lease: lease_.Lease) -> Allocations:
     """Return what each reservation of a lease holds, by its id."""
     return {
-        r.id: list(replica.by_reservation.get(r.id, {}).values())
+        r.id: list(replica.held(r.id).values())
         for r in lease.reservations
     }
 
@@ -128,7 +127,7 @@ def _choose(
     old: Sequence[allocation_.Allocation],
 ) -> list[allocation_.Allocation]:
     return placing.place(
-        replica.index, replica.hosts, reservation, window, old, _new_id
+        replica.index, replica.catalog, reservation, window, old, _new_id
     )
 
 
@@ -180,13 +179,12 @@ def _growing(
     replica: state.Replica,
     reservation: reservation_.Reservation,
     kept: Mapping[str, allocation_.Allocation],
-) -> dict[str, host_.Host]:
+) -> placing.Candidates:
     """Return the hosts on which the reservation's affinity lets it grow."""
+    candidates = replica.catalog.meeting(placing.requirement(reservation))
     affinity = reservation.parameters['affinity']
-    return {
-        uuid: host
-        for uuid, host in placing.candidates(
-            replica.hosts.values(), placing.requirement(reservation)
-        ).items()
-        if affinity is None or (uuid in kept) is affinity
-    }
+    if affinity is None:
+        return candidates
+    return replica.catalog.among(
+        uuid for uuid in candidates.hosts if (uuid in kept) is affinity
+    )

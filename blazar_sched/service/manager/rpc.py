@@ -2,22 +2,38 @@
 """How the manager is called: its topic, its client, its server.
 
 Arguments and answers are JSON primitives. Refusals travel as the classes of
-domain.exception, so a caller may catch those by name.
+domain.exception, so a caller may catch those by name. Managers share the
+topic: each call goes to one of them.
 """
 
+from collections.abc import Callable
 from collections.abc import Sequence
 import socket
+import threading
+import time
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import log
 import oslo_messaging
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
 
+LOG = log.getLogger(__name__)
+
 EXCHANGE = wire.EXCHANGE
 TOPIC = wire.TOPIC
 VERSION = wire.RPC_VERSION
+# How often a broker that is away is tried again before a message is given
+# up; each time it is waited a bit longer, from a second on.
+RETRIES = 1
+# Seconds that a start waits for the bus, and a stop for calls under way.
+START_TIMEOUT = 2.0
+STOP_TIMEOUT = 5.0
+# Seconds that `Client.connect` waits for an answer, and until it asks again.
+CONNECT_TIMEOUT = 5.0
+CONNECT_PAUSE = 0.5
 
 
 def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
@@ -41,8 +57,20 @@ class Client:
             exchange=EXCHANGE, topic=TOPIC, version=VERSION
         )
         self._client = oslo_messaging.get_rpc_client(
-            bus, target, timeout=timeout
+            bus, target, timeout=timeout, retry=RETRIES
         )
+        self._connecting = False
+
+    def connect(self) -> None:
+        """Refuse all calls at once until a manager has answered a first time.
+
+        Where the broker has never been reached, a call would wait for it
+        without end, and be made when its caller is long gone.
+        """
+        self._connecting = True
+        connecting = _thread(self._connect)
+        connecting.start()
+        connecting.join(START_TIMEOUT)
 
     def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
         """Call `method` of the manager's end point and return its answer.
@@ -51,6 +79,8 @@ class Client:
         :raises BlazarSchedError: the subclass that the manager raised
         :raises Unavailable: if no manager answers in time
         """
+        if self._connecting:
+            raise exception.Unavailable('no manager has answered yet')
         try:
             return self._client.call(ctxt, method, **kwargs)
         except (
@@ -59,23 +89,62 @@ class Client:
         ) as e:
             raise exception.Unavailable('the manager does not answer') from e
 
+    def _connect(self) -> None:
+        hasty = self._client.prepare(timeout=CONNECT_TIMEOUT)
+        while self._connecting:
+            try:
+                hasty.call({}, 'ping')
+                self._connecting = False
+            except Exception as e:
+                # Whatever it is, the API answers nothing without it.
+                LOG.warning('No manager answers yet, trying on: %s', e)
+                time.sleep(CONNECT_PAUSE)
+        LOG.info('A manager answers')
 
-def serve(
-    bus: oslo_messaging.Transport, endpoints: Sequence[Any]
-) -> oslo_messaging.MessageHandlingServer:
-    """Start to answer calls with `endpoints`, in threads.
 
-    The caller ends it by `stop()`, then `wait()`.
-    """
-    target = oslo_messaging.Target(
-        exchange=EXCHANGE, topic=TOPIC, server=socket.gethostname()
-    )
-    server = oslo_messaging.get_rpc_server(
-        bus,
-        target,
-        endpoints,
-        executor='threading',
-        access_policy=oslo_messaging.DefaultRPCAccessPolicy,
-    )
-    server.start()
-    return server
+class Server:
+    """Answers calls with `endpoints`, in threads."""
+
+    def __init__(
+        self, bus: oslo_messaging.Transport, endpoints: Sequence[Any]
+    ) -> None:
+        self._server = oslo_messaging.get_rpc_server(
+            bus,
+            oslo_messaging.Target(
+                exchange=EXCHANGE, topic=TOPIC, server=socket.gethostname()
+            ),
+            endpoints,
+            executor='threading',
+            access_policy=oslo_messaging.DefaultRPCAccessPolicy,
+        )
+
+        self._starting = _thread(self._server.start)
+
+    def start(self) -> None:
+        """Begin to answer; where the broker is away, once it is back."""
+        self._starting.start()
+        self._starting.join(START_TIMEOUT)
+        if self._starting.is_alive():
+            LOG.warning('The message broker does not answer, trying on')
+
+    def stop(self) -> None:
+        """Take no more calls; return when those under way are answered.
+
+        What takes longer than some seconds is left behind.
+        """
+        if self._starting.is_alive():
+            # There is nothing to stop, and no end to wait for.
+            return
+        stopping = _thread(self._stop)
+        stopping.start()
+        stopping.join(STOP_TIMEOUT)
+        if stopping.is_alive():
+            LOG.warning('Some calls are left without an answer')
+
+    def _stop(self) -> None:
+        self._server.stop()
+        self._server.wait()
+
+
+def _thread(do: Callable[[], object]) -> threading.Thread:
+    return threading.Thread(target=do, name='rpc', daemon=True)

@@ -408,6 +408,111 @@ def test_allocations_can_be_filtered(api):
     assert shown(f'lease_id={UNKNOWN}') == set()
 
 
+def test_lists(api):
+    made = {
+        name: create(
+            api,
+            name=name,
+            start_date=f'203{n}-01-01 00:00',
+            end_date=f'203{n}-01-02 00:00',
+        )
+        for n, name in enumerate(['b', 'a', 'c', 'a'])
+    }
+    bobs = create(
+        api, BOB, start_date='2040-01-01 00:00', end_date='2040-01-02 00:00'
+    )
+
+    def names(query, headers=ALICE):
+        answer = api.simulate_get(
+            '/v1/leases', query_string=query, headers=headers
+        )
+        assert answer.status_code == 200, answer.text
+        return [x['name'] for x in answer.json['leases']]
+
+    assert names('name=a') == ['a', 'a']
+    assert names('name=A') == []
+    assert names('status=PENDING&name=b') == ['b']
+    assert names('status=ACTIVE') == []
+    assert names('sort=name') == ['a', 'a', 'b', 'c']
+    assert names('sort=name:desc,start:desc') == ['c', 'b', 'a', 'a']
+    assert names('sort=start:desc&limit=2') == ['a', 'c']
+    marker = f'marker={made["c"]["id"]}'
+    assert names(f'sort=start:desc&{marker}') == ['a', 'b']
+    assert names('project_id=p2') == names('')
+    assert names('project_id=p2', headers={}) == [bobs['name']]
+    assert len(names('project_id=p1', headers={})) == 4
+    for query, field in [
+        ('sort=colour', 'sort'),
+        ('sort=project_id', 'sort'),
+        (f'marker={bobs["id"]}', 'marker'),
+        (f'marker={UNKNOWN}', 'marker'),
+        ('marker=x', 'marker'),
+    ]:
+        answer = api.simulate_get(
+            '/v1/leases', query_string=query, headers=ALICE
+        )
+        refused(answer, 400, field)
+
+
+def test_a_list_can_be_walked_by_its_links(api):
+    ids = [
+        create(
+            api,
+            start_date=f'203{n}-01-01 00:00',
+            end_date=f'203{n}-01-02 00:00',
+        )['id']
+        for n in range(5)
+    ]
+    query, walked, pages = 'limit=2&sort=start:desc', [], 0
+    while query:
+        body = api.simulate_get('/v1/leases', query_string=query).json
+        walked += [x['id'] for x in body['leases']]
+        pages += 1
+        [link] = body.get('leases_links', [{'href': '?'}])
+        query = link['href'].partition('?')[2]
+    assert walked == ids[::-1]
+    assert pages == 3
+
+
+def test_a_request_again_makes_no_second_lease(api):
+    headers = {**ALICE, 'Idempotency-Key': 'night run, 1st'}
+    body = lease(start_date='now')
+    first = api.simulate_post('/v1/leases', json=body, headers=headers)
+    again = api.simulate_post('/v1/leases', json=body, headers=headers)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json['lease']['id'] == first.json['lease']['id']
+    assert set(again.json['lease']) == set(first.json['lease'])
+    refused(
+        api.simulate_post(
+            '/v1/leases', json={**body, 'name': 'other'}, headers=headers
+        ),
+        409, 'IdempotencyKeyReused', 'Idempotency-Key',
+    )
+    # To another project it is a key like any other: there is no room.
+    refused(
+        api.simulate_post(
+            '/v1/leases', json=body, headers={**headers, **BOB}
+        ),
+        409, 'NotEnoughHostsAvailable',
+    )
+    assert len(api.simulate_get('/v1/leases').json['leases']) == 1
+
+
+def test_a_request_many_times_at_once_makes_one_lease(api):
+    headers = {**ALICE, 'Idempotency-Key': 'k'}
+    with futures.ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(
+                lambda n: api.simulate_post(
+                    '/v1/leases', json=lease(), headers=headers
+                ),
+                range(8),
+            )
+        )
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json['lease']['id'] for answer in answers}) == 1
+
+
 def test_many_ask_for_the_last_host_at_once(api):
     with futures.ThreadPoolExecutor(8) as pool:
         answers = list(

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -140,3 +141,124 @@ def test_noauth_is_not_served_to_other_machines(config):
     assert refused.returncode == 1
     assert 'noauth' in refused.stderr
     assert 'Traceback' not in refused.stderr
+
+
+# Nobody listens there.
+AWAY = '127.0.0.1:9'
+
+
+def said(log, *words):
+    """Wait until a process has written a line with all the words."""
+    deadline = time.monotonic() + PATIENCE
+    while not any(
+        all(word in line for word in words)
+        for line in log.read_text().splitlines()
+    ):
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def logging_to(log, *args):
+    with log.open('w') as file:
+        process = subprocess.Popen(
+            [SCRIPT, *map(str, args)], stdout=file, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def end(process, number=signal.SIGTERM):
+    process.send_signal(number)
+    return process.wait(PATIENCE)
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_a_manager_without_a_broker_waits_for_it(config, tmp_path, number):
+    """And does what is due meanwhile; it ends when it is told to."""
+    config.write_text(
+        config.read_text().replace('fake://', f'rabbit://{AWAY}/')
+    )
+    assert run('db', '--config-file', config, 'upgrade').returncode == 0
+    log = tmp_path / 'log'
+    with logging_to(log, 'manager', '--config-file', config) as process:
+        said(log, 'broker does not answer')
+        assert end(process, number) == 0
+
+
+def test_an_api_without_a_manager_says_so(config, port, tmp_path):
+    config.write_text(
+        config.read_text().replace('fake://', f'rabbit://{AWAY}/')
+    )
+    log = tmp_path / 'log'
+    with logging_to(log, 'api', '--config-file', config) as process:
+        said(log, 'listens on')
+        answer = requests.get(
+            f'http://127.0.0.1:{port}/v1/leases', timeout=PATIENCE
+        )
+        assert answer.status_code == 503
+        assert answer.json()['error_name'] == 'Unavailable'
+        assert end(process) == 0
+
+
+def test_a_manager_without_a_database_waits_for_it(config, tmp_path):
+    pytest.importorskip('pymysql')
+    url = re.sub('sqlite.*', f'mysql+pymysql://{AWAY}/x', config.read_text())
+    config.write_text(url)
+    log = tmp_path / 'log'
+    with logging_to(log, 'manager', '--config-file', config) as process:
+        said(log, 'WARNING', 'Not started yet')
+        assert end(process) == 0
+
+
+def test_sighup_takes_over_what_may_change(config, tmp_path):
+    log = tmp_path / 'log'
+    with logging_to(log, 'serve', '--config-file', config) as process:
+        said(log, 'listens on')
+        good = config.read_text()
+        config.write_text('nonsense\n')
+        process.send_signal(signal.SIGHUP)
+        said(log, 'ERROR', 'stays as it was')
+        config.write_text(
+            good.replace('[DEFAULT]', '[DEFAULT]\ndebug = true')
+            + '[manager]\nsync_interval = 0.1\nevent_max_workers = 7\n'
+        )
+        process.send_signal(signal.SIGHUP)
+        said(log, 'read again')
+        for name in ('DEFAULT.debug', 'manager.sync_interval'):
+            said(log, f'Option {name} changed')
+        said(log, 'immutable', 'manager.event_max_workers')
+        assert end(process) == 0
+
+
+def test_a_second_sigterm_ends_it_at_once(config, tmp_path):
+    """Also while it stops, or hangs before it is started."""
+    site = tmp_path / 'sitecustomize.py'
+    site.write_text(
+        'import threading\n'
+        'from blazar_sched.service.manager import manager\n'
+        'def stop(self):\n'
+        '    print("hanging", flush=True)\n'
+        '    threading.Event().wait()\n'
+        'manager.Manager.stop = stop\n'
+    )
+    log = tmp_path / 'log'
+    with log.open('w') as file:
+        process = subprocess.Popen(
+            [SCRIPT, 'serve', '--config-file', config],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, 'PYTHONPATH': str(tmp_path)},
+        )
+    try:
+        said(log, 'listens on')
+        process.send_signal(signal.SIGTERM)
+        said(log, 'hanging')
+        assert process.poll() is None
+        assert end(process) == -signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait()

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Databases to test on, and nouns to put there.
 
-Every test runs on a SQLite file. BLAZAR_SCHED_TEST_DATABASES names servers,
-as SQLAlchemy URLs with blanks between, on which it runs as well: each test
-makes a database of its own there, and drops it.
+Every test runs on a SQLite file, and on the servers that are named (see
+tests.services).
 """
 
+import contextlib
 import dataclasses
+import functools
 import itertools
-import os
+import shutil
 import uuid
 
 import pytest
@@ -22,35 +23,73 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
 from blazar_sched.service.ledger import ledger
+from blazar_sched.service.ledger import models
+from tests.services import database as database_
 
-SERVERS = os.environ.get('BLAZAR_SCHED_TEST_DATABASES', '').split()
+SQLITE = 'sqlite'
+ENGINES = [
+    SQLITE,
+    *(
+        pytest.param(url, id=engine, marks=pytest.mark.services)
+        for engine, url in database_.servers().items()
+    ),
+]
 
 
-def _parameter(server):
-    return pytest.param(
-        server,
-        id=sa.make_url(server).get_backend_name(),
-        marks=pytest.mark.services,
-    )
-
-
-@pytest.fixture(params=['sqlite', *map(_parameter, SERVERS)])
-def url(request, tmp_path):
-    """The URL of an empty database."""
-    if request.param == 'sqlite':
+@pytest.fixture(params=ENGINES)
+def bare_url(request, tmp_path):
+    """The URL of a database without tables."""
+    if request.param == SQLITE:
         yield f'sqlite:///{tmp_path}/ledger.sqlite'
         return
-    name = f'blazar_sched_test_{uuid.uuid4().hex}'
-    server = sa.create_engine(request.param, isolation_level='AUTOCOMMIT')
-    with server.connect() as connection:
-        connection.exec_driver_sql(f'CREATE DATABASE {name}')
-        yield (
-            sa.make_url(request.param)
-            .set(database=name)
-            .render_as_string(hide_password=False)
+    with database_.made(request.param) as url:
+        yield url
+
+
+@pytest.fixture(scope='session')
+def made_once(tmp_path_factory):
+    """made_once(server) -> the URL of a database with tables."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def make(server):
+            if server == SQLITE:
+                folder = tmp_path_factory.mktemp('ledger')
+                url = f'sqlite:///{folder}/ledger.sqlite'
+            else:
+                url = stack.enter_context(database_.made(server))
+            new = ledger.Ledger(url)
+            new.upgrade()
+            new.close()
+            return url
+
+        yield make
+
+
+@pytest.fixture(params=ENGINES)
+def url(request, tmp_path, made_once):
+    """The URL of a database with empty tables."""
+    url = made_once(request.param)
+    if request.param == SQLITE:
+        file = shutil.copy(sa.make_url(url).database, tmp_path)
+        yield f'sqlite:///{file}'
+        return
+    yield url
+    empty(url)
+
+
+def empty(url):
+    """Make a database what it was when it had just got its tables."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for table in reversed(models.Base.metadata.sorted_tables):
+            connection.execute(sa.delete(table))
+        connection.execute(
+            sa.insert(models.Ledger).values(
+                id=1, uuid=str(uuid.uuid4()), revision=0, commits=0
+            )
         )
-        connection.exec_driver_sql(f'DROP DATABASE {name}')
-    server.dispose()
+    engine.dispose()
 
 
 @pytest.fixture

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rescan finds what must never be, however it came about."""
 
+import dataclasses
+
 import pytest
 import sqlalchemy as sa
+
+from blazar_sched.domain import event
+from blazar_sched.domain import window
 
 
 @pytest.fixture
@@ -12,10 +17,11 @@ def plant(store, nouns, host):
     def put(*fields):
         def work(tx):
             for each in fields:
-                lease = nouns.lease()
+                lease = nouns.lease(
+                    each.get('start', 100), each.get('end', 200)
+                )
                 allocation = nouns.allocation(lease, host, **each)
-                tx.put_lease(lease)
-                tx.put_allocations(allocation.reservation_id, [allocation])
+                tx.add_lease(lease, [allocation])
 
         store.commit(work)
 
@@ -63,10 +69,26 @@ def test_a_whole_host_is_for_one(store, plant, host, other):
     assert fault.startswith(f'host {host.uuid}: 2 allocations at 100')
 
 
+def test_many_at_one_instant(store, plant, host):
+    """What ends makes room for what starts, whichever comes first."""
+    plant(
+        *({'start': 100, 'end': 200} for _ in range(8)),
+        *({'start': 200, 'end': 300} for _ in range(9)),
+        *({'start': 300, 'end': 400} for _ in range(8)),
+    )
+    assert store.check() == [
+        f'host {host.uuid}: 9 of 8 VCPU allocated at 200'
+    ]
+
+
 @pytest.mark.parametrize(
     ('table', 'lost', 'children'),
     [
-        ('lease', 'id', ['reservation', 'event', 'event']),
+        (
+            'lease',
+            'id',
+            ['reservation', 'event', 'event', 'idempotency_key'],
+        ),
         ('reservation', 'id', ['allocation', 'instance']),
         ('host', 'uuid', ['allocation', 'instance']),
     ],
@@ -79,6 +101,7 @@ def test_orphans(store, nouns, host, database, table, lost, children):
         tx.put_lease(lease)
         tx.put_allocations(held.id, [nouns.allocation(lease, host)])
         tx.put_instance(nouns.instance(host, reservation_id=held.id))
+        tx.put_key('project', 'key', lease.id, 'digest')
 
     store.commit(work)
     keys_off = {
@@ -98,3 +121,177 @@ def test_orphans(store, nouns, host, database, table, lost, children):
     assert all(
         fault.endswith(f'there is no {table} {gone}') for fault in faults
     )
+
+
+@pytest.fixture
+def lease(store, nouns, host):
+    """An active lease, all of it as it should be."""
+    new = nouns.lease(status='ACTIVE')
+    start, end = new.events
+    new = dataclasses.replace(
+        new,
+        reservations=(
+            dataclasses.replace(new.reservations[0], status='active'),
+        ),
+        events=(
+            dataclasses.replace(start, status='DONE'),
+            nouns.event(new, event.BEFORE_END_LEASE, 150),
+            end,
+        ),
+    )
+    allocation = nouns.allocation(new, host)
+    store.commit(lambda tx: tx.add_lease(new, [allocation]))
+    assert store.check() == []
+    return new
+
+
+# What is done to an active lease from 100 to 200, and what is said of it.
+BROKEN = {
+    'no start event': (
+        "DELETE FROM event WHERE event_type = 'start_lease'",
+        'lease {lease}: ACTIVE, and has no start event',
+    ),
+    'no end event': (
+        "DELETE FROM event WHERE event_type = 'end_lease'",
+        'lease {lease}: ACTIVE, and has no end event',
+    ),
+    'two events of a kind': (
+        "UPDATE event SET event_type = 'end_lease', time = 200"
+        " WHERE event_type = 'before_end_lease'",
+        'lease {lease}: 2 events end_lease',
+    ),
+    'never to start': (
+        "UPDATE lease SET status = 'STARTING'",
+        'lease {lease}: STARTING, though its event is over',
+    ),
+    'never to end': (
+        "UPDATE lease SET status = 'TERMINATING'",
+        "UPDATE event SET status = 'DONE' WHERE event_type = 'end_lease'",
+        'lease {lease}: TERMINATING, though its event is over',
+    ),
+    'an event outside': (
+        "UPDATE event SET time = 201 WHERE event_type = 'before_end_lease'",
+        'event {before_end}: before_end_lease at 201, its lease is from 100'
+        ' to 200',
+    ),
+    'an end that is not the end': (
+        "UPDATE event SET time = 199 WHERE event_type = 'end_lease'",
+        'event {end}: end_lease at 199, its lease is from 100 to 200',
+    ),
+    'in progress without a claim': (
+        "UPDATE event SET status = 'IN_PROGRESS', owner = 'x', token = 'y'"
+        " WHERE event_type = 'end_lease'",
+        'event {end}: in progress without a claim',
+    ),
+    'a claim too many': (
+        "UPDATE event SET token = 'y' WHERE event_type = 'end_lease'",
+        'event {end}: UNDONE, and has a claim',
+    ),
+    'a reservation that has outlived its lease': (
+        'DELETE FROM allocation',
+        "UPDATE lease SET status = 'TERMINATED'",
+        'reservation {reservation}: active, its lease is TERMINATED',
+    ),
+    'an allocation that has outlived its lease': (
+        "UPDATE lease SET status = 'TERMINATED'",
+        "UPDATE reservation SET status = 'deleted'",
+        'allocation {allocation}: left, its reservation is deleted and its'
+        ' lease TERMINATED',
+    ),
+    'an allocation that has outlived its reservation': (
+        "UPDATE event SET status = 'DONE' WHERE event_type = 'end_lease'",
+        "UPDATE reservation SET status = 'deleted'",
+        'allocation {allocation}: left, its reservation is deleted and its'
+        ' lease ACTIVE',
+    ),
+    'an allocation before': (
+        'UPDATE allocation SET start = 99',
+        'allocation {allocation}: from 99 to 200, its lease is from 100 to'
+        ' 200',
+    ),
+    'a revision missing': (
+        'DELETE FROM {change} WHERE revision = 2',
+        'changes: of the revisions 1 to 3 there are only 2',
+    ),
+    'a revision cut': (
+        'DELETE FROM {change} WHERE revision = 2 AND position = 0',
+        'changes: revision 2 is not whole',
+    ),
+    'a revision of the future': (
+        'UPDATE ledger SET revision = 2',
+        'ledger: at revision 2, the newest change is of 3',
+    ),
+}
+
+
+@pytest.mark.parametrize('name', BROKEN)
+def test_what_must_never_be(store, nouns, database, lease, name):
+    store.commit(lambda tx: tx.put_host(nouns.host()))
+    *statements, said = BROKEN[name]
+    start, before_end, end = lease.events
+    ((allocation, _),) = store.allocations()
+    with database.begin() as connection:
+        change = database.dialect.identifier_preparer.quote('change')
+        for statement in statements:
+            connection.exec_driver_sql(statement.format(change=change))
+    assert store.check() == [
+        said.format(
+            lease=lease.id,
+            before_end=before_end.id,
+            end=end.id,
+            reservation=lease.reservations[0].id,
+            allocation=allocation.id,
+        )
+    ]
+
+
+def test_what_may_be(store, nouns, host):
+    """Leases on their way, and those whose time is long past."""
+    late = nouns.lease(1, 2)
+    endless = nouns.lease(end=window.FOREVER)
+    endless = dataclasses.replace(endless, events=endless.events[:1])
+    deleting = nouns.lease(status='DELETING')
+    deleting = dataclasses.replace(
+        deleting, events=(nouns.event(deleting, event.END_LEASE, 150),)
+    )
+    # Over before it could be started: its end is still to come.
+    missed = nouns.lease(1, 2, status='ACTIVE')
+    missed = dataclasses.replace(
+        missed,
+        reservations=(
+            dataclasses.replace(missed.reservations[0], status='deleted'),
+        ),
+        events=(
+            dataclasses.replace(missed.events[0], status='DONE'),
+            missed.events[1],
+        ),
+    )
+
+    def work(tx):
+        for each in (late, endless, deleting, missed):
+            tx.add_lease(each, [nouns.allocation(each, host)])
+
+    store.commit(work)
+    assert store.check() == []
+    store.prune(0)
+    assert store.check() == []
+
+
+def test_the_rescan_costs_the_same_queries_however_much(
+    store, nouns, host, queries
+):
+    def fill(count):
+        def work(tx):
+            for number in range(count):
+                lease = nouns.lease(number, number + 1)
+                tx.add_lease(lease, [nouns.allocation(lease, host)])
+
+        store.commit(work)
+
+    counts = []
+    for count in (1, 300):
+        fill(count)
+        queries.clear()
+        assert store.check() == []
+        counts.append(len(queries))
+    assert counts[0] == counts[1]

@@ -2,6 +2,7 @@
 """A commit is whole or not at all, and conflicts are not the caller's."""
 
 import contextlib
+import os
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import retry
@@ -69,12 +71,16 @@ OTHERS = {
 
 @pytest.fixture
 def at_commit():
-    """Raises at COMMIT what it is given, each once, then lets through."""
+    """Raises at one COMMIT after another what it is given, None for nothing.
+
+    A COMMIT that failed is followed by one that reads back.
+    """
     errors = []
 
     def fail(_connection):
-        if errors:
-            raise errors.pop(0)
+        error = errors.pop(0) if errors else None
+        if error is not None:
+            raise error
 
     sa.event.listen(sa.Engine, 'commit', fail)
     yield errors
@@ -107,7 +113,7 @@ def test_two_conflicts_then_success(
         )
         return 'done'
 
-    at_commit += [CONFLICTS[name], CONFLICTS[name]]
+    at_commit += [CONFLICTS[name], None] * 2
     assert patient.commit(work) == 'done'
     # Each try began on a clean ledger, and one of them was written.
     assert tries == [[], [], []]
@@ -141,7 +147,7 @@ def test_conflicts_without_end_are_unavailable(
         tries.append(1)
         tx.put_lease(nouns.lease())
 
-    at_commit += list(CONFLICTS.values())
+    at_commit += [CONFLICTS['postgresql serialization'], None] * 4
     with pytest.raises(exception.Unavailable):
         patient.commit(work)
     assert len(tries) == 4
@@ -162,22 +168,6 @@ def test_a_connection_lost_in_the_work_is_retried(patient, nouns, name):
 
     patient.commit(work)
     assert patient.leases() == [lease]
-
-
-@pytest.mark.parametrize('name', LOST)
-def test_a_commit_of_unknown_outcome_is_not_done_twice(
-    patient, nouns, at_commit, name
-):
-    tries = []
-
-    def work(tx):
-        tries.append(1)
-        tx.put_lease(nouns.lease())
-
-    at_commit.append(LOST[name])
-    with pytest.raises(exception.Unavailable, match='look whether'):
-        patient.commit(work)
-    assert len(tries) == 1
 
 
 @pytest.mark.parametrize('name', OTHERS)
@@ -288,24 +278,87 @@ def test_a_manager_that_stands_still_is_cut_off(
 
 
 KILLED = (
-    'import os, signal, sys\n'
+    'import sys\n'
+    'from blazar_sched.service import faults\n'
     'from blazar_sched.service.ledger import ledger\n'
-    'def work(tx):\n'
-    '    tx.put_property("gpu", True)\n'
-    '    os.kill(os.getpid(), signal.SIGKILL)\n'
-    'ledger.Ledger(sys.argv[1]).commit(work)\n'
+    'faults.arm_from_environment()\n'
+    'store = ledger.Ledger(sys.argv[1])\n'
+    'for name in "one", "two", "three":\n'
+    '    store.commit(lambda tx: tx.put_property(name, True))\n'
 )
 
 
-def test_a_manager_killed_in_its_commit(url, store):
+@pytest.mark.parametrize(
+    ('where', 'kept'),
+    [
+        ('commit:before', []),
+        ('commit:after', ['one']),
+        ('commit:before#3', ['one', 'two']),
+        ('commit:after#2', ['one', 'two']),
+    ],
+)
+def test_a_manager_killed_in_its_commit(url, store, where, kept):
     killed = subprocess.run(
-        [sys.executable, '-c', KILLED, url], timeout=60, check=False
+        [sys.executable, '-c', KILLED, url],
+        env={**os.environ, 'BLAZAR_SCHED_CRASH_AT': where},
+        timeout=60,
+        check=False,
     )
     assert killed.returncode == -signal.SIGKILL
-    assert store.properties() == {}
+    assert sorted(store.properties()) == kept
     # It left no lock behind.
-    store.commit(lambda tx: tx.put_property('ssd', True))
-    assert store.properties() == {'ssd': True}
+    store.commit(lambda tx: tx.put_property('after', True))
+    assert sorted(store.properties()) == ['after', *kept]
+
+
+def test_what_is_committed_is_told(store, open_ledger, nouns):
+    told = []
+    telling = open_ledger(on_change=told.append)
+    telling.commit(lambda tx: tx.put_lease(nouns.lease()))
+    store.commit(lambda tx: tx.put_lease(nouns.lease()))
+    telling.commit(lambda tx: tx.put_lease(nouns.lease()))
+    # Nothing that a replica knows of, and nothing at all.
+    telling.commit(lambda tx: tx.put_property('gpu', True))
+    with pytest.raises(exception.Conflict):
+        telling.commit(give_up)
+    assert told == [1, 3]
+
+
+def give_up(tx):
+    raise exception.Conflict('given up')
+
+
+def test_who_is_told_cannot_fail_the_commit_nor_keep_others_waiting(
+    open_ledger, store, nouns
+):
+    other = nouns.lease()
+
+    def tell(revision):
+        if revision == 1:
+            telling.commit(lambda tx: tx.put_lease(other))
+        raise OSError('nobody listens')
+
+    telling = open_ledger(on_change=tell)
+    lease = nouns.lease()
+    telling.commit(lambda tx: tx.put_lease(lease))
+    assert store.leases() == [lease, other] or store.leases() == [other, lease]
+
+
+def test_a_replica_that_cannot_follow_starts_anew(
+    store, nouns, host, monkeypatch
+):
+    """What was committed stays committed."""
+    replica = store.commit(lambda tx: tx.replica)
+
+    def fail(*args):
+        raise ValueError('no')
+
+    monkeypatch.setattr(replica, 'apply', fail)
+    lease = nouns.lease()
+    store.commit(lambda tx: tx.put_lease(lease))
+    assert store.leases() == [lease]
+    anew = store.commit(lambda tx: tx.replica)
+    assert list(anew.reservations) == [lease.reservations[0].id]
 
 
 def test_work_that_fails_leaves_nothing(store, nouns, host):
@@ -323,7 +376,10 @@ def test_work_that_fails_leaves_nothing(store, nouns, host):
         tx.put_host(nouns.host())
         tx.put_property('gpu', True)
         tx.delete_lease(kept.id)
-        tx.claim_event(lease.events[0].id, 'me', 0, 10)
+        tx.claim_event(
+            lease.events[0].id, event.Claim('me', 'token', 10), None
+        )
+        tx.put_key('project', 'key', lease.id, 'digest')
         raise exception.NotEnoughHostsAvailable('no room')
 
     with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -332,6 +388,7 @@ def test_work_that_fails_leaves_nothing(store, nouns, host):
     assert store.hosts() == [host]
     assert store.allocations() == store.instances() == []
     assert store.properties() == {}
+    assert store.lease_by_key('project', 'key') is None
     assert store.changes(0) == before
     replica = store.commit(lambda tx: tx.replica)
     assert replica.revision == before['newest']
@@ -357,6 +414,21 @@ def test_what_no_replica_knows_of_moves_no_revision(store, nouns):
     now = store.lease(lease.id)
     assert (now.status, now.degraded) == ('ACTIVE', True)
     assert now.reservations[0].status == 'active'
+
+
+def test_every_commit_writes_the_ledgers_row(store, database):
+    """Galera sees that two commits collide by the rows that they write."""
+
+    def row():
+        with database.connect() as connection:
+            return connection.execute(sa.text('SELECT * FROM ledger')).one()
+
+    rows = [row()]
+    for placing in (False, True):
+        store.commit(lambda tx: None, placing=placing)
+        rows.append(row())
+    assert len(set(rows)) == 3
+    assert len({row.revision for row in rows}) == 1
 
 
 def test_replicas_must_not_miss_a_change(store, nouns):

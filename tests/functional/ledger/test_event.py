@@ -3,8 +3,11 @@
 
 import dataclasses
 import threading
+import uuid
 
 import pytest
+
+from blazar_sched.domain import event as event_
 
 
 @pytest.fixture
@@ -14,16 +17,33 @@ def lease(store, nouns):
     return new
 
 
-def claim(store, event, owner, now, until):
+def claim(store, event, owner='me', until=160, seen=None):
+    """Return the new claim, None if it was refused."""
+    new = event_.Claim(owner, str(uuid.uuid4()), until)
+    taken = store.commit(
+        lambda tx: tx.claim_event(event.id, new, seen), placing=False
+    )
+    return new if taken else None
+
+
+def renew(store, tokens, until):
     return store.commit(
-        lambda tx: tx.claim_event(event.id, owner, now, until), placing=False
+        lambda tx: tx.renew_claims(tokens, until), placing=False
     )
 
 
-def finish(store, event, token, status='DONE'):
+def finish(store, event, held, status='DONE'):
     return store.commit(
-        lambda tx: tx.finish_event(event.id, token, status), placing=False
+        lambda tx: tx.finish_event(event.id, held.token, status),
+        placing=False,
     )
+
+
+def status(store, event):
+    (found,) = (
+        e for e in store.lease(event.lease_id).events if e.id == event.id
+    )
+    return found.status
 
 
 def test_at_one_instant_what_ends_makes_room(store, nouns):
@@ -39,12 +59,12 @@ def test_at_one_instant_what_ends_makes_room(store, nouns):
             tx.put_lease(lease)
 
     store.commit(work)
-    due = store.due_events(200)
-    assert [(e.event_type, owner) for e, owner in due] == [
-        ('start_lease', ending),
-        ('before_end_lease', ending),
-        ('end_lease', ending),
-        ('start_lease', starting),
+    start, end, before_end = ending.events
+    assert [e for e, _ in store.due_events(200)] == [
+        start,
+        before_end,
+        end,
+        starting.events[0],
     ]
 
 
@@ -52,8 +72,8 @@ def test_an_event_is_due_from_its_time_on(store, lease):
     start, end = lease.events
     assert store.next_event_time() == 100
     assert store.due_events(99) == []
-    assert store.due_events(100) == [(start, lease)]
-    assert [e for e, _ in store.due_events(200)] == [start, end]
+    assert store.due_events(100) == [(start, None)]
+    assert store.due_events(200) == [(start, None), (end, None)]
 
 
 def test_nothing_is_due(store):
@@ -61,71 +81,121 @@ def test_nothing_is_due(store):
     assert store.next_event_time() is None
 
 
+def test_what_is_in_progress_is_seen_with_its_claim(store, lease):
+    """However far its time: clocks of managers need not agree."""
+    start, end = lease.events
+    held = claim(store, start)
+    ((seen, with_),) = store.due_events(0)
+    assert (seen.id, seen.status, with_) == (start.id, 'IN_PROGRESS', held)
+    assert store.next_event_time() == end.time
+    finish(store, start, held)
+    assert store.due_events(100) == []
+
+
+def test_due_events_are_one_query(store, nouns, queries):
+    def work(tx):
+        for _ in range(300):
+            tx.add_lease(nouns.lease(), [])
+
+    store.commit(work)
+    queries.clear()
+    assert len(store.due_events(1000)) == 600
+    assert len([q for q in queries if q.startswith('SELECT')]) == 1
+
+
 def test_one_of_two_claimers_gets_it(store, open_ledger, lease):
     start, end = lease.events
     other = open_ledger()
-    token = claim(store, start, 'one', now=100, until=160)
-    assert token
-    assert claim(other, start, 'two', now=100, until=160) is None
-    assert claim(other, end, 'two', now=100, until=160)
-    assert store.due_events(159) == []
-    assert finish(store, start, token)
-    assert claim(other, start, 'two', now=1000, until=2000) is None
-    assert store.lease(lease.id).events[0].status == 'DONE'
+    held = claim(store, start, 'one')
+    assert held
+    assert claim(other, start, 'two') is None
+    assert claim(other, end, 'two')
+    assert finish(store, start, held)
+    assert claim(other, start, 'two') is None
+    assert claim(other, start, 'two', seen=held) is None
+    assert status(store, start) == 'DONE'
 
 
-def test_a_claim_that_ran_out_is_taken_over(store, open_ledger, lease):
+def test_a_claim_is_taken_over_as_it_was_seen(store, open_ledger, lease):
     start, _ = lease.events
     other = open_ledger()
-    stopped = claim(store, start, 'one', now=100, until=160)
-    assert store.next_event_time() == 160
-    assert claim(other, start, 'two', now=159, until=300) is None
-    assert [e.id for e, _ in other.due_events(160)] == [start.id]
-    token = claim(other, start, 'two', now=160, until=300)
-    assert token not in (None, stopped)
+    stopped = claim(store, start, 'one')
+    for wrong in (
+        dataclasses.replace(stopped, until=159),
+        dataclasses.replace(stopped, token='x'),
+    ):
+        assert claim(other, start, 'two', seen=wrong) is None
+    taken = claim(other, start, 'two', seen=stopped)
+    assert taken
     # The first one comes to life again.
     assert not finish(store, start, stopped)
-    assert store.lease(lease.id).events[0].status == 'IN_PROGRESS'
-    assert finish(other, start, token)
-    assert not finish(other, start, token)
+    assert renew(store, [stopped.token], 1000) == set()
+    assert claim(store, start, 'one', seen=stopped) is None
+    assert store.due_events(0)[0][1] == taken
+    assert finish(other, start, taken)
+    assert not finish(other, start, taken)
+
+
+def test_a_renewed_claim_is_not_taken_over(store, open_ledger, lease):
+    start, end = lease.events
+    first, second = claim(store, start, 'one'), claim(store, end, 'one')
+    lost = claim(store, end, 'two', seen=second)
+    tokens = [first.token, second.token]
+    assert renew(store, tokens, 300) == {first.token}
+    assert renew(store, tokens, 300) == {first.token}
+    assert renew(store, [], 300) == set()
+    assert claim(open_ledger(), start, 'two', seen=first) is None
+    renewed = dataclasses.replace(first, until=300)
+    assert [c for _, c in store.due_events(0)] == [renewed, lost]
+    assert claim(open_ledger(), start, 'two', seen=renewed)
 
 
 def test_an_event_can_be_given_back(store, lease):
     start, _ = lease.events
-    token = claim(store, start, 'one', now=100, until=160)
-    assert finish(store, start, token, 'UNDONE')
-    assert [e.id for e, _ in store.due_events(100)] == [start.id]
-    assert not finish(store, start, token)
-    assert claim(store, start, 'two', now=100, until=160)
+    held = claim(store, start)
+    assert finish(store, start, held, 'UNDONE')
+    assert store.due_events(100) == [(start, None)]
+    assert not finish(store, start, held)
+    assert claim(store, start, seen=held) is None
+    assert claim(store, start)
 
 
 def test_an_update_of_the_lease_keeps_the_claim(store, lease):
-    start, end = lease.events
-    token = claim(store, start, 'one', now=100, until=160)
+    start, _ = lease.events
+    held = claim(store, start)
 
     def rename(tx):
-        held = tx.lease(lease.id)
+        now = tx.lease(lease.id)
         tx.put_lease(
             dataclasses.replace(
-                held,
+                now,
                 name='renamed',
                 events=(
-                    held.events[0],
-                    dataclasses.replace(held.events[1], time=300),
+                    now.events[0],
+                    dataclasses.replace(now.events[1], time=300),
                 ),
             )
         )
 
     store.commit(rename)
-    assert claim(store, start, 'two', now=159, until=300) is None
-    assert finish(store, start, token)
+    assert store.due_events(0)[0][1] == held
+    assert finish(store, start, held)
+
+
+def test_an_event_that_is_due_anew_has_no_claim(store, lease):
+    start, _ = lease.events
+    held = claim(store, start)
+    store.commit(lambda tx: tx.put_lease(lease))
+    assert store.due_events(100) == [(start, None)]
+    assert not finish(store, start, held)
+    assert store.check() == []
 
 
 def test_a_deleted_lease_takes_its_claim_along(store, lease):
     start, _ = lease.events
-    token = claim(store, start, 'one', now=100, until=160)
+    held = claim(store, start)
     store.commit(lambda tx: tx.delete_lease(lease.id))
-    assert not finish(store, start, token)
+    assert not finish(store, start, held)
 
 
 def test_a_claim_and_an_update_do_not_undo_each_other(
@@ -134,11 +204,9 @@ def test_a_claim_and_an_update_do_not_undo_each_other(
     """The claim waits for an update that has read the event before."""
     start, _ = lease.events
     other = open_ledger()
-    tokens = []
+    claims = []
     claimer = threading.Thread(
-        target=lambda: tokens.append(
-            claim(other, start, 'two', now=100, until=160)
-        )
+        target=lambda: claims.append(claim(other, start, 'two'))
     )
 
     def work(tx):
@@ -159,26 +227,72 @@ def test_a_claim_and_an_update_do_not_undo_each_other(
 
     store.commit(work)
     claimer.join(60)
-    (token,) = tokens
+    (held,) = claims
     now = store.lease(lease.id).events[0]
     assert (now.time, now.status) == (150, 'IN_PROGRESS')
-    assert finish(other, start, token)
+    assert finish(other, start, held)
 
 
-def test_many_claimers_one_token(store, open_ledger, lease):
+@pytest.mark.parametrize('after', [None, 'one that stands still'])
+def test_many_claimers_one_claim(store, open_ledger, lease, after):
     start, _ = lease.events
+    seen = claim(store, start, after) if after else None
     ready = threading.Barrier(12)
-    tokens = []
+    claims = []
 
     def claimer():
         mine = open_ledger()
         ready.wait(60)
-        tokens.append(claim(mine, start, 'me', now=100, until=160))
+        claims.append(claim(mine, start, seen=seen))
 
     threads = [threading.Thread(target=claimer) for _ in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(tokens) == 12
-    assert len([t for t in tokens if t]) == 1
+    assert len(claims) == 12
+    assert len([c for c in claims if c]) == 1
+
+
+def occupy(tx, nouns, host, *leases):
+    for lease in leases:
+        tx.add_lease(lease, [nouns.allocation(lease, host)])
+
+
+def test_a_host_is_left_before_it_is_entered(store, nouns, host):
+    ending, starting = nouns.lease(100, 200), nouns.lease(200, 300)
+    store.commit(lambda tx: occupy(tx, nouns, host, ending, starting))
+    assert store.is_blocked(starting.id)
+    assert not store.is_blocked(ending.id)
+    # While its end is being done, too.
+    held = claim(store, ending.events[1])
+    assert store.is_blocked(starting.id)
+    finish(store, ending.events[1], held)
+    assert not store.is_blocked(starting.id)
+
+
+def test_neighbours_in_time_do_not_block_each_other(store, nouns, host):
+    one, other = nouns.lease(100, 200), nouns.lease(150, 250)
+    store.commit(lambda tx: occupy(tx, nouns, host, one, other))
+    assert not store.is_blocked(one.id)
+    assert not store.is_blocked(other.id)
+
+
+def test_another_host_blocks_nobody(store, nouns, host):
+    ending, starting = nouns.lease(100, 200), nouns.lease(200, 300)
+
+    def work(tx):
+        occupy(tx, nouns, host, ending)
+        occupy(tx, nouns, tx.put_host(nouns.host()), starting)
+
+    store.commit(work)
+    assert not store.is_blocked(starting.id)
+    assert not store.is_blocked('x')
+
+
+def test_to_be_blocked_is_one_query(store, nouns, host, queries):
+    leases = [nouns.lease(n, n + 1) for n in range(100)]
+    store.commit(lambda tx: occupy(tx, nouns, host, *leases))
+    queries.clear()
+    assert store.is_blocked(leases[-1].id)
+    assert len([q for q in queries if q.startswith('SELECT')]) == 1

@@ -13,10 +13,13 @@ import sqlalchemy as sa
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
+from blazar_sched.replica import puller
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import snapshot
 
 LAST = 1000
 
@@ -156,10 +159,11 @@ class Clients:
 def assert_same(replica, truth):
     """In what they know, and in what their index answers."""
     for name in (
-        'revision', 'hosts', 'reservations', 'allocations', 'instances',
-        'by_reservation', 'bound',
-    ):  # fmt: skip
+        'revision', 'hosts', 'reservations', 'instances', 'bound',
+    ):
         assert getattr(replica, name) == getattr(truth, name), name
+    for id_ in truth.reservations:
+        assert replica.held(id_) == truth.held(id_)
     replica.index.check()
     ours, theirs = replica.index, truth.index
     assert sorted(ours.hosts) == sorted(theirs.hosts)
@@ -208,53 +212,99 @@ def test_every_way_leads_to_the_truth(store, open_ledger, nouns, seed):
             since = image_by_changes(store, since, image, limit=3)
             assert_same(replica_of(image, since), expected)
     assert_same(replica_of({}, 0), state.Replica(accounting.LedgerAccounting))
-    assert expected.allocations and expected.instances
+    assert any(map(expected.held, expected.reservations))
+    assert expected.instances
+
+
+def scheduler_of(store):
+    """A replica as a scheduler has it, of what `store` has now."""
+    new = state.Replica(accounting.SchedulerAccounting)
+    known = store.commit(lambda tx: tx.replica)
+    assert new.load(known.revision, *packing.split(known.items())) == set()
+    return new
+
+
+@pytest.fixture
+def small_pages(monkeypatch):
+    monkeypatch.setattr(puller, 'LIMIT', 3)
+    monkeypatch.setattr(snapshot, 'PER_RECORD', 1)
 
 
 @pytest.mark.parametrize('seed', range(4))
-def test_a_snapshot_of_a_moving_ledger(store, open_ledger, nouns, seed):
-    """Commits between its pages; the changes since the first set it right."""
-    clients = Clients(seed, nouns, [store])
+def test_a_snapshot_of_a_moving_ledger(
+    store, open_ledger, nouns, small_pages, seed
+):
+    """Commits between its pages, which several managers answer."""
+    managers = [store, open_ledger()]
+    clients = Clients(seed, nouns, managers)
     for _ in range(20):
         clients.step()
-    image, after, first = {}, None, None
-    while True:
-        page = wire.parse_snapshot(store.snapshot(after, limit=3))
-        assert page.ledger == store.id
-        assert len(page.records) <= 3
-        record.merge(image, page.records)
-        first = page.revision if first is None else first
-        after = page.next
-        if after is None:
-            break
-        clients.step()
-    assert page.revision > first
-    revision = image_by_changes(store, first, image, limit=5)
-    assert_same(replica_of(image, revision), truth(open_ledger))
+    revisions = set()
+
+    def call(method, **kwargs):
+        page = getattr(clients.random.choice(managers), method)(**kwargs)
+        if method == 'snapshot':
+            revisions.add(page['revision'])
+            clients.step()
+        return page
+
+    pulled = puller.Puller(call, lambda: 0.0, lambda: 1.0)
+    pulled.pull(0)
+
+    assert len(revisions) > 1
+    assert_same(pulled.copy.replica, scheduler_of(open_ledger()))
 
 
+@pytest.mark.parametrize('limit', [1, 2, 7, 1000])
 def test_a_snapshot_is_whole_whatever_the_size_of_its_pages(
-    store, nouns, host
+    store, nouns, host, small_pages, limit
 ):
     clients = Clients(5, nouns, [store])
     for _ in range(20):
         clients.step()
-    whole = wire.parse_snapshot(store.snapshot())
-    assert whole.next is None
-    for limit in (1, 2, 7, len(whole.records)):
-        records, after = [], None
-        while True:
-            page = wire.parse_snapshot(store.snapshot(after, limit))
-            records += page.records
-            after = page.next
-            if after is None:
-                break
-        assert sorted(records, key=str) == sorted(whole.records, key=str)
+    items, after = [], None
+    while True:
+        page = wire.parse_snapshot(store.snapshot(after, limit))
+        assert (page.ledger, page.after) == (store.id, after)
+        records, allocations = map(list, packing.split(page.items))
+        assert len(records) + sum(len(each[2]) for each in allocations) <= (
+            limit
+        )
+        items += page.items
+        after = page.next
+        if after is None:
+            break
+    new = state.Replica(accounting.SchedulerAccounting)
+
+    assert new.load(page.revision, *packing.split(items)) == set()
+
+    assert_same(new, scheduler_of(store))
+    assert any(map(new.held, new.reservations))
+
+
+def test_a_page_has_many_allocations(store, nouns, host):
+    lease = nouns.lease(reservations=7)
+
+    def work(tx):
+        tx.put_lease(lease)
+        for held in lease.reservations:
+            tx.put_allocations(held.id, [
+                nouns.allocation(lease, host, reservation_id=held.id)
+            ])
+
+    store.commit(work)
+    page = wire.parse_snapshot(store.snapshot('allocation/', limit=1))
+    [columns] = map(packing.unpack, page.items)
+    assert len(columns[2]) == 7
+    assert page.next is None
 
 
 def test_an_empty_ledger(store):
     page = wire.parse_snapshot(store.snapshot())
-    assert (page.revision, page.records, page.next) == (0, [], None)
+    assert (page.revision, page.items) == (0, [])
+    page = wire.parse_snapshot(store.snapshot(page.next))
+    assert [packing.unpack(text)[2] for text in page.items] == [[]]
+    assert page.next is None
     page = wire.parse_changes(store.changes(0))
     assert (page.revision, page.records, page.newest) == (0, [], 0)
 

@@ -45,6 +45,13 @@ def test_an_id_is_never_given_twice(store, nouns, host):
     assert store.commit(lambda tx: tx.put_host(again)).id != host.id
 
 
+def test_some_hosts(store, nouns, host):
+    other = store.commit(lambda tx: tx.put_host(nouns.host()))
+    assert store.hosts([other.uuid, 'x']) == [other]
+    assert store.hosts({host.uuid, other.uuid}) == [host, other]
+    assert store.hosts([]) == []
+
+
 def test_a_host_is_registered_once(store, host):
     again = dataclasses.replace(host, id='')
     with pytest.raises(exception.HostExists):

@@ -4,6 +4,7 @@
 import dataclasses
 
 import pytest
+import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
@@ -157,9 +158,55 @@ def test_a_list_costs_the_same_queries_however_long(store, nouns, queries):
     queries.clear()
     assert len(store.leases()) == 601
     assert len(queries) == few
+
+
+def test_a_new_lease_comes_back_whole(store, nouns, host):
+    """Also when it is added to, not put."""
+    lease = nouns.lease(reservations=3)
+    kept = [
+        nouns.allocation(lease, host, reservation_id=r.id)
+        for r in lease.reservations
+    ]
+    store.commit(lambda tx: tx.add_lease(lease, iter(kept)))
+    assert store.lease(lease.id) == lease
+    found = store.allocations(lease_id=lease.id)
+    assert sorted(found, key=str) == sorted(
+        ((a, lease.id) for a in kept), key=str
+    )
+    replica = store.commit(lambda tx: tx.replica)
+    assert set(replica.reservations) == {r.id for r in lease.reservations}
+    assert replica.index.peak(None, 100, 200)[0] == 3
+    with pytest.raises(sa.exc.IntegrityError):
+        store.commit(lambda tx: tx.add_lease(lease, []))
+
+
+def test_a_lease_without_allocations(store, nouns):
+    lease = nouns.lease(reservations=0)
+    store.commit(lambda tx: tx.add_lease(lease, []))
+    assert store.leases() == [lease]
+
+
+def test_a_new_lease_is_one_statement_a_table(store, nouns, host, queries):
+    """The ledger's row is held meanwhile: nothing is read."""
+    other = store.commit(lambda tx: tx.put_host(nouns.host()))
+    lease = nouns.lease(reservations=3)
+    kept = [
+        nouns.allocation(lease, on, reservation_id=r.id)
+        for r in lease.reservations
+        for on in (host, other)
+    ]
     queries.clear()
-    assert len(store.due_events(10_000)) == 1202
-    assert len(queries) == few + 1
+    store.commit(lambda tx: tx.add_lease(lease, kept))
+    words = [' '.join(q.split()[:3]).replace('`', '') for q in queries]
+    assert [w for w in words if 'BEGIN' not in w] == [
+        'UPDATE ledger SET',
+        'INSERT INTO lease',
+        'INSERT INTO reservation',
+        'INSERT INTO event',
+        'INSERT INTO allocation',
+        'INSERT INTO change',
+        'UPDATE writer SET',
+    ]
 
 
 def test_the_status_of_nothing(store):

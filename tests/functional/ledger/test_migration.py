@@ -25,6 +25,11 @@ UPGRADE = (
 )
 
 
+@pytest.fixture
+def url(bare_url):
+    return bare_url
+
+
 def test_the_migrations_make_the_models(store, database):
     with database.connect() as connection:
         context = migration.MigrationContext.configure(
@@ -68,6 +73,36 @@ def test_an_upgrade_again_changes_nothing(store, open_ledger, nouns):
     again.upgrade()
     assert again.id == store.id
     assert again.leases() == [lease]
+
+
+def test_an_older_database_keeps_what_it_holds(
+    store, open_ledger, nouns, host, database
+):
+    lease = nouns.lease()
+    allocation = nouns.allocation(lease, host)
+    store.commit(lambda tx: tx.add_lease(lease, [allocation]))
+    # As the first version had left it.
+    with database.begin() as connection:
+        for statement in (
+            'DROP TABLE idempotency_key',
+            'DROP TABLE writer',
+            'ALTER TABLE ledger DROP COLUMN commits',
+            'CREATE INDEX ix_allocation_host ON allocation (host)',
+            'DROP INDEX ix_allocation_host_end'
+            + (' ON allocation' if database.dialect.name == 'mysql' else ''),
+            "UPDATE alembic_version SET version_num = '0001'",
+        ):
+            connection.exec_driver_sql(statement)
+    store.close()
+    new = open_ledger()
+    with pytest.raises(exception.Unavailable, match='db upgrade'):
+        new.require_current()
+    new.upgrade()
+    assert new.leases() == [lease]
+    assert new.allocations() == [(allocation, lease.id)]
+    new.commit(lambda tx: tx.put_lease(nouns.lease()))
+    assert new.changes(0)['newest'] == 3
+    assert new.check() == []
 
 
 def test_two_processes_upgrade_at_once(url):

@@ -126,7 +126,9 @@ def test_keystone_is_believed_and_headers_are_not(
     headers = {'X-Auth-Token': 't1', **SPOOFED}
     answer = keystone_api.simulate_get('/v1/leases', headers=headers)
     assert answer.status_code == 200
-    assert manager.calls == [('list_leases', {'project_id': 'p1'})]
+    assert manager.calls == [
+        ('list_leases', {'project_id': 'p1', 'limit': 1000})
+    ]
     [ctxt] = manager.contexts
     assert ctxt['user'] == 'alice'
     assert ctxt['roles'] == ['reader']
@@ -191,7 +193,10 @@ def test_noauth_believes_the_token_alone(
     assert (ctxt['user'], ctxt['project_id']) == (user, project)
     assert ('admin' in ctxt['roles']) is admin
     assert manager.calls == [
-        ('list_leases', {'project_id': None if admin else project})
+        (
+            'list_leases',
+            {'project_id': None if admin else project, 'limit': 1000},
+        )
     ]
 
 

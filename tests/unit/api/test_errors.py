@@ -29,7 +29,9 @@ PUBLISHED = {
     'HostExists': 409,
     'CantDeleteHost': 409,
     'CantAddExtraCapability': 409,
+    'IdempotencyKeyReused': 409,
     'Unavailable': 503,
+    'NotUpgraded': 503,
 }
 PUBLISHED_BY_API = {
     400: 'InvalidInput',

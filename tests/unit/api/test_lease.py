@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases: what goes to the manager, and how its answer is shown."""
 
+from urllib import parse
+
+from falcon import testing
 import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.service.api import deploy
 
 FOREVER = 2**63 - 1
 # What python-blazarclient 4.6.0 sends for a bare command line.
@@ -393,9 +399,152 @@ def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
         )
 
 
-def test_query_strings_are_ignored(api, manager):
+@pytest.mark.parametrize(
+    'query, wanted',
+    [
+        ('', {}),
+        ('name=n', {'name': 'n'}),
+        ('status=ACTIVE&name=n', {'status': 'ACTIVE', 'name': 'n'}),
+        ('sort=name', {'sort': [['name', False]]}),
+        (
+            'sort=end:desc,name:asc',
+            {'sort': [['end', True], ['name', False]]},
+        ),
+        ('limit=5', {'limit': 6}),
+        ('marker=m', {'marker': 'm'}),
+        ('project_id=p9', {'project_id': 'p9'}),
+        ('colour=red&all_tenants=x', {}),
+    ],
+)
+def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
     manager.answers['list_leases'] = []
-    answer = api.simulate_get(
-        '/v1/leases', query_string='project_id=other&sort=name&limit=-1'
-    )
+    answer = api.simulate_get('/v1/leases', query_string=query)
     assert answer.json == {'leases': []}
+    everything = {'project_id': None, 'limit': 1000}
+    assert manager.calls == [('list_leases', {**everything, **wanted})]
+
+
+@pytest.mark.parametrize(
+    'query, field',
+    [
+        ('limit=0', 'limit'),
+        ('limit=-1', 'limit'),
+        ('limit=x', 'limit'),
+        ('limit=', 'limit'),
+        ('limit=1.0', 'limit'),
+        ('limit=%EF%BC%91', 'limit'),
+        ('limit=99999999999999999999', 'limit'),
+        ('marker=', 'marker'),
+        ('marker=' + 'm' * 37, 'marker'),
+        ('name=', 'name'),
+        ('status=active', 'status'),
+        ('status=', 'status'),
+        ('sort=', 'sort'),
+        ('sort=name,', 'sort'),
+        ('sort=name:', 'sort'),
+        ('sort=name:up', 'sort'),
+        ('sort=:asc', 'sort'),
+        ('sort=name,name:desc', 'sort'),
+        ('project_id=', 'project_id'),
+    ],
+)
+def test_a_list_refuses_bad_values_by_name(api, manager, query, field):
+    answer = api.simulate_get('/v1/leases', query_string=query)
+    assert answer.status_code == 400
+    assert field in answer.json['error_message']
+    assert manager.calls == []
+
+
+def test_another_project_cannot_be_asked_for(api, manager):
+    manager.answers['list_leases'] = []
+    api.simulate_get(
+        '/v1/leases',
+        query_string='project_id=p2',
+        headers={'X-Auth-Token': 'alice:p1'},
+    )
+    [(_, sent)] = manager.calls
+    assert sent['project_id'] == 'p1'
+
+
+def test_a_limited_list_links_to_what_follows(api, manager, lease):
+    leases = [{**lease, 'id': f'l{n}'} for n in range(3)]
+    manager.answers['list_leases'] = leases
+    query = 'limit=2&sort=name:desc&marker=l9&name=a%26b'
+    answer = api.simulate_get('/v1/leases', query_string=query)
+    assert [x['id'] for x in answer.json['leases']] == ['l0', 'l1']
+    [link] = answer.json['leases_links']
+    assert link['rel'] == 'next'
+    url = parse.urlsplit(link['href'])
+    assert url.path == '/v1/leases'
+    assert dict(parse.parse_qsl(url.query)) == {
+        'limit': '2', 'sort': 'name:desc', 'marker': 'l1', 'name': 'a&b',
+    }
+    # What it links to can be asked for.
+    manager.calls.clear()
+    manager.answers['list_leases'] = leases[2:]
+    answer = api.simulate_get('/v1/leases', query_string=url.query)
+    assert [x['id'] for x in answer.json['leases']] == ['l2']
+    assert 'leases_links' not in answer.json
+    [(_, sent)] = manager.calls
+    assert (sent['marker'], sent['name']) == ('l1', 'a&b')
+
+
+class Many:
+    """A manager with many leases, of which some vanish as they are read."""
+
+    def __init__(self, lease, number, vanishing=()):
+        self.leases = [{**lease, 'id': f'{n:05}'} for n in range(number)]
+        self.vanishing = set(vanishing)
+        self.sizes = []
+
+    def call(self, ctxt, method, project_id, limit, marker=''):
+        known = {x['id'] for x in self.leases} - {''}
+        if marker and marker not in known:
+            raise exception.InvalidInput('no such lease', field='marker')
+        page = [x for x in self.leases if x['id'] > marker][:limit]
+        self.sizes.append(len(page))
+        self.leases = [
+            x for x in self.leases if x['id'] not in self.vanishing
+        ]
+        return page
+
+
+@pytest.mark.parametrize('number', [0, 999, 1000, 1001, 2500])
+def test_a_long_list_comes_in_several_messages(conf, lease, number):
+    many = Many(lease, number)
+    api = testing.TestClient(deploy.deploy(conf, many))
+    listed = api.simulate_get('/v1/leases').json['leases']
+    assert [x['id'] for x in listed] == [f'{n:05}' for n in range(number)]
+    assert max(many.sizes) <= 1000
+    limited = api.simulate_get('/v1/leases', query_string='limit=1500').json
+    assert len(limited['leases']) == min(1500, number)
+    assert ('leases_links' in limited) == (number > 1500)
+
+
+def test_a_lease_that_vanishes_between_two_messages_hides_none(conf, lease):
+    """The last of the first message marks where the second begins."""
+    many = Many(lease, 2500, vanishing=['00998', '00999'])
+    api = testing.TestClient(deploy.deploy(conf, many))
+    listed = [x['id'] for x in api.simulate_get('/v1/leases').json['leases']]
+    assert listed == [f'{n:05}' for n in range(2500)]
+
+
+@pytest.mark.parametrize('key', ['k', '"8e03978e-40d5"', '~ ' * 127 + '~'])
+def test_an_idempotency_key_goes_along(api, manager, lease, key):
+    manager.answers['create_lease'] = lease
+    answer = api.simulate_post(
+        '/v1/leases', json=BODY, headers={'Idempotency-Key': key}
+    )
+    assert answer.status_code == 201
+    [(_, sent)] = manager.calls
+    assert sent['idempotency_key'] == key
+
+
+@pytest.mark.parametrize('key', ['', 'k' * 256, 'é', 'a\tb', '\x7f'])
+def test_a_bad_idempotency_key_is_refused_by_name(api, manager, key):
+    answer = api.simulate_post(
+        '/v1/leases', json=BODY, headers={'Idempotency-Key': key}
+    )
+    assert answer.status_code == 400
+    assert 'Idempotency-Key' in answer.json['error_message']
+    assert manager.calls == []

@@ -23,11 +23,22 @@ START = 1_800_000_000
 
 
 class Clock:
+    """`now` is the wall's; it can be set, `step`ped or passed with time."""
+
     def __init__(self):
         self.now = START
+        self.steps = 0
 
     def __call__(self):
         return float(self.now)
+
+    def step(self, seconds):
+        """Set the wall's clock without that any time passes."""
+        self.now += seconds
+        self.steps += seconds
+
+    def monotonic(self):
+        return float(self.now - self.steps - START)
 
 
 class Nova:
@@ -131,11 +142,13 @@ class World:
 
     def __init__(self, conf):
         self.clock = Clock()
+        self.monotonic = self.clock.monotonic
         self.nova = Nova()
         self.placement = Placement()
         self.waited = 0
         self.manager = manager_.Manager(
-            conf, self.nova, self.placement, self.clock, self.wait
+            conf, self.nova, self.placement, self.clock, self.monotonic,
+            self.wait,
         )
         self.ledger = self.manager.ledger
         self.leases = self.manager.leases
@@ -210,8 +223,8 @@ class World:
         """Let time pass, and then do what is due, as far as that goes."""
         self.clock.now += seconds
         while any(
-            self.runner.run(event.id, lease.id)
-            for event, lease in self.ledger.due_events(self.now)
+            self.runner.run(event, claim)
+            for event, claim in self.ledger.due_events(self.now)
         ):
             pass
 
@@ -220,14 +233,17 @@ class World:
         assert self.ledger.check() == []
         self.ledger.commit(lambda tx: None)
         replica = self.ledger.replica
-        assert replica.allocations == {
-            a.id: a for a, _ in self.ledger.allocations()
-        }
+        allocations = [a for a, _ in self.ledger.allocations()]
+        held = [
+            a for r in replica.reservations
+            for a in replica.held(r).values()
+        ]
+        assert sorted(held, key=str) == sorted(allocations, key=str)
         occupying = sum(
             replica.accounting.step(i, i.end <= self.now) is not None
             for i in replica.instances.values()
         )
-        assert len(replica.index) == len(replica.allocations) + occupying
+        assert len(replica.index) == len(allocations) + occupying
 
 
 def hosts(minimum=1, maximum=1, **parameters):

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The event runner: what is done when, by whom, and how often."""
 
+from collections import Counter
+import dataclasses
 import threading
 import time
+import uuid
 
 import pytest
 
+from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
-from blazar_sched.domain import states
+from blazar_sched.service.manager import event as runner_
 from blazar_sched.service.manager import manager as manager_
 
 # Real seconds that anything may take before a test gives up.
@@ -52,6 +56,30 @@ class TestLife:
         ]
         assert world.held(lease) == []
         world.check()
+
+    def test_two_that_are_late_do_not_wait_for_each_other(self, world, slots):
+        world.add_host('a')
+        leases = [
+            world.create(slots(), start=start, end=start + 100)
+            for start in (100, 150)
+        ]
+        world.run(1000)
+        assert [world.lease(each).status for each in leases] == [
+            'TERMINATED', 'TERMINATED'
+        ]
+
+    def test_what_a_start_began_is_removed_if_its_window_passes(
+        self, world, slots
+    ):
+        world.add_host('a')
+        lease = world.create(slots())
+        world.nova.failures = 1
+        world.run(100)
+        assert world.placement.classes
+        world.run(1000)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert not world.placement.classes
+        assert not world.placement.children
 
     def test_is_starting_and_terminating_meanwhile(self, world, slots):
         world.add_host('a')
@@ -106,10 +134,10 @@ class TestOrder:
         second = world.create(start=100, end=200)
         world.run()
         world.clock.now += 100
-        start = second.events[0]
-        assert not world.runner.run(start.id, second.id)
+        assert not world.runner.run(second.events[0])
         assert world.lease(second).status == 'PENDING'
         assert statuses(world.lease(second))['start_lease'] == 'UNDONE'
+        # It waits, but not a moment longer than for the end.
         world.run()
         assert world.lease(first).status == 'TERMINATED'
         assert world.lease(second).status == 'ACTIVE'
@@ -137,7 +165,7 @@ class TestOrder:
         world.run(100)
         world.run(timeout)
         assert world.lease(first).status == 'TERMINATING'
-        world.run(1)
+        world.run(5)
         assert world.lease(first).status == 'ERROR'
         assert world.lease(second).status == 'ACTIVE'
         assert world.lease(second).degraded
@@ -147,14 +175,14 @@ class TestOrder:
         lease = world.create(start=10, end=20)
         world.clock.now += 100
         end = next(e for e in lease.events if e.event_type == 'end_lease')
-        assert not world.runner.run(end.id, lease.id)
+        assert not world.runner.run(end)
         assert statuses(world.lease(lease))['end_lease'] == 'UNDONE'
 
     def test_not_before_its_time(self, world):
         """Moved by another manager between the look and the claim."""
         world.add_host('a')
         lease = world.create(start=10, end=20)
-        assert not world.runner.run(lease.events[0].id, lease.id)
+        assert not world.runner.run(lease.events[0])
         assert world.lease(lease) == lease
 
 
@@ -271,53 +299,190 @@ def driver_end(world, lease):
 
 
 class TestClaims:
-    def claim(self, world, event, owner='another'):
-        return world.ledger.commit(
-            lambda tx: tx.claim_event(
-                event.id, owner, world.now, world.now + 50
-            ),
+    # Seconds that a claim lasts without being renewed.
+    LASTS = 30
+
+    def claim(self, world, event, seen=None):
+        """Another manager's claim, as it has just been written."""
+        new = event_.Claim('another', str(uuid.uuid4()), world.now + 30)
+        world.ledger.commit(
+            lambda tx: tx.claim_event(event.id, new, seen), placing=False
+        )
+        return new
+
+    def renew(self, world, claim):
+        new = dataclasses.replace(claim, until=claim.until + 10)
+        world.ledger.commit(
+            lambda tx: tx.renew_claims([claim.token], new.until),
             placing=False,
         )
+        return new
 
-    def test_anothers_event_is_left_alone(self, world):
+    def start(self, lease):
+        [start] = [e for e in lease.events if e.event_type == 'start_lease']
+        return start
+
+    def test_anothers_event_is_left_alone_while_it_is_renewed(self, world):
         world.add_host('a')
         lease = world.create(start='now')
-        assert self.claim(world, lease.events[0])
-        world.run(49)
-        assert world.lease(lease).status == 'PENDING'
+        claim = self.claim(world, self.start(lease))
+        for _ in range(10):
+            world.run(20)
+            assert world.lease(lease).status == 'PENDING'
+            claim = self.renew(world, claim)
+        assert statuses(world.lease(lease))['start_lease'] == 'IN_PROGRESS'
 
-    def test_taken_over_once_the_claim_is_out(self, world):
+    def test_taken_over_once_it_has_been_silent_for_long(self, world):
         """What a manager left when it died is done by the next one."""
         world.add_host('a')
         lease = world.create(start='now')
-        assert self.claim(world, lease.events[0])
-        world.run(50)
+        self.claim(world, self.start(lease))
+        world.run()
+        world.run(self.LASTS - 1)
+        assert world.lease(lease).status == 'PENDING'
+        world.run(1)
         assert world.lease(lease).status == 'ACTIVE'
 
-    def test_a_late_manager_writes_nothing(self, world, slots):
-        """It was stopped for longer than its claim, and goes on."""
+    @pytest.mark.parametrize('step', [-36_000, 36_000])
+    def test_a_step_of_the_clock_kills_no_claim_and_saves_none(
+        self, world, step
+    ):
+        world.add_host('a')
+        lease = world.create(start='now', end=100_000)
+        claim = self.claim(world, self.start(lease))
+        world.run()
+        world.clock.step(step)
+        world.run(20)
+        self.renew(world, claim)
+        world.run(20)
+        assert world.lease(lease).status == 'PENDING'
+        world.run(self.LASTS)
+        world.clock.step(max(0, -step))
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+
+    @pytest.mark.parametrize('step', [-36_000, 36_000])
+    def test_a_step_of_the_clock_delays_no_retry(self, world, slots, step):
+        world.add_host('a')
+        world.clock.step(max(0, -step))
+        lease = world.create(slots(), start='now', end=100_000)
+        start = self.start(lease)
+        world.nova.failures = 1
+        assert not world.runner.run(start)
+        # As if it had been due all along: only the retry is in question.
+        world.clock.step(step)
+        world.ledger.commit(
+            lambda tx: tx.put_lease(
+                dataclasses.replace(
+                    world.lease(lease),
+                    events=(dataclasses.replace(start, time=0),),
+                )
+            )
+        )
+        world.run(9)
+        assert world.lease(lease).status == 'STARTING'
+        world.run(1)
+        assert world.lease(lease).status == 'ACTIVE'
+
+    def test_a_claim_in_use_is_renewed(self, world, slots):
+        """However long Nova takes, nobody takes the event over."""
         world.add_host('a')
         lease = world.create(slots(), start='now')
-        [start] = [e for e in lease.events if e.event_type == 'start_lease']
         created = world.nova.create_flavor
-        tokens = []
+        seen = []
 
         def create_flavor(*args):
+            for _ in range(10):
+                world.clock.now += 10
+                world.runner.renew()
+                [(_, claim)] = world.ledger.due_events(world.now)[:1]
+                seen.append(claim.until)
             created(*args)
-            world.clock.now += 1000
-            tokens.append(self.claim(world, start))
 
         world.nova.create_flavor = create_flavor
-        assert not world.runner.run(start.id, lease.id)
-        assert tokens[0] is not None
+        assert world.runner.run(self.start(lease))
+        assert world.lease(lease).status == 'ACTIVE'
+        assert len(set(seen)) == 10
+
+    def test_a_renewal_is_seen_while_the_clock_is_set_back(
+        self, world, slots
+    ):
+        world.add_host('a')
+        lease = world.create(slots(), start='now')
+        seen = []
+
+        def create_flavor(*args):
+            for _ in range(3):
+                world.clock.now += 10
+                world.clock.step(-10)
+                world.runner.renew()
+                seen.append(world.ledger.due_events(world.now)[0][1].until)
+
+        world.nova.create_flavor = create_flavor
+        world.runner.run(self.start(lease))
+        assert len(set(seen)) == 3
+
+    def test_a_late_manager_does_no_other_step(self, world, slots):
+        """It was stopped for longer than its claim, and goes on."""
+        world.add_host('a')
+        lease = world.create(slots(), slots(), start='now')
+        start = self.start(lease)
+        created = world.nova.create_flavor
+        taken, steps = [], []
+
+        def create_flavor(flavor_id, *args):
+            steps.append(flavor_id)
+            created(flavor_id, *args)
+            world.clock.now += 1000
+            [(_, mine)] = [
+                pair for pair in world.ledger.due_events(world.now) if pair[1]
+            ]
+            taken.append(self.claim(world, start, seen=mine))
+
+        world.nova.create_flavor = create_flavor
+        assert not world.runner.run(start)
+        assert steps == [lease.reservations[0].id]
+        assert world.lease(lease).status == 'STARTING'
+        # Nor has it given back what is another's by now.
+        [(_, claim)] = world.ledger.due_events(lease.start)
+        assert claim == taken[0]
+
+    def test_a_late_manager_knows_it_by_its_own_clock(self, world, slots):
+        """Also if nobody has taken over yet, and none was told to it."""
+        world.add_host('a')
+        lease = world.create(slots(), slots(), start='now')
+        created = world.nova.create_flavor
+        steps = []
+
+        def create_flavor(flavor_id, *args):
+            steps.append(flavor_id)
+            created(flavor_id, *args)
+            world.clock.now += 25
+
+        world.nova.create_flavor = create_flavor
+        assert not world.runner.run(self.start(lease))
+        assert len(steps) == 1
+        # The event is anybody's again.
+        assert statuses(world.lease(lease))['start_lease'] == 'UNDONE'
+
+    def test_a_late_managers_outcome_is_refused(self, world, slots):
+        """The last step was its last: all done, but no longer its own."""
+        world.add_host('a')
+        lease = world.create(slots(), start='now')
+        start = self.start(lease)
+        added = world.nova.add_flavor_access
+
+        def add_flavor_access(*args):
+            added(*args)
+            [(_, mine)] = [
+                pair for pair in world.ledger.due_events(world.now) if pair[1]
+            ]
+            self.claim(world, start, seen=mine)
+
+        world.nova.add_flavor_access = add_flavor_access
+        assert not world.runner.run(start)
         assert world.lease(lease).status == 'STARTING'
         assert statuses(world.lease(lease))['start_lease'] == 'IN_PROGRESS'
-        assert world.ledger.commit(
-            lambda tx: tx.finish_event(
-                start.id, tokens[0], states.EVENT_UNDONE
-            ),
-            placing=False,
-        )
 
     def test_two_managers_do_it_once(self, world, conf, slots):
         """Both look at once; each lease is started by one of them."""
@@ -332,18 +497,20 @@ class TestClaims:
 
         world.nova.create_flavor = create_flavor
         other = manager_.Manager(
-            conf, world.nova, world.placement, world.clock
+            conf, world.nova, world.placement, world.clock, world.monotonic
         )
         runners = (world.runner, other.runner)
         for runner in runners:
             runner.step()
-        for runner in runners:
-            runner.stop()
-        world.run()
-        assert {world.lease(lease).status for lease in leases} == {'ACTIVE'}
+        wait_for(
+            lambda: {world.lease(lease).status for lease in leases}
+            == {'ACTIVE'}
+        )
         assert sorted(begun) == sorted(
             lease.reservations[0].id for lease in leases
         )
+        for runner in runners:
+            runner.stop()
         other.ledger.close()
 
 
@@ -352,6 +519,8 @@ class TestThreads:
     def running(self, conf, world):
         """The real clock, and the runner's own threads."""
         world.runner._clock = world.leases._clock = time.time
+        world.runner._monotonic = time.monotonic
+        world.runner._claims._monotonic = time.monotonic
         world.clock.now = int(time.time())
         world.runner.start()
         yield world
@@ -377,7 +546,7 @@ class TestThreads:
         assert time.monotonic() - begun < 1
 
     def test_a_slow_event_delays_no_other(self, running, slots):
-        running.add_host('a')
+        running.add_host('a', vcpus=200)
         hold, held = threading.Event(), threading.Event()
         created = running.nova.create_flavor
         slow = []
@@ -393,7 +562,7 @@ class TestThreads:
         first = running.create(slots(1, 1), start='now')
         assert held.wait(PATIENCE)
         others = [
-            running.create(slots(1, 1), start='now') for _ in range(5)
+            running.create(slots(1, 1), start='now') for _ in range(100)
         ]
         for lease in others:
             wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
@@ -418,6 +587,44 @@ class TestThreads:
         for lease in leases:
             wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
 
+    def test_many_that_hang_hold_the_first_workers_once(
+        self, running, conf, slots
+    ):
+        """As many as there are workers fail, then hang; others go on."""
+        conf.set_override('event_retry_interval', 0.1, 'manager')
+        workers = conf.manager.event_max_workers
+        running.add_host('a', vcpus=workers + 1)
+        hold, tried = threading.Event(), Counter()
+        created = running.nova.create_flavor
+
+        def create_flavor(flavor_id, *args):
+            tried[flavor_id] += 1
+            if flavor_id in bad and tried[flavor_id] > 1:
+                hold.wait(2 * PATIENCE)
+            if flavor_id in bad and tried[flavor_id] == 1:
+                raise exception.Unavailable('compute cannot be reached')
+            created(flavor_id, *args)
+
+        running.nova.create_flavor = create_flavor
+        hanging = [
+            running.create(slots(1, 1), start=1000, end=2000)
+            for _ in range(workers)
+        ]
+        bad = {lease.reservations[0].id for lease in hanging}
+        for lease in hanging:
+            running.leases.update(lease.id, None, {'start': 'now'})
+        # All have failed, and hang now or wait to be tried again.
+        wait_for(
+            lambda: len(tried) == workers
+            and len(running.runner._running) == workers
+            and max(tried.values()) > 1
+        )
+        later = running.create(slots(1, 1), start='now')
+        wait_for(lambda: self.status(running, later) == 'ACTIVE')
+        hold.set()
+        for lease in hanging:
+            wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
+
     def test_stops_after_the_tries_under_way(self, conf, running, slots):
         """What waits for a thread stays for the next manager."""
         conf.set_override('event_max_workers', 1, 'manager')
@@ -438,12 +645,68 @@ class TestThreads:
         assert held.wait(PATIENCE)
         stopping = threading.Thread(target=one.runner.stop)
         stopping.start()
-        wait_for(lambda: one.runner._stopping)
+        wait_for(lambda: one.runner.stopping)
         hold.set()
         stopping.join(PATIENCE)
         assert sorted(self.status(running, x) for x in leases) == [
             'ACTIVE', 'PENDING',
         ]
+        one.ledger.close()
+
+    def test_a_stop_gives_back_what_hangs(
+        self, conf, running, slots, monkeypatch
+    ):
+        """Another manager need not wait for the claim to run out."""
+        monkeypatch.setattr(runner_, 'STOP_TIMEOUT', 0.1)
+        running.runner.stop()
+        one = manager_.Manager(conf, running.nova, running.placement)
+        running.add_host('a')
+        lease = running.create(slots(1, 1), slots(1, 1), start='now')
+        created = running.nova.create_flavor
+        hold, held, over = threading.Event(), threading.Event(), []
+
+        def create_flavor(flavor_id, *args):
+            held.set()
+            assert hold.wait(PATIENCE)
+            created(flavor_id, *args)
+            over.append(flavor_id)
+
+        running.nova.create_flavor = create_flavor
+        one.runner.step()
+        assert held.wait(PATIENCE)
+        one.runner.stop()
+        assert statuses(running.lease(lease))['start_lease'] == 'UNDONE'
+        hold.set()
+        wait_for(lambda: not one.runner._running)
+        # The step that hung was its last.
+        assert over == [lease.reservations[0].id]
+        assert self.status(running, lease) == 'STARTING'
+        one.ledger.close()
+
+    def test_a_stop_ends_a_delete_that_waits_for_servers(
+        self, conf, running, slots, monkeypatch
+    ):
+        """It has been answered for: the next manager goes on with it."""
+        monkeypatch.setattr(time, 'sleep', lambda seconds: None)
+        one = manager_.Manager(conf, running.nova, running.placement)
+        running.runner.stop()
+        running.add_host('a')
+        lease = running.create(slots(1, 1), start='now')
+        id_ = lease.reservations[0].id
+        running.add_server('a', 'project', reservation_id=id_)
+        assert one.runner.run(lease.events[0])
+        running.nova.slowness = 10_000
+        deleting = threading.Thread(
+            target=one.leases.delete, args=(lease.id, None)
+        )
+        deleting.start()
+        wait_for(lambda: running.nova.asked)
+        one.runner.stop()
+        deleting.join(PATIENCE)
+        assert not deleting.is_alive()
+        assert self.status(running, lease) == 'DELETING'
+        [(event, claim)] = running.ledger.due_events(int(time.time()))
+        assert (event.event_type, claim) == ('end_lease', None)
         one.ledger.close()
 
     def test_survives_a_ledger_that_fails(self, running, monkeypatch):

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases: what a request becomes, and what refuses it."""
 
+from concurrent import futures
 import random
 
 import pytest
 
+from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import window
-from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service import faults
 
 
 def times(lease):
@@ -136,11 +138,11 @@ class TestCreate:
         """Lease, reservations, events are written in one go, or not."""
         world.add_host('a')
 
-        def fail(*args):
-            raise RuntimeError('the manager dies here')
+        def fail(point):
+            raise RuntimeError(f'the manager dies at {point}')
 
-        monkeypatch.setattr(tx_.Tx, 'put_allocations', fail)
-        with pytest.raises(RuntimeError):
+        monkeypatch.setattr(faults, '_hook', fail)
+        with pytest.raises(RuntimeError, match='commit:before'):
             world.create()
         monkeypatch.undo()
         assert world.ledger.leases() == []
@@ -212,6 +214,102 @@ class TestCreate:
         world.clock.now += 60
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(start=1000, end=2000)
+
+
+class TestKey:
+    """The same request again, under the same idempotency key."""
+
+    def values(self, world, **values):
+        return {
+            'name': 'lease',
+            'project_id': 'project',
+            'user_id': 'user',
+            'start': 'now',
+            'end': world.now + 200,
+            'before_end': None,
+            'reservations': [
+                {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+            ],
+            **values,
+        }
+
+    def test_makes_one_lease(self, world):
+        world.add_host('a')
+        values = self.values(world)
+        first = world.leases.create(values, 'k')
+        assert world.leases.create(values, 'k') == first
+        assert world.ledger.leases() == [first]
+        # Without a key, or under another one, it is another request.
+        for key in (None, 'K'):
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.leases.create(values, key)
+
+    def test_shows_the_lease_as_it_is_now(self, world):
+        world.add_host('a')
+        values = self.values(world)
+        first = world.leases.create(values, 'k')
+        world.run()
+        again = world.leases.create({**values, 'user_id': 'other'}, 'k')
+        assert (again.id, again.status) == (first.id, 'ACTIVE')
+
+    @pytest.mark.parametrize('start', ['now', 'soon'])
+    def test_long_afterwards(self, world, start):
+        """What was asked for in time is not late for having been done."""
+        world.add_host('a')
+        start = world.now + 10 if start == 'soon' else start
+        values = self.values(world, start=start)
+        first = world.leases.create(values, 'k')
+        world.clock.now += 150
+        assert world.leases.create(values, 'k').id == first.id
+        world.run(1000)
+        assert world.leases.create(values, 'k').status == 'TERMINATED'
+
+    @pytest.mark.parametrize(
+        'change', [{'name': 'x'}, {'end': 1_900_000_000}, {'start': 0}]
+    )
+    def test_another_request_is_refused(self, world, change):
+        world.add_host('a')
+        first = world.leases.create(self.values(world), 'k')
+        with pytest.raises(exception.IdempotencyKeyReused) as refusal:
+            world.leases.create(self.values(world, **change), 'k')
+        assert refusal.value.status == 409
+        assert world.ledger.leases() == [first]
+
+    def test_is_a_projects_own(self, world):
+        for name in 'ab':
+            world.add_host(name)
+        values = self.values(world)
+        mine = world.leases.create(values, 'k')
+        other = world.leases.create({**values, 'project_id': 'other'}, 'k')
+        assert (mine.project_id, other.project_id) == ('project', 'other')
+
+    def test_a_refusal_does_not_use_it_up(self, world):
+        values = self.values(world)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.leases.create(values, 'k')
+        world.add_host('a')
+        assert world.leases.create(values, 'k').status == 'PENDING'
+
+    def test_goes_with_its_lease(self, world):
+        world.add_host('a')
+        values = self.values(world, start=world.now + 100)
+        first = world.leases.create(values, 'k')
+        world.leases.delete(first.id, None)
+        assert world.leases.create(values, 'k').id != first.id
+
+    def test_many_at_once_make_one(self, world):
+        for name in 'abcdefgh':
+            world.add_host(name)
+        values = self.values(world)
+        with futures.ThreadPoolExecutor(8) as pool:
+            made = list(
+                pool.map(
+                    lambda _: world.leases.create(values, 'k'), range(8)
+                )
+            )
+        assert {lease.id for lease in made} == {made[0].id}
+        assert len(world.ledger.leases()) == 1
+        world.check()
 
 
 class TestBeforeEnd:
@@ -716,9 +814,9 @@ class TestDelete:
         world.add_host('a')
         lease = world.create(start='now')
         start = lease.events[0]
-        token = world.ledger.commit(
-            lambda tx: tx.claim_event(start.id, 'x', world.now, world.now + 9),
-            placing=False,
+        claim = event_.Claim('x', 'token', world.now + 9)
+        world.ledger.commit(
+            lambda tx: tx.claim_event(start.id, claim, None), placing=False
         )
         for change in (
             lambda: world.leases.delete(lease.id, None),
@@ -728,7 +826,9 @@ class TestDelete:
                 change()
         assert world.lease(lease).name == 'lease'
         world.ledger.commit(
-            lambda tx: tx.finish_event(start.id, token, states.EVENT_UNDONE),
+            lambda tx: tx.finish_event(
+                start.id, claim.token, states.EVENT_UNDONE
+            ),
             placing=False,
         )
         world.leases.delete(lease.id, None)

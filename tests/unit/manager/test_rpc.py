@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manager as a caller on the bus sees it."""
 
+from concurrent import futures
 import json
+import threading
 import time
+from types import SimpleNamespace
 
+import oslo_messaging
 from oslo_messaging._drivers import common
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
+from blazar_sched.replica import puller
 from blazar_sched.replica import wire
 from blazar_sched.service.manager import rpc
 
@@ -97,14 +102,16 @@ def test_refusals_survive_a_real_bus():
 
 
 def test_replicas_are_fed(world, call):
-    world.add_host('a')
-    world.create(end=window.FOREVER)
-    changes = wire.parse_changes(call('changes', since=0, limit=100))
-    snapshot = wire.parse_snapshot(call('snapshot', after=None, limit=100))
-    assert changes.ledger == snapshot.ledger == world.ledger.id
-    assert changes.revision == snapshot.revision == 2
-    kinds = {kind for kind, _, _ in snapshot.records}
-    assert kinds == {'host', 'reservation', 'allocation'}
+    """From a snapshot first, then by changes."""
+    host = world.add_host('a')
+    feed = puller.Puller(call, time.monotonic, lambda: 60)
+    feed.pull(world.now)
+    lease = world.create(end=window.FOREVER)
+    feed.pull(world.now)
+    assert feed.copy.ledger == world.ledger.id
+    assert feed.copy.replica.revision == 2
+    [held] = feed.copy.replica.held(lease.reservations[0].id).values()
+    assert (held.host, held.end) == (host, window.FOREVER)
 
 
 def test_nobody_answers(conf):
@@ -130,3 +137,174 @@ def test_instances_are_watched(world, conf):
         time.sleep(0.02)
     assert [i.uuid for i in world.ledger.instances()] == [server.uuid]
     world.manager.stop()
+
+
+class Listener:
+    """Stands for a replica's worker: hears of news."""
+
+    def __init__(self):
+        self.heard = []
+
+    def newest(self, ctxt, revision, ledger):
+        self.heard.append((revision, ledger))
+
+
+@pytest.fixture
+def listener(conf):
+    listener = Listener()
+    server = oslo_messaging.get_rpc_server(
+        rpc.transport(conf),
+        oslo_messaging.Target(
+            exchange=wire.EXCHANGE, topic=wire.NEWS_TOPIC, server='worker'
+        ),
+        [listener],
+        executor='threading',
+        access_policy=oslo_messaging.DefaultRPCAccessPolicy,
+    )
+    server.start()
+    yield listener
+    server.stop()
+    server.wait()
+
+
+def wait_for(probe):
+    deadline = time.monotonic() + 20
+    while not probe():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_new_revision_is_told(world, call, listener):
+    world.add_host('a')
+    wait_for(lambda: listener.heard[-1:] == [(1, world.ledger.id)])
+    world.create(start=100)
+    wait_for(lambda: listener.heard[-1:] == [(2, world.ledger.id)])
+    # What changes nothing that replicas know of is no news.
+    world.ledger.commit(lambda tx: None)
+    world.create(start=300, end=400)
+    wait_for(lambda: listener.heard[-1:] == [(3, world.ledger.id)])
+    assert len(listener.heard) == 3
+
+
+def test_a_bus_that_hangs_delays_no_commit(world, call, listener, monkeypatch):
+    """And only the newest of what came meanwhile is told."""
+    held, hold = threading.Event(), threading.Event()
+    client = world.manager._herald._client
+    cast = client.cast
+
+    def slow(*args, **kwargs):
+        held.set()
+        assert hold.wait(20)
+        cast(*args, **kwargs)
+
+    monkeypatch.setattr(world.manager._herald, '_client', SimpleNamespace(
+        cast=slow
+    ))
+    world.add_host('a')
+    assert held.wait(20)
+    for n in range(5):
+        world.create(start=1000 * n + 100, end=1000 * n + 200)
+    hold.set()
+    wait_for(lambda: len(listener.heard) == 2)
+    assert [revision for revision, _ in listener.heard] == [1, 6]
+
+
+def test_a_bus_that_is_away_kills_no_herald(
+    world, call, listener, monkeypatch
+):
+    client = world.manager._herald._client
+    failures = [oslo_messaging.MessageDeliveryFailure('away')]
+
+    def cast(*args, **kwargs):
+        if failures:
+            raise failures.pop()
+        client.cast(*args, **kwargs)
+
+    monkeypatch.setattr(
+        world.manager._herald, '_client', SimpleNamespace(cast=cast)
+    )
+    world.add_host('a')
+    wait_for(lambda: not failures)
+    world.add_host('b')
+    wait_for(lambda: [r for r, _ in listener.heard] == [2])
+
+
+def test_old_changes_are_pruned(world, conf):
+    conf.set_override('changes_kept', 3, 'manager')
+    conf.set_override('prune_interval', 1000.0, 'manager')
+    for name in 'abcdef':
+        world.add_host(name)
+    assert world.ledger.changes(0)['revision'] is not None
+    for _ in range(2):
+        assert world.manager._prune() == 1000.0
+    assert world.ledger.changes(2)['revision'] is None
+    assert world.ledger.changes(3)['revision'] == 6
+
+
+@pytest.mark.parametrize(
+    'method, kwargs',
+    [
+        ('no_such_method', {}),
+        ('_answer', {}),
+        ('get_lease', {}),
+        ('get_lease', {'lease_id': {}, 'project_id': []}),
+        ('list_leases', {'project_id': None, 'colour': 'red'}),
+        ('create_lease', {'values': []}),
+        ('create_lease', {'values': None, 'idempotency_key': 1}),
+        ('changes', {'since': 'x', 'limit': None}),
+        ('snapshot', {'after': 1, 'limit': -1}),
+    ],
+)
+def test_what_is_unreadable_is_refused_and_harms_nothing(
+    world, call, method, kwargs
+):
+    with pytest.raises(Exception) as failure:
+        call(method, **kwargs)
+    assert not isinstance(failure.value, exception.Unavailable)
+    assert call('ping') is None
+
+
+def test_calls_are_refused_until_a_manager_has_answered(
+    world, conf, monkeypatch
+):
+    monkeypatch.setattr(rpc, 'START_TIMEOUT', 0.1)
+    client = rpc.Client(rpc.transport(conf), timeout=20)
+    client.connect()
+    with pytest.raises(exception.Unavailable, match='yet'):
+        client.call({}, 'list_leases', project_id=None)
+    world.manager.start()
+
+    def answered():
+        try:
+            return client.call({}, 'list_leases', project_id=None) == []
+        except exception.Unavailable:
+            return False
+
+    wait_for(answered)
+    world.manager.stop()
+
+
+def test_a_call_under_way_is_answered_when_the_manager_stops(
+    world, conf, monkeypatch
+):
+    world.manager.start()
+    asked, hold = threading.Event(), threading.Event()
+    leases = world.ledger.leases
+
+    def slow(*args, **kwargs):
+        asked.set()
+        assert hold.wait(20)
+        return leases(*args, **kwargs)
+
+    monkeypatch.setattr(world.ledger, 'leases', slow)
+    client = rpc.Client(rpc.transport(conf), timeout=20)
+    with futures.ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(
+            client.call, {}, 'list_leases', project_id=None
+        )
+        assert asked.wait(20)
+        stopping = pool.submit(world.manager.stop)
+        wait_for(lambda: world.runner.stopping)
+        hold.set()
+        assert answer.result(20) == []
+        stopping.result(20)

@@ -9,19 +9,23 @@ from blazar_sched.domain import allocation
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
+from blazar_sched.replica import packing
 from blazar_sched.replica import record
+from blazar_sched.replica import state
 from blazar_sched.replica import wire
 
 
 class MemoryLedger:
     """Keeps every revision's records and answers like the manager."""
 
-    def __init__(self):
-        self.id = str(uuid.uuid4())
+    def __init__(self, id_=None, revisions=()):
+        self.id = id_ or str(uuid.uuid4())
         self.revisions = []
         self.image = {}
         # Revisions up to this one are forgotten.
         self.pruned = 0
+        for records in revisions:
+            self._write(records)
 
     @property
     def newest(self):
@@ -31,11 +35,18 @@ class MemoryLedger:
         """Write nouns, and (kind, key) of what is gone, as one revision."""
         records = [record.encode(noun) for noun in nouns]
         records += [(kind, key, None) for kind, key in gone]
+        self._write(records)
+
+    def _write(self, records):
         self.revisions.append(records)
         record.merge(self.image, records)
 
-    def records(self):
-        return [(*key, data) for key, data in self.image.items()]
+    def at(self, revision):
+        """The same ledger as it was."""
+        return MemoryLedger(self.id, self.revisions[:revision])
+
+    def items(self):
+        return items_of((*key, data) for key, data in self.image.items())
 
     def changes(self, since, limit):
         if not self.pruned <= since <= self.newest:
@@ -52,20 +63,58 @@ class MemoryLedger:
         )
 
     def snapshot(self, after, limit):
-        keys = sorted(
-            key for key in self.image if after is None or key > key_of(after)
-        )
+        keys = sorted(self.image, key=place_of)
+        if after is not None:
+            known = place_of(after.split('/', 1))
+            keys = [key for key in keys if place_of(key) > known]
         page, rest = keys[:limit], keys[limit:]
         return wire.snapshot_page(
             self.id,
             self.newest,
-            [(*key, self.image[key]) for key in page],
+            after,
+            items_of((*key, self.image[key]) for key in page),
             '/'.join(page[-1]) if rest else None,
         )
 
 
-def key_of(text):
-    return tuple(text.split('/', 1))
+def place_of(key):
+    """Allocations come last."""
+    return key[0] == record.ALLOCATION, *key
+
+
+def items_of(records):
+    """Make records the items of a full copy."""
+    entries = []
+    for kind, key, data in records:
+        if kind != record.ALLOCATION:
+            yield kind, key, data
+            continue
+        noun = record.decode(kind, data)
+        _, *entry = state.add_allocation(noun)
+        entries.append(entry)
+    yield from packing.texts(entries)
+
+
+def records_of(items):
+    """Undo `items_of`."""
+    records, allocations = packing.split(items)
+    yield from records
+    for hosts, _, ids, owners, rows, starts, ends, amounts, whole in (
+        allocations
+    ):
+        for n, id_ in enumerate(ids):
+            own = amounts[n * packing.WIDTH:(n + 1) * packing.WIDTH]
+            yield record.encode(
+                allocation.Allocation(
+                    id_, owners[n], hosts[rows[n]], starts[n], ends[n],
+                    {
+                        c: amount for c, amount in zip(
+                            inventory.RESOURCE_CLASSES, own, strict=True
+                        ) if amount
+                    },
+                    bool(whole[n]),
+                )
+            )
 
 
 class Make:
@@ -131,6 +180,16 @@ def make():
 @pytest.fixture(scope='session')
 def memory_ledger():
     return MemoryLedger
+
+
+@pytest.fixture(scope='session')
+def as_items():
+    return items_of
+
+
+@pytest.fixture(scope='session')
+def as_records():
+    return records_of
 
 
 @pytest.fixture

@@ -27,11 +27,15 @@ class EndPoint:
         return wire.changes_page('ledger', since, since, [], since)
 
     def snapshot(self, ctxt, after, limit):
-        return wire.snapshot_page('ledger', 7, [('host', 'h1', HOST)], None)
+        return wire.snapshot_page(
+            'ledger', 7, after, [('host', 'h1', HOST)], None
+        )
 
 
 def pullers():
-    return [t for t in threading.enumerate() if 'blazar-sched' in t.name]
+    return [
+        t for t in threading.enumerate() if t.name == 'blazar-sched-puller'
+    ]
 
 
 def serve():

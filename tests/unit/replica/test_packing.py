@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations come back from their text, and other records are let be."""
+"""A stream's allocations come back from their texts, and reach the index."""
 
 import json
 
@@ -12,12 +12,13 @@ from blazar_sched import ext
 from blazar_sched.domain import allocation
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.ext import packed
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
 names = st.uuids().map(str) | st.text(min_size=1)
 amounts = st.dictionaries(
-    st.sampled_from([*inventory.RESOURCE_CLASSES, 'CUSTOM_GPU']),
+    st.sampled_from(inventory.RESOURCE_CLASSES),
     st.integers(1, ext.AMOUNT_LIMIT),
 )
 allocations = st.builds(
@@ -31,80 +32,115 @@ allocations = st.builds(
     whole=st.booleans(),
 )
 
-
-def unpacked(items):
-    for item in json.loads(json.dumps(items)):
-        if isinstance(item, str):
-            yield from packing.unpack(item)
-        else:
-            yield tuple(item)
+ENTRY = ('a1', 'r1', 'h1', 5, 9, (3, 0, 0), False)
 
 
-@given(st.lists(allocations, max_size=20), st.integers(1, 5))
+def columns(*entries):
+    return packing.columns(*packing.transposed(entries))
+
+
+@given(given_=st.lists(allocations, max_size=20), chunk=st.integers(1, 5))
 @settings(deadline=None)
-def test_come_back_as_they_were(given_, chunk):
+def test_come_back_as_they_were(as_items, as_records, given_, chunk):
     records = [record.encode(each) for each in given_]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, 'CHUNK', chunk)
-        items = list(packing.compact(records))
+        items = json.loads(json.dumps(list(as_items(records))))
 
     assert len(items) == -(-len(records) // chunk)
-    assert list(unpacked(items)) == records
+    assert list(as_records(items)) == records
 
 
-def test_an_amount_of_0_is_left_out(make):
-    zero = {inventory.VCPU: 2, inventory.DISK_GB: 0}
-    kind, key, data = record.encode(make.allocation('a1', 'h1', vcpus=2))
+def test_many_take_little_room():
+    id_ = '5bb0ef43-3d64-4a4a-9b5c-6a6d3b{:06x}'.format
+    [text] = packing.texts(
+        (id_(n), id_(n // 10), id_(n % 100), n, 9999, (4, 0, 0), False)
+        for n in range(9000)
+    )
 
-    [text] = packing.compact([(kind, key, data | {'amounts': zero})])
-
-    assert list(packing.unpack(text)) == [(kind, key, data)]
-
-
-def test_other_records_are_let_be(make):
-    records = [
-        record.encode(each) for each in (
-            make.host('h1'),
-            make.allocation('a1', 'h1', vcpus=2),
-            make.instance('i1', 'h1'),
-            make.allocation('a2', 'h1'),
-        )
-    ]
-
-    items = list(packing.compact(records))
-
-    assert items[:2] == [records[0], records[2]]
-    assert list(unpacked(items[2:])) == [records[1], records[3]]
+    assert len(text) < 40 * 9000
 
 
-def test_columns_make_the_index():
+def test_records_come_first_and_are_let_be(make):
+    records = [record.encode(make.host('h1')), record.encode(make.host('h2'))]
+    text = packing.pack(columns(ENTRY))
+
+    first, then = packing.split([*records, text, text])
+
+    assert list(first) == records
+    assert [each[2] for each in then] == [['a1'], ['a1']]
+
+
+def test_a_record_after_the_allocations_is_refused(make):
+    text = packing.pack(columns(ENTRY))
+    first, then = packing.split([text, record.encode(make.host('h1'))])
+
+    assert list(first) == []
+    with pytest.raises(ValueError):
+        list(then)
+
+
+def test_allocations_of_other_classes_are_refused():
+    packet = packed.pack(('A', 'B', 'C'), columns(ENTRY))
+    text = packing.base64.b64encode(packet)
+
+    with pytest.raises(ValueError):
+        packing.unpack(text.decode())
+
+
+@pytest.mark.parametrize(
+    'damage',
+    [
+        lambda text: text[:-4],
+        lambda text: text[4:],
+        lambda text: text[:40] + ('A' if text[40] != 'A' else 'B') + text[41:],
+        lambda text: '',
+        lambda text: '?' + text[1:],
+        lambda text: 'é' + text[1:],
+    ],
+    ids=['end', 'start', 'changed', 'empty', 'character', 'accent'],
+)
+def test_damaged_allocations_are_refused(damage):
+    text = packing.pack(columns(ENTRY))
+
+    with pytest.raises(ValueError):
+        packing.unpack(damage(text))
+
+
+@pytest.mark.parametrize('known', [(), ('h1',), ('h2',), ('h2', 'h1')])
+def test_what_is_on_an_unknown_host_is_left_out(known):
     entries = [
-        ('a1', 'r1', 'h2', 5, 9, (3, 0), False),
-        ('a2', 'r1', 'h1', 5, ext.FOREVER, (0, 0), True),
+        ENTRY,
+        ('a2', 'r1', 'h2', 5, ext.FOREVER, (0, 0, 0), True),
+        ('a3', 'r2', 'h1', 7, 8, (1, 2, 3), False),
     ]
-    index, other = (ext.TimelineIndex(('VCPU', 'DISK_GB')) for _ in 'ab')
+    index, other = (
+        ext.TimelineIndex(inventory.RESOURCE_CLASSES) for _ in 'ab'
+    )
     index.apply([
-        ('capacity', 'h1', (4, 9)),
-        ('capacity', 'h2', (8, 9)),
-        *(('add', *entry) for entry in entries),
+        *(('capacity', host, (4, 9, 9)) for host in known),
+        *(('add', *entry) for entry in entries if entry[2] in known),
     ])
 
-    other.load(*packing.columns({'h1': (4, 9), 'h2': (8, 9)}, entries))
+    part, left_out = packing.placed(
+        columns(*entries), {host: n for n, host in enumerate(known)}
+    )
+    other.load_parts(list(known), [4, 9, 9] * len(known), [part])
 
-    assert other.dump() == index.dump()
+    assert left_out == [e[0] for e in entries if e[2] not in known]
+    assert other.dump() == index.dump() | {'generation': 1}
 
 
 @pytest.mark.parametrize(
     'entry',
     [
-        ('a1', 'r1', 'nowhere', 5, 9, (3, 0), False),
-        ('a1', 'r1', 'h1', 'soon', 9, (3, 0), False),
-        ('a1', 'r1', 'h1', 5, 2**63, (3, 0), False),
-        ('a1', 'r1', 'h1', 5, 9, (3, None), False),
-        ('a1', 'r1', ['h1'], 5, 9, (3, 0), False),
+        ('a1', 'r1', 'h1', 'soon', 9, (3, 0, 0), False),
+        ('a1', 'r1', 'h1', 5, 2**63, (3, 0, 0), False),
+        ('a1', 'r1', 'h1', 5, 9, (3, None, 0), False),
+        ('a1', 'r1', ['h1'], 5, 9, (3, 0, 0), False),
     ],
     ids=str,
 )
 def test_what_is_no_entry_is_refused(entry):
     with pytest.raises(ValueError):
-        packing.columns({'h1': (4, 9)}, [entry])
+        columns(entry)

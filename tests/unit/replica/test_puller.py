@@ -2,6 +2,7 @@
 """Whatever the wire does, the replica is right or says that it is not."""
 
 import itertools
+import logging
 
 from hypothesis import given
 from hypothesis import settings
@@ -10,6 +11,9 @@ import pytest
 
 from blazar_sched.replica import puller
 from blazar_sched.replica import record
+from blazar_sched.replica import wire as wire_
+
+MAX_AGE = 100
 
 
 class Wire:
@@ -47,11 +51,15 @@ def clock():
 
 @pytest.fixture
 def pulled(wire, clock):
-    return puller.Puller(wire.call, clock)
+    return puller.Puller(wire.call, clock, lambda: MAX_AGE)
 
 
 def image_of(replica):
-    return {(kind, key): data for kind, key, data in replica.records()}
+    """What the replica holds, by kind and key."""
+    records = [each for each in replica.items() if not isinstance(each, str)]
+    for reservation_id in replica.reservations:
+        records += map(record.encode, replica.held(reservation_id).values())
+    return {(kind, key): data for kind, key, data in records}
 
 
 def small_pages(monkeypatch, limit=2):
@@ -128,6 +136,7 @@ def test_commits_between_the_pages_of_a_snapshot(
             # a page has shown goes.
             ledger.commit(
                 make.host(f'h{n}'),
+                make.reservation(f'r{n}'),
                 make.allocation(f'a{n}', f'h{n}', reservation_id=f'r{n}'),
             )
             ledger.commit(gone=[
@@ -157,20 +166,152 @@ def test_forgotten_revision_needs_a_snapshot(pulled, ledger, wire, make):
     assert wire.asked == ['changes', 'snapshot', 'changes']
 
 
-def test_ledger_set_back_needs_a_snapshot(pulled, ledger, make):
+def test_a_fresh_replica_is_never_set_back(
+    pulled, ledger, wire, clock, make
+):
+    """An old answer only lets it age, from a lagging database or for good."""
     fill(ledger, make)
     pulled.pull(0)
-    del ledger.revisions[3:]
-    ledger.image.clear()
-    for records in ledger.revisions:
-        record.merge(ledger.image, records)
+    wire.ledger = ledger.at(3)
+    clock.at += MAX_AGE
+
+    with pytest.raises(puller.Unanswered, match='revision 3.* lags behind'):
+        pulled.pull(0)
+
+    assert image_of(pulled.copy.replica) == ledger.image
+    assert pulled.copy.fresh_at == clock.at - MAX_AGE
+    wire.ledger = ledger
+    wire.asked.clear()
+    pulled.pull(0)
+    assert wire.asked == ['changes']
+
+
+def test_a_stale_replica_is_set_back_with_a_warning(
+    pulled, ledger, wire, clock, make, caplog
+):
+    """As after a restore from a backup."""
+    fill(ledger, make)
+    pulled.pull(0)
+    wire.ledger = ledger.at(3)
+    clock.at += MAX_AGE + 1
 
     pulled.pull(0)
 
+    assert image_of(pulled.copy.replica) == wire.ledger.image
+    assert pulled.is_fresh(pulled.copy)
+    [told] = [r.getMessage() for r in caplog.records]
+    assert 'went back from revision 10 to 3' in told
+
+
+def test_old_pages_of_a_full_copy(pulled, ledger, wire, make, monkeypatch):
+    """Managers on databases that lag answer some of the questions."""
+    small_pages(monkeypatch)
+    fill(ledger, make)
+    for n in range(5):
+        ledger.commit(gone=[(record.ALLOCATION, f'a{n}')])
+        ledger.commit(gone=[(record.HOST, f'h{n}')])
+    # The first pages are of revision 18, those with allocations of 13.
+    lags = {None: 2, 'reservation/r0': 2, 'reservation/r2': 2}
+    lagged = []
+
+    def tampering(method, kwargs):
+        if method == 'changes':
+            return ledger.changes(**kwargs)
+        lag = lags.get(kwargs['after'], 7)
+        lagged.append(lag)
+        return ledger.at(ledger.newest - lag).snapshot(**kwargs)
+
+    wire.tampering = tampering
+    pulled.pull(0)
+
+    assert lagged == [2, 2, 2, 7, 7]
+    assert image_of(pulled.copy.replica) == ledger.image
+    pulled.copy.replica.index.check()
+
+
+@pytest.mark.parametrize('stray', ['snapshot', 'changes'])
+def test_a_page_of_another_ledger(
+    pulled, ledger, wire, make, memory_ledger, monkeypatch, stray
+):
+    small_pages(monkeypatch)
+    fill(ledger, make)
+    other = memory_ledger(revisions=ledger.revisions)
+
+    def tampering(method, kwargs):
+        of = other if method == stray and kwargs != first else ledger
+        return getattr(of, method)(**kwargs)
+
+    first = {'after': None, 'limit': 2}
+    wire.tampering = tampering
+    with pytest.raises(puller.Unanswered, match='changed between two pages'):
+        pulled.pull(0)
+
+
+def test_changes_that_end_before_a_page_of_the_copy(
+    pulled, ledger, wire, make, monkeypatch
+):
+    small_pages(monkeypatch)
+    fill(ledger, make)
+    answering = itertools.chain([ledger.at(8)], itertools.repeat(ledger))
+
+    def tampering(method, kwargs):
+        old = ledger.at(8) if method == 'changes' else next(answering)
+        return getattr(old, method)(**kwargs)
+
+    wire.tampering = tampering
+    with pytest.raises(puller.Unanswered, match='end at revision 8'):
+        pulled.pull(0)
+
+    assert pulled.copy is None
+
+
+def test_a_copy_that_lacks_a_host_is_refused(pulled, ledger, wire, make):
+    fill(ledger, make)
+    del ledger.image[record.HOST, 'h3']
+
+    with pytest.raises(puller.Unusable, match='host that is not there'):
+        pulled.pull(0)
+    with pytest.raises(puller.Unusable, match='host that is not there'):
+        pulled.load(ledger.id, 10, ledger.items(), 1.0, 0)
+
+
+def test_an_answer_for_another_page_is_refused(
+    pulled, ledger, wire, make, monkeypatch
+):
+    small_pages(monkeypatch)
+    fill(ledger, make)
+    wire.tampering = lambda method, kwargs: getattr(ledger, method)(
+        **(kwargs | {'after': 'host/h1'})
+    )
+
+    with pytest.raises(puller.Unusable, match='another question'):
+        pulled.pull(0)
+
+
+@pytest.mark.parametrize('version', [-1, 1])
+def test_another_version_only_lets_it_age(
+    pulled, ledger, wire, clock, make, version
+):
+    """And it goes on by changes once the peer is upgraded."""
+    fill(ledger, make)
+    pulled.pull(0)
+    ledger.commit(make.host('h9'))
+    wire.tampering = lambda method, kwargs: {
+        'version': wire_.WIRE_VERSION + version
+    }
+    clock.at += 50
+    with pytest.raises(puller.Unanswered, match='upgrade'):
+        pulled.pull(0)
+    assert pulled.copy.fresh_at == 1000.0
+
+    wire.tampering = None
+    wire.asked.clear()
+    pulled.pull(0)
+    assert wire.asked == ['changes']
     assert image_of(pulled.copy.replica) == ledger.image
 
 
-def test_another_ledger_needs_a_snapshot(pulled, ledger, make):
+def test_another_ledger_needs_a_snapshot(pulled, ledger, make, caplog):
     fill(ledger, make)
     pulled.pull(0)
     # As many revisions, of another history.
@@ -182,10 +323,12 @@ def test_another_ledger_needs_a_snapshot(pulled, ledger, make):
 
     assert pulled.copy.ledger == 'another'
     assert image_of(pulled.copy.replica) == {}
+    [told] = [r.getMessage() for r in caplog.records]
+    assert 'The ledger is another one' in told
 
 
 GARBAGE = {
-    'other version': lambda page: page | {'version': page['version'] + 1},
+    'no version': lambda page: page | {'version': None},
     'no object': lambda page: 'hello',
     'none': lambda page: None,
     'no records': lambda page: page | {'records': None},
@@ -265,7 +408,7 @@ def test_freshness_is_that_of_the_question(pulled, wire, ledger, clock):
 
 def test_kept_copy_goes_on_by_changes(pulled, ledger, wire, clock, make):
     fill(ledger, make)
-    pulled.load(ledger.id, ledger.newest, ledger.records(), 1.0, 0)
+    pulled.load(ledger.id, ledger.newest, ledger.items(), 1.0, 0)
     assert pulled.copy.fresh_at == 1.0
     ledger.commit(make.host('h9'))
 
@@ -302,53 +445,142 @@ def test_advance_counts_what_has_ended(pulled, ledger, make):
     assert index.peak(index.rows(['h1']), 100, 101)[0] == 0
 
 
-FAULTS = ('none', 'lost', 'doubled', 'old', *GARBAGE)
+class Managers:
+    """Answers of several managers, some of which are behind, or not theirs.
 
+    Each question has the next fault: what is done to the answer.
+    """
 
-@given(
-    steps=st.lists(
-        st.tuples(st.sampled_from(FAULTS), st.integers(0, 3)), max_size=12
-    ),
-    limit=st.integers(1, 4),
-)
-@settings(max_examples=100, deadline=None)
-def test_equals_the_ledger_after_any_faults(
-    make, memory_ledger, steps, limit
-):
-    """P7: duplicates, loss, disorder and garbage leave no trace."""
-    ledger = memory_ledger()
-    wire = Wire(ledger)
-    pulled = puller.Puller(wire.call, lambda: 0.0)
-    answers = []
+    def __init__(self, memory_ledger, make):
+        self.ledger = memory_ledger()
+        # Of the time before the database was made anew.
+        self.before = memory_ledger()
+        fill(self.before, make, 2)
+        self.make = make
+        self.names = itertools.count()
+        self.faults = itertools.repeat(('fine', 0))
+        self.answers = []
 
-    def call(method, fault, kwargs):
-        answer = getattr(ledger, method)(
-            **(kwargs | {'limit': limit})
-        )
-        answers.append(answer)
+    def commit(self, number):
+        """Whatever a client may do; `number` says what."""
+        n, ledger, make = next(self.names), self.ledger, self.make
+        hosts = sorted(k for kind, k in ledger.image if kind == record.HOST)
+        reservations = [
+            k for kind, k in ledger.image if kind == record.RESERVATION
+        ]
+        if number % 4 == 0 or not hosts:
+            ledger.commit(make.host(f'h{number}-{n}'))
+        elif number % 4 == 1:
+            ledger.commit(
+                make.reservation(f'of-{n}'),
+                *(
+                    make.allocation(f'{n}-{h}', h, reservation_id=f'of-{n}')
+                    for h in hosts[:number]
+                ),
+                make.instance(f'i{n}', hosts[-1], end=500),
+            )
+        elif number % 4 == 2:
+            host = hosts[number % len(hosts)]
+            self.drop(lambda data: data.get('host') == host, host)
+        elif reservations:
+            gone = reservations[number % len(reservations)]
+            self.drop(lambda data: data.get('reservation_id') == gone, gone)
+
+    def drop(self, belongs, key):
+        self.ledger.commit(gone=[
+            (kind, k) for (kind, k), data in self.ledger.image.items()
+            if k == key or belongs(data)
+        ])
+
+    def call(self, method, **kwargs):
+        fault, number = next(self.faults)
+        ledger = self.ledger
+        if fault == 'busy':
+            self.commit(number)
+        if fault == 'lagging':
+            ledger = ledger.at(max(0, ledger.newest - number))
+        if fault == 'old epoch':
+            ledger = self.before
+        answer = getattr(ledger, method)(**kwargs)
+        self.answers.append((method, answer))
         if fault == 'lost':
             raise TimeoutError
-        if fault == 'doubled':
-            return getattr(ledger, method)(**(kwargs | {'limit': limit}))
-        if fault == 'old':
-            return answers[0]
-        if fault in GARBAGE and 'since' in answer:
+        if fault == 'earlier':
+            alike = [a for m, a in self.answers if m == method]
+            return alike[number % len(alike)]
+        if fault == 'other version':
+            return answer | {'version': wire_.WIRE_VERSION - 1}
+        if fault in GARBAGE and method == 'changes':
             return GARBAGE[fault](answer)
         return answer
 
-    for n, (fault, commits) in enumerate(steps):
-        for m in range(commits):
-            ledger.commit(make.host(f'h{n}-{m}'))
-        wire.tampering = (
-            lambda method, kwargs, fault=fault: call(method, fault, kwargs)
-        )
-        try:
-            pulled.pull(0)
-        except (puller.Unanswered, puller.Unusable):
-            continue
-        assert image_of(pulled.copy.replica) == ledger.image
+    def check(self, pulled):
+        """The copy is what SQL would make of its revision, or stale."""
+        copy = pulled.copy
+        if copy is None or copy.fresh_at is None:
+            return
+        ledgers = {self.ledger.id: self.ledger, self.before.id: self.before}
+        truth = ledgers[copy.ledger].at(copy.replica.revision)
+        assert image_of(copy.replica) == truth.image
+        copy.replica.index.check()
 
-    wire.tampering = None
-    pulled.pull(0)
-    assert image_of(pulled.copy.replica) == ledger.image
-    pulled.copy.replica.index.check()
+
+FAULTS = (
+    'fine', 'fine', 'fine', 'lost', 'busy', 'busy', 'lagging', 'earlier',
+    'old epoch', 'other version', *GARBAGE,
+)  # fmt: skip
+
+
+@given(
+    turns=st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 7), max_size=3),
+            st.lists(
+                st.tuples(st.sampled_from(FAULTS), st.integers(0, 7)),
+                max_size=8,
+            ),
+            st.sampled_from([1, MAX_AGE + 1]),
+        ),
+        max_size=6,
+    ),
+    limit=st.integers(1, 4),
+)
+@settings(max_examples=200, deadline=None)
+def test_equals_the_ledger_or_says_that_it_does_not(
+    make, memory_ledger, turns, limit
+):
+    """P7: whatever managers answer, and whatever is committed meanwhile."""
+    managers = Managers(memory_ledger, make)
+    fill(managers.ledger, make, 2)
+    clock = Clock()
+    pulled = puller.Puller(managers.call, clock, lambda: MAX_AGE)
+    with pytest.MonkeyPatch.context() as patch:
+        small_pages(patch, limit)
+        logging.disable(logging.WARNING)
+        for commits, faults, seconds in turns:
+            for number in commits:
+                managers.commit(number)
+            managers.faults = itertools.chain(
+                faults, itertools.repeat(('fine', 0))
+            )
+            before, fresh = pulled.copy, (
+                pulled.copy is not None and pulled.is_fresh(pulled.copy)
+            )
+            at = before and before.replica.revision
+            try:
+                pulled.pull(int(clock.at))
+            except (puller.Unanswered, puller.Unusable):
+                assert pulled.copy is None or before is not None
+            managers.check(pulled)
+            if fresh and pulled.copy.ledger == before.ledger:
+                assert pulled.copy.replica.revision >= at
+            clock.at += seconds
+        # It recovers by itself.
+        managers.faults = itertools.repeat(('fine', 0))
+        clock.at += MAX_AGE + 1
+        pulled.pull(int(clock.at))
+        logging.disable(logging.NOTSET)
+
+    assert pulled.copy.replica.revision == managers.ledger.newest
+    assert image_of(pulled.copy.replica) == managers.ledger.image
+    assert pulled.is_fresh(pulled.copy)

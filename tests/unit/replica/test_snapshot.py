@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file comes back whole or not at all."""
 
+import hashlib
 import json
 import os
-import uuid
+import signal
 
 import pytest
 
@@ -15,51 +16,41 @@ WRITTEN_AT = 1_900_000_000
 
 
 @pytest.fixture
-def records(make):
-    return [
+def items(make, as_items):
+    return list(as_items([
         ('host', 'h1', {'uuid': 'h1', 'hypervisor_hostname': 'nodé\n1'}),
         record.encode(make.allocation('a1', 'h1', end=2**63 - 1)),
-    ]
+    ]))
 
 
 @pytest.fixture
-def path(tmp_path, records):
+def path(tmp_path, items):
     path = str(tmp_path / 'snapshot')
-    snapshot.write(path, LEDGER, 5, WRITTEN_AT, records)
+    snapshot.write(path, LEDGER, 5, WRITTEN_AT, items)
     return path
 
 
-def test_comes_back_as_written(path, records):
-    assert snapshot.read(path) == snapshot.Snapshot(
-        LEDGER, 5, WRITTEN_AT, records
-    )
-
-
-def test_many_allocations_take_little_room(tmp_path, make):
-    path = str(tmp_path / 'snapshot')
-    hosts = [str(uuid.uuid4()) for _ in range(100)]
-    records = [
-        record.encode(
-            make.allocation(str(uuid.uuid4()), host, start, vcpus=4, end=9999)
+def read(path):
+    with snapshot.reading(path) as kept:
+        return (
+            kept.ledger, kept.revision, kept.written_at, list(kept.items)
         )
-        for host in hosts for start in range(100)
-    ]
-
-    snapshot.write(path, LEDGER, 5, WRITTEN_AT, records)
-
-    assert snapshot.read(path).records == records
-    assert os.path.getsize(path) < 40 * len(records)
 
 
-def test_no_file_is_no_error(tmp_path):
-    assert snapshot.read(str(tmp_path / 'none')) is None
+def test_comes_back_as_written(path, items):
+    assert read(path) == (LEDGER, 5, WRITTEN_AT, items)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read(str(tmp_path / 'none'))
 
 
 def test_replaces_the_one_before(path):
     snapshot.write(path, LEDGER, 6, WRITTEN_AT + 1, [])
 
-    assert snapshot.read(path).revision == 6
-    assert os.listdir(os.path.dirname(path)) == ['snapshot']
+    assert read(path)[1] == 6
+    assert not os.path.exists(path + '.new')
 
 
 def test_truncated_anywhere_is_refused(path):
@@ -70,7 +61,7 @@ def test_truncated_anywhere_is_refused(path):
         with open(path, 'wb') as file:
             file.write(whole[:length])
         with pytest.raises(snapshot.SnapshotError):
-            snapshot.read(path)
+            read(path)
 
 
 def test_damaged_anywhere_is_refused(path):
@@ -81,26 +72,80 @@ def test_damaged_anywhere_is_refused(path):
         with open(path, 'wb') as file:
             file.write(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
         with pytest.raises(snapshot.SnapshotError):
-            snapshot.read(path)
+            read(path)
 
 
 def test_another_version_is_refused(path, monkeypatch):
     monkeypatch.setattr(snapshot.wire, 'WIRE_VERSION', 1)
 
     with pytest.raises(snapshot.SnapshotError, match='version'):
-        snapshot.read(path)
+        read(path)
 
 
-def test_failed_write_leaves_the_one_before(path, records):
+@pytest.mark.parametrize(
+    'header', [b'[]', b'7', b'{}', b'"x"', b'{"format": 1, "version": []}']
+)
+def test_a_header_of_something_else_is_refused(tmp_path, header):
+    path = tmp_path / 'snapshot'
+    lines = header + b'\n'
+    digest = hashlib.sha256(lines).hexdigest()
+    path.write_bytes(lines + f'sha256 {digest}\n'.encode())
+
+    with pytest.raises(snapshot.SnapshotError):
+        read(str(path))
+
+
+def test_failed_write_leaves_the_one_before(path, items):
     def failing():
-        yield records[0]
+        yield items[0]
         raise OSError('no space left on device')
 
     with pytest.raises(OSError):
         snapshot.write(path, LEDGER, 6, WRITTEN_AT, failing())
 
-    assert snapshot.read(path).revision == 5
-    assert os.listdir(os.path.dirname(path)) == ['snapshot']
+    assert read(path)[1] == 5
+    assert not os.path.exists(path + '.new')
+
+
+def test_two_do_not_write_at_once(path, items):
+    def slow():
+        yield items[0]
+        with pytest.raises(BlockingIOError):
+            snapshot.write(path, LEDGER, 7, WRITTEN_AT, items)
+        yield from items[1:]
+
+    snapshot.write(path, LEDGER, 6, WRITTEN_AT, slow())
+
+    assert read(path)[1] == 6
+    snapshot.write(path, LEDGER, 7, WRITTEN_AT, items)
+    assert read(path)[1] == 7
+
+
+def test_who_is_killed_while_writing_leaves_no_more_than_one_file(
+    path, items
+):
+    def killed():
+        yield items[0]
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            snapshot.write(path, LEDGER, 6, WRITTEN_AT, killed())
+        assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    assert read(path)[1] == 5
+    assert sorted(os.listdir(os.path.dirname(path))) == [
+        'snapshot', 'snapshot.lock', 'snapshot.new',
+    ]
+
+    snapshot.write(path, LEDGER, 7, WRITTEN_AT, items)
+
+    assert read(path)[1] == 7
+    assert not os.path.exists(path + '.new')
+
+
+def test_only_its_owner_may_read_it(path):
+    assert os.stat(path).st_mode & 0o777 == 0o600
 
 
 def test_file_is_readable_by_people(path):

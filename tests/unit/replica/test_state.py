@@ -8,6 +8,7 @@ import pytest
 
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 
@@ -63,52 +64,93 @@ def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
     )
 
     assert scheduler.index.hosts == []
-    assert not scheduler.by_reservation
+    assert scheduler.held('r1') == {}
 
 
-BAD = pytest.mark.parametrize(
-    'bad',
-    [
-        ('planet', 'x', {}),
-        ('host', 'h2', {}),
-        ('host', 'h2', {'uuid': 'h2', 'colour': 'red'}),
-        ('instance', 'i1', {
-            'uuid': 'i1', 'host': 'nowhere', 'project_id': 'p1',
-            'amounts': {'VCPU': 1}, 'end': 5,
-        }),
-        ('allocation', 'a2', {
-            'id': 'other', 'reservation_id': 'r1', 'host': 'h1', 'start': 1,
-            'end': 2, 'whole': True,
-        }),
-        ('allocation', 'a2', {
-            'id': 'a2', 'reservation_id': 'r1', 'host': 'h1', 'start': 2,
-            'end': 2, 'whole': True,
-        }),
-    ],
-    ids=str,
-)
+BAD = [
+    ('planet', 'x', {}),
+    ('host', 'h2', {}),
+    ('host', 'h2', {'uuid': 'h2', 'colour': 'red'}),
+    ('reservation', 'r2', {'id': 'r2', 'project_id': 7}),
+    ('instance', 'i1', {
+        'uuid': 'i1', 'host': 'nowhere', 'project_id': 'p1',
+        'amounts': {'VCPU': 1}, 'end': 5,
+    }),
+    ('allocation', 'a2', {
+        'id': 'other', 'reservation_id': 'r1', 'host': 'h1', 'start': 1,
+        'end': 2, 'whole': True,
+    }),
+    ('allocation', 'a2', {
+        'id': 'a2', 'reservation_id': 'r1', 'host': 'h1', 'start': 2,
+        'end': 2, 'whole': True,
+    }),
+]
 
 
-@BAD
+@pytest.mark.parametrize('bad', BAD, ids=str)
 def test_bad_record_changes_nothing(scheduler, make, bad):
     scheduler.apply(
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
     )
-    before = sorted(scheduler.records()), scheduler.index.generation
+    before = sorted(scheduler.items()), scheduler.index.generation
 
     with pytest.raises(ValueError):
         scheduler.apply(2, [*encoded(make.host('h3')), bad])
 
-    assert (sorted(scheduler.records()), scheduler.index.generation) == before
+    assert (sorted(scheduler.items()), scheduler.index.generation) == before
     assert scheduler.revision == 1
 
 
-@BAD
+def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
+    scheduler, make, as_items
+):
+    """Its host's record may be among the changes that follow."""
+    records, allocations = packing.split(as_items(encoded(
+        make.host('h1'),
+        make.reservation('r1'),
+        make.instance('i1', 'h2', end=5),
+        make.allocation('a1', 'h1', vcpus=3),
+        make.allocation('a2', 'h2', vcpus=3),
+    )))
+
+    left_out = scheduler.load(1, records, allocations)
+
+    assert left_out == {'i1', 'a2'}
+    assert list(scheduler.held('r1')) == ['h1']
+    scheduler.apply(2, encoded(
+        make.host('h2'),
+        make.allocation('a2', 'h2', vcpus=4),
+        make.instance('i1', 'h2', end=7),
+    ))
+    assert scheduler.held('r1')['h2'].amounts == {'VCPU': 4}
+    assert vcpus_used(scheduler, 'h2', 7) == -1
+
+
+def test_its_items_make_it_anew(scheduler, make):
+    scheduler.apply(1, encoded(
+        make.host('h1'),
+        make.host('h2', hold='dedicated'),
+        make.reservation('r1'),
+        make.reservation('r2'),
+        make.allocation('a1', 'h1', vcpus=3),
+        make.allocation('a2', 'h2', reservation_id='r2'),
+        make.instance('i1', 'h2', end=5),
+    ))
+    other = state.Replica(accounting.SchedulerAccounting)
+
+    assert other.load(1, *packing.split(scheduler.items())) == set()
+
+    assert list(other.items()) == list(scheduler.items())
+    assert other.held('r1') == scheduler.held('r1') != {}
+    assert other.index.peak(None, 0, 99) == scheduler.index.peak(None, 0, 99)
+
+
+@pytest.mark.parametrize('bad', [each for each in BAD if each[1] != 'i1'])
 def test_bad_record_of_a_full_copy_changes_nothing(scheduler, make, bad):
     with pytest.raises(ValueError):
         scheduler.load(2, [*encoded(make.host('h1')), bad])
 
-    assert list(scheduler.records()) == []
+    assert list(scheduler.items()) == []
     assert len(scheduler.index.hosts) == 0
     assert scheduler.revision == 0
 
@@ -124,7 +166,7 @@ def test_an_empty_copy(scheduler):
     scheduler.load(7, [])
 
     assert scheduler.revision == 7
-    assert list(scheduler.records()) == []
+    assert list(scheduler.items()) == []
 
 
 def test_tells_hosts_that_are_dedicated_or_have_a_policy(scheduler, make):
@@ -175,7 +217,7 @@ def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
         ],
     )
 
-    assert scheduler.by_reservation['r1']['h1'].id == 'a2'
+    assert scheduler.held('r1')['h1'].id == 'a2'
 
 
 class TestScheduler:
@@ -258,7 +300,7 @@ class TestScheduler:
             2, [gone(record.INSTANCE, 'i1'), gone(record.HOST, 'h1')]
         )
 
-        assert list(scheduler.records()) == []
+        assert list(scheduler.items()) == []
 
     def test_clock_set_back_changes_nothing(self, scheduler, make):
         scheduler.apply(
@@ -388,13 +430,14 @@ def test_history_equals_a_rebuild(make, accounting_, data):
 
     lived.index.check()
     rebuilt.index.check()
-    assert sorted(lived.records(), key=str) == sorted(
-        rebuilt.records(), key=str
+    assert sorted(lived.items(), key=str) == sorted(
+        rebuilt.items(), key=str
     )
     for host in HOSTS:
         levels = [
             each.index.levels(host, 0, 200, 200) for each in (lived, rebuilt)
         ]
         assert levels[0] == levels[1]
-    assert lived.by_reservation == rebuilt.by_reservation
+    for key in 'abcd':
+        assert lived.held(f'r{key}') == rebuilt.held(f'r{key}')
     assert lived.bound == rebuilt.bound

@@ -95,7 +95,9 @@ def end_point(manager, configure, ledger):
 
 
 def pullers():
-    return [t for t in threading.enumerate() if 'blazar-sched' in t.name]
+    return [
+        t for t in threading.enumerate() if t.name == 'blazar-sched-puller'
+    ]
 
 
 def hosts():
@@ -140,7 +142,7 @@ def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
     worker.ensure_started()
     assert eventually(lambda: hosts() == {'h1'})
 
-    end_point.broken = wire.changes_page('x', 0, 0, [], 0) | {'version': 1}
+    end_point.broken = {'version': wire.WIRE_VERSION}
     assert eventually(lambda: worker.current()[1])
     assert 'h1' in worker.current()[0].hosts
 
@@ -148,17 +150,120 @@ def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
     assert eventually(lambda: hosts() == {'h1'})
 
 
-def test_trouble_is_told_of_once(end_point, ledger, caplog):
-    caplog.set_level(logging.DEBUG, logger=worker.__name__)
-    end_point.broken = {'version': 1}
+def test_another_version_is_told_of_once(
+    end_point, ledger, make, caplog, configure
+):
+    """F14: stale, not wrong; it recovers when the peer is upgraded."""
+    caplog.set_level(logging.INFO, logger=worker.__name__)
+    configure(max_age=1)
+    ledger.commit(make.host('h1'))
     worker.ensure_started()
-    assert eventually(lambda: len(caplog.records) > 3)
-    end_point.broken = None
-    assert eventually(lambda: 'again' in caplog.records[-1].getMessage())
+    assert eventually(lambda: hosts() == {'h1'})
 
-    told = [r for r in caplog.records if r.levelno >= logging.WARNING]
-    assert len(told) == 1
-    assert 'wire version 1 is not 2' in told[0].getMessage()
+    end_point.broken = {'version': 1}
+    assert eventually(lambda: worker.current()[1])
+    assert 'h1' in worker.current()[0].hosts
+
+    end_point.broken = None
+    assert eventually(lambda: hosts() == {'h1'})
+    told = [
+        r.getMessage() for r in caplog.records if r.name == worker.__name__
+    ]
+    warning, *_, last = told
+    assert 'wire version 1 is older than ours, 3: upgrade' in warning
+    assert 'again' in last
+    assert len([t for t in told if 'wire version' in t]) == 1
+
+
+class TestNews:
+    """A worker pulls at once when it hears of a revision."""
+
+    @pytest.fixture
+    def tell(self):
+        """Cast news to the workers, as managers do."""
+        client = oslo_messaging.get_rpc_client(
+            oslo_messaging.get_rpc_transport(worker.CONF, url='fake:/'),
+            oslo_messaging.Target(
+                exchange=wire.EXCHANGE, topic=wire.NEWS_TOPIC, fanout=True,
+                version=wire.RPC_VERSION,
+            ),
+        )
+
+        def tell(ledger, revision):
+            client.cast(
+                {}, wire.NEWS_METHOD, revision=revision, ledger=ledger
+            )
+
+        return tell
+
+    @pytest.fixture
+    def asked(self, configure, end_point, ledger, make, monkeypatch):
+        """Have a worker that does not poll; return what it asks for."""
+        asked = []
+        changes = end_point.changes
+
+        def counted(ctxt, since, limit):
+            asked.append(since)
+            return changes(ctxt, since, limit)
+
+        monkeypatch.setattr(end_point, 'changes', counted)
+        configure(poll_interval=1000)
+        ledger.commit(make.host('h1'))
+        worker.ensure_started()
+        assert eventually(lambda: hosts() == {'h1'})
+        return asked
+
+    def test_pulls_at_once(self, asked, ledger, make, tell):
+        ledger.commit(make.host('h2'))
+
+        def heard():
+            # It may have begun to listen only now.
+            tell(ledger.id, ledger.newest)
+            return hosts() == {'h1', 'h2'}
+
+        assert eventually(heard)
+
+    @pytest.mark.parametrize(
+        'revision', [1, 1.0], ids=['known', 'known, as a float']
+    )
+    def test_what_it_has_is_no_news(
+        self, asked, ledger, make, tell, revision
+    ):
+        self.test_pulls_at_once(asked, ledger, make, tell)
+        asked.clear()
+        for _ in range(20):
+            tell(ledger.id, ledger.newest * revision)
+        ledger.commit(make.host('h3'))
+        tell(ledger.id, ledger.newest)
+
+        assert eventually(lambda: hosts() == {'h1', 'h2', 'h3'})
+        assert len(asked) <= 2
+
+    @pytest.mark.parametrize(
+        'ledger_id, revision', [('another', 1), (None, None), ([], 'x')]
+    )
+    def test_what_it_hears_is_not_believed(
+        self, asked, ledger, make, tell, ledger_id, revision
+    ):
+        self.test_pulls_at_once(asked, ledger, make, tell)
+        ledger.commit(make.host('h3'))
+
+        tell(ledger_id, revision)
+
+        assert eventually(lambda: hosts() == {'h1', 'h2', 'h3'})
+        assert worker.current()[0].revision == ledger.newest
+
+    def test_many_are_one(self, asked, ledger, make, tell, monkeypatch):
+        self.test_pulls_at_once(asked, ledger, make, tell)
+        monkeypatch.setattr(worker, 'MIN_PAUSE', 0.5)
+        tell('another', 0)
+        asked.clear()
+        for n in range(50):
+            ledger.commit(make.host(f'n{n}'))
+            tell(ledger.id, ledger.newest)
+
+        assert eventually(lambda: len(hosts() or ()) == 52)
+        assert len(asked) <= 10
 
 
 class TestSnapshotFile:
@@ -174,7 +279,7 @@ class TestSnapshotFile:
                 ledger.id,
                 ledger.newest,
                 worker.now() - age,
-                ledger.records(),
+                ledger.items(),
             )
 
         return kept
@@ -197,13 +302,23 @@ class TestSnapshotFile:
         assert stale
         assert 'h1' in replica.hosts
 
+    def test_one_from_the_future_is_told_of(self, kept, caplog):
+        kept(-121)
+
+        worker.ensure_started()
+
+        assert eventually(lambda: worker.current()[0] is not None)
+        assert any('from now' in r.getMessage() for r in caplog.records)
+
     def test_it_ages_on(self, kept, monkeypatch):
         kept(age=110)
         worker.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
 
         later = time.monotonic() + 11
-        monkeypatch.setattr(worker.time, 'monotonic', lambda: later)
+        monkeypatch.setattr(
+            worker.ensure_started().puller, '_monotonic', lambda: later
+        )
 
         assert worker.current()[1]
 
@@ -235,9 +350,11 @@ class TestSnapshotFile:
 
         path = worker.CONF.blazar_sched.snapshot_path
         assert eventually(lambda: os.path.exists(path))
-        kept = snapshot.read(path)
-        assert (kept.ledger, kept.revision) == (ledger.id, ledger.newest)
-        assert abs(kept.written_at - time.time()) < DEADLINE
+        with snapshot.reading(path) as kept:
+            assert (kept.ledger, kept.revision) == (
+                ledger.id, ledger.newest
+            )
+            assert abs(kept.written_at - time.time()) < DEADLINE
 
     def test_is_left_to_the_worker_that_just_wrote_it(
         self, kept, end_point, ledger, make
@@ -248,8 +365,10 @@ class TestSnapshotFile:
         worker.ensure_started()
         assert eventually(lambda: hosts() == {'h1', 'h2'})
 
-        kept = snapshot.read(worker.CONF.blazar_sched.snapshot_path)
-        assert kept.revision == 1
+        with snapshot.reading(
+            worker.CONF.blazar_sched.snapshot_path
+        ) as left:
+            assert left.revision == 1
 
     def test_no_place_for_it_is_no_trouble(
         self, configure, end_point, ledger, make, tmp_path

@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creating leases: in a small ledger, in a large one, by 24 clients, bare.
+
+On a database of its own, which is dropped: at BLAZAR_SCHED_BENCH_DATABASE, an
+SQLAlchemy URL of a server, else in a SQLite file. Nova and Placement are not
+asked by a create, so there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import json
+import os
+import queue
+import random
+import statistics
+import tempfile
+import threading
+import time
+from typing import Any
+import urllib.request
+import uuid
+
+import sqlalchemy as sa
+
+from benchmarks import workload
+from benchmarks.measure import Result
+from benchmarks.measure import Target
+from benchmarks.measure import timed
+from blazar_sched.conf import service as conf_
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import window as window_
+from blazar_sched.service import assembly
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import models
+from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager import placing
+
+VARIABLE = 'BLAZAR_SCHED_BENCH_DATABASE'
+SERVICE = 'blazar-sched'
+BARE = 'bare transaction'
+BY_SQL = 'one SQL query a host'
+
+CREATE = 'create a lease'
+CREATE_IN_LARGE = 'create a lease, 100 times the hosts and leases'
+BY_CLIENTS = 'create a lease, 24 clients over REST'
+LIST = 'list 10,000 leases over REST'
+
+TARGETS = [
+    Target(
+        CREATE_IN_LARGE, SERVICE, against=(CREATE, SERVICE), ratio=1 / 1.5
+    ),
+    Target(BY_CLIENTS, SERVICE, against=(BY_CLIENTS, BARE), ratio=1 / 4),
+    Target(LIST, SERVICE, at_most=1),
+]
+
+CLIENTS = 24
+LEASES_A_HOST = 10
+LISTED = 10_000
+# Rows that go to the database at once.
+SLICE = 5000
+# The leases that are there are a day long with a day between.
+DAY = workload.DAY
+FIRST_START = workload.NOW + DAY
+
+
+def run(
+    hosts: int, seed: int, budget: float, say: Callable[[str], None]
+) -> Iterator[Result]:
+    """Measure with a hundredth of the hosts, then with all.
+
+    :param budget: seconds for each work, but for the slow ones
+    """
+    for work, count in ((CREATE, max(hosts // 100, 1)), (
+        CREATE_IN_LARGE, hosts
+    )):
+        with database() as url:
+            say(f'ledger: {count} hosts, {count * LEASES_A_HOST} leases')
+            fill(url, count)
+            yield from _creates(url, work, count, seed, budget)
+            if count == hosts:
+                say(f'ledger: {CLIENTS} clients')
+                yield from _by_clients(url, 2 * budget)
+                yield from _lists(url, hosts)
+
+
+@contextlib.contextmanager
+def database() -> Iterator[str]:
+    """Yield the URL of a new database with the ledger's tables."""
+    server = os.environ.get(VARIABLE)
+    name = f'blazar_sched_bench_{uuid.uuid4().hex[:12]}'
+    with tempfile.TemporaryDirectory() as directory:
+        if server is None:
+            url = f'sqlite:///{directory}/ledger.sqlite'
+        else:
+            _administer(server, f'CREATE DATABASE {name}')
+            url = sa.make_url(server).set(database=name).render_as_string(
+                hide_password=False
+            )
+        try:
+            ledger = ledger_.Ledger(url)
+            ledger.upgrade()
+            ledger.close()
+            yield url
+        finally:
+            if server is not None:
+                _administer(server, f'DROP DATABASE {name}')
+
+
+def _administer(server: str, statement: str) -> None:
+    engine = sa.create_engine(server, isolation_level='AUTOCOMMIT')
+    with engine.connect() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def host_uuid(number: int) -> str:
+    """Return the uuid of a host by its number."""
+    return str(uuid.UUID(int=number))
+
+
+def fill(url: str, hosts: int) -> None:
+    """Write hosts, each with leases of the whole of it, a day apart."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        insert(connection, models.Host, map(host_row, range(hosts)))
+        numbers = range(hosts * LEASES_A_HOST)
+        for model, row in (
+            (models.Lease, lease_row),
+            (models.Reservation, reservation_row),
+            (models.Allocation, _allocation_row),
+        ):
+            insert(connection, model, (row(n, hosts) for n in numbers))
+        for position, type_ in enumerate(('start_lease', 'end_lease')):
+            insert(
+                connection, models.Event,
+                (_event_row(n, hosts, position, type_) for n in numbers),
+            )
+    engine.dispose()
+
+
+def insert(
+    connection: sa.Connection, model: type[models.Base],
+    rows: Iterator[dict[str, Any]],
+) -> None:
+    pending: list[dict[str, Any]] = []
+    for row in rows:
+        pending.append(row)
+        if len(pending) == SLICE:
+            connection.execute(sa.insert(model), pending)
+            pending = []
+    if pending:
+        connection.execute(sa.insert(model), pending)
+
+
+def host_row(number: int) -> dict[str, Any]:
+    held = {'reserved': 0, 'allocation_ratio': 1.0}
+    return {
+        'uuid': host_uuid(number),
+        'hypervisor_hostname': f'compute-{number:06d}',
+        'service_name': f'compute-{number:06d}',
+        'hypervisor_type': 'QEMU',
+        'hypervisor_version': 8002000,
+        'cpu_info': '{}',
+        'availability_zone': 'nova',
+        'inventory': {
+            'VCPU': {'total': 64, **held},
+            'MEMORY_MB': {'total': 262144, **held},
+            'DISK_GB': {'total': 2000, **held},
+        },
+        'hold': 'shared',
+        'reservable': True,
+        'capabilities': {},
+        'created_at': workload.NOW,
+    }
+
+
+def _id(kind: int, number: int) -> str:
+    return str(uuid.UUID(int=(kind << 64) + number))
+
+
+def _window(number: int, hosts: int) -> dict[str, int]:
+    # Not all hosts at once: half of them are free at any time.
+    start = FIRST_START + 2 * DAY * number // hosts
+    return {'start': start, 'end': start + DAY}
+
+
+def lease_row(number: int, hosts: int) -> dict[str, Any]:
+    return {
+        'id': _id(1, number),
+        'name': f'lease {number}',
+        # So many that a project's list is of the size that is measured.
+        'project_id': f'project-{number // LISTED}',
+        'user_id': 'user',
+        'status': 'PENDING',
+        'degraded': False,
+        'created_at': workload.NOW,
+        **_window(number, hosts),
+    }
+
+
+def reservation_row(number: int, hosts: int) -> dict[str, Any]:
+    return {
+        'id': _id(2, number),
+        'lease_id': _id(1, number),
+        'position': 0,
+        'resource_type': 'physical:host',
+        'status': 'pending',
+        'parameters': _request(),
+        'missing_resources': False,
+        'resources_changed': False,
+    }
+
+
+def _allocation_row(number: int, hosts: int) -> dict[str, Any]:
+    return {
+        'id': _id(3, number),
+        'reservation_id': _id(2, number),
+        'host': host_uuid(number % hosts),
+        'amounts': {},
+        'whole': True,
+        **_window(number, hosts),
+    }
+
+
+def _event_row(
+    number: int, hosts: int, position: int, event_type: str
+) -> dict[str, Any]:
+    window = _window(number, hosts)
+    return {
+        'id': _id(4 + position, number),
+        'lease_id': _id(1, number),
+        'position': position,
+        'event_type': event_type,
+        'time': window['start' if position == 0 else 'end'],
+        'status': 'UNDONE',
+    }
+
+
+def _request() -> dict[str, Any]:
+    return {
+        'min': 1, 'max': 1, 'hypervisor_properties': '',
+        'resource_properties': '', 'before_end': 'default',
+    }
+
+
+def _conf(url: str) -> Any:
+    conf = conf_.load(files=[])
+    conf.set_override('connection', url, 'database')
+    conf.set_override('transport_url', 'fake://')
+    conf.set_override('port', 0, 'api')
+    return conf
+
+
+def _creates(
+    url: str, work: str, hosts: int, seed: int, budget: float
+) -> Iterator[Result]:
+    """Create leases in the manager, in windows of up to half a day."""
+    manager = manager_.Manager(_conf(url), clock=lambda: workload.NOW)
+    chance = random.Random(seed)
+
+    def create() -> None:
+        start = FIRST_START + chance.randrange(300 * DAY)
+        manager.leases.create({
+            'name': 'measured',
+            'project_id': 'measured',
+            'user_id': 'user',
+            'start': start,
+            'end': start + chance.randrange(DAY // 24, DAY // 2),
+            'before_end': None,
+            'reservations': [{'resource_type': 'physical:host', **_request()}],
+        })
+
+    try:
+        # The first one loads the replica.
+        create()
+        spent = timed([create] * 20, budget)
+        yield Result(work, SERVICE, spent.median, runs=spent.runs)
+        with _placing(_ByQueries(url)):
+            spent = timed([create], budget)
+        yield Result(
+            work, BY_SQL, spent.median, runs=spent.runs,
+            note=f'{hosts} queries where the index takes one call',
+        )
+    finally:
+        manager.ledger.close()
+
+
+@contextlib.contextmanager
+def _placing(other: _ByQueries) -> Iterator[None]:
+    """Have leases placed otherwise for a while."""
+    real, placing.place = placing.place, other
+    try:
+        yield
+    finally:
+        placing.place = real
+        other.engine.dispose()
+
+
+class _ByQueries:
+    """Places as without an index: each host's allocations asked of SQL."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = sa.create_engine(url)
+
+    def __call__(
+        self, replica: Any, lease: lease_.Lease, window: window_.Window
+    ) -> dict[str, list[allocation_.Allocation]]:
+        (reservation,) = lease.reservations
+        held = models.Allocation
+        free = None
+        with self.engine.connect() as connection:
+            for host in replica.hosts:
+                taken = connection.scalar(
+                    sa.select(sa.func.count()).where(
+                        held.host == host, held.start < window.end,
+                        held.end > window.start,
+                    )
+                )
+                if not taken:
+                    free = free or host
+        if free is None:
+            raise exception.NotEnoughHostsAvailable('full')
+        return {reservation.id: [allocation_.Allocation(
+            str(uuid.uuid4()), reservation.id, free, window.start, window.end,
+            whole=True,
+        )]}
+
+
+def _by_clients(url: str, budget: float) -> Iterator[Result]:
+    """Let clients create, over REST; then bare transactions of the same."""
+    service = assembly.start_all(_conf(url))
+    base = f'http://{service.api.host}:{service.api.port}/v1'
+    try:
+        _post(base)
+        rest = _rate(lambda: _post(base), budget)
+    finally:
+        service.stop()
+    engine = sa.create_engine(url, pool_size=CLIENTS)
+    bare = _rate(lambda: _bare(engine), budget)
+    alone = _rate(lambda: _bare(engine), budget, clients=1)
+    engine.dispose()
+    yield Result(
+        BY_CLIENTS, SERVICE, 1 / rest, note=f'{rest:.0f} a second'
+    )
+    yield Result(
+        BY_CLIENTS, BARE, 1 / bare,
+        note=f'{bare:.0f} a second, {alone:.0f} by one client',
+    )
+
+
+def _rate(
+    work: Callable[[], object], budget: float, clients: int = CLIENTS
+) -> float:
+    """Return how often a second clients together get the work done."""
+    failed: queue.SimpleQueue[BaseException] = queue.SimpleQueue()
+    counts = [0] * clients
+    ready = threading.Barrier(clients)
+    until = [0.0]
+
+    def client(number: int) -> None:
+        try:
+            ready.wait()
+            until[0] = until[0] or time.perf_counter() + budget
+            while time.perf_counter() < until[0]:
+                work()
+                counts[number] += 1
+        except Exception as e:
+            failed.put(e)
+
+    threads = [
+        threading.Thread(target=client, args=(n,)) for n in range(clients)
+    ]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if not failed.empty():
+        raise failed.get()
+    return sum(counts) / (time.perf_counter() - began)
+
+
+def _post(base: str) -> None:
+    start = time.time() + DAY + random.randrange(300 * DAY)
+    body = {
+        'name': 'measured',
+        'start_date': _date(start),
+        'end_date': _date(start + DAY // 4),
+        'reservations': [{'resource_type': 'physical:host', **_request()}],
+    }
+    request = urllib.request.Request(
+        f'{base}/leases',
+        json.dumps(body).encode(),
+        {'Content-Type': 'application/json', 'X-Auth-Token': 'user:measured'},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        answer.read()
+
+
+def _date(at: float) -> str:
+    return time.strftime('%Y-%m-%d %H:%M', time.gmtime(at))
+
+
+def _bare(engine: sa.Engine) -> None:
+    """Write what a create writes, and look at nothing."""
+    # Far beyond those that are there.
+    number = 2**40 + random.getrandbits(40)
+    with engine.begin() as connection:
+        connection.execute(
+            sa.update(models.Ledger).values(
+                revision=models.Ledger.revision + 1
+            )
+        )
+        revision = connection.scalar(sa.select(models.Ledger.revision))
+        for model, row in (
+            (models.Lease, lease_row),
+            (models.Reservation, reservation_row),
+            (models.Allocation, _allocation_row),
+        ):
+            connection.execute(sa.insert(model), row(number, 1))
+        connection.execute(
+            sa.insert(models.Event),
+            [
+                _event_row(number, 1, 0, 'start_lease'),
+                _event_row(number, 1, 1, 'end_lease'),
+            ],
+        )
+        connection.execute(
+            sa.insert(models.Change),
+            [
+                {
+                    'revision': revision, 'position': position,
+                    'kind': 'reservation', 'key': str(number), 'data': None,
+                }
+                for position in range(2)
+            ],
+        )
+
+
+def _lists(url: str, hosts: int) -> Iterator[Result]:
+    """List a project's leases, as many as it has up to LISTED."""
+    service = assembly.start_all(_conf(url))
+    request = urllib.request.Request(
+        f'http://{service.api.host}:{service.api.port}/v1/leases',
+        headers={'X-Auth-Token': 'user:project-0'},
+    )
+    seconds = []
+    try:
+        for _ in range(5):
+            began = time.perf_counter()
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                found = json.load(answer)['leases']
+            seconds.append(time.perf_counter() - began)
+    finally:
+        service.stop()
+    yield Result(
+        LIST, SERVICE, statistics.median(seconds), runs=len(seconds),
+        note=f'{len(found)} leases',
+    )

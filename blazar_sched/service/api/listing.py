@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long lists: how a client asks for a part, and how all of it is fetched.
+
+``limit``, ``marker`` and ``sort`` as in the API guidelines of OpenStack's
+API working group ("Pagination, Filtering, and Sorting").
+"""
+
+from collections.abc import Callable
+from typing import Any
+from urllib import parse
+
+import falcon
+
+from blazar_sched.domain import exception
+
+# The longest list that travels in one message: about 1 MB of leases.
+PAGE = 1000
+MAX_LIMIT = 2**31 - 1
+
+_DIRECTIONS = {'': False, 'asc': False, 'desc': True}
+
+Item = dict[str, Any]
+
+
+def text(req: falcon.Request, name: str, longest: int) -> str | None:
+    """Return a parameter that, if it is there, must not be empty.
+
+    :raises InvalidInput: naming the parameter
+    """
+    value = req.get_param(name)
+    if value is not None and not 0 < len(value) <= longest:
+        raise exception.InvalidInput(
+            f'{name} must be a text of 1 to {longest} characters', field=name
+        )
+    return value
+
+
+def limit(req: falcon.Request) -> int | None:
+    """Return how many items are asked for, None for all.
+
+    :raises InvalidInput: if it is no number from 1 to MAX_LIMIT
+    """
+    digits = req.get_param('limit')
+    if digits is None:
+        return None
+    if digits.isascii() and digits.isdigit() and len(digits) <= 10:
+        number = int(digits)
+        if 0 < number <= MAX_LIMIT:
+            return number
+    raise exception.InvalidInput(
+        f'limit must be a number from 1 to {MAX_LIMIT}', field='limit'
+    )
+
+
+def sort(req: falcon.Request) -> list[list[Any]]:
+    """Return the keys of ``sort=key:direction,…``, each whether it descends.
+
+    :raises InvalidInput: if it has another form, or a key twice
+    """
+    asked = req.get_param('sort')
+    if asked is None:
+        return []
+    keys = [part.partition(':') for part in asked.split(',')]
+    if len({key for key, _, _ in keys}) < len(keys) or not all(
+        key and direction in _DIRECTIONS and bool(direction) == bool(colon)
+        for key, colon, direction in keys
+    ):
+        raise exception.InvalidInput(
+            'sort must be like "key:asc,key2:desc", each key once',
+            field='sort',
+        )
+    return [[key, _DIRECTIONS[direction]] for key, _, direction in keys]
+
+
+def fetch(
+    ask: Callable[..., list[Item]], most: int | None, marker: str | None
+) -> list[Item]:
+    """Return the first `most` items after `marker`, in messages of PAGE.
+
+    :param ask: answers to `limit` and `marker`, if there is one
+    """
+    found = page = ask(limit=_size(most), **_after(marker))
+    while len(page) == PAGE and len(found) != most:
+        page = _following(ask, found, most)
+        found = found + page
+    return found
+
+
+def links(
+    req: falcon.Request, found: list[Item], most: int | None
+) -> list[dict[str, str]]:
+    """Return the link to what follows the first `most` of `found`, if any."""
+    if most is None or len(found) <= most:
+        return []
+    query = {**req.params, 'marker': found[most - 1]['id']}
+    text = parse.urlencode(query, doseq=True)
+    return [{'rel': 'next', 'href': f'{req.prefix}{req.path}?{text}'}]
+
+
+def _following(
+    ask: Callable[..., list[Item]], found: list[Item], most: int | None
+) -> list[Item]:
+    """Return the page after the last item that is still there."""
+    size = _size(most and most - len(found))
+    for item in reversed(found):
+        try:
+            return ask(limit=size, marker=item['id'])
+        except exception.InvalidInput:
+            # Deleted meanwhile: it marks no place any more.
+            continue
+    return ask(limit=size)
+
+
+def _size(most: int | None) -> int:
+    return PAGE if most is None else min(most, PAGE)
+
+
+def _after(marker: str | None) -> dict[str, str]:
+    return {} if marker is None else {'marker': marker}

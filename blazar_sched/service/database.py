@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the ledger that a configuration names."""
+
+from collections.abc import Callable
+
+from oslo_config import cfg
+
+from blazar_sched.service.ledger import ledger
+
+
+def open_ledger(
+    conf: cfg.ConfigOpts,
+    on_change: Callable[[int], object] | None = None,
+) -> ledger.Ledger:
+    """Return the ledger of the [database] group; nothing is asked of it yet.
+
+    :param on_change: called with the revision of each commit of a change
+    """
+    return ledger.Ledger(
+        conf.database.connection,
+        conf.database.max_retries,
+        on_change=on_change,
+    )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Idempotency keys in SQL: which lease a request has made already."""
+
+import sqlalchemy as sa
+
+from blazar_sched.service.ledger import models
+
+
+def get(
+    connection: sa.Connection, project_id: str, key: str
+) -> tuple[str, str] | None:
+    """Return the lease's id and the request's digest."""
+    found = connection.execute(
+        sa.select(
+            models.IdempotencyKey.lease_id, models.IdempotencyKey.digest
+        ).where(
+            models.IdempotencyKey.project_id == project_id,
+            models.IdempotencyKey.key == key,
+        )
+    ).one_or_none()
+    return None if found is None else (found.lease_id, found.digest)
+
+
+def put(
+    connection: sa.Connection,
+    project_id: str,
+    key: str,
+    lease_id: str,
+    digest: str,
+) -> None:
+    connection.execute(
+        sa.insert(models.IdempotencyKey).values(
+            project_id=project_id, key=key, lease_id=lease_id, digest=digest
+        )
+    )
+
+
+def drop(connection: sa.Connection, lease_id: str) -> None:
+    """Delete the lease's key, if it has one."""
+    connection.execute(
+        sa.delete(models.IdempotencyKey).where(
+            models.IdempotencyKey.lease_id == lease_id
+        )
+    )

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases as a list: filtered, sorted and paged by the database."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.service.ledger import lease
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger.exact import Exact
+
+# What a list can be sorted by; where there is no time it comes first.
+_KEYS: dict[str, sa.ColumnElement[Any]] = {
+    'id': Exact(models.Lease.id),
+    'name': Exact(models.Lease.name),
+    'status': Exact(models.Lease.status),
+    'start': models.Lease.start.expression,
+    'end': models.Lease.end.expression,
+    'created_at': sa.func.coalesce(models.Lease.created_at, -1),
+    'updated_at': sa.func.coalesce(models.Lease.updated_at, -1),
+}
+_OLDEST_FIRST = (('created_at', False),)
+
+_Order = Sequence[tuple[sa.ColumnElement[Any], bool]]
+
+
+def list_(
+    connection: sa.Connection,
+    project_id: str | None,
+    name: str | None,
+    status: str | None,
+    sort: Sequence[tuple[str, bool]],
+    limit: int | None,
+    marker: str | None,
+) -> list[lease_.Lease]:
+    """Return leases; None does not restrict.
+
+    :raises InvalidInput: naming `sort`, `limit` or `marker`
+    """
+    if limit is not None and limit < 1:
+        raise exception.InvalidInput(f'limit is {limit}', field='limit')
+    order = _order(sort)
+    texts = [t for t in (project_id, name, status) if t is not None]
+    if not all(map(models.is_text, texts)):
+        return []
+    mine: sa.ColumnElement[bool] = sa.true()
+    if project_id is not None:
+        mine = models.Lease.project_id == project_id
+    conditions = [mine]
+    if name is not None:
+        conditions.append(_KEYS['name'] == name)
+    if status is not None:
+        conditions.append(_KEYS['status'] == status)
+    if marker is not None:
+        values = _values(connection, order, mine, marker)
+        conditions.append(_after(order, values))
+    return lease.select(
+        connection,
+        sa.and_(*conditions),
+        [key.desc() if descending else key for key, descending in order],
+        limit,
+    )
+
+
+def _order(sort: Sequence[tuple[str, bool]]) -> _Order:
+    for key, _ in sort:
+        if key not in _KEYS:
+            raise exception.InvalidInput(
+                f'leases cannot be sorted by {key}', field='sort'
+            )
+    # The id makes it an order of all leases, which pages need.
+    by = (*(sort or _OLDEST_FIRST), ('id', False))
+    return [(_KEYS[key], descending) for key, descending in by]
+
+
+def _values(
+    connection: sa.Connection,
+    order: _Order,
+    mine: sa.ColumnElement[bool],
+    marker: str,
+) -> Sequence[Any]:
+    """Return what the lease `marker` is sorted by."""
+    keys = [key.label(None) for key, _ in order]
+    if models.is_id(marker):
+        query = sa.select(*keys).where(models.Lease.id == marker, mine)
+        found = connection.execute(query).one_or_none()
+        if found is not None:
+            return found
+    raise exception.InvalidInput(f'there is no lease {marker}', field='marker')
+
+
+def _after(order: _Order, values: Sequence[Any]) -> sa.ColumnElement[bool]:
+    """Hold for what comes after a lease that is sorted by `values`."""
+    after: sa.ColumnElement[bool] = sa.false()
+    for (key, descending), value in reversed(
+        list(zip(order, values, strict=True))
+    ):
+        beyond = key < value if descending else key > value
+        after = sa.or_(beyond, sa.and_(key == value, after))
+    return after

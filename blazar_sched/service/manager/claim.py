@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims: which events this process does, and which others no longer do.
+
+No two clocks are compared. Another manager's claim is dead when it has stood
+unchanged for the whole of its time on *our* monotonic clock, counted from
+when we first saw it so: the way of Kubernetes' leader election (client-go,
+tools/leaderelection: observedRecord, observedTime). A holder stops trusting
+its own claim a third earlier, counted from before it asked for it. So it has
+begun its last step before anybody takes over, however its wall clock or the
+other's is wrong; and what it still writes to the ledger is refused by token.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
+import dataclasses
+import os
+import socket
+import threading
+import uuid
+
+from oslo_log import log
+
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
+from blazar_sched.domain import states
+from blazar_sched.service.ledger import ledger as ledger_
+
+LOG = log.getLogger(__name__)
+
+
+class Lost(Exception):
+    """The claim is no longer this process's, or may not be."""
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Held:
+    """A claim on one event, good until `until` on the monotonic clock."""
+
+    event_id: str
+    claim: event_.Claim
+    until: float
+
+    @property
+    def token(self) -> str:
+        return self.claim.token
+
+
+class Claims:
+    """The claims of this process, and what it has seen of others'.
+
+    :param clock: returns the time in epoch seconds, for `Claim.until` alone
+    :param monotonic: what all is measured by
+    :param seconds: after which a claim that is not renewed is dead
+    """
+
+    def __init__(
+        self,
+        ledger: ledger_.Ledger,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+        seconds: int,
+    ) -> None:
+        # Seconds from one renewal to the next.
+        self.interval = seconds / 3
+        self._ledger = ledger
+        self._clock = clock
+        self._monotonic = monotonic
+        self._seconds = seconds
+        self._owner = f'{socket.gethostname()}-{os.getpid()}'
+        self._until = 0
+        self._held: dict[str, Held] = {}
+        # Others' claims as they were first seen, and when, by event.
+        self._seen: dict[str, tuple[event_.Claim, float]] = {}
+        self._changed = threading.Condition()
+
+    def new(self, event_id: str) -> Held:
+        """Return a claim to be written to the ledger."""
+        token = str(uuid.uuid4())
+        wanted = event_.Claim(self._owner, token, self._next_until())
+        return Held(event_id, wanted, self._good_until())
+
+    @contextlib.contextmanager
+    def holding(self, mine: Held) -> Iterator[None]:
+        """Keep a claim, once it is in the ledger, for as long as entered."""
+        with self._changed:
+            self._held[mine.token] = mine
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._held[mine.token]
+                self._changed.notify_all()
+
+    def check(self, mine: Held) -> None:
+        """Pass while nobody can have taken the claim over.
+
+        :raises Lost: from then on
+        """
+        if self._monotonic() >= mine.until:
+            raise Lost
+
+    def renew(self) -> None:
+        """Give every claim held its whole time again, in one commit.
+
+        :raises Unavailable: if the ledger cannot be written
+        """
+        with self._changed:
+            held = dict(self._held)
+        if not held:
+            return
+        good_until = self._good_until()
+        until = self._next_until()
+        kept = self._ledger.commit(
+            lambda tx: tx.renew_claims(list(held), until), placing=False
+        )
+        for token, mine in held.items():
+            mine.until = good_until if token in kept else float('-inf')
+
+    def is_dead(self, event_id: str, claim: event_.Claim) -> bool:
+        """Tell whether the owner of a claim has let it run out."""
+        now = self._monotonic()
+        with self._changed:
+            if claim.token in self._held:
+                return False
+            known, since = self._seen.get(event_id, (None, now))
+            if known != claim:
+                self._seen[event_id] = claim, now
+                return False
+            return now - since >= self._seconds
+
+    def forget_all_but(self, event_ids: Iterable[str]) -> None:
+        """Forget what was seen of events that nobody does any more."""
+        with self._changed:
+            self._seen = {
+                id_: self._seen[id_] for id_ in event_ids if id_ in self._seen
+            }
+
+    def wait_for_none(self, seconds: float) -> None:
+        """Return once no claim is held, or after some seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held, seconds)
+
+    def give_back(self) -> None:
+        """Leave the events of all claims held to the other managers."""
+        with self._changed:
+            held = list(self._held.values())
+        if not held:
+            return
+        for mine in held:
+            mine.until = float('-inf')
+        try:
+            self._ledger.commit(lambda tx: _undo(tx, held), placing=False)
+        except exception.Unavailable as e:
+            LOG.warning('%d claims have to run out: %s', len(held), e)
+
+    def _good_until(self) -> float:
+        return self._monotonic() + self._seconds - self.interval
+
+    def _next_until(self) -> int:
+        """Say until when a claim lasts; never the same twice.
+
+        Others take its change for a sign of life, so it must change also
+        while the clock is set back.
+        """
+        with self._changed:
+            until = int(self._clock()) + self._seconds
+            self._until = max(self._until + 1, until)
+            return self._until
+
+
+def _undo(tx: ledger_.tx.Tx, held: Iterable[Held]) -> None:
+    for mine in held:
+        tx.finish_event(mine.event_id, mine.token, states.EVENT_UNDONE)

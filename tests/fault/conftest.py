@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services to break: real processes on real servers.
+
+Only on servers that are named: `make test-services` names some. What runs on
+SQLite too is on it in the first place.
+"""
+
+import contextlib
+import pathlib
+
+import pytest
+
+from tests.fault import cloud as cloud_
+from tests.fault import fleet as fleet_
+from tests.fault import processes as processes_
+from tests.services import broker
+from tests.services import database
+
+ENGINES = ('sqlite', 'mysql', 'postgresql')
+HOSTS = ('compute-1', 'compute-2')
+
+
+def pytest_collection_modifyitems(items):
+    unnamed = not database.servers() or broker.named() is None
+    for item in items:
+        if item.path.is_relative_to(pathlib.Path(__file__).parent):
+            item.add_marker('services')
+            if 'bus' in item.fixturenames:
+                item.add_marker(pytest.mark.xdist_group('bus'))
+            if unnamed:
+                item.add_marker(
+                    pytest.mark.skip(
+                        f'{database.VARIABLE} and {broker.VARIABLE} are not '
+                        'set: see `make test-services`'
+                    )
+                )
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what the tests measured."""
+    for report in terminalreporter.getreports('passed'):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f'{name}: {value}')
+
+
+@pytest.fixture
+def database_on(tmp_path):
+    """Makes an empty database: database_on(engine, name) is its URL."""
+    with contextlib.ExitStack() as stack:
+
+        def make(engine, name='ledger'):
+            if engine == 'sqlite':
+                return f'sqlite:///{tmp_path}/{name}.sqlite'
+            server = database.servers().get(engine)
+            if server is None:
+                pytest.skip(f'{database.VARIABLE} names no {engine}')
+            return stack.enter_context(database.made(server))
+
+        yield make
+
+
+@pytest.fixture(params=ENGINES)
+def database_url(request, database_on):
+    """The URL of an empty database, on each engine."""
+    return database_on(request.param)
+
+
+@pytest.fixture
+def processes(tmp_path, database_on):
+    # They end before the databases go.
+    processes = processes_.Processes(tmp_path)
+    yield processes
+    processes.end()
+
+
+@pytest.fixture
+def cloud():
+    with cloud_.Cloud(HOSTS) as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def bus():
+    """The transport_url of a broker."""
+    return broker.named()
+
+
+@pytest.fixture
+def new_fleet(tmp_path, cloud, processes):
+    """new_fleet(database, bus, managers=, apis=, workers=) -> a Fleet."""
+    fleets = []
+
+    def make(database, bus, **numbers):
+        fleets.append(
+            fleet_.Fleet(tmp_path, processes, database, bus, cloud, **numbers)
+        )
+        return fleets[-1]
+
+    yield make
+    for fleet in fleets:
+        fleet.close()

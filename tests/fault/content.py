@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a replica holds, in short."""
+
+from collections.abc import Iterator
+import hashlib
+import json
+
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import snapshot
+
+
+def digest(replica: state.Replica) -> str:
+    """Return a digest of all that it knows."""
+    lines = sorted(
+        json.dumps(record.encode(noun), sort_keys=True)
+        for noun in _nouns(replica)
+    )
+    return hashlib.sha256('\n'.join(lines).encode()).hexdigest()
+
+
+def _nouns(replica: state.Replica) -> Iterator[record.Noun]:
+    yield from replica.hosts.values()
+    yield from replica.instances.values()
+    for reservation in replica.reservations.values():
+        yield reservation
+        yield from replica.held(reservation.id).values()
+
+
+def rebuilt(ledger: ledger_.Ledger) -> state.Replica:
+    """Return a new replica of what is in SQL."""
+    return ledger._read(snapshot.load)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole service in processes: managers, APIs, and a nova-scheduler."""
+
+from collections.abc import Iterator
+import contextlib
+import json
+import pathlib
+import time
+from typing import Any
+
+import requests
+
+from tests.fault import cloud as cloud_
+from tests.fault import content
+from tests.fault import processes as processes_
+from tests.fault import site as site_
+from tests.fault import traffic as traffic_
+from tests.services import private
+
+Line = dict[str, Any]
+
+
+class Schedulers:
+    """The workers of a nova-scheduler, and what each has learned."""
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        processes: processes_.Processes,
+        bus: str,
+        workers: int,
+    ) -> None:
+        self._folder = folder / 'workers'
+        self._folder.mkdir()
+        self._config = folder / 'nova.conf'
+        self._config.write_text(
+            f'[DEFAULT]\ntransport_url = {bus}\n'
+            f'[blazar_sched]\nsnapshot_path = {folder}/snapshot\n'
+        )
+        self._processes = processes
+        self._count = workers
+        self.start()
+
+    def start(self) -> None:
+        self.master = self._processes.spawn(
+            'tests.fault.scheduler', self._config, self._folder, self._count
+        )
+
+    def pids(self) -> list[int]:
+        """Return the workers that live, oldest first."""
+        files = sorted(
+            self._folder.iterdir(), key=lambda path: path.stat().st_ctime
+        )
+        return [
+            int(path.name)
+            for path in files
+            if pathlib.Path('/proc', path.name).exists()
+        ]
+
+    def learned(self, pid: int) -> list[Line]:
+        """Return what a worker's replica learned, step by step."""
+        lines = (self._folder / str(pid)).read_text().splitlines(True)
+        return [json.loads(line) for line in lines if line.endswith('\n')]
+
+    def know(self, digest: str) -> bool:
+        """Say whether all workers live and know just that."""
+        last = [self.learned(pid)[-1:] for pid in self.pids()]
+        return len(last) == self._count and all(
+            line['content'] == digest and not line['stale']
+            for lines in last
+            for line in lines or [{'content': None}]
+        )
+
+
+class Fleet:
+    """All of it, on one site.
+
+    `running` has a process for each manager and then for each API.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        processes: processes_.Processes,
+        database: str,
+        bus: str,
+        cloud: cloud_.Cloud,
+        managers: int = 1,
+        apis: int = 1,
+        workers: int = 1,
+    ) -> None:
+        site = site_.Site(folder, database, bus, cloud.url)
+        self.ledger = site.ledger()
+        self._cloud = cloud
+        self._processes = processes
+        self.ports = [private.free_port() for _ in range(apis)]
+        self._commands = [
+            ('manager', site.file(f'manager-{n}')) for n in range(managers)
+        ] + [
+            ('api', site.file(f'api-{n}', port=port))
+            for n, port in enumerate(self.ports)
+        ]
+        self.running = [self._start(*command) for command in self._commands]
+        self.schedulers = Schedulers(folder, processes, bus, workers)
+        site_.wait_for('an answer', self._answers)
+        for name in cloud.hosts:
+            requests.post(
+                f'http://127.0.0.1:{self.ports[0]}/v1/os-hosts',
+                json={'name': name},
+                timeout=site_.TIMEOUT,
+            ).raise_for_status()
+        site_.wait_for('fed replicas', self.fed)
+
+    def _answers(self) -> bool:
+        url = f'http://127.0.0.1:{self.ports[0]}/v1/leases'
+        try:
+            return requests.get(url, timeout=site_.TIMEOUT).ok
+        except requests.RequestException:
+            return False
+
+    def _start(self, name: str, path: pathlib.Path) -> processes_.Process:
+        return self._processes.start(name, '--config-file', path)
+
+    def start(self, number: int) -> None:
+        """Start one of `running` again, which has ended."""
+        self.running[number] = self._start(*self._commands[number])
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[traffic_.Traffic]:
+        """Have clients at work meanwhile; all must be as they know in the end.
+
+        Without any further help.
+        """
+        with traffic_.Traffic(self.ports) as traffic:
+            yield traffic
+        assert traffic.troubles == []
+        site_.wait_for(
+            'every event done',
+            lambda: not self.ledger.due_events(int(time.time())),
+        )
+        site_.wait_for('replicas equal to SQL', self.fed)
+        leases = self.ledger.leases()
+        assert {lease.id for lease in leases} == traffic.left()
+        assert {lease.status for lease in leases} <= {'PENDING', 'ACTIVE'}
+        assert set(self._cloud.left()['flavors']) == {
+            lease.reservations[0].id
+            for lease in leases
+            if lease.status == 'ACTIVE'
+        }
+        assert self.ledger.check() == []
+
+    def fed(self) -> bool:
+        """Say whether every replica is equal to a rebuild from SQL."""
+        now = content.digest(content.rebuilt(self.ledger))
+        return self.schedulers.know(now)
+
+    def close(self) -> None:
+        self.ledger.close()

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes, each with a log.
+
+They are forked off a process that has imported everything, so that one is
+there in no time. What runs the service runs what the console script does.
+"""
+
+from collections.abc import Callable
+import itertools
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from typing import Any
+
+PATIENCE = 60
+
+_context = multiprocessing.get_context('forkserver')
+_context.set_forkserver_preload(
+    [
+        'blazar_sched.cmd.service',
+        'blazar_sched.conf.service',
+        'blazar_sched.service.assembly',
+        'blazar_sched.service.resources.host',
+        'blazar_sched.service.resources.instance',
+        'keystoneauth1.noauth',
+        'oslo_messaging._drivers.impl_fake',
+        'oslo_messaging._drivers.impl_rabbit',
+        'psycopg2',
+        'pymysql',
+        'tests.fault.processes',
+    ]
+)
+
+
+def _run(
+    target: Callable[..., Any],
+    args: tuple[Any, ...],
+    log: str,
+    environment: dict[str, str],
+) -> None:
+    os.environ.update(environment)
+    with open(log, 'ab') as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.exit(target(*args))
+
+
+def _serve(argv: list[str]) -> int:
+    from blazar_sched.cmd import main
+
+    return main.main(argv)
+
+
+class Process:
+    """A process that was started; `log` is what it says."""
+
+    def __init__(self, log: pathlib.Path) -> None:
+        self.log = log
+        self.pid = 0
+
+    @property
+    def is_alive(self) -> bool:
+        return self._poll(0) is None
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """Return its exit status once it has ended."""
+        status = self._poll(PATIENCE)
+        assert status is not None, f'{self.log.name} does not end'
+        return status
+
+    def stop(self) -> int:
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> int:
+        self.signal(signal.SIGKILL)
+        return self.wait()
+
+    def _poll(self, seconds: float) -> int | None:
+        """Wait for it to end; return its exit status, None if it has not."""
+        raise NotImplementedError
+
+
+class _Forked(Process):
+    """Runs ``target(*args)``."""
+
+    def __init__(
+        self,
+        log: pathlib.Path,
+        environment: dict[str, str],
+        target: Callable[..., Any],
+        *args: Any,
+    ) -> None:
+        super().__init__(log)
+        self._process = _context.Process(
+            target=_run, args=(target, args, str(log), environment)
+        )
+        self._process.daemon = True
+        self._process.start()
+        self.pid = self._process.pid or 0
+
+    def _poll(self, seconds: float) -> int | None:
+        self._process.join(seconds)
+        return self._process.exitcode
+
+
+class _Spawned(Process):
+    """Runs ``python -m module *args``, for what must not share anything."""
+
+    def __init__(self, log: pathlib.Path, module: str, *args: str) -> None:
+        super().__init__(log)
+        with log.open('ab') as file:
+            self._process = subprocess.Popen(
+                [sys.executable, '-m', module, *args],
+                stdout=file,
+                stderr=file,
+            )
+        self.pid = self._process.pid
+
+    def _poll(self, seconds: float) -> int | None:
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def barrier(parties: int) -> Any:
+    """Return a barrier for threads of several of our processes."""
+    return _context.Barrier(parties)
+
+
+def pipe() -> tuple[Any, Any]:
+    """Return the ends of a pipe to one of our processes."""
+    return _context.Pipe()
+
+
+class Processes:
+    """All that a test starts."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        self._started: list[Process] = []
+        self._numbers = itertools.count()
+
+    def start(self, *argv: object, **environment: str) -> Process:
+        """Run ``blazar-sched`` with `argv`."""
+        texts = list(map(str, argv))
+        log = self._log(texts[0])
+        return self._keep(_Forked(log, environment, _serve, texts))
+
+    def fork(self, target: Callable[..., Any], *args: Any) -> Process:
+        return self._keep(
+            _Forked(self._log(target.__name__), {}, target, *args)
+        )
+
+    def spawn(self, module: str, *args: object) -> Process:
+        return self._keep(
+            _Spawned(self._log(module), module, *map(str, args))
+        )
+
+    def _log(self, name: str) -> pathlib.Path:
+        return self._folder / f'{next(self._numbers)}-{name}.log'
+
+    def _keep(self, process: Process) -> Process:
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        """Kill what still runs, and print every log's end."""
+        for process in self._started:
+            if process.is_alive:
+                process.kill()
+        for process in self._started:
+            if process.log.exists():
+                text = process.log.read_text(errors='replace')
+                print(f'----- {process.log.name}\n{text[-5000:]}')

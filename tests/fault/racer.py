@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of the processes that race for the last slot."""
+
+from concurrent import futures
+import multiprocessing.synchronize
+import time
+from typing import Any
+
+from falcon import testing
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.service.api import deploy
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import retry
+from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import rpc
+
+PATIENCE = 120
+
+
+def race(
+    path: str,
+    creators: int,
+    managers: int,
+    pause: float,
+    protocol: bool,
+    barrier: multiprocessing.synchronize.Barrier,
+    pipe: Any,
+) -> None:
+    """Create a lease with each creator in every window that `pipe` names.
+
+    They meet at `barrier` first. The statuses of the answers go back.
+
+    :param managers: how many there are here, each with connections, a replica
+        and a lock of its own, behind one API
+    :param pause: seconds between the check and the act
+    :param protocol: whether to commit as the ledger does, or without
+    """
+    conf = conf_.load(files=[path])
+    if not protocol:
+        ledger_.Ledger.commit = _commit_anyhow
+    _pause_after_placing(pause)
+    servers = [
+        rpc.serve(rpc.transport(conf), [manager_.Manager(conf).endpoint])
+        for _ in range(managers)
+    ]
+    bus = rpc.Client(rpc.transport(conf))
+    api = testing.TestClient(deploy.deploy(conf, bus))
+
+    def create(window: tuple[str, str]) -> int:
+        start, end = window
+        body = {
+            'name': 'lease',
+            'start_date': start,
+            'end_date': end,
+            'reservations': [
+                {
+                    'resource_type': 'virtual:instance',
+                    'vcpus': 1,
+                    'memory_mb': 1,
+                    'disk_gb': 0,
+                    'amount': 1,
+                }
+            ],
+        }
+        barrier.wait(PATIENCE)
+        return api.simulate_post('/v1/leases', json=body).status_code
+
+    with futures.ThreadPoolExecutor(creators) as pool:
+        for window in iter(pipe.recv, None):
+            pipe.send(list(pool.map(create, [window] * creators)))
+    for server in servers:
+        server.stop()
+
+
+def _pause_after_placing(seconds: float) -> None:
+    place = placing.place
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        placed = place(*args, **kwargs)
+        time.sleep(seconds)
+        return placed
+
+    placing.place = slowly
+
+
+def _commit_anyhow(
+    ledger: ledger_.Ledger, work: Any, placing: bool = True
+) -> Any:
+    """As Ledger.commit, but nobody waits and nobody looks again."""
+    with ledger._lock, ledger._to_write.connect() as connection:
+        result = work(tx_.Tx(connection, ledger._load()))
+        retry.commit(connection)
+        return result

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feeds replicas in forks, as nova-scheduler's workers have theirs.
+
+``python -m tests.fault.scheduler CONFIG FOLDER WORKERS``: the master makes
+ready as it does when it loads our filters, and then oslo.service forks. Each
+worker writes to FOLDER/<pid> what its replica learns, a line of JSON each
+time. The times are of the monotonic clock, which is one for all processes.
+"""
+
+# It chooses the kind of threads, so it comes first.
+import oslo_service.backend as backend  # isort: skip
+
+backend.init_backend(backend.BackendType.THREADING)
+
+import json  # noqa: E402
+import os  # noqa: E402
+import pathlib  # noqa: E402
+import sys  # noqa: E402
+import threading  # noqa: E402
+import time  # noqa: E402
+
+from oslo_log import log  # noqa: E402
+from oslo_service import service  # noqa: E402
+
+from blazar_sched.replica import worker  # noqa: E402
+from tests.fault import content  # noqa: E402
+
+# Seconds between two looks at the replica.
+PAUSE = 0.01
+
+
+class Watch(service.ServiceBase):
+    """A worker's life: it only looks at what its replica knows."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        self._stopping = False
+
+    def start(self) -> None:
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def wait(self) -> None:
+        while not self._stopping:
+            time.sleep(PAUSE)
+
+    def reset(self) -> None:
+        pass
+
+    def _watch(self) -> None:
+        said = None
+        known: set[str] = set()
+        with (self._folder / str(os.getpid())).open('a') as file:
+            while True:
+                replica, stale = worker.current()
+                at = time.monotonic()
+                time.sleep(PAUSE)
+                if replica is None or said == (replica.revision, stale):
+                    continue
+                revision = replica.revision
+                try:
+                    reserved = set(replica.reservations)
+                    digest = content.digest(replica)
+                except RuntimeError:
+                    # It is just being changed: look at it again.
+                    continue
+                line = {
+                    'at': at,
+                    'revision': revision,
+                    'stale': stale,
+                    'new': list(reserved - known),
+                    'content': digest,
+                }
+                file.write(json.dumps(line) + '\n')
+                file.flush()
+                said, known = (revision, stale), reserved
+
+
+def main(config: str, folder: str, workers: str) -> None:
+    log.register_options(worker.CONF)
+    worker.CONF([], project='nova', default_config_files=[config])
+    log.setup(worker.CONF, 'nova')
+    worker.prepare()
+    launcher = service.launch(
+        worker.CONF,
+        Watch(pathlib.Path(folder)),
+        workers=int(workers),
+        restart_method='mutate',
+    )
+    launcher.wait()
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database, a bus and a cloud, as the configuration of who uses them."""
+
+from collections.abc import Callable
+import pathlib
+import time
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.service import assembly
+from blazar_sched.service.ledger import ledger as ledger_
+
+TIMEOUT = 60.0
+PAUSE = 0.05
+
+
+def wait_for(what: str, probe: Callable[[], Any]) -> Any:
+    """Return what `probe` returns as soon as it is true."""
+    deadline = time.monotonic() + TIMEOUT
+    while not (answer := probe()):
+        assert time.monotonic() < deadline, what
+        time.sleep(PAUSE)
+    return answer
+
+
+class Site:
+    """What processes of one service have in common.
+
+    :param database: a URL
+    :param bus: a transport_url
+    :param cloud: the URL of Nova and Placement
+    :param manager: options of that group, beside those that make it quick
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        database: str,
+        bus: str = 'fake://',
+        cloud: str = '',
+        **manager: object,
+    ) -> None:
+        self.database = database
+        self._folder = folder
+        self._groups: dict[str, dict[str, object]] = {
+            'DEFAULT': {'transport_url': bus, 'rpc_response_timeout': 10},
+            'database': {'connection': database},
+            'nova': {'auth_type': 'none', 'endpoint': cloud},
+            'placement': {'auth_type': 'none', 'endpoint': cloud},
+            'manager': {
+                'event_claim_seconds': 2,
+                'event_poll_interval': 0.1,
+                'event_retry_interval': 0.2,
+                'sync_interval': 3600,
+                **manager,
+            },
+        }
+
+    def file(self, name: str = 'site', **api: object) -> pathlib.Path:
+        """Write a configuration file for one process."""
+        path = self._folder / f'{name}.conf'
+        lines = []
+        for group, options in {**self._groups, 'api': api}.items():
+            lines.append(f'[{group}]')
+            lines += [f'{key} = {value}' for key, value in options.items()]
+        path.write_text('\n'.join(lines) + '\n')
+        return path
+
+    def conf(self) -> cfg.ConfigOpts:
+        return conf_.load(files=[str(self.file())])
+
+    def ledger(self) -> ledger_.Ledger:
+        """Open the ledger; its tables are made if they are not there."""
+        ledger = assembly.open_ledger(self.conf())
+        ledger.upgrade()
+        return ledger

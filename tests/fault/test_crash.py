@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A manager is killed at any point of a lease's life; another one goes on.
+
+Whatever was half done in Nova, in Placement and in the ledger is done in the
+end, and once.
+"""
+
+import collections
+from concurrent import futures
+import contextlib
+import signal
+import time
+
+import pytest
+
+from blazar_sched.domain import event as event_
+from blazar_sched.service import faults
+from blazar_sched.service.manager import manager as manager_
+from tests.fault import cloud as cloud_
+from tests.fault import site as site_
+
+HOSTS = ('compute-1', 'compute-2', 'compute-3')
+# How many lives go on at once; most of the time they wait.
+AT_ONCE = 6
+# Seconds in which a manager that wakes up would go on.
+AWAKE = 2
+PROJECT = 'project'
+
+EVENT_POINTS = [
+    f'{event_type}:{step}'
+    for event_type in (
+        event_.START_LEASE,
+        event_.BEFORE_END_LEASE,
+        event_.END_LEASE,
+    )
+    for step in ('claimed', 'stepped', 'worked', 'finished')
+    # No driver has anything to do then.
+    if (event_type, step) != (event_.BEFORE_END_LEASE, 'stepped')
+]
+# A claim and an outcome for each: a start, a before_end and another one when
+# the end moves, and an end that is looked at twice.
+COMMITS = 10
+COMMIT_POINTS = [
+    f'commit:{when}#{number}'
+    for when in ('before', 'after')
+    for number in range(1, COMMITS + 1)
+]
+
+
+class Life:
+    """A lease from its creation to its end, on a cloud of its own."""
+
+    def __init__(self, site, cloud, processes):
+        self.cloud = cloud
+        self._file = site.file()
+        self._processes = processes
+        # Asked for by clients, so it does no events.
+        self._asked = manager_.Manager(site.conf())
+        self._asked.ledger.upgrade()
+        self.ledger = self._asked.ledger
+        for name in HOSTS:
+            self._asked.hosts.create(name, {})
+        self.managers = []
+
+    def live(self, crash_at=None, once_active=lambda: None):
+        """Live it, with a manager that may be killed and then another.
+
+        :param once_active: called in the middle of it
+        """
+        self.start(crash_at)
+        reservations = [
+            {
+                'resource_type': 'virtual:instance',
+                'vcpus': cloud_.VCPUS,
+                'memory_mb': 512,
+                'disk_gb': 1,
+                'amount': 2,
+            },
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+        ]
+        self.id = self._asked.leases.create(
+            {
+                'name': 'lease',
+                'project_id': PROJECT,
+                'user_id': 'user',
+                'start': 'now',
+                'end': int(time.time()) + 3600,
+                'before_end': None,
+                'reservations': reservations,
+            }
+        ).id
+        self._await(event_.START_LEASE)
+        for allocation, _ in self.ledger.allocations(lease_id=self.id):
+            [host] = [
+                name
+                for name, id_ in self.cloud.hosts.items()
+                if id_ == allocation.host
+            ]
+            self.cloud.boot(host, PROJECT, allocation.reservation_id)
+        once_active()
+        self._update(before_end=int(time.time()))
+        self._await(event_.BEFORE_END_LEASE)
+        self._update(end='now')
+        self._await(event_.END_LEASE)
+        self._finish(crash_at)
+
+    def effects(self):
+        """How often each effect came, since the hosts were there."""
+        return collections.Counter(self.cloud.effects)
+
+    def close(self):
+        self.ledger.close()
+
+    def start(self, crash_at=None):
+        environment = {faults.VARIABLE: crash_at} if crash_at else {}
+        self.managers.append(
+            self._processes.start(
+                'manager', '--config-file', self._file, **environment
+            )
+        )
+
+    def _update(self, **values):
+        self._asked.leases.update(self.id, PROJECT, values)
+
+    def _await(self, event_type):
+        """Wait until an event is done, whoever lives to do it."""
+
+        def done():
+            if len(self.managers) == 1 and not self.managers[0].is_alive:
+                self.start()
+            lease = self.ledger.lease(self.id)
+            assert lease.status != 'ERROR'
+            return any(
+                e.event_type == event_type and e.status == 'DONE'
+                for e in lease.events
+            )
+
+        site_.wait_for(event_type, done)
+
+    def _finish(self, crash_at):
+        if crash_at:
+            assert self.managers[0].wait() == -signal.SIGKILL
+        for manager in self.managers[bool(crash_at) :]:
+            assert manager.stop() == 0
+        lease = self.ledger.lease(self.id)
+        assert lease.status == 'TERMINATED'
+        assert {e.status for e in lease.events} == {'DONE'}
+        assert self.ledger.allocations() == []
+        assert self.ledger.check() == []
+        assert self.cloud.servers == {}
+        assert self.cloud.left() == {
+            'flavors': {},
+            'classes': set(),
+            'inventories': {},
+        }
+
+
+@pytest.fixture
+def new_life(tmp_path, database_on, processes):
+    """new_life(engine, name) -> a context with a Life."""
+
+    @contextlib.contextmanager
+    def make(engine, name):
+        folder = tmp_path / name
+        folder.mkdir()
+        with cloud_.Cloud(HOSTS) as cloud:
+            site = site_.Site(
+                folder, database_on(engine, name), cloud=cloud.url
+            )
+            life = Life(site, cloud, processes)
+            try:
+                yield life
+            finally:
+                life.close()
+
+    return make
+
+
+@pytest.fixture
+def undisturbed(new_life):
+    """undisturbed(engine) -> what happens if nobody is killed."""
+
+    def live(engine):
+        with new_life(engine, 'undisturbed') as life:
+            life.cloud.asked.update(compute=0, placement=0)
+            life.live()
+            assert set(life.effects().values()) == {1}
+            return life
+
+    return live
+
+
+@pytest.fixture
+def killed_at(new_life):
+    """killed_at(engine, points, effects) -> what went wrong, by point."""
+
+    def run(engine, points, effects):
+        def live(point):
+            name = point.replace(':', '-').replace('#', '-')
+            with new_life(engine, name) as life:
+                life.live(point)
+                assert life.effects() == effects
+
+        with futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            lives = {point: pool.submit(live, point) for point in points}
+        return {
+            point: repr(life.exception())
+            for point, life in lives.items()
+            if life.exception()
+        }
+
+    return run
+
+
+def test_between_the_steps_of_an_event(undisturbed, killed_at):
+    effects = undisturbed('mysql').effects()
+
+    assert killed_at('mysql', EVENT_POINTS, effects) == {}
+
+
+@pytest.mark.parametrize('engine', ['sqlite', 'mysql', 'postgresql'])
+def test_around_a_commit(engine, undisturbed, killed_at):
+    effects = undisturbed(engine).effects()
+
+    assert killed_at(engine, COMMIT_POINTS, effects) == {}
+
+
+def test_after_a_request_that_changed_something(undisturbed, killed_at):
+    whole = undisturbed('mysql')
+    points = [
+        f'{service}:asked#{number}'
+        for service, number in whole.cloud.changed_at
+    ]
+    assert len(points) == len(whole.effects())
+
+    assert killed_at('mysql', points, whole.effects()) == {}
+
+
+def test_who_stood_still_does_no_more(new_life):
+    """A manager stops in a step; another takes over; then it wakes up."""
+    asked = []
+
+    def stop_the_first(method, path):
+        asked.append((method, path))
+        if asked.count(('POST', '/flavors')) == 1 == len(life.managers):
+            life.managers[0].signal(signal.SIGSTOP)
+            life.start()
+
+    def wake_it():
+        known = list(asked)
+        life.managers[0].signal(signal.SIGCONT)
+        time.sleep(AWAKE)
+        assert asked == known
+
+    with new_life('mysql', 'stopped') as life:
+        life.cloud.before = stop_the_first
+        life.live(once_active=wake_it)
+        assert set(life.effects().values()) == {1}

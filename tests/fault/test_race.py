@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""24 creators in three processes want the last slot, round after round.
+
+Each has a whole API in front of it, and a manager behind that shares nothing
+with the others but the database.
+"""
+
+import collections
+
+import pytest
+
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import inventory
+from tests.fault import processes as processes_
+from tests.fault import racer
+from tests.fault import site as site_
+
+PROCESSES = 3
+CREATORS = 24
+ROUNDS = 200
+# Enough to see that it can fail.
+ROUNDS_WITHOUT = 3
+YEAR = 2030
+
+
+def window(number):
+    """The number-th day from the YEAR on."""
+    months, day = divmod(number, 28)
+    years, month = divmod(months, 12)
+    day = f'{YEAR + years}-{month + 1:02}-{day + 1:02}'
+    return f'{day} 10:00', f'{day} 11:00'
+
+
+@pytest.fixture
+def site(tmp_path, database_url):
+    site = site_.Site(tmp_path, database_url)
+    one = inventory.Inventory(1)
+    host = host_.Host(
+        uuid='h',
+        id='',
+        hypervisor_hostname='h',
+        inventory={
+            inventory.VCPU: one,
+            inventory.MEMORY_MB: one,
+            inventory.DISK_GB: one,
+        },
+    )
+    ledger = site.ledger()
+    ledger.commit(lambda tx: tx.put_host(host))
+    ledger.close()
+    return site
+
+
+@pytest.fixture
+def run(site, processes):
+    """run(rounds, pause, protocol) -> how often each status, by round."""
+
+    def run(rounds, pause, protocol):
+        barrier = processes_.barrier(CREATORS)
+        pipes = []
+        for _ in range(PROCESSES):
+            ours, theirs = processes_.pipe()
+            processes.fork(
+                racer.race,
+                site.file(),
+                CREATORS // PROCESSES,
+                CREATORS // PROCESSES,
+                pause,
+                protocol,
+                barrier,
+                theirs,
+            )
+            pipes.append(ours)
+        outcomes = []
+        for number in range(rounds):
+            for pipe in pipes:
+                pipe.send(window(number))
+            answers = [status for pipe in pipes for status in pipe.recv()]
+            outcomes.append(collections.Counter(answers))
+        for pipe in pipes:
+            pipe.send(None)
+        return outcomes
+
+    return run
+
+
+def test_the_last_slot_is_won_once(run, site):
+    outcomes = run(ROUNDS, pause=0.01, protocol=True)
+
+    assert outcomes == [{201: 1, 409: CREATORS - 1}] * ROUNDS
+    ledger = site.ledger()
+    assert ledger.check() == []
+    assert len(ledger.leases()) == ROUNDS
+    ledger.close()
+
+
+def test_without_the_protocol_it_is_overbooked(run, site):
+    """The same race: no ledger row is taken, no replica brought forward."""
+    outcomes = run(ROUNDS_WITHOUT, pause=0.05, protocol=False)
+
+    assert all(round_[201] > 1 for round_ in outcomes)
+    ledger = site.ledger()
+    found = [fault for fault in ledger.check() if 'allocated at' in fault]
+    ledger.close()
+    assert len(found) >= ROUNDS_WITHOUT

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that make and delete leases, and do not let go until it is done.
+
+Each request is made again until it is answered, under the same key, through
+whichever API there is. So what the clients know in the end must be so.
+"""
+
+from collections.abc import Sequence
+import random
+import threading
+import time
+from typing import Any
+import uuid
+
+import requests
+
+# Seconds until a client gives up on one answer, and on all of them.
+TIMEOUT = 15
+PATIENCE = 90
+# Statuses that say: try again.
+AGAIN = (502, 503, 504)
+# How many leases a client has at most.
+MOST = 6
+
+
+class Traffic:
+    """Clients at work, from __enter__ on until __exit__.
+
+    :param ports: of the APIs
+    """
+
+    def __init__(self, ports: Sequence[int], clients: int = 2) -> None:
+        self._ports = ports
+        self._stopping = threading.Event()
+        # The leases that were made, as they were answered; the ids of those
+        # that were deleted.
+        self.made: dict[str, dict[str, Any]] = {}
+        self.deleted: set[str] = set()
+        # When each lease was asked for, and when answered.
+        self.times: dict[str, tuple[float, float]] = {}
+        self.troubles: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._work, args=(seed,))
+            for seed in range(clients)
+        ]
+
+    def __enter__(self) -> 'Traffic':
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+    def left(self) -> set[str]:
+        return set(self.made) - self.deleted
+
+    def _work(self, seed: int) -> None:
+        client = _Client(self, self._ports, random.Random(seed))
+        while not self._stopping.is_set():
+            try:
+                client.turn()
+            except Exception as e:
+                self.troubles.append(f'{type(e).__name__}: {e}')
+
+
+class _Client:
+    def __init__(
+        self,
+        traffic: Traffic,
+        ports: Sequence[int],
+        choice: random.Random,
+    ) -> None:
+        self._traffic = traffic
+        self._ports = ports
+        self._random = choice
+        self._mine: list[str] = []
+
+    def turn(self) -> None:
+        if len(self._mine) == MOST:
+            self._random.shuffle(self._mine)
+            while len(self._mine) > MOST // 2:
+                self._delete(self._mine.pop())
+        self._create()
+
+    def _create(self) -> None:
+        began = time.monotonic()
+        answer = self._ask(
+            'post',
+            '/v1/leases',
+            json=self._lease(),
+            headers={'Idempotency-Key': str(uuid.uuid4())},
+        )
+        if answer.status_code == 409:
+            return
+        assert answer.status_code == 201, answer.text
+        lease = answer.json()['lease']
+        self._traffic.times[lease['id']] = began, time.monotonic()
+        self._traffic.made[lease['id']] = lease
+        self._mine.append(lease['id'])
+
+    def _lease(self) -> dict[str, Any]:
+        if self._random.random() < 0.3:
+            start, end = 'now', '2031-01-01 10:00'
+        else:
+            day = f'2031-02-{1 + self._random.randrange(28):02}'
+            start, end = f'{day} 10:00', f'{day} 11:00'
+        return {
+            'name': 'lease',
+            'start_date': start,
+            'end_date': end,
+            'reservations': [
+                {
+                    'resource_type': 'virtual:instance',
+                    'vcpus': 1,
+                    'memory_mb': 1,
+                    'disk_gb': 0,
+                    'amount': 1,
+                }
+            ],
+        }
+
+    def _delete(self, lease_id: str) -> None:
+        answer = self._ask('delete', f'/v1/leases/{lease_id}')
+        # Gone already, if it was the answer that was lost.
+        assert answer.status_code in (204, 404), answer.text
+        self._traffic.deleted.add(lease_id)
+
+    def _ask(self, method: str, path: str, **kwargs: Any) -> Any:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            url = f'http://127.0.0.1:{self._random.choice(self._ports)}{path}'
+            try:
+                answer = requests.request(
+                    method, url, timeout=TIMEOUT, **kwargs
+                )
+            except requests.RequestException:
+                answer = None
+            if answer is not None and not self._is_refused(method, answer):
+                return answer
+            assert time.monotonic() < deadline, f'{method} {path}: no answer'
+            time.sleep(0.1)
+
+    def _is_refused(self, method: str, answer: Any) -> bool:
+        """Say whether it is only for now that it is refused."""
+        busy = method == 'delete' and answer.status_code == 409
+        return busy or answer.status_code in AGAIN

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A key makes one lease, and goes with it."""
+
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+
+def create(store, nouns, key, project='project', digest='digest'):
+    """As a manager does; return the id of the lease that the key made."""
+
+    def work(tx):
+        known = tx.lease_by_key(project, key)
+        if known is not None:
+            return known
+        lease = nouns.lease(project_id=project)
+        tx.add_lease(lease, [])
+        tx.put_key(project, key, lease.id, digest)
+        return lease.id, digest
+
+    return store.commit(work)
+
+
+def test_a_key_leads_to_its_lease(store, nouns):
+    assert store.lease_by_key('project', 'key') is None
+    made = create(store, nouns, 'key')
+    assert create(store, nouns, 'key', digest='other') == made
+    assert store.lease_by_key('project', 'key') == made
+    assert [lease.id for lease in store.leases()] == [made[0]]
+
+
+def test_keys_are_a_projects_own_and_exact(store, nouns):
+    made = {
+        create(store, nouns, key, project)
+        for key in ('key', 'Key', 'kéy'.encode().hex(), 'x' * 255)
+        for project in ('project', 'other')
+    }
+    assert len(made) == len(store.leases()) == 8
+
+
+def test_a_key_goes_with_its_lease(store, nouns):
+    id_, _ = create(store, nouns, 'key')
+    store.commit(lambda tx: tx.delete_lease(id_))
+    assert store.lease_by_key('project', 'key') is None
+    assert create(store, nouns, 'key')[0] != id_
+    assert store.check() == []
+
+
+def test_a_key_is_never_given_to_another_lease(store, nouns):
+    create(store, nouns, 'key')
+    other = nouns.lease()
+
+    def work(tx):
+        tx.add_lease(other, [])
+        tx.put_key('project', 'key', other.id, 'digest')
+
+    with pytest.raises(sa.exc.IntegrityError):
+        store.commit(work)
+    assert len(store.leases()) == 1
+
+
+def test_one_of_many_at_once(store, open_ledger, nouns):
+    """Each client is a manager of its own."""
+    ready = threading.Barrier(8)
+    made = []
+
+    def client():
+        mine = open_ledger()
+        ready.wait(60)
+        made.append(create(mine, nouns, 'key'))
+
+    threads = [threading.Thread(target=client) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(made) == 8
+    assert len(set(made)) == len(store.leases()) == 1

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A list is filtered, sorted and paged by the database, on each alike."""
+
+import itertools
+import random
+
+import pytest
+
+from blazar_sched.domain import exception
+
+# In the order of their bytes, which is nobody's language's.
+NAMES = [
+    '', ' ', 'A', 'A ', 'B', 'a', 'a\t', 'a ', 'a b', 'b', 'ä', '租', '🙂',
+]  # fmt: skip
+
+
+def put(store, leases):
+    def work(tx):
+        for lease in leases:
+            tx.add_lease(lease, [])
+
+    store.commit(work)
+
+
+@pytest.fixture
+def leases(store, nouns):
+    """Enough of them that every key has ties; not in order."""
+    chance = random.Random(1)
+    made = [
+        nouns.lease(
+            start=100 + chance.randrange(3),
+            end=200 + chance.randrange(3),
+            name=name,
+            status=chance.choice(['PENDING', 'ACTIVE', 'ERROR']),
+            created_at=chance.choice([None, 0, 7, 8]),
+            updated_at=chance.choice([None, 9, 10]),
+        )
+        for name in [*NAMES, *NAMES]
+    ]
+    chance.shuffle(made)
+    put(store, made)
+    put(store, [nouns.lease(name='a', project_id='other')])
+    return made
+
+
+def keyed(lease):
+    """What a lease is sorted by."""
+
+    def time(at):
+        return -1 if at is None else at
+
+    return {
+        'id': lease.id,
+        'name': lease.name.encode(),
+        'status': lease.status,
+        'start': lease.start,
+        'end': lease.end,
+        'created_at': time(lease.created_at),
+        'updated_at': time(lease.updated_at),
+    }
+
+
+def sorted_(leases, sort):
+    ordered = sorted(leases, key=lambda lease: lease.id)
+    for key, descending in reversed(sort):
+        ordered.sort(key=lambda noun: keyed(noun)[key], reverse=descending)
+    return ordered
+
+
+def ids(leases):
+    return [lease.id for lease in leases]
+
+
+SORTS = [
+    (),
+    *(
+        ((key, descending),)
+        for key in ('id', 'name', 'status', 'start', 'end', 'created_at')
+        for descending in (False, True)
+    ),
+    (('status', False), ('name', True)),
+    (('updated_at', True), ('start', False), ('end', True)),
+]
+
+
+def test_every_order(store, leases):
+    for sort in SORTS:
+        expected = sorted_(leases, sort or [('created_at', False)])
+        assert ids(store.leases('project', sort=sort)) == ids(expected), sort
+
+
+def test_pages_leave_out_nothing_and_have_nothing_twice(store, leases):
+    for sort, limit in itertools.product(SORTS, (1, 7, 26, 1000)):
+        found, marker = [], None
+        while True:
+            page = store.leases(
+                'project', sort=sort, limit=limit, marker=marker
+            )
+            assert len(page) <= limit
+            found += page
+            if len(page) < limit:
+                break
+            marker = page[-1].id
+        assert found == store.leases('project', sort=sort)
+
+
+def test_a_page_has_all_that_its_leases_own(store, nouns):
+    leases = [nouns.lease(reservations=2) for _ in range(5)]
+    put(store, leases)
+    assert store.leases(limit=3) == leases[:3]
+    assert store.leases(limit=3, marker=leases[2].id) == leases[3:]
+
+
+def test_filters(store, leases):
+    for name in NAMES:
+        found = store.leases('project', name=name)
+        assert sorted(ids(found)) == sorted(
+            lease.id for lease in leases if lease.name == name
+        )
+    active = [lease for lease in leases if lease.status == 'ACTIVE']
+    assert 0 < len(active) < len(leases)
+    assert ids(store.leases('project', status='ACTIVE')) == ids(
+        sorted_(active, [('created_at', False)])
+    )
+    both = store.leases(name='a', status='ACTIVE', project_id='project')
+    assert set(ids(both)) == {
+        lease.id for lease in active if lease.name == 'a'
+    }
+    assert len(store.leases(name='a')) == 3
+    assert len(store.leases('other')) == 1
+
+
+def test_a_page_of_what_is_filtered(store, leases):
+    first, second = store.leases('project', name='b')
+    assert store.leases('project', name='b', limit=1) == [first]
+    assert store.leases('project', name='b', marker=first.id) == [second]
+    # The marker itself need not be among them.
+    other = store.leases('project', name='ä')[0]
+    after = store.leases('project', name='b', sort=[('name', True)])
+    assert (
+        store.leases(
+            'project', name='b', sort=[('name', True)], marker=other.id
+        )
+        == after
+    )
+
+
+@pytest.mark.parametrize('text', ['%', "'", 'a\0', '\ud800', 'x' * 100_000])
+def test_no_other_text_finds_any(store, leases, text):
+    assert store.leases(name=text) == []
+    assert store.leases(status=text) == []
+    assert store.leases(text) == []
+
+
+def test_what_cannot_be_listed(store, leases):
+    theirs = store.leases('other')[0]
+    for field, asked in [
+        ('sort', {'sort': [('name', False), ('user_id', False)]}),
+        ('limit', {'limit': 0}),
+        ('limit', {'limit': -1}),
+        ('marker', {'marker': theirs.id}),
+        ('marker', {'marker': leases[0].id + ' '}),
+        ('marker', {'marker': '\0'}),
+        ('marker', {'marker': ''}),
+    ]:
+        with pytest.raises(exception.InvalidInput) as refused:
+            store.leases('project', **asked)
+        assert refused.value.field == field
+
+
+def test_a_page_is_found_by_the_database(store, leases, queries):
+    """Nothing is read that is not in it."""
+    queries.clear()
+    store.leases('project', limit=2, sort=[('name', False)])
+    selects = [q for q in queries if q.startswith('SELECT')]
+    assert len(selects) == 3
+    assert 'LIMIT' in selects[0]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Old changes go, and nobody is misled by that or kept waiting."""
+
+import threading
+
+import pytest
+
+from blazar_sched.service.ledger import ledger
+
+
+@pytest.fixture
+def fill(store, nouns):
+    """Commits revisions of one lease each."""
+
+    def commit(count, by=store):
+        for _ in range(count):
+            by.commit(lambda tx: tx.put_lease(nouns.lease()))
+
+    return commit
+
+
+@pytest.fixture(autouse=True)
+def _small_slices(monkeypatch):
+    monkeypatch.setattr(ledger, 'SLICE', 3)
+
+
+def test_the_newest_are_kept(store, fill):
+    fill(10)
+    assert store.prune(4) == 6
+    assert store.changes(5)['revision'] is None
+    page = store.changes(6)
+    assert (page['revision'], page['newest']) == (10, 10)
+    assert store.prune(4) == 0
+    fill(1)
+    assert store.prune(4) == 1
+    assert store.check() == []
+
+
+def test_more_than_there_are(store, fill):
+    assert store.prune(10) == 0
+    fill(3)
+    assert store.prune(3) == store.prune(10) == 0
+    assert store.changes(0)['revision'] == 3
+
+
+def test_none_is_kept(store, fill, open_ledger, nouns):
+    fill(4)
+    assert store.prune(0) == 4
+    page = store.changes(4)
+    assert (page['revision'], page['newest']) == (4, 4)
+    # Revisions go on from there.
+    fill(1)
+    assert store.changes(4)['revision'] == 5
+    assert store.check() == []
+
+
+def test_a_manager_that_is_behind_starts_anew(store, open_ledger, fill):
+    behind = open_ledger()
+    fill(1, by=behind)
+    fill(10)
+    store.prune(2)
+    fill(1, by=behind)
+    assert len(behind.replica.reservations) == len(store.leases()) == 12
+
+
+def test_two_prune_while_others_commit(store, open_ledger, fill):
+    """All that was to go is gone, all else is there, nobody failed."""
+    gone, failed = [], []
+    fill(30)
+
+    def run(do):
+        try:
+            do()
+        except Exception as e:
+            failed.append(e)
+
+    def prune():
+        mine = open_ledger()
+        for _ in range(5):
+            gone.append(mine.prune(5))
+
+    others = [
+        threading.Thread(target=run, args=(prune,)),
+        threading.Thread(target=run, args=(prune,)),
+        threading.Thread(target=run, args=(lambda: fill(20),)),
+    ]
+    for each in others:
+        each.start()
+    for each in others:
+        each.join(120)
+    assert failed == []
+    store.prune(5)
+    page = store.changes(45)
+    assert (page['revision'], page['newest']) == (50, 50)
+    assert store.changes(44)['revision'] is None
+    assert sum(gone) >= 25
+    assert store.check() == []
+
+
+def test_nobody_waits_for_it(server_url, store, fill, open_ledger):
+    """Not even for one that stands still in the middle."""
+    fill(10)
+    other = open_ledger()
+    with other._to_write.connect() as connection:
+        ledger.change.prune(connection, 5, 3)
+        fill(1)
+        assert store.changes(9)['revision'] == 11

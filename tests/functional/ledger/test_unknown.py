@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A COMMIT that fails is looked up: what it wrote is there exactly once."""
+
+import sqlite3
+import threading
+
+import psycopg2
+import pymysql
+import pytest
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.service.ledger import engine
+from blazar_sched.service.ledger import ledger
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import writer
+from tests.functional.ledger import proxy
+
+
+class Refused(psycopg2.OperationalError):
+    """With a code, as only the server can make one."""
+
+    def __init__(self, pgcode):
+        super().__init__('refused')
+        self._pgcode = pgcode
+
+    pgcode = property(lambda self: self._pgcode)
+
+
+# What COMMIT may fail with, by engine.
+ERRORS = {
+    'sqlite': [lambda: sqlite3.OperationalError('database is locked')],
+    'mysql': [
+        # Galera: certification, and a node that has left its cluster.
+        lambda: pymysql.OperationalError(1213, 'Deadlock found'),
+        lambda: pymysql.OperationalError(1047, 'WSREP has not yet prepared'),
+        lambda: pymysql.OperationalError(2013, 'Lost connection'),
+    ],
+    'postgresql': [
+        lambda: Refused('40001'),
+        lambda: Refused('40P01'),
+        lambda: Refused('57P01'),
+        lambda: Refused(None),
+    ],
+}
+
+
+@pytest.fixture
+def errors(url):
+    return ERRORS[sa.make_url(url).get_backend_name()]
+
+
+@pytest.fixture
+def fail(store, monkeypatch):
+    """Has the next COMMITs fail with an error, before or after it is done."""
+    dialect = store._to_write.dialect
+    commit = dialect.do_commit
+
+    def arm(error, when, times=1):
+        left = [error] * times
+
+        def fail(connection):
+            if when == 'after' or not left:
+                commit(connection)
+            if left:
+                raise left.pop()()
+
+        monkeypatch.setattr(dialect, 'do_commit', fail)
+
+    return arm
+
+
+class Work:
+    """Makes another lease each time that it runs."""
+
+    def __init__(self, nouns):
+        self._nouns = nouns
+        self.made = []
+
+    def __call__(self, tx):
+        lease = self._nouns.lease()
+        self.made.append(lease)
+        tx.put_lease(lease)
+        return lease
+
+
+@pytest.fixture
+def work(nouns):
+    return Work(nouns)
+
+
+@pytest.mark.parametrize(('when', 'runs'), [('before', 2), ('after', 1)])
+def test_it_is_done_once(store, work, fail, errors, when, runs):
+    """From the first commit on, before which its writer has no row."""
+    told = []
+    for error in errors:
+        work.made.clear()
+        fail(error, when)
+        told.append(store.commit(work))
+        assert len(work.made) == runs
+        # And goes on so.
+        told.append(store.commit(work))
+    assert store.leases() == told
+    assert store.changes(0)['newest'] == len(told)
+    assert store.check() == []
+
+
+def test_without_looking_it_is_done_twice(
+    store, work, fail, errors, monkeypatch
+):
+    """The test above can see it."""
+    monkeypatch.setattr(store, '_was_committed', lambda revision: False)
+    for number, error in enumerate(errors, start=1):
+        fail(error, 'after')
+        store.commit(work)
+        assert len(store.leases()) == 2 * number
+
+
+@pytest.mark.parametrize('when', ['before', 'after'])
+def test_the_look_may_fail_too(store, work, fail, errors, when):
+    for number, error in enumerate(errors, start=1):
+        fail(error, when, times=4)
+        store.commit(work)
+        assert len(store.leases()) == number
+
+
+def test_a_database_that_does_not_say(store, work, fail, errors):
+    for number, error in enumerate(errors, start=1):
+        fail(error, 'after', times=100)
+        with pytest.raises(exception.Unavailable, match='look whether'):
+            store.commit(work)
+        assert len(work.made) == number
+
+
+def test_what_is_not_placed_is_looked_up_too(store, fail, errors):
+    runs = []
+
+    def work(tx):
+        runs.append(1)
+        tx.put_property('gpu', True)
+
+    fail(errors[0], 'after')
+    store.commit(work, placing=False)
+    assert len(runs) == 1
+
+
+def test_a_writer_whose_row_is_gone(
+    store, open_ledger, work, fail, errors, monkeypatch
+):
+    """It has stood still so long that it was pruned: it does not guess."""
+    other = open_ledger()
+    monkeypatch.setattr(writer, 'REVISIONS_KEPT', 3)
+    was_committed = store._was_committed
+
+    def stand_still(revision):
+        for _ in range(5):
+            other.commit(work)
+        other.prune(0)
+        return was_committed(revision)
+
+    monkeypatch.setattr(store, '_was_committed', stand_still)
+    fail(errors[0], 'after')
+    with pytest.raises(exception.Unavailable, match='look whether'):
+        store.commit(work)
+    assert len(store.leases()) == 6
+
+
+def test_writers_that_are_silent_are_forgotten(
+    store, open_ledger, nouns, database, monkeypatch
+):
+    monkeypatch.setattr(writer, 'REVISIONS_KEPT', 3)
+
+    def commit(ledger):
+        ledger.commit(lambda tx: tx.put_lease(nouns.lease()))
+
+    def count():
+        with database.connect() as connection:
+            return len(connection.execute(sa.select(models.Writer)).all())
+
+    silent, alive = open_ledger(), open_ledger()
+    for each in (store, silent, alive):
+        commit(each)
+    for _ in range(3):
+        commit(alive)
+    store.prune(0)
+    # Its own one, too, would be old enough.
+    assert count() == 2
+    commit(silent)
+    assert count() == 3
+
+
+@pytest.fixture
+def cut(server_url, store):
+    """Returns a ledger whose connections are cut at COMMIT in some way."""
+    opened = []
+
+    def open_(way):
+        between = proxy.Proxy(server_url, way)
+        behind = ledger.Ledger(between.url, sleep=lambda seconds: None)
+        opened.extend([between, behind])
+        return between, behind
+
+    yield open_
+    for each in reversed(opened):
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ('way', 'runs'),
+    [
+        (proxy.lose, 2),
+        (proxy.lose_late, 2),
+        (proxy.lose_answer, 1),
+        (proxy.deliver_late, 1),
+    ],
+)
+def test_a_connection_cut_at_commit(store, work, cut, way, runs):
+    """Really; late is when the one who asks is there already."""
+    between, behind = cut(way)
+    behind.commit(work)
+    between.arm()
+    told = behind.commit(work)
+    assert len(work.made) == 1 + runs
+    assert store.leases() == [work.made[0], told]
+    assert store.check() == []
+
+
+def test_a_server_that_answers_no_more(store, work, cut, monkeypatch):
+    if store._to_write.dialect.name != 'mysql':
+        pytest.skip('PostgreSQL leaves it to TCP to find out')
+    monkeypatch.setitem(engine._CONNECT_ARGS['mysql'], 'read_timeout', 1)
+    between, behind = cut(proxy.swallow)
+    behind.commit(work)
+    between.arm()
+    told = behind.commit(work)
+    assert store.leases() == [work.made[0], told]
+
+
+def test_a_connection_cut_while_others_commit(store, nouns, cut):
+    """Each of many is written once, whatever became of its connection."""
+    between, behind = cut(proxy.deliver_late)
+    works = [Work(nouns) for _ in range(6)]
+
+    def client(number):
+        if number % 2:
+            between.arm()
+        (behind if number % 2 else store).commit(works[number])
+
+    threads = [
+        threading.Thread(target=client, args=(number,)) for number in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {lease.id for lease in store.leases()} == {
+        each.made[-1].id for each in works
+    }

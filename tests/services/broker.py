@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual host of our own on a message broker."""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import subprocess
+import uuid
+
+import amqp
+import sqlalchemy as sa
+
+# A virtual host for these tests alone, as a transport_url.
+VARIABLE = 'BLAZAR_SCHED_TEST_BROKER'
+
+
+def named() -> str | None:
+    """Return the URL that the environment names."""
+    return os.environ.get(VARIABLE)
+
+
+def enter(url: str) -> None:
+    """Come in as a client would, or raise."""
+    parts = sa.make_url(url)
+    connection = amqp.Connection(
+        host=f'{parts.host}:{parts.port or 5672}',
+        userid=parts.username or 'guest',
+        password=parts.password or 'guest',
+        virtual_host=parts.database or '/',
+        connect_timeout=5,
+    )
+    connection.connect()
+    connection.close()
+
+
+@contextlib.contextmanager
+def made(url: str) -> Iterator[str]:
+    """Make a virtual host on the local broker at `url`; yield its URL.
+
+    :raises OSError: if we may not
+    :raises subprocess.SubprocessError: if we may not
+    """
+    name = f'blazar_sched_test_{uuid.uuid4().hex}'
+    user = sa.make_url(url).username or 'guest'
+    _control('add_vhost', name)
+    try:
+        _control('set_permissions', '-p', name, user, '.*', '.*', '.*')
+        yield f'{url.rstrip("/")}/{name}'
+    finally:
+        _control('delete_vhost', name)
+
+
+def _control(*arguments: str) -> None:
+    subprocess.run(
+        ['rabbitmqctl', '--quiet', *arguments],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private servers, started from what is installed, on free ports.
+
+They keep what they hold over a restart, so a test may kill them. Each runs as
+an unprivileged user: the real ones refuse root.
+"""
+
+from collections.abc import Mapping
+import contextlib
+import glob
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from typing import Any
+
+import sqlalchemy as sa
+
+from tests.services import broker
+
+# Seconds until a server that was started lets somebody in.
+PATIENCE = 60
+USER = 'nobody'
+PLACES = (
+    os.environ.get('PATH', os.defpath),
+    '/usr/sbin',
+    '/usr/lib/rabbitmq/bin',
+    *sorted(glob.glob('/usr/lib/postgresql/*/bin'), reverse=True),
+)
+
+
+class Missing(Exception):
+    """A server is not installed."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A server of our own.
+
+    A subclass says how its data is made, how it is started and how one gets
+    in. `url` is for clients.
+    """
+
+    package: str
+    programs: tuple[str, ...]
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self._programs = {name: self._find(name) for name in self.programs}
+        # Its sockets' paths must be short.
+        self._folder = pathlib.Path(
+            tempfile.mkdtemp(prefix='bs-', dir='/tmp')
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:
+            shutil.chown(self._folder, USER)
+
+    def _find(self, name: str) -> str:
+        found = shutil.which(name, path=os.pathsep.join(PLACES))
+        if found is None:
+            raise Missing(
+                f'{name} is not installed: apt-get install {self.package}'
+            )
+        return os.path.realpath(found)
+
+    @property
+    def url(self) -> str:
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Make the data that the server starts with."""
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
+    def enter(self) -> None:
+        """Come in as a client, or raise."""
+        raise NotImplementedError
+
+    def __enter__(self) -> 'Server':
+        try:
+            self.prepare()
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it on what it held before and wait until it lets us in."""
+        self._process = self._popen(*self.command())
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.enter()
+            except Exception:
+                over = time.monotonic() > deadline
+                if over or self._process.poll() is not None:
+                    raise RuntimeError(self._log()) from None
+            time.sleep(0.1)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it and to the processes that it has."""
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+
+    def kill(self) -> None:
+        """End it as a power cut would; `start` brings it back."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """End it and remove what it held."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self, *command: str) -> None:
+        """Run one of its programs to its end."""
+        process = self._popen(*command)
+        if process.wait(PATIENCE):
+            raise RuntimeError(self._log())
+
+    def _popen(self, *command: str) -> subprocess.Popen[bytes]:
+        name, *arguments = command
+        as_user: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            as_user = {'user': USER, 'group': 'nogroup', 'extra_groups': []}
+        with open(self._folder / 'log', 'ab') as log:
+            return subprocess.Popen(
+                [self._programs[name], *arguments],
+                cwd=self._folder,
+                env={
+                    **os.environ,
+                    'HOME': str(self._folder),
+                    'TMPDIR': str(self._folder),
+                    **self.environment(),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **as_user,
+            )
+
+    def _log(self) -> str:
+        end = (self._folder / 'log').read_text(errors='replace')[-3000:]
+        return f'{type(self).__name__} does not work:\n{end}'
+
+
+class _Database(Server):
+    def enter(self) -> None:
+        engine = sa.create_engine(self.url)
+        with engine.connect():
+            pass
+        engine.dispose()
+
+
+class MariaDB(_Database):
+    package = 'mariadb-server'
+    programs = ('mariadbd', 'mariadb-install-db')
+
+    @property
+    def url(self) -> str:
+        return f'mysql+pymysql://root@127.0.0.1:{self.port}/'
+
+    def prepare(self) -> None:
+        self.run(
+            'mariadb-install-db',
+            '--no-defaults',
+            f'--datadir={self._folder}/data',
+            '--auth-root-authentication-method=normal',
+            '--skip-test-db',
+        )
+
+    def command(self) -> list[str]:
+        return [
+            'mariadbd',
+            '--no-defaults',
+            f'--datadir={self._folder}/data',
+            f'--socket={self._folder}/socket',
+            f'--pid-file={self._folder}/pid',
+            '--bind-address=127.0.0.1',
+            f'--port={self.port}',
+        ]
+
+
+class PostgreSQL(_Database):
+    package = 'postgresql'
+    programs = ('initdb', 'postgres')
+
+    @property
+    def url(self) -> str:
+        return f'postgresql+psycopg2://postgres@127.0.0.1:{self.port}/postgres'
+
+    def prepare(self) -> None:
+        self.run(
+            'initdb',
+            '--auth=trust',
+            '--username=postgres',
+            f'--pgdata={self._folder}/data',
+        )
+
+    def command(self) -> list[str]:
+        return [
+            'postgres',
+            '-D', f'{self._folder}/data',
+            '-k', str(self._folder),
+            '-h', '127.0.0.1',
+            '-p', str(self.port),
+        ]  # fmt: skip
+
+
+class RabbitMQ(Server):
+    package = 'rabbitmq-server'
+    programs = ('rabbitmq-server',)
+
+    @property
+    def url(self) -> str:
+        return f'rabbit://guest:guest@127.0.0.1:{self.port}/'
+
+    def command(self) -> list[str]:
+        return ['rabbitmq-server']
+
+    def _find(self, name: str) -> str:
+        # The wrapper in PATH insists on the system's own user and folders.
+        inner = f'/usr/lib/rabbitmq/bin/{name}'
+        return inner if os.path.exists(inner) else super()._find(name)
+
+    def environment(self) -> Mapping[str, str]:
+        return {
+            'RABBITMQ_NODENAME': f'{self._folder.name}@localhost',
+            # Not the system's: it may name ports, and is stronger than these.
+            'RABBITMQ_CONFIG_FILE': f'{self._folder}/rabbitmq',
+            'RABBITMQ_CONF_ENV_FILE': f'{self._folder}/environment',
+            'RABBITMQ_NODE_IP_ADDRESS': '127.0.0.1',
+            'RABBITMQ_NODE_PORT': str(self.port),
+            'RABBITMQ_DIST_PORT': str(free_port()),
+            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': (
+                '-kernel inet_dist_use_interface {127,0,0,1}'
+            ),
+            'ERL_EPMD_ADDRESS': '127.0.0.1',
+            'RABBITMQ_MNESIA_BASE': f'{self._folder}/data',
+            'RABBITMQ_LOG_BASE': str(self._folder),
+            'RABBITMQ_ENABLED_PLUGINS_FILE': f'{self._folder}/plugins',
+        }
+
+    def enter(self) -> None:
+        broker.enter(self.url)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays seeds: each a world of its own, over a copy of an empty ledger."""
+
+import logging
+import pathlib
+import tempfile
+import traceback
+
+from blazar_sched.service.ledger import ledger as ledger_
+from tests.simulation import world
+
+
+class Player:
+    """Plays seeds in a directory of its own, in memory where there is one."""
+
+    def __init__(self):
+        shared = pathlib.Path('/dev/shm')
+        self._directory = tempfile.TemporaryDirectory(
+            dir=shared if shared.is_dir() else None
+        )
+        self._empty = f'{self._directory.name}/empty'
+        ledger = ledger_.Ledger(f'sqlite:///{self._empty}')
+        ledger.upgrade()
+        ledger.close()
+
+    def play(self, seed):
+        """Return what happened, and what broke or None."""
+        played = world.World(seed, self._empty, self._directory.name)
+        # What goes wrong on purpose is logged at length.
+        logging.disable()
+        try:
+            played.run()
+        except Exception:
+            return played.trace, traceback.format_exc()
+        finally:
+            logging.disable(logging.NOTSET)
+            for path in pathlib.Path(self._directory.name).glob(f'{seed}.*'):
+                path.unlink()
+        return played.trace, None
+
+    def close(self):
+        self._directory.cleanup()

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova and Placement at their HTTP edge, and all that can go wrong there.
+
+Stands for the keystoneauth adapters of both: what they answer is what the
+services answer to the requests that the clients make, with their own status
+codes for what is there already, gone, in use or changed meanwhile.
+"""
+
+import copy
+import json
+import re
+from urllib import parse
+import uuid
+
+from keystoneauth1 import exceptions
+import requests
+
+SLOT_TOTALS = {'VCPU': 8, 'MEMORY_MB': 8192, 'DISK_GB': 80}
+
+
+def answer(status, body=None):
+    made = requests.Response()
+    made.status_code = status
+    made._content = b'' if body is None else json.dumps(body).encode()
+    return made
+
+
+def conflict(code):
+    return answer(409, {'errors': [{'status': 409, 'code': code}]})
+
+
+class Edge:
+    """Both services; `meddle` is asked what goes wrong with each request.
+
+    :param hosts: names of the compute hosts
+    """
+
+    def __init__(self, *hosts):
+        self.flavors = {}
+        self.access = set()
+        self.servers = {}
+        self.classes = set()
+        self.providers = {}
+        self.asked = []
+        self.meddle = lambda method, path: None
+        self._hosts = hosts
+        for name in hosts:
+            self._add_provider(name, None, SLOT_TOTALS, self.uuid(name))
+        self._routes = [
+            (method, re.compile(path), do)
+            for method, path, do in (
+                ('GET', '/os-hypervisors/detail', self._hypervisors),
+                ('GET', '/os-services', self._services),
+                ('GET', '/servers/detail', self._list_servers),
+                ('DELETE', '/servers/(.+)', self._delete_server),
+                ('POST', '/flavors', self._create_flavor),
+                ('POST', '/flavors/(.+)/os-extra_specs', self._set_specs),
+                ('POST', '/flavors/(.+)/action', self._change_access),
+                ('DELETE', '/flavors/(.+)', self._delete_flavor),
+                ('PUT', '/resource_classes/(.+)', self._create_class),
+                ('DELETE', '/resource_classes/(.+)', self._delete_class),
+                ('GET', '/resource_providers', self._find_providers),
+                ('POST', '/resource_providers', self._create_provider),
+                ('DELETE', '/resource_providers/([^/]+)', self._delete),
+                (
+                    'GET', '/resource_providers/(.+)/inventories',
+                    self._inventories,
+                ),
+                (
+                    'PUT', '/resource_providers/(.+)/inventories',
+                    self._set_inventories,
+                ),
+            )
+        ]
+
+    @staticmethod
+    def uuid(name):
+        return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+
+    def request(self, url, method, json=None, **kwargs):
+        parts = parse.urlsplit(url)
+        query = dict(parse.parse_qsl(parts.query))
+        self.asked.append((method, parts.path))
+        trouble = self.meddle(method, parts.path)
+        if trouble is not None and not trouble.effect:
+            return trouble.answer()
+        for known, pattern, do in self._routes:
+            match = pattern.fullmatch(parts.path)
+            if method == known and match:
+                given = [x for x in (json,) if x is not None]
+                said = do(*match.groups(), *given, **query)
+                return said if trouble is None else trouble.answer()
+        raise AssertionError(f'{method} {url}')
+
+    def left(self):
+        """Return what leases have made and not removed."""
+        return copy.deepcopy(
+            (
+                self.flavors,
+                self.access,
+                self.servers,
+                self.classes,
+                {
+                    (p['name'], class_): held['total']
+                    for p in self.providers.values()
+                    for class_, held in p['inventories'].items()
+                    if class_ not in SLOT_TOTALS
+                },
+            )
+        )
+
+    def add_server(self, node, project_id, **hints):
+        id_ = str(uuid.uuid4())
+        self.servers[id_] = {
+            'id': id_,
+            'tenant_id': project_id,
+            'OS-EXT-SRV-ATTR:hypervisor_hostname': node,
+            'created': '2026-01-01T00:00:00Z',
+            'image': 'x',
+            'flavor': {
+                'vcpus': 1, 'ram': 1, 'disk': 1, 'ephemeral': 0, 'swap': 0,
+                'extra_specs': {},
+            },
+            'scheduler_hints': hints,
+        }
+        return id_
+
+    def _hypervisors(self, hypervisor_hostname_pattern):
+        found = [
+            {
+                'id': self.uuid(name),
+                'hypervisor_hostname': name,
+                'hypervisor_type': 'QEMU',
+                'hypervisor_version': 1,
+                'service': {'host': name},
+            }
+            for name in self._hosts
+            if hypervisor_hostname_pattern in name
+        ]
+        return answer(200, {'hypervisors': found})
+
+    def _services(self, binary, host):
+        return answer(200, {'services': [{'zone': 'nova'}]})
+
+    def _list_servers(self, host=None, project_id=None, **query):
+        found = [
+            s
+            for s in self.servers.values()
+            if host in (None, s['OS-EXT-SRV-ATTR:hypervisor_hostname'])
+            and project_id in (None, s['tenant_id'])
+        ]
+        return answer(200, {'servers': found})
+
+    def _delete_server(self, id_):
+        return answer(204 if self.servers.pop(id_, None) else 404)
+
+    def _create_flavor(self, body):
+        id_ = body['flavor']['id']
+        if id_ in self.flavors:
+            return answer(409)
+        self.flavors[id_] = {'specs': {}, **body['flavor']}
+        return answer(200, body)
+
+    def _set_specs(self, id_, body):
+        if id_ not in self.flavors:
+            return answer(404)
+        self.flavors[id_]['specs'] |= body['extra_specs']
+        return answer(200, body)
+
+    def _change_access(self, id_, body):
+        [(action, said)] = body.items()
+        pair = id_, said['tenant']
+        adds = action == 'addTenantAccess'
+        if id_ not in self.flavors:
+            return answer(404)
+        if (pair in self.access) is adds:
+            return answer(409 if adds else 404)
+        self.access ^= {pair}
+        return answer(200, {})
+
+    def _delete_flavor(self, id_):
+        self.access = {pair for pair in self.access if pair[0] != id_}
+        return answer(202 if self.flavors.pop(id_, None) else 404)
+
+    def _create_class(self, name):
+        self.classes.add(name)
+        return answer(201)
+
+    def _delete_class(self, name):
+        if any(name in p['inventories'] for p in self.providers.values()):
+            return answer(409)
+        if name not in self.classes:
+            return answer(404)
+        self.classes.remove(name)
+        return answer(204)
+
+    def _add_provider(self, name, parent, totals, id_):
+        self.providers[id_] = {
+            'uuid': id_,
+            'name': name,
+            'parent': parent,
+            'generation': 0,
+            'inventories': {c: self._inventory(t) for c, t in totals.items()},
+        }
+
+    @staticmethod
+    def _inventory(total, **given):
+        return {
+            'total': total, 'reserved': 0, 'allocation_ratio': 1.0,
+            'max_unit': 2**31 - 1, **given,
+        }
+
+    def _find_providers(self, name):
+        found = [p for p in self.providers.values() if p['name'] == name]
+        return answer(200, {'resource_providers': found})
+
+    def _create_provider(self, body):
+        if any(p['name'] == body['name'] for p in self.providers.values()):
+            return answer(409)
+        self._add_provider(
+            body['name'], body['parent_provider_uuid'], {}, str(uuid.uuid4())
+        )
+        return answer(200, {})
+
+    def _delete(self, id_):
+        return answer(204 if self.providers.pop(id_, None) else 404)
+
+    def _inventories(self, id_):
+        if id_ not in self.providers:
+            return answer(404)
+        provider = self.providers[id_]
+        return answer(
+            200,
+            {
+                'inventories': provider['inventories'],
+                'resource_provider_generation': provider['generation'],
+            },
+        )
+
+    def _set_inventories(self, id_, body):
+        if id_ not in self.providers:
+            return answer(404)
+        provider = self.providers[id_]
+        if body['resource_provider_generation'] != provider['generation']:
+            return conflict('placement.concurrent_update')
+        if not set(body['inventories']) <= self.classes | set(SLOT_TOTALS):
+            return answer(400)
+        provider['generation'] += 1
+        provider['inventories'] = {
+            class_: self._inventory(**held)
+            for class_, held in body['inventories'].items()
+        }
+        return answer(200, body)
+
+
+class Trouble:
+    """What goes wrong with a request.
+
+    :param effect: whether it has its effect all the same
+    :param said: what is answered; None if nothing is, in time
+    """
+
+    def __init__(self, effect, said=None):
+        self.effect = effect
+        self._said = said
+
+    def answer(self):
+        if self._said is None:
+            raise exceptions.ConnectTimeout('timed out')
+        return self._said
