@@ -18,6 +18,7 @@ from rich.console import Console
 from benchmarks import churn
 from benchmarks import contest
 from benchmarks import dense
+from benchmarks import ledger
 from benchmarks import replica
 from benchmarks import report
 from benchmarks import scale
@@ -29,7 +30,9 @@ from blazar_sched import ext
 
 Say = Callable[[str], None]
 
-PARTS = ('index', 'scale', 'dense', 'churn', 'scheduler', 'replica')
+PARTS = (
+    'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'ledger'
+)
 
 # Columns, where there is no terminal to ask.
 WIDTH = 180
@@ -149,6 +152,9 @@ def _measured(
     if 'replica' in options.parts:
         wanted += replica.TARGETS
         yield from replica.run(*size, say)
+    if 'ledger' in options.parts:
+        wanted += ledger.TARGETS
+        yield from ledger.run(options.hosts, options.seed, budget, say)
 
 
 def _present(only: Sequence[str], note: Say) -> list[str]:

@@ -144,6 +144,10 @@ cdef class Query:
         )
 
 
+cdef enum:
+    TOGETHER = 128          # rows that fit in the nearest memory
+
+
 cdef enum Order:
     FIRST, TIGHTEST, FREEST, FULLEST
 
@@ -170,34 +174,63 @@ cdef int compare_runs(const void *a, const void *b) noexcept nogil:
     return (x.i > y.i) - (x.i < y.i)
 
 
-cdef Py_ssize_t sort_by_run(
-    Query query, int64_t start, int64_t end, const char *fits, Run *runs,
-    Order order,
+cdef struct Least:
+    Run *run                # a heap: none comes after the first
+    Py_ssize_t count
+    Py_ssize_t most         # that are kept
+
+
+cdef void keep(Least *least, Run run) noexcept:
+    """Keep a run unless `most` others come before it, in O(log most)."""
+    cdef Py_ssize_t i, child
+    if least.count < least.most:
+        i = least.count
+        least.count += 1
+        while i > 0 and compare_runs(&least.run[(i - 1) // 2], &run) < 0:
+            least.run[i] = least.run[(i - 1) // 2]
+            i = (i - 1) // 2
+        least.run[i] = run
+        return
+    if least.most == 0 or compare_runs(&run, &least.run[0]) > 0:
+        return
+    i = 0
+    while 2 * i + 1 < least.count:
+        child = 2 * i + 1
+        if (
+            child + 1 < least.count
+            and compare_runs(&least.run[child], &least.run[child + 1]) < 0
+        ):
+            child += 1
+        if compare_runs(&least.run[child], &run) < 0:
+            break
+        least.run[i] = least.run[child]
+        i = child
+    least.run[i] = run
+
+
+cdef void keep_runs(
+    Query query, int64_t start, int64_t end, const char *fits,
+    Py_ssize_t first, Py_ssize_t last, Order order, Least *least,
 ) noexcept:
-    """Write those that fit in an order; return how many."""
-    cdef Py_ssize_t i, count = 0
+    """Keep the runs of some of the rows asked, of those that fit."""
+    cdef Py_ssize_t i
     cdef int32_t limit[LANES]
     cdef const Row *row
-    cdef Run *run
-    for i in range(query.count):
+    cdef Run run
+    for i in range(first, last):
         if not fits[i]:
             continue
-        run = &runs[count]
-        run[0] = Run(0, 0, i)
-        count += 1
-        if order == FIRST:
-            continue
-        row = query.look(i, limit)
-        run.length = run_around(&query.request, limit, row, start, end)
+        run = Run(0, 0, i)
+        if order != FIRST:
+            row = query.look(i, limit)
+            run.length = run_around(&query.request, limit, row, start, end)
         if order == FREEST:
             run.length = -run.length
         elif order == FULLEST:
             run.copies = copies(
                 &query.request, query.room_of(i), row, start, end
             )
-    if order != FIRST:
-        qsort(runs, count, sizeof(Run), compare_runs)
-    return count
+        keep(least, run)
 
 
 cdef int64_t run_around(

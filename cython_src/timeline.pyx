@@ -907,22 +907,46 @@ cdef class TimelineIndex:
         Order order, list found,
     ) except -1:
         """Put the first hosts that fit into a list, in an order."""
-        cdef Py_ssize_t i, count
+        cdef Py_ssize_t i
         cdef char *fits = <char *> malloc(query.count + 1)
-        cdef Run *runs = <Run *> malloc((query.count + 1) * sizeof(Run))
+        cdef Least least
+        least.count = 0
+        least.most = min(most, query.count)
+        least.run = <Run *> malloc((least.most + 1) * sizeof(Run))
         try:
-            if fits == NULL or runs == NULL:
+            if fits == NULL or least.run == NULL:
                 raise MemoryError
-            self._answer(query, start, end, fits)
-            count = sort_by_run(query, start, end, fits, runs, order)
-            for i in range(min(count, most)):
-                found.append(
-                    self._hosts.names[number_of(query.numbers, runs[i].i)]
-                )
+            self._look_for_runs(query, start, end, order, fits, &least)
+            qsort(least.run, least.count, sizeof(Run), compare_runs)
+            for i in range(least.count):
+                found.append(self._hosts.names[
+                    number_of(query.numbers, least.run[i].i)
+                ])
         finally:
             free(fits)
-            free(runs)
+            free(least.run)
         return 0
+
+    cdef void _look_for_runs(
+        self, Query query, int64_t start, int64_t end, Order order,
+        char *fits, Least *least,
+    ) noexcept:
+        """Keep the least runs of a query without headroom."""
+        cdef Py_ssize_t first, count
+        if order == FIRST or query.numbers == NULL:
+            self._answer(query, start, end, fits)
+            keep_runs(query, start, end, fits, 0, query.count, order, least)
+            return
+        # Some at a time, so that a row's run is looked at while it is near.
+        for first in range(0, query.count, TOGETHER):
+            count = min(<Py_ssize_t> TOGETHER, query.count - first)
+            fit(
+                &query.request, &query.rows, query.numbers + first, NULL,
+                count, start, end, fits + first,
+            )
+            keep_runs(
+                query, start, end, fits, first, first + count, order, least
+            )
 
     def levels(self, host, start, end, buckets):
         """Return each lane's peak in each part of a window.

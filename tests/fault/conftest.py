@@ -6,6 +6,7 @@ SQLite too is on it in the first place.
 """
 
 import contextlib
+import fcntl
 import pathlib
 
 import pytest
@@ -25,8 +26,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(pathlib.Path(__file__).parent):
             item.add_marker('services')
-            if 'bus' in item.fixturenames:
-                item.add_marker(pytest.mark.xdist_group('bus'))
             if unnamed:
                 item.add_marker(
                     pytest.mark.skip(
@@ -80,9 +79,15 @@ def cloud():
 
 
 @pytest.fixture
-def bus():
-    """The transport_url of a broker."""
-    return broker.named()
+def bus(tmp_path_factory):
+    """The transport_url of a broker.
+
+    There is one, so its users take turns, also those of other xdist workers.
+    Ask for it first: whoever listens there must end before the turn does.
+    """
+    with (tmp_path_factory.getbasetemp().parent / 'bus').open('w') as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield broker.named()
 
 
 @pytest.fixture

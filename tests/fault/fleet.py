@@ -104,11 +104,12 @@ class Fleet:
         self.schedulers = Schedulers(folder, processes, bus, workers)
         site_.wait_for('an answer', self._answers)
         for name in cloud.hosts:
-            requests.post(
+            answer = requests.post(
                 f'http://127.0.0.1:{self.ports[0]}/v1/os-hosts',
                 json={'name': name},
                 timeout=site_.TIMEOUT,
-            ).raise_for_status()
+            )
+            assert answer.status_code == 201, answer.text
         site_.wait_for('fed replicas', self.fed)
 
     def _answers(self) -> bool:

@@ -43,9 +43,11 @@ def race(
         ledger_.Ledger.commit = _commit_anyhow
     _pause_after_placing(pause)
     servers = [
-        rpc.serve(rpc.transport(conf), [manager_.Manager(conf).endpoint])
+        rpc.Server(rpc.transport(conf), [manager_.Manager(conf).endpoint])
         for _ in range(managers)
     ]
+    for server in servers:
+        server.start()
     bus = rpc.Client(rpc.transport(conf))
     api = testing.TestClient(deploy.deploy(conf, bus))
 

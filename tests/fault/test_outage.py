@@ -94,7 +94,7 @@ def goes_on(traffic):
 
 
 @pytest.mark.parametrize('outage', [restart, freeze])
-def test_of_the_database(outage, own, new_fleet, bus):
+def test_of_the_database(outage, bus, own, new_fleet):
     server = own(private.MariaDB)
     with database.made(server.url) as url:
         fleet = new_fleet(url, bus, managers=2)

@@ -17,7 +17,7 @@ WISH, BOUND = 1, 5
 
 
 @pytest.fixture
-def fleet(new_fleet, database_on, bus):
+def fleet(bus, new_fleet, database_on):
     return new_fleet(
         database_on('mysql'),
         bus,

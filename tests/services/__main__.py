@@ -39,7 +39,21 @@ def main(command: list[str]) -> int:
         except private.Missing as e:
             print(f'No server to test on: {e}', file=sys.stderr)
             return 1
-        return subprocess.call(command, env={**os.environ, **found})
+        return _run(command, {**os.environ, **found})
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    process = subprocess.Popen(command, env=environment)
+    # pytest then drops what it has made, as after Ctrl-C.
+    signal.signal(
+        signal.SIGTERM, lambda *_: process.send_signal(signal.SIGINT)
+    )
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # It has got that too.
+            continue
 
 
 def _databases(stack: contextlib.ExitStack) -> str:

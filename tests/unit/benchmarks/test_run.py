@@ -22,7 +22,7 @@ def test_a_small_run(tmp_path):
         [
             sys.executable, '-m', 'benchmarks', '--json', str(kept),
             '--hosts', '50', '--allocations', '5', '--budget', '0.001',
-            '--parts', 'index,scale,dense,churn',
+            '--parts', 'index,scale,dense,churn,ledger',
         ],
         cwd=ROOT, check=False, capture_output=True, text=True,
     )
