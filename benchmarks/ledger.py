@@ -88,7 +88,7 @@ def run(
             if count == hosts:
                 say(f'ledger: {CLIENTS} clients')
                 yield from _by_clients(url, 2 * budget)
-                yield from _lists(url, hosts)
+                yield from _lists(url)
 
 
 @contextlib.contextmanager
@@ -188,6 +188,7 @@ def _id(kind: int, number: int) -> str:
 
 def _window(number: int, hosts: int) -> dict[str, int]:
     # Not all hosts at once: half of them are free at any time.
+    number %= hosts * LEASES_A_HOST
     start = FIRST_START + 2 * DAY * number // hosts
     return {'start': start, 'end': start + DAY}
 
@@ -337,16 +338,10 @@ class _ByQueries:
 def _by_clients(url: str, budget: float) -> Iterator[Result]:
     """Let clients create, over REST; then bare transactions of the same."""
     service = assembly.start_all(_conf(url))
-    base = f'http://{service.api.host}:{service.api.port}/v1'
+    base = _base(service)
     try:
         _post(base)
-        # In a process of their own: the service's has one GIL.
-        done = subprocess.run(
-            [sys.executable, '-m', 'benchmarks.ledger', base, str(budget)],
-            cwd=pathlib.Path(__file__).parents[1], check=True,
-            stdout=subprocess.PIPE,
-        )
-        rest = float(done.stdout)
+        rest = json.loads(_elsewhere('create', base, str(budget)))
     finally:
         service.stop()
     engine = sa.create_engine(url, pool_size=CLIENTS)
@@ -451,32 +446,51 @@ def _bare(engine: sa.Engine) -> None:
         )
 
 
-def _lists(url: str, hosts: int) -> Iterator[Result]:
+def _lists(url: str) -> Iterator[Result]:
     """List a project's leases, as many as it has up to LISTED."""
     service = assembly.start_all(_conf(url))
-    request = urllib.request.Request(
-        f'http://{service.api.host}:{service.api.port}/v1/leases',
-        headers={'X-Auth-Token': 'user:project-0'},
-    )
-    seconds = []
     try:
-        for _ in range(5):
-            began = time.perf_counter()
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                found = json.load(answer)['leases']
-            seconds.append(time.perf_counter() - began)
+        seconds, leases = json.loads(_elsewhere('list', _base(service)))
     finally:
         service.stop()
     yield Result(
         LIST, SERVICE, statistics.median(seconds), runs=len(seconds),
-        note=f'{len(found)} leases',
+        note=f'{leases} leases',
     )
 
 
-def _clients(base: str, budget: str) -> None:
-    """Print at which rate clients create in this process."""
-    print(_rate(lambda: _post(base), float(budget)))
+def _base(service: assembly.Service) -> str:
+    return f'http://{service.api.host}:{service.api.port}/v1'
+
+
+def _elsewhere(*arguments: str) -> str:
+    """Return what a client prints in another process: a GIL is for one."""
+    return subprocess.run(
+        [sys.executable, '-m', 'benchmarks.ledger', *arguments],
+        cwd=pathlib.Path(__file__).parents[1], check=True, text=True,
+        stdout=subprocess.PIPE,
+    ).stdout
+
+
+def _create_in_turns(base: str, budget: str) -> float:
+    """Return at which rate clients create in this process."""
+    return _rate(lambda: _post(base), float(budget))
+
+
+def _list(base: str) -> tuple[list[float], int]:
+    """Return how long lists took, and how many leases the last one had."""
+    request = urllib.request.Request(
+        f'{base}/leases', headers={'X-Auth-Token': 'user:project-0'}
+    )
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            body = answer.read()
+        seconds.append(time.perf_counter() - began)
+    return seconds, len(json.loads(body)['leases'])
 
 
 if __name__ == '__main__':
-    _clients(*sys.argv[1:])
+    _WORKS = {'create': _create_in_turns, 'list': _list}
+    print(json.dumps(_WORKS[sys.argv[1]](*sys.argv[2:])))

@@ -58,7 +58,8 @@ def start_all(
     upgrade(conf)
     manager = start_manager(conf, nova, placement)
     try:
-        return Service(manager, start_api(conf))
+        api = server.serve(conf, rpc.Local(manager.endpoint))
+        return Service(manager, api)
     except BaseException:
         manager.stop()
         raise

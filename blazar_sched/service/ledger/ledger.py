@@ -96,6 +96,11 @@ class Ledger(reader.Reader):
                 '`blazar-sched db upgrade`'
             )
 
+    def warm(self) -> None:
+        """Load the replica now, which the first commit would wait for."""
+        with self._lock:
+            self._retry(self._load)
+
     def check(self) -> list[str]:
         """Look at every row for what must never be; return one line each."""
         return self._read(check.check)
