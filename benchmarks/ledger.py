@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creating leases: in a small ledger, in a large one, by 24 clients, bare.
 
-On a database of its own, which is dropped: at BLAZAR_SCHED_BENCH_DATABASE, an
-SQLAlchemy URL of a server, else in a SQLite file. Nova and Placement are not
-asked by a create, so there are none.
+Nova and Placement are not asked by a create, so there are none.
 """
 
 from __future__ import annotations
@@ -11,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
+import gc
 import json
-import os
 import pathlib
 import queue
 import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from typing import Any
@@ -28,6 +25,7 @@ import uuid
 
 import sqlalchemy as sa
 
+from benchmarks import database
 from benchmarks import workload
 from benchmarks.measure import Result
 from benchmarks.measure import Target
@@ -38,12 +36,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import window as window_
 from blazar_sched.service import assembly
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import models
 from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import placing
 
-VARIABLE = 'BLAZAR_SCHED_BENCH_DATABASE'
 SERVICE = 'blazar-sched'
 BARE = 'bare transaction'
 BY_SQL = 'one SQL query a host'
@@ -62,13 +58,7 @@ TARGETS = [
 ]
 
 CLIENTS = 24
-LEASES_A_HOST = 10
-LISTED = 10_000
-# Rows that go to the database at once.
-SLICE = 5000
-# The leases that are there are a day long with a day between.
 DAY = workload.DAY
-FIRST_START = workload.NOW + DAY
 
 
 def run(
@@ -81,175 +71,15 @@ def run(
     for work, count in ((CREATE, max(hosts // 100, 1)), (
         CREATE_IN_LARGE, hosts
     )):
-        with database() as url:
-            say(f'ledger: {count} hosts, {count * LEASES_A_HOST} leases')
-            fill(url, count)
+        with database.database() as url:
+            leases = count * database.LEASES_A_HOST
+            say(f'ledger: {count} hosts, {leases} leases')
+            database.fill(url, count)
             yield from _creates(url, work, count, seed, budget)
             if count == hosts:
                 say(f'ledger: {CLIENTS} clients')
                 yield from _by_clients(url, 2 * budget)
                 yield from _lists(url)
-
-
-@contextlib.contextmanager
-def database() -> Iterator[str]:
-    """Yield the URL of a new database with the ledger's tables."""
-    server = os.environ.get(VARIABLE)
-    name = f'blazar_sched_bench_{uuid.uuid4().hex[:12]}'
-    with tempfile.TemporaryDirectory() as directory:
-        if server is None:
-            url = f'sqlite:///{directory}/ledger.sqlite'
-        else:
-            _administer(server, f'CREATE DATABASE {name}')
-            url = sa.make_url(server).set(database=name).render_as_string(
-                hide_password=False
-            )
-        try:
-            ledger = ledger_.Ledger(url)
-            ledger.upgrade()
-            ledger.close()
-            yield url
-        finally:
-            if server is not None:
-                _administer(server, f'DROP DATABASE {name}')
-
-
-def _administer(server: str, statement: str) -> None:
-    engine = sa.create_engine(server, isolation_level='AUTOCOMMIT')
-    with engine.connect() as connection:
-        connection.exec_driver_sql(statement)
-    engine.dispose()
-
-
-def host_uuid(number: int) -> str:
-    """Return the uuid of a host by its number."""
-    return str(uuid.UUID(int=number))
-
-
-def fill(url: str, hosts: int) -> None:
-    """Write hosts, each with leases of the whole of it, a day apart."""
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        insert(connection, models.Host, map(host_row, range(hosts)))
-        numbers = range(hosts * LEASES_A_HOST)
-        for model, row in (
-            (models.Lease, lease_row),
-            (models.Reservation, reservation_row),
-            (models.Allocation, _allocation_row),
-        ):
-            insert(connection, model, (row(n, hosts) for n in numbers))
-        for position, type_ in enumerate(('start_lease', 'end_lease')):
-            insert(
-                connection, models.Event,
-                (_event_row(n, hosts, position, type_) for n in numbers),
-            )
-    engine.dispose()
-
-
-def insert(
-    connection: sa.Connection, model: type[models.Base],
-    rows: Iterator[dict[str, Any]],
-) -> None:
-    pending: list[dict[str, Any]] = []
-    for row in rows:
-        pending.append(row)
-        if len(pending) == SLICE:
-            connection.execute(sa.insert(model), pending)
-            pending = []
-    if pending:
-        connection.execute(sa.insert(model), pending)
-
-
-def host_row(number: int) -> dict[str, Any]:
-    held = {'reserved': 0, 'allocation_ratio': 1.0}
-    return {
-        'uuid': host_uuid(number),
-        'hypervisor_hostname': f'compute-{number:06d}',
-        'service_name': f'compute-{number:06d}',
-        'hypervisor_type': 'QEMU',
-        'hypervisor_version': 8002000,
-        'cpu_info': '{}',
-        'availability_zone': 'nova',
-        'inventory': {
-            'VCPU': {'total': 64, **held},
-            'MEMORY_MB': {'total': 262144, **held},
-            'DISK_GB': {'total': 2000, **held},
-        },
-        'hold': 'shared',
-        'reservable': True,
-        'capabilities': {},
-        'created_at': workload.NOW,
-    }
-
-
-def _id(kind: int, number: int) -> str:
-    return str(uuid.UUID(int=(kind << 64) + number))
-
-
-def _window(number: int, hosts: int) -> dict[str, int]:
-    # Not all hosts at once: half of them are free at any time.
-    number %= hosts * LEASES_A_HOST
-    start = FIRST_START + 2 * DAY * number // hosts
-    return {'start': start, 'end': start + DAY}
-
-
-def lease_row(number: int, hosts: int) -> dict[str, Any]:
-    return {
-        'id': _id(1, number),
-        'name': f'lease {number}',
-        # So many that a project's list is of the size that is measured.
-        'project_id': f'project-{number // LISTED}',
-        'user_id': 'user',
-        'status': 'PENDING',
-        'degraded': False,
-        'created_at': workload.NOW,
-        **_window(number, hosts),
-    }
-
-
-def reservation_row(number: int, hosts: int) -> dict[str, Any]:
-    return {
-        'id': _id(2, number),
-        'lease_id': _id(1, number),
-        'position': 0,
-        'resource_type': 'physical:host',
-        'status': 'pending',
-        'parameters': _request(),
-        'missing_resources': False,
-        'resources_changed': False,
-    }
-
-
-def _allocation_row(number: int, hosts: int) -> dict[str, Any]:
-    return {
-        'id': _id(3, number),
-        'reservation_id': _id(2, number),
-        'host': host_uuid(number % hosts),
-        'amounts': {},
-        'whole': True,
-        **_window(number, hosts),
-    }
-
-
-def _event_row(
-    number: int, hosts: int, position: int, event_type: str
-) -> dict[str, Any]:
-    window = _window(number, hosts)
-    return {
-        'id': _id(4 + position, number),
-        'lease_id': _id(1, number),
-        'position': position,
-        'event_type': event_type,
-        'time': window['start' if position == 0 else 'end'],
-        'status': 'UNDONE',
-    }
-
-
-def _request() -> dict[str, Any]:
-    return {
-        'min': 1, 'max': 1, 'hypervisor_properties': '',
-        'resource_properties': '', 'before_end': 'default',
-    }
 
 
 def _conf(url: str) -> Any:
@@ -268,7 +98,7 @@ def _creates(
     chance = random.Random(seed)
 
     def create() -> None:
-        start = FIRST_START + chance.randrange(300 * DAY)
+        start = database.FIRST_START + chance.randrange(300 * DAY)
         manager.leases.create({
             'name': 'measured',
             'project_id': 'measured',
@@ -276,7 +106,7 @@ def _creates(
             'start': start,
             'end': start + chance.randrange(DAY // 24, DAY // 2),
             'before_end': None,
-            'reservations': [{'resource_type': 'physical:host', **_request()}],
+            'reservations': [_reservation()],
         })
 
     try:
@@ -303,6 +133,10 @@ def _placing(other: _ByQueries) -> Iterator[None]:
     finally:
         placing.place = real
         other.engine.dispose()
+
+
+def _reservation() -> dict[str, Any]:
+    return {'resource_type': 'physical:host', **database.request()}
 
 
 class _ByQueries:
@@ -337,7 +171,7 @@ class _ByQueries:
 
 def _by_clients(url: str, budget: float) -> Iterator[Result]:
     """Let clients create, over REST; then bare transactions of the same."""
-    service = assembly.start_all(_conf(url))
+    service = _serve(url)
     base = _base(service)
     try:
         _post(base)
@@ -395,7 +229,7 @@ def _post(base: str) -> None:
         'name': 'measured',
         'start_date': _date(start),
         'end_date': _date(start + DAY // 4),
-        'reservations': [{'resource_type': 'physical:host', **_request()}],
+        'reservations': [_reservation()],
     }
     request = urllib.request.Request(
         f'{base}/leases',
@@ -422,16 +256,16 @@ def _bare(engine: sa.Engine) -> None:
         )
         revision = connection.scalar(sa.select(models.Ledger.revision))
         for model, row in (
-            (models.Lease, lease_row),
-            (models.Reservation, reservation_row),
-            (models.Allocation, _allocation_row),
+            (models.Lease, database.lease_row),
+            (models.Reservation, database.reservation_row),
+            (models.Allocation, database.allocation_row),
         ):
             connection.execute(sa.insert(model), row(number, 1))
         connection.execute(
             sa.insert(models.Event),
             [
-                _event_row(number, 1, 0, 'start_lease'),
-                _event_row(number, 1, 1, 'end_lease'),
+                database.event_row(number, 1, 0, 'start_lease'),
+                database.event_row(number, 1, 1, 'end_lease'),
             ],
         )
         connection.execute(
@@ -447,8 +281,8 @@ def _bare(engine: sa.Engine) -> None:
 
 
 def _lists(url: str) -> Iterator[Result]:
-    """List a project's leases, as many as it has up to LISTED."""
-    service = assembly.start_all(_conf(url))
+    """List a project's leases, as many as it has up to database.LISTED."""
+    service = _serve(url)
     try:
         seconds, leases = json.loads(_elsewhere('list', _base(service)))
     finally:
@@ -457,6 +291,13 @@ def _lists(url: str) -> Iterator[Result]:
         LIST, SERVICE, statistics.median(seconds), runs=len(seconds),
         note=f'{leases} leases',
     )
+
+
+def _serve(url: str) -> assembly.Service:
+    """Start all in this process, as `blazar-sched serve` does."""
+    service = assembly.start_all(_conf(url))
+    gc.freeze()
+    return service
 
 
 def _base(service: assembly.Service) -> str:

@@ -2,7 +2,7 @@
 """Starting a replica: from its file, from the ledger, and in a manager.
 
 Each start is in a process of its own, for its peak of memory. The ledger is
-that of benchmarks.ledger's database; a worker asks for it over the bus that
+that of benchmarks.database; a worker asks for it over the bus that
 BLAZAR_SCHED_BENCH_BROKER names, else through a pipe.
 """
 
@@ -24,7 +24,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from benchmarks import ledger as database
+from benchmarks import database
 from benchmarks import workload
 from benchmarks.measure import Result
 from benchmarks.measure import Target

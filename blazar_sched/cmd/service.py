@@ -115,8 +115,8 @@ def run(
         print(f'blazar-sched: {e}', file=sys.stderr)
         return 1
     if part is not None:
-        # What is there by now stays: the collector need not look through it
-        # again and again while long answers are made.
+        # What is there by now, a manager's replica above all, stays: to look
+        # through it takes the collector longer than many an answer does.
         gc.freeze()
         signals.end(conf)
         LOG.info('Stopping')

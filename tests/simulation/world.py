@@ -2,28 +2,24 @@
 """The actors, what may happen to them, and what must hold whatever does."""
 
 import contextlib
-import dataclasses
-import datetime
-import json
 import random
 import shutil
 from unittest import mock
 import uuid
 
 from falcon import testing
-import oslo_messaging
 
 from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
-from blazar_sched.domain import placing
 from blazar_sched.domain import states
 from blazar_sched.replica import puller
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
-from blazar_sched.service.manager import manager as manager_
 from tests.simulation import cloud as cloud_
+from tests.simulation import looks
+from tests.simulation import members as members_
 
 EPOCH = 1_900_000_000
 HOUR = 3600
@@ -39,98 +35,8 @@ ROUNDS = 200
 OPEN = (states.LEASE_PENDING, states.LEASE_ACTIVE)
 
 
-class Crash(BaseException):
-    """The process is killed at this point."""
-
-
 class Broken(AssertionError):
     """A promise that does not hold."""
-
-
-class Inline:
-    """An executor without threads."""
-
-    def submit(self, work, *args):
-        work(*args)
-
-    def shutdown(self, wait=True):
-        pass
-
-
-class Member:
-    """A manager's process; `manager` is None while it is dead.
-
-    `skew` is how far its clock is from the true time.
-    """
-
-    def __init__(self, world, number):
-        self.name = f'manager {number}'
-        self.manager = None
-        self.skew = 0
-        self.was_ahead = False
-        self.paused = False
-        self._world = world
-
-    def clock(self):
-        return self._world.time + self.skew
-
-    def start(self):
-        world = self._world
-        self.manager = manager_.Manager(
-            world.conf,
-            world.cloud,
-            world.cloud,
-            clock=self.clock,
-            monotonic=lambda: world.uptime,
-            wait=world.pass_time,
-            pool=Inline(),
-        )
-        self.manager.ledger._sleep = lambda seconds: None
-
-    def run(self, work):
-        """Return `work(manager)`, None if the process is killed meanwhile."""
-        world, before = self._world, self._world.acting
-        world.acting = self
-        try:
-            return work(self.manager)
-        except Crash as e:
-            world.tell(f'{self.name} is killed at {e}')
-            self.manager.ledger.close()
-            self.manager = None
-            return None
-        finally:
-            world.acting = before
-
-    @property
-    def alive(self):
-        return self.manager is not None and not self.paused
-
-
-class Bus:
-    """Calls between processes: JSON both ways, lost now and then."""
-
-    def __init__(self, world):
-        self._world = world
-
-    def call(self, ctxt, method, **kwargs):
-        world = self._world
-        members = [m for m in world.members if m.alive]
-        if not members or world.happens(world.trouble):
-            raise exception.Unavailable('the manager does not answer')
-        sent = json.loads(json.dumps(kwargs))
-        answer = world.random.choice(members).run(
-            lambda manager: (_answer(manager.endpoint, method, sent),)
-        )
-        if answer is None or world.happens(world.trouble):
-            raise exception.Unavailable('the manager does not answer')
-        return json.loads(json.dumps(answer[0]))
-
-
-def _answer(endpoint, method, kwargs):
-    try:
-        return getattr(endpoint, method)({}, **kwargs)
-    except oslo_messaging.ExpectedException as e:
-        raise e.exc_info[1] from None
 
 
 class World:
@@ -153,14 +59,14 @@ class World:
         self.conf.set_override('transport_url', 'fake://')
         self.conf.set_override('event_max_retries', 50, 'manager')
         self.ledger = ledger_.Ledger(f'sqlite:///{path}')
-        self.members = [Member(self, n) for n in range(MANAGERS)]
+        self.members = [members_.Member(self, n) for n in range(MANAGERS)]
         self.pullers = [
             puller.Puller(
                 self._pull_call, lambda: self.uptime, lambda: MAX_AGE
             )
             for _ in range(REPLICAS)
         ]
-        self.bus = Bus(self)
+        self.bus = members_.Bus(self)
         self.api = testing.TestClient(deploy.deploy(self.conf, self.bus))
         # What leases were promised, by id; and keys with what they asked for.
         self.promised = {}
@@ -209,8 +115,8 @@ class World:
         end = start + self.random.choice((60, 120, 600, HOUR))
         body = {
             'name': f'lease {len(self.keys)}',
-            'start_date': _date(start),
-            'end_date': _date(end),
+            'start_date': looks.date(start),
+            'end_date': looks.date(end),
             'reservations': [
                 self._reservation()
                 for _ in range(self.random.choice((1, 1, 2)))
@@ -271,7 +177,7 @@ class World:
             return
         end = self.time + self.random.choice((5, 120, 600, 2 * HOUR))
         body = self.random.choice(
-            ({'end_date': _date(end)}, {'name': 'renamed'})
+            ({'end_date': looks.date(end)}, {'name': 'renamed'})
         )
         answer = self._ask('PUT', f'/v1/leases/{lease_id}', body, 'admin')
         if answer.status_code == 200:
@@ -393,7 +299,7 @@ class World:
             with contextlib.suppress(exception.BlazarSchedError):
                 self.bus.call({}, method, **kwargs)
         if self.happens(self.trouble / 4):
-            return _garbled(answer, self.random)
+            return looks.garbled(answer, self.random)
         return answer
 
     @contextlib.contextmanager
@@ -411,7 +317,7 @@ class World:
 
     def _point(self, name):
         if self.acting is not None and self.happens(self.crashes):
-            raise Crash(name)
+            raise members_.Crash(name)
 
     def _commit(self, connection, real=retry.commit):
         """Commit; or not; or commit without anybody hearing of it."""
@@ -447,7 +353,7 @@ class World:
                 self._check_promise(lease, known)
 
     def _check_promise(self, lease, known):
-        given = tuple(_blazar_date(at) for at in (lease.start, lease.end))
+        given = looks.blazar_date(lease.start), looks.blazar_date(lease.end)
         if given != known['window']:
             raise Broken(f'{lease.id}: promised {known["window"]}, is {given}')
         if lease.status not in OPEN:
@@ -457,7 +363,7 @@ class World:
             own = [a for a in held if a.reservation_id == reservation.id]
             if reservation.status == states.RESERVATION_DELETED:
                 continue
-            if _size(reservation, own) < _wanted(reservation):
+            if looks.size(reservation, own) < looks.wanted(reservation):
                 raise Broken(f'{reservation.id} has only {own}')
             # What is active is placed anew from now on where it changes.
             if any(a.start < lease.start or a.end != lease.end for a in own):
@@ -468,13 +374,15 @@ class World:
         copy = each.copy
         if not each.is_fresh(copy):
             return
-        made = _rebuild(self.ledger, copy.replica.revision, int(self.time))
+        made = looks.rebuild(
+            self.ledger, copy.replica.revision, int(self.time)
+        )
         if made is None:
             return
-        if _image(copy.replica) != _image(made):
+        if looks.image(copy.replica) != looks.image(made):
             raise Broken(
                 f'a replica differs at revision {copy.replica.revision}: '
-                f'{_image(copy.replica) ^ _image(made)}'
+                f'{looks.image(copy.replica) ^ looks.image(made)}'
             )
 
     def _calm(self):
@@ -536,76 +444,6 @@ class World:
                     continue
                 if self.cloud.flavors.get(r.id) != {lease.project_id}:
                     raise Broken(f'{r.id} is active and has no flavor')
-
-
-def _garbled(answer, random_):
-    garbled = dict(answer)
-    name = random_.choice(sorted(garbled))
-    garbled[name] = random_.choice((None, 'x', -1, 10**9, [], {}, [['a']]))
-    return garbled
-
-
-def _size(reservation, own):
-    if reservation.resource_type == 'physical:host':
-        return len(own)
-    slot = reservation.slot()
-    return sum(placing.count_slots(a.amounts, slot) for a in own)
-
-
-def _wanted(reservation):
-    parameters = reservation.parameters
-    return parameters.get('amount') or parameters['min']
-
-
-def _rebuild(ledger, revision, now):
-    """Return the replica that SQL makes, None if it is at another revision."""
-    pages = []
-    after = None
-    while True:
-        pages.append(ledger.snapshot(after, 10**6))
-        after = pages[-1]['next']
-        if after is None:
-            break
-    if pages[0]['revision'] != revision:
-        return None
-    made = puller.Puller(
-        lambda method, **kwargs: pages.pop(0) if method == 'snapshot'
-        else ledger.changes(**kwargs),
-        lambda: 0.0,
-        lambda: MAX_AGE,
-    )
-    made.pull(now)
-    return made.copy.replica
-
-
-def _image(replica):
-    nouns = (replica.hosts, replica.reservations, replica.instances)
-    hosts, _, ids, owners, rows, starts, ends, amounts, whole = (
-        replica.index.columns()
-    )
-    width = len(replica.index.resource_classes)
-    return {
-        json.dumps(dataclasses.asdict(noun), sort_keys=True)
-        for known in nouns for noun in known.values()
-    } | {
-        repr((
-            id_, owners[n], hosts[rows[n]], starts[n], ends[n],
-            list(amounts[n * width : (n + 1) * width]), whole[n],
-        ))
-        for n, id_ in enumerate(ids)
-    }
-
-
-def _date(at):
-    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(
-        '%Y-%m-%d %H:%M:%S'
-    )
-
-
-def _blazar_date(at):
-    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(
-        '%Y-%m-%dT%H:%M:%S.000000'
-    )
 
 
 _ACTIONS = {

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from concurrent import futures
-import gc
 import time
 
 from oslo_config import cfg
@@ -84,9 +83,6 @@ class Manager:
         """
         self.ledger.require_current()
         self.ledger.warm()
-        # The replica stays: the garbage collector need not go through it,
-        # which takes longer than a commit where hosts and leases are many.
-        gc.freeze()
         for part in (self._herald, self.runner, self._sync, self._pruner):
             part.start()
         self._server = rpc.Server(self._bus, [self.endpoint])

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The managers' processes, and the calls between processes."""
+
+import json
+
+import oslo_messaging
+
+from blazar_sched.domain import exception
+from blazar_sched.service.manager import manager as manager_
+
+
+class Crash(BaseException):
+    """The process is killed at this point."""
+
+
+class Inline:
+    """An executor without threads."""
+
+    def submit(self, work, *args):
+        work(*args)
+
+    def shutdown(self, wait=True):
+        pass
+
+
+class Member:
+    """A manager's process; `manager` is None while it is dead.
+
+    `skew` is how far its clock is from the true time.
+    """
+
+    def __init__(self, world, number):
+        self.name = f'manager {number}'
+        self.manager = None
+        self.skew = 0
+        self.was_ahead = False
+        self.paused = False
+        self._world = world
+
+    def clock(self):
+        return self._world.time + self.skew
+
+    def start(self):
+        world = self._world
+        self.manager = manager_.Manager(
+            world.conf,
+            world.cloud,
+            world.cloud,
+            clock=self.clock,
+            monotonic=lambda: world.uptime,
+            wait=world.pass_time,
+            pool=Inline(),
+        )
+        self.manager.ledger._sleep = lambda seconds: None
+
+    def run(self, work):
+        """Return `work(manager)`, None if the process is killed meanwhile."""
+        world, before = self._world, self._world.acting
+        world.acting = self
+        try:
+            return work(self.manager)
+        except Crash as e:
+            world.tell(f'{self.name} is killed at {e}')
+            self.manager.ledger.close()
+            self.manager = None
+            return None
+        finally:
+            world.acting = before
+
+    @property
+    def alive(self):
+        return self.manager is not None and not self.paused
+
+
+class Bus:
+    """Calls between processes: JSON both ways, lost now and then."""
+
+    def __init__(self, world):
+        self._world = world
+
+    def call(self, ctxt, method, **kwargs):
+        world = self._world
+        members = [m for m in world.members if m.alive]
+        if not members or world.happens(world.trouble):
+            raise exception.Unavailable('the manager does not answer')
+        sent = json.loads(json.dumps(kwargs))
+        answer = world.random.choice(members).run(
+            lambda manager: (_answer(manager.endpoint, method, sent),)
+        )
+        if answer is None or world.happens(world.trouble):
+            raise exception.Unavailable('the manager does not answer')
+        return json.loads(json.dumps(answer[0]))
+
+
+def _answer(endpoint, method, kwargs):
+    try:
+        return getattr(endpoint, method)({}, **kwargs)
+    except oslo_messaging.ExpectedException as e:
+        raise e.exc_info[1] from None
