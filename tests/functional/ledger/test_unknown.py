@@ -4,8 +4,6 @@
 import sqlite3
 import threading
 
-import psycopg2
-import pymysql
 import pytest
 import sqlalchemy as sa
 
@@ -17,37 +15,52 @@ from blazar_sched.service.ledger import writer
 from tests.functional.ledger import proxy
 
 
-class Refused(psycopg2.OperationalError):
-    """With a code, as only the server can make one."""
-
-    def __init__(self, pgcode):
-        super().__init__('refused')
-        self._pgcode = pgcode
-
-    pgcode = property(lambda self: self._pgcode)
+# What COMMIT may fail with, by engine. A driver is there where its server is.
+def sqlite_errors():
+    return [lambda: sqlite3.OperationalError('database is locked')]
 
 
-# What COMMIT may fail with, by engine.
-ERRORS = {
-    'sqlite': [lambda: sqlite3.OperationalError('database is locked')],
-    'mysql': [
+def mysql_errors():
+    import pymysql
+
+    return [
         # Galera: certification, and a node that has left its cluster.
         lambda: pymysql.OperationalError(1213, 'Deadlock found'),
         lambda: pymysql.OperationalError(1047, 'WSREP has not yet prepared'),
         lambda: pymysql.OperationalError(2013, 'Lost connection'),
-    ],
-    'postgresql': [
+    ]
+
+
+def postgresql_errors():
+    import psycopg2
+
+    class Refused(psycopg2.OperationalError):
+        """With a code, as only the server can make one."""
+
+        def __init__(self, pgcode):
+            super().__init__('refused')
+            self._pgcode = pgcode
+
+        pgcode = property(lambda self: self._pgcode)
+
+    return [
         lambda: Refused('40001'),
         lambda: Refused('40P01'),
         lambda: Refused('57P01'),
         lambda: Refused(None),
-    ],
+    ]
+
+
+ERRORS = {
+    'sqlite': sqlite_errors,
+    'mysql': mysql_errors,
+    'postgresql': postgresql_errors,
 }
 
 
 @pytest.fixture
 def errors(url):
-    return ERRORS[sa.make_url(url).get_backend_name()]
+    return ERRORS[sa.make_url(url).get_backend_name()]()
 
 
 @pytest.fixture
