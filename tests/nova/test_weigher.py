@@ -122,6 +122,7 @@ class TestNothingToSay:
         assert weights == [[0.0] * 4]
 
     def test_stale_replica(self, gaps, weights):
+        gaps.cloud.configure(max_age=1)
         gaps.end_point.answer = lambda: wire.changes_page(
             'x', 0, 0, [], 0
         ) | {'version': wire.WIRE_VERSION + 1}

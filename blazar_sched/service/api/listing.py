@@ -13,8 +13,8 @@ import falcon
 
 from blazar_sched.domain import exception
 
-# The longest list that travels in one message: about 2 MB of leases.
-PAGE = 2000
+# The longest list that travels in one message: about 1 MB of leases.
+PAGE = 1000
 MAX_LIMIT = 2**31 - 1
 
 _DIRECTIONS = {'': False, 'asc': False, 'desc': True}

@@ -59,12 +59,16 @@ def having(manager, lease_id, status):
 
 
 def fed(cloud, manager, wait_for):
-    """The filters know all that the ledger knows."""
+    """The filters know all that this ledger knows, not the last test's."""
     newest = manager.ledger.changes(0)['newest']
 
     def probe():
-        replica, stale = worker.current()
-        return replica is not None and replica.revision >= newest
+        copy = worker.ensure_started().puller.copy
+        return (
+            copy is not None
+            and copy.ledger == manager.ledger.id
+            and copy.replica.revision >= newest
+        )
 
     wait_for('the filters are fed', probe)
 
