@@ -15,7 +15,7 @@ from sqlalchemy import event
 LOCK_WAIT = 30
 # Seconds after which a server ends a connection that stands still, also
 # inside a transaction: a stopped process must not keep the ledger's row.
-IDLE_LIMIT = 120
+IDLE_LIMIT = 30
 
 # Seconds after which a server that does not answer is taken for lost: more
 # than it may let a writer wait.
