@@ -16,6 +16,7 @@ from blazar_sched.service.ledger import tx as tx_
 from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import placing
 from blazar_sched.service.manager import rpc
+from tests.fault import site as site_
 
 PATIENCE = 120
 
@@ -57,15 +58,7 @@ def race(
             'name': 'lease',
             'start_date': start,
             'end_date': end,
-            'reservations': [
-                {
-                    'resource_type': 'virtual:instance',
-                    'vcpus': 1,
-                    'memory_mb': 1,
-                    'disk_gb': 0,
-                    'amount': 1,
-                }
-            ],
+            'reservations': [site_.SLOT],
         }
         barrier.wait(PATIENCE)
         return api.simulate_post('/v1/leases', json=body).status_code

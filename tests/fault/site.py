@@ -14,6 +14,14 @@ from blazar_sched.service.ledger import ledger as ledger_
 
 TIMEOUT = 60.0
 PAUSE = 0.05
+# A reservation of one instance, as small as they come.
+SLOT = {
+    'resource_type': 'virtual:instance',
+    'vcpus': 1,
+    'memory_mb': 1,
+    'disk_gb': 0,
+    'amount': 1,
+}
 
 
 def wait_for(what: str, probe: Callable[[], Any]) -> Any:

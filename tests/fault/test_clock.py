@@ -36,15 +36,7 @@ class Member:
                 'start': now + start,
                 'end': now + end,
                 'before_end': None,
-                'reservations': [
-                    {
-                        'resource_type': 'virtual:instance',
-                        'vcpus': 1,
-                        'memory_mb': 1,
-                        'disk_gb': 0,
-                        'amount': 1,
-                    }
-                ],
+                'reservations': [site_.SLOT],
             }
         ).id
 

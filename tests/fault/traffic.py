@@ -14,6 +14,8 @@ import uuid
 
 import requests
 
+from tests.fault import site as site_
+
 # Seconds until a client gives up on one answer, and on all of them.
 TIMEOUT = 15
 PATIENCE = 90
@@ -111,15 +113,7 @@ class _Client:
             'name': 'lease',
             'start_date': start,
             'end_date': end,
-            'reservations': [
-                {
-                    'resource_type': 'virtual:instance',
-                    'vcpus': 1,
-                    'memory_mb': 1,
-                    'disk_gb': 0,
-                    'amount': 1,
-                }
-            ],
+            'reservations': [site_.SLOT],
         }
 
     def _delete(self, lease_id: str) -> None:

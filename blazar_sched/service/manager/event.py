@@ -265,10 +265,10 @@ class Runner:
             raise _NotNow
         if _is_blocked(tx, event):
             raise _Blocked
-        status = _MEANWHILE.get(event.event_type)
         if event.event_type == event_.START_LEASE and lease.end <= now:
             # Nothing is opened any more; what an earlier try opened shows.
             return lease
+        status = _MEANWHILE.get(event.event_type)
         if status in state_machine.allowed(state_machine.LEASE, lease.status):
             tx.set_lease_status(lease.id, status)
             lease = dataclasses.replace(lease, status=status)
