@@ -49,6 +49,10 @@ class PropertyNotFound(NotFound):
     pass
 
 
+class FloatingIPNotFound(NotFound):
+    pass
+
+
 class Conflict(BlazarSchedError):
     """Right in itself, but not as things stand."""
 
@@ -77,6 +81,18 @@ class HostExists(Conflict):
 
 class CantDeleteHost(Conflict):
     """The host still has allocations."""
+
+
+class FloatingIPExists(Conflict):
+    pass
+
+
+class CantDeleteFloatingIP(Conflict):
+    """The floating IP is allocated."""
+
+
+class NotEnoughFloatingIPAvailable(Conflict):
+    """The window has no room for the reservation."""
 
 
 class CantAddExtraCapability(Conflict):

@@ -20,7 +20,10 @@ class Host:
     `uuid` is the compute node's, which is also its resource provider's and
     HostState's; `id` is the number that the API shows. `unbounded` is the
     host's own policy for unbounded instances (see domain.lifetime), None to
-    follow the cloud's. `capabilities` are free text.
+    follow the cloud's. A host gets no new allocation while it is not
+    `reservable`, which is what monitors say of it, or `disabled`, which is
+    what its operator says; nor one of a project that is not among its
+    `projects`, if there are any. `capabilities` are free text.
     """
 
     uuid: str
@@ -37,6 +40,10 @@ class Host:
     hold: str = SHARED
     unbounded: str | None = None
     reservable: bool = True
+    disabled: bool = False
+    projects: tuple[str, ...] = ()
+    region: str = ''
+    traits: tuple[str, ...] = ()
     capabilities: Mapping[str, str] = dataclasses.field(default_factory=dict)
     created_at: int | None = None
     updated_at: int | None = None
@@ -53,8 +60,13 @@ class Host:
             for i in held
         )
 
+    @property
+    def available(self) -> bool:
+        """Whether new allocations may be made on it."""
+        return self.reservable and not self.disabled
+
     def properties(self) -> dict[str, str]:
-        """What a requirement can name, as text."""
+        """What a requirement can name, as text; ``trait:X`` is 'true'."""
 
         def total(resource_class: str) -> str:
             held = self.inventory.get(resource_class)
@@ -62,6 +74,8 @@ class Host:
 
         return {
             **self.capabilities,
+            **{f'trait:{name}': 'true' for name in self.traits},
+            'region': self.region,
             'hypervisor_hostname': self.hypervisor_hostname,
             'service_name': self.service_name,
             'hypervisor_type': self.hypervisor_type,

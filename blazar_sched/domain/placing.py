@@ -168,6 +168,7 @@ REQUIREMENTS = {
         'resource_properties',
     ),
     reservation_.VIRTUAL_INSTANCE: ('resource_properties',),
+    reservation_.FLAVOR_INSTANCE: ('resource_properties',),
 }
 
 

@@ -9,7 +9,18 @@ from blazar_sched.domain import inventory
 
 PHYSICAL_HOST = 'physical:host'
 VIRTUAL_INSTANCE = 'virtual:instance'
-RESOURCE_TYPES = (PHYSICAL_HOST, VIRTUAL_INSTANCE)
+FLAVOR_INSTANCE = 'flavor:instance'
+FLOATING_IP = 'virtual:floatingip'
+# Those that take slots of one size on hosts.
+INSTANCES = (VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
+ON_HOSTS = (PHYSICAL_HOST, *INSTANCES)
+
+# What becomes of a reservation's servers when it ends: they are deleted,
+# shelved, or stay as ordinary ones.
+DELETE = 'delete'
+SHELVE = 'shelve'
+KEEP = 'keep'
+ON_END = (DELETE, SHELVE, KEEP)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,6 +31,14 @@ class Reservation:
       resource_properties, before_end
     - ``virtual:instance``: vcpus, memory_mb, disk_gb, amount, affinity,
       resource_properties
+    - ``flavor:instance``: flavor_id, amount, affinity, and what the flavor
+      was when it was reserved: name, resources (amounts by resource class),
+      vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb, extra_specs, and
+      resource_properties, made of its traits
+    - ``virtual:floatingip``: network_id, amount, required_floatingips
+
+    `projects` may use it beside its own. `on_end` is one of ON_END. `made`
+    holds the ids of what its start has made in other services.
     """
 
     id: str
@@ -29,11 +48,19 @@ class Reservation:
     parameters: Mapping[str, Any]
     missing_resources: bool = False
     resources_changed: bool = False
+    projects: tuple[str, ...] = ()
+    on_end: str = DELETE
+    made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     created_at: int | None = None
     updated_at: int | None = None
 
     def slot(self) -> dict[str, int]:
-        """What one instance of a ``virtual:instance`` reservation takes."""
+        """What one instance takes, by resource class.
+
+        Only for a reservation of instances.
+        """
+        if self.resource_type == FLAVOR_INSTANCE:
+            return dict(self.parameters['resources'])
         return {
             inventory.VCPU: self.parameters['vcpus'],
             inventory.MEMORY_MB: self.parameters['memory_mb'],

@@ -28,8 +28,8 @@ Record = tuple[str, str, dict[str, Any] | None]
 class Reservation:
     """A reservation as a replica needs it: whose, when, and how large.
 
-    `slot` holds the amounts of one instance of an instance reservation, None
-    for whole hosts; `degraded` is kept by the ledger alone.
+    `slot` holds the amounts of one instance of a reservation of instances,
+    None for others; `projects` may use it beside its own.
     """
 
     id: str
@@ -39,6 +39,10 @@ class Reservation:
     start: int
     end: int
     slot: dict[str, int] | None = None
+    projects: tuple[str, ...] = ()
+
+    def is_open_to(self, project_id: str | None) -> bool:
+        return project_id == self.project_id or project_id in self.projects
 
 
 Noun = host.Host | Reservation | allocation.Allocation | instance.Instance
@@ -49,7 +53,14 @@ def _host(data: dict[str, Any]) -> host.Host:
         resource_class: inventory.Inventory(**figures)
         for resource_class, figures in data['inventory'].items()
     }
-    return host.Host(**{**data, 'inventory': held})
+    return host.Host(
+        **{
+            **data,
+            'inventory': held,
+            'projects': tuple(data['projects']),
+            'traits': tuple(data['traits']),
+        }
+    )
 
 
 def _reservation(data: dict[str, Any]) -> Reservation:
@@ -59,6 +70,7 @@ def _reservation(data: dict[str, Any]) -> Reservation:
             **data,
             'project_id': sys.intern(data['project_id']),
             'resource_type': sys.intern(data['resource_type']),
+            'projects': tuple(data['projects']),
         }
     )
 

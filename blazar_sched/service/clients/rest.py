@@ -65,11 +65,15 @@ class Rest:
 
     :param service: its service type, which microversions are sent for
     :param api: a keystoneauth adapter; None where no cloud is configured
-    :param microversion: of each request that names no other
+    :param microversion: of each request that names no other, None for a
+        service that has none
     """
 
     def __init__(
-        self, service: str, api: adapter.Adapter | None, microversion: str
+        self,
+        service: str,
+        api: adapter.Adapter | None,
+        microversion: str | None,
     ) -> None:
         self._service = service
         self._api = api

@@ -74,6 +74,7 @@ class Base(orm.DeclarativeBase):
     )
     type_annotation_map = {
         dict[str, Any]: Json,
+        list[str]: Json,
         int: sa.BigInteger(),
         str: Name,
     }
@@ -163,6 +164,9 @@ class Reservation(Base):
     parameters: orm.Mapped[dict[str, Any]]
     missing_resources: orm.Mapped[bool]
     resources_changed: orm.Mapped[bool]
+    projects: orm.Mapped[list[str] | None]
+    on_end: orm.Mapped[str]
+    made: orm.Mapped[dict[str, Any] | None]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
 
@@ -209,6 +213,10 @@ class Host(Base):
     hold: orm.Mapped[str]
     unbounded: orm.Mapped[str | None]
     reservable: orm.Mapped[bool]
+    disabled: orm.Mapped[bool]
+    projects: orm.Mapped[list[str] | None]
+    region: orm.Mapped[str]
+    traits: orm.Mapped[list[str] | None]
     capabilities: orm.Mapped[dict[str, Any]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
@@ -258,3 +266,59 @@ class Instance(Base):
         sa.ForeignKey('reservation.id'), index=True
     )
     preemptible: orm.Mapped[bool]
+
+
+class Flavor(Base):
+    """A copy of Nova's: a lease is placed without a call to Nova.
+
+    `projects` is None for a public one.
+    """
+
+    __tablename__ = 'flavor'
+
+    id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    name: orm.Mapped[str]
+    vcpus: orm.Mapped[int]
+    memory_mb: orm.Mapped[int]
+    disk_gb: orm.Mapped[int]
+    ephemeral_gb: orm.Mapped[int]
+    swap_mb: orm.Mapped[int]
+    extra_specs: orm.Mapped[dict[str, Any]]
+    projects: orm.Mapped[list[str] | None]
+
+
+class FloatingIP(Base):
+    __tablename__ = 'floating_ip'
+    __table_args__ = (
+        sa.UniqueConstraint('network_id', 'address'),
+        OPTIONS,
+    )
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    network_id: orm.Mapped[str] = orm.mapped_column(Id)
+    subnet_id: orm.Mapped[str] = orm.mapped_column(Id)
+    address: orm.Mapped[str] = orm.mapped_column(sa.String(45))
+    reservable: orm.Mapped[bool]
+    created_at: orm.Mapped[int | None]
+    updated_at: orm.Mapped[int | None]
+
+
+class FloatingIPAllocation(Base):
+    """A reservation bound to one floating IP, with its own window."""
+
+    __tablename__ = 'floating_ip_allocation'
+    __table_args__ = (
+        sa.UniqueConstraint('reservation_id', 'floating_ip_id'),
+        sa.Index(None, 'floating_ip_id', 'end'),
+        OPTIONS,
+    )
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    reservation_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('reservation.id')
+    )
+    floating_ip_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('floating_ip.id')
+    )
+    start: orm.Mapped[int]
+    end: orm.Mapped[int]

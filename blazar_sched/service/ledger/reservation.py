@@ -26,6 +26,9 @@ def from_row(row: Any) -> reservation.Reservation:
         parameters=row.parameters,
         missing_resources=row.missing_resources,
         resources_changed=row.resources_changed,
+        projects=tuple(row.projects or ()),
+        on_end=row.on_end,
+        made=row.made or {},
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
@@ -51,7 +54,7 @@ def to_record(
     noun: reservation.Reservation, project_id: str, start: int, end: int
 ) -> record.Reservation:
     """Return what a replica needs to know of `noun`."""
-    instances = noun.resource_type == reservation.VIRTUAL_INSTANCE
+    instances = noun.resource_type in reservation.INSTANCES
     return record.Reservation(
         id=noun.id,
         lease_id=noun.lease_id,
@@ -60,6 +63,7 @@ def to_record(
         start=start,
         end=end,
         slot=noun.slot() if instances else None,
+        projects=noun.projects,
     )
 
 
@@ -120,8 +124,8 @@ def drop(
     return records
 
 
-def set_status(
-    connection: sa.Connection, reservation_id: str, **values: str | bool | None
+def set_columns(
+    connection: sa.Connection, reservation_id: str, **values: Any
 ) -> None:
     """Update the columns in `values` that are not None.
 

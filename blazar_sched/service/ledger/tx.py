@@ -4,6 +4,8 @@
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 from typing import Concatenate
 from typing import ParamSpec
 from typing import TypeVar
@@ -156,6 +158,17 @@ class Tx(reader.Reader):
         """
         lease.set_status(self._connection, lease_id, status, degraded)
 
+    def set_reservation_made(
+        self, reservation_id: str, made: Mapping[str, Any]
+    ) -> None:
+        """Write what the reservation's start has made.
+
+        :raises NotFound: if there is no such reservation
+        """
+        reservation.set_columns(
+            self._connection, reservation_id, made=dict(made)
+        )
+
     def set_reservation_status(
         self,
         reservation_id: str,
@@ -167,7 +180,7 @@ class Tx(reader.Reader):
 
         :raises NotFound: if there is no such reservation
         """
-        reservation.set_status(
+        reservation.set_columns(
             self._connection,
             reservation_id,
             status=status,

@@ -419,12 +419,17 @@ class Runner:
     ) -> Write:
         over = lease.end <= now
         unopened = over and lease.status != states.LEASE_STARTING
-        degraded = False
+        opened = {}
         if not over:
-            for driver, *args in steps:
-                degraded = driver.start(lease, *args, now) or degraded
+            for driver, reservation, *args in steps:
+                opened[reservation.id] = driver.start(
+                    lease, reservation, *args, now
+                )
+        degraded = any(outcome.degraded for outcome in opened.values())
 
         def write(tx: Any) -> None:
+            for reservation_id, outcome in opened.items():
+                tx.set_reservation_made(reservation_id, outcome.made)
             tx.set_lease_status(
                 lease.id, states.LEASE_ACTIVE, degraded=degraded or None
             )

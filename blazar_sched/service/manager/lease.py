@@ -86,6 +86,7 @@ class Leases:
             tx.replica.advance(now)
             placed = placing.place(tx.replica, lease, lease.window)
             tx.add_lease(lease, itertools.chain(*placed.values()))
+            self._book(tx, lease, lease.window)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
             return lease
@@ -125,6 +126,7 @@ class Leases:
             tx.put_lease(new)
             for reservation_id, allocations in placed.items():
                 tx.put_allocations(reservation_id, allocations)
+            self._book(tx, new, _what_is_left(new, now))
             return new
 
         updated = self._ledger.commit(work)
@@ -180,10 +182,21 @@ class Leases:
             start=window.start,
             end=window.end,
             status=states.LEASE_PENDING,
-            reservations=self._reservations(id_, values['reservations'], now),
+            reservations=self._reservations(
+                id_, values['project_id'], values['reservations'], now
+            ),
             events=_events(id_, window, before_end, now),
             created_at=now,
         )
+
+    def _book(
+        self, tx: Any, lease: lease_.Lease, window: window_.Window
+    ) -> None:
+        """Have each driver allocate what is on no host."""
+        for reservation in lease.reservations:
+            self._drivers[reservation.resource_type].book(
+                tx, lease, reservation, window
+            )
 
     def _finish_delete(self, lease_id: str, end: event_.Event) -> None:
         """Do the lease's end here, or wait while the runner does."""
@@ -203,7 +216,11 @@ class Leases:
             self._wait(DELETE_WAIT)
 
     def _reservations(
-        self, lease_id: str, asked: Sequence[Mapping[str, Any]], now: int
+        self,
+        lease_id: str,
+        project_id: str,
+        asked: Sequence[Mapping[str, Any]],
+        now: int,
     ) -> tuple[reservation_.Reservation, ...]:
         if not 1 <= len(asked) <= MAX_RESERVATIONS:
             raise exception.InvalidInput(
@@ -221,7 +238,7 @@ class Leases:
                     lease_id=lease_id,
                     resource_type=resource_type,
                     status=states.RESERVATION_PENDING,
-                    parameters=driver.validate(parameters),
+                    parameters=driver.validate(parameters, project_id),
                     created_at=now,
                 )
             )
@@ -283,6 +300,7 @@ class Leases:
                 reservation.parameters,
                 change,
                 old.status == states.LEASE_ACTIVE,
+                old.project_id,
             )
             if parameters != reservation.parameters:
                 by_id[reservation.id] = dataclasses.replace(
@@ -411,6 +429,13 @@ def _changed_window(
     return window_.Window(start, end)
 
 
+def _what_is_left(lease: lease_.Lease, now: int) -> window_.Window:
+    # Of one that is ended now, its last second.
+    return window_.Window(
+        max(lease.start, min(now, lease.end - 1)), lease.end
+    )
+
+
 def _place(
     tx: Any,
     old: lease_.Lease,
@@ -430,7 +455,7 @@ def _place(
     return placing.place(
         tx.replica,
         new,
-        window_.Window(max(new.start, now), new.end),
+        _what_is_left(new, now),
         active=old.status == states.LEASE_ACTIVE,
     )
 

@@ -5,13 +5,18 @@ from collections.abc import Callable
 from concurrent import futures
 import time
 
+from keystoneauth1 import adapter
 from oslo_config import cfg
 from oslo_log import log
 
+from blazar_sched.conf import keystone as keystone_conf
+from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
 from blazar_sched.service import database
 from blazar_sched.service import resources
+from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
@@ -23,6 +28,7 @@ from blazar_sched.service.manager import instance
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import rpc
+from blazar_sched.service.resources import base
 
 LOG = log.getLogger(__name__)
 
@@ -31,8 +37,8 @@ class Manager:
     """A manager over one ledger; its tables must be there.
 
     :param conf: the service's own configuration
-    :param nova: a client, else one made of the [nova] group
-    :param placement: a client, else one made of the [placement] group
+    :param nova: a client, else one made of the group in `conf`; so for the
+        other services
     :param clock: returns the time in epoch seconds; may be set back or ahead
     :param monotonic: returns seconds that only pass
     :param wait: sleeps for seconds
@@ -48,17 +54,26 @@ class Manager:
         monotonic: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
         pool: futures.Executor | None = None,
+        neutron: neutron_.Neutron | None = None,
+        keystone: keystone_.Keystone | None = None,
     ) -> None:
+        def api(group: str) -> adapter.Adapter | None:
+            return rest.load_adapter(conf, group)
+
         self._conf = conf
-        nova = nova or nova_.Nova(rest.load_adapter(conf, nova_conf.GROUP))
-        placement = placement or placement_.Placement(
-            rest.load_adapter(conf, placement_conf.GROUP)
-        )
-        drivers = resources.Drivers(nova, placement)
         self._bus = rpc.transport(conf)
         self._herald = herald.Herald(self._bus, lambda: self.ledger.id)
         self.ledger = database.open_ledger(conf, self._herald.tell)
-        self.instances = instance.Instances(self.ledger, nova)
+        self.services = base.Services(
+            ledger=self.ledger,
+            nova=nova or nova_.Nova(api(nova_conf.GROUP)),
+            placement=placement
+            or placement_.Placement(api(placement_conf.GROUP)),
+            neutron=neutron or neutron_.Neutron(api(neutron_conf.GROUP)),
+            keystone=keystone or keystone_.Keystone(api(keystone_conf.GROUP)),
+        )
+        drivers = resources.Drivers(self.services)
+        self.instances = instance.Instances(self.ledger, self.services.nova)
         self._sync = loop.Loop('instance sync', self._sync_instances)
         self._pruner = loop.Loop('pruner', self._prune)
         self.runner = event.Runner(
@@ -67,7 +82,9 @@ class Manager:
         self.leases = lease.Leases(
             conf, self.ledger, drivers, self.runner, clock, wait
         )
-        self.hosts = host.Hosts(self.ledger, nova, placement, clock)
+        self.hosts = host.Hosts(
+            self.ledger, self.services.nova, self.services.placement, clock
+        )
         self.endpoint = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts
         )

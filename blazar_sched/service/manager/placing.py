@@ -52,6 +52,9 @@ def place(
         everything = [a for many in old.values() for a in many]
         trial.enter_context(_without(replica.index, everything))
         for r in lease.reservations:
+            if r.resource_type not in reservation_.ON_HOSTS:
+                placed[r.id] = []
+                continue
             if not active:
                 new = _choose(replica, r, window, old[r.id])
             elif r.resource_type == reservation_.PHYSICAL_HOST:

@@ -16,7 +16,7 @@ from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.resources import base
 from blazar_sched.service.resources import parameters as parameters_
 
 _DEFAULTS = {
@@ -30,15 +30,12 @@ _DEFAULTS = {
 _BEFORE_END = ('', 'default')
 
 
-class HostResource:
+class HostResource(base.Resource):
     """The driver of ``physical:host``."""
 
-    def __init__(
-        self, nova: nova_.Nova, placement: placement_.Placement
-    ) -> None:
-        self._nova = nova
-
-    def validate(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
         """Return the parameters complete.
 
         :raises InvalidInput: naming the one that is wrong
@@ -59,13 +56,14 @@ class HostResource:
         parameters: Mapping[str, Any],
         changes: Mapping[str, Any],
         active: bool,
+        project_id: str,
     ) -> dict[str, Any]:
         """Return the changed parameters.
 
         :raises CantUpdateParameter: for before_end
         :raises InvalidInput: naming the one that is wrong
         """
-        new = self.validate({**parameters, **changes})
+        new = self.validate({**parameters, **changes}, project_id)
         if new['before_end'] != parameters['before_end']:
             raise exception.CantUpdateParameter(
                 'before_end cannot be changed', field='before_end'
@@ -79,7 +77,7 @@ class HostResource:
         allocations: Sequence[allocation_.Allocation],
         hosts: Mapping[str, host_.Host],
         now: int,
-    ) -> bool:
+    ) -> base.Opened:
         """Clear the hosts of what is overdue or preemptible.
 
         :returns: True if other projects' servers are still to stay there
@@ -96,7 +94,7 @@ class HostResource:
             yielding = [s for s in others if s.preemptible or s.end <= now]
             self._nova.delete_servers(yielding)
             degraded = degraded or len(yielding) < len(others)
-        return degraded
+        return base.Opened(degraded)
 
     def end(
         self,

@@ -16,8 +16,8 @@ from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.resources import base
 from blazar_sched.service.resources import parameters as parameters_
 
 _DEFAULTS = {
@@ -32,16 +32,12 @@ _DEFAULTS = {
 _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
 
 
-class InstanceResource:
+class InstanceResource(base.Resource):
     """The driver of ``virtual:instance``."""
 
-    def __init__(
-        self, nova: nova_.Nova, placement: placement_.Placement
-    ) -> None:
-        self._nova = nova
-        self._placement = placement
-
-    def validate(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
         """Return the parameters complete.
 
         :raises InvalidInput: naming the one that is wrong
@@ -61,6 +57,7 @@ class InstanceResource:
         parameters: Mapping[str, Any],
         changes: Mapping[str, Any],
         active: bool,
+        project_id: str,
     ) -> dict[str, Any]:
         """Return the changed parameters.
 
@@ -68,7 +65,7 @@ class InstanceResource:
             amount grows
         :raises InvalidInput: naming the one that is wrong
         """
-        new = self.validate({**parameters, **changes})
+        new = self.validate({**parameters, **changes}, project_id)
         for name in _DEFAULTS if active else ():
             grows = name == 'amount' and new[name] > parameters[name]
             if new[name] != parameters[name] and not grows:
@@ -86,7 +83,7 @@ class InstanceResource:
         allocations: Sequence[allocation_.Allocation],
         hosts: Mapping[str, host_.Host],
         now: int,
-    ) -> bool:
+    ) -> base.Opened:
         """Give the project its flavor, and the hosts their inventory.
 
         :returns: False: what Placement holds is what was promised
@@ -111,7 +108,7 @@ class InstanceResource:
             },
         )
         self._nova.add_flavor_access(reservation.id, lease.project_id)
-        return False
+        return base.Opened()
 
     def end(
         self,

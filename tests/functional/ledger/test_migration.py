@@ -84,6 +84,21 @@ def test_an_older_database_keeps_what_it_holds(
     # As the first version had left it.
     with database.begin() as connection:
         for statement in (
+            'DROP TABLE floating_ip_allocation',
+            'DROP TABLE floating_ip',
+            'DROP TABLE flavor',
+            *(
+                f'ALTER TABLE {table} DROP COLUMN {column}'
+                for table, column in (
+                    ('reservation', 'projects'),
+                    ('reservation', 'on_end'),
+                    ('reservation', 'made'),
+                    ('host', 'disabled'),
+                    ('host', 'projects'),
+                    ('host', 'region'),
+                    ('host', 'traits'),
+                )
+            ),
             'DROP TABLE idempotency_key',
             'DROP TABLE writer',
             'ALTER TABLE ledger DROP COLUMN commits',

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a driver of a resource type does, and what it is given for it."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window as window_
+from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients import neutron as neutron_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.ledger import ledger as ledger_
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Services:
+    """What a driver may use: other services as an admin, and the ledger."""
+
+    ledger: ledger_.Ledger
+    nova: nova_.Nova
+    placement: placement_.Placement
+    neutron: neutron_.Neutron
+    keystone: keystone_.Keystone
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Opened:
+    """The outcome of a start.
+
+    :param degraded: whether it falls short of what was promised
+    :param made: the ids of what was made in other services, by their name
+        in the API: they are kept as the reservation's `made`
+    """
+
+    degraded: bool = False
+    made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Resource:
+    """The driver of a resource type: does nothing, which all else extends.
+
+    What a start has made is removed by an end. Both may be called twice, and
+    end after a start that failed.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._ledger = services.ledger
+        self._nova = services.nova
+        self._placement = services.placement
+        self._neutron = services.neutron
+        self._keystone = services.keystone
+
+    def validate(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
+        """Return a new reservation's parameters complete.
+
+        Without a call to another service.
+
+        :param project_id: the project that asks
+        :raises InvalidInput: naming the one that is wrong
+        """
+        return dict(parameters)
+
+    def update(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        active: bool,
+        project_id: str,
+    ) -> dict[str, Any]:
+        """Return the changed parameters.
+
+        :param active: whether the reservation has been started
+        :raises CantUpdateParameter: for what is fixed
+        :raises InvalidInput: naming the one that is wrong
+        """
+        return self.validate({**parameters, **changes}, project_id)
+
+    def book(
+        self,
+        tx: Any,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        window: window_.Window,
+    ) -> None:
+        """Allocate what is on no host, in the commit that writes the lease.
+
+        What is on hosts has been placed and written. It is also called after
+        an update, and has to make what is allocated fit the reservation.
+
+        :param window: what is left of the lease's own
+        :raises Conflict: if there is no room
+        """
+
+    def start(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+        now: int,
+    ) -> Opened:
+        """Open the reservation in other services.
+
+        :param hosts: those of the allocations, by uuid
+        :raises Unavailable: if it is to be tried again
+        """
+        return Opened()
+
+    def before_end(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> None:
+        """Do what the reservation has asked for ahead of its end."""
+
+    def end(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> bool:
+        """Remove what the start has made, and end what used it.
+
+        :returns: True if nothing is left; else it is called again
+        :raises Unavailable: if it is to be tried again
+        """
+        return True
