@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
-import gc
 import json
 import pathlib
 import queue
@@ -30,6 +29,7 @@ from benchmarks import workload
 from benchmarks.measure import Result
 from benchmarks.measure import Target
 from benchmarks.measure import timed
+from blazar_sched.cmd import service as cmd_service
 from blazar_sched.conf import service as conf_
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
@@ -296,7 +296,7 @@ def _lists(url: str) -> Iterator[Result]:
 def _serve(url: str) -> assembly.Service:
     """Start all in this process, as `blazar-sched serve` does."""
     service = assembly.start_all(_conf(url))
-    gc.freeze()
+    cmd_service.spare_collections()
     return service
 
 
