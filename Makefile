@@ -4,9 +4,9 @@
 PYTHON ?= python3
 TOX := .venv/bin/tox
 
-.PHONY: bench demo test test-services lint plain clean
+.PHONY: bench demo test test-cloud test-services test-tempest lint plain clean
 
-bench demo test test-services lint plain: $(TOX)
+bench demo test test-cloud test-services test-tempest lint plain: $(TOX)
 	$(TOX) run -q -e $@
 
 $(TOX):

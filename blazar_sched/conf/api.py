@@ -26,6 +26,13 @@ opts = [
         ],
         help='How callers are identified.',
     ),
+    cfg.BoolOpt(
+        'use_trusts',
+        default=True,
+        help="Whether a new lease gets a Keystone trust, so that it acts in "
+        "its creator's name long after their token is gone; where "
+        '``auth_strategy`` is keystone and [keystone] is configured.',
+    ),
     cfg.IntOpt(
         'threads',
         default=16,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the manager: events, instance records, what ends a lease."""
+"""Options of the manager: events, hosts and instances, what ends a lease."""
 
 from oslo_config import cfg
+
+from blazar_sched.domain import host
 
 GROUP = 'manager'
 
@@ -69,6 +71,71 @@ opts = [
         min=0.1,
         mutable=True,
         help='Seconds between two looks at the servers on reservable hosts.',
+    ),
+    cfg.FloatOpt(
+        'flavor_sync_interval',
+        default=30.0,
+        min=1.0,
+        mutable=True,
+        help="Seconds between two looks at Nova's flavors. They are reserved "
+        'as they were at the last one.',
+    ),
+    cfg.StrOpt(
+        'default_hold',
+        default=host.SHARED,
+        choices=host.HOLDS,
+        help='How a host is held whose registration does not say it: shared '
+        'lets ordinary servers use it until its next reservation, dedicated '
+        'keeps them off it altogether.',
+    ),
+    cfg.StrOpt(
+        'freepool_aggregate_name',
+        default='freepool',
+        help="Nova's host aggregate of the dedicated hosts that no "
+        'reservation has as a whole. It is made if it is not there.',
+    ),
+    cfg.FloatOpt(
+        'host_sync_interval',
+        default=60.0,
+        min=1.0,
+        mutable=True,
+        help='Seconds between two looks at what Nova and Placement say of '
+        'the registered hosts.',
+    ),
+    cfg.BoolOpt(
+        'enable_polling_monitor',
+        default=True,
+        mutable=True,
+        help='Whether Nova is asked regularly which hosts have failed.',
+    ),
+    cfg.FloatOpt(
+        'polling_interval',
+        default=60.0,
+        min=1.0,
+        mutable=True,
+        help='Seconds between two such looks, and between two tries to heal '
+        'what reservations have lost.',
+    ),
+    cfg.BoolOpt(
+        'enable_notification_monitor',
+        default=False,
+        help="Whether Nova's service.update notifications have the hosts "
+        'looked at too. Nova must send versioned ones.',
+    ),
+    cfg.ListOpt(
+        'notification_topics',
+        default=['versioned_notifications'],
+        help='The topics of these notifications, as in '
+        "nova.conf's [notifications] versioned_notifications_topics.",
+    ),
+    cfg.IntOpt(
+        'healing_interval',
+        default=60,
+        min=0,
+        mutable=True,
+        help='How many minutes ahead reservations on a failed host are '
+        'moved; those of later leases stay, as the host may be back by '
+        'then. 0 moves all.',
     ),
     cfg.IntOpt(
         'changes_kept',

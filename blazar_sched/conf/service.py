@@ -14,13 +14,16 @@ from oslo_messaging import opts as messaging
 
 from blazar_sched.conf import api
 from blazar_sched.conf import database
+from blazar_sched.conf import enforcement
 from blazar_sched.conf import keystone
 from blazar_sched.conf import manager
 from blazar_sched.conf import neutron
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
 
-GROUPS = (api, database, keystone, manager, neutron, nova, placement)
+GROUPS = (
+    api, database, enforcement, keystone, manager, neutron, nova, placement,
+)
 
 # oslo.messaging reads these from whatever object it is given, but registers
 # them on the global one alone. Tracing came with its version 18.3.

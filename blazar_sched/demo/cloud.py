@@ -45,6 +45,8 @@ ENABLED_FILTERS = (
     'ComputeFilter',
     'ComputeCapabilitiesFilter',
     'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter',
+    'ServerGroupAffinityFilter',
     'ReservationFilter',
     'LifetimeFilter',
 )

@@ -25,10 +25,52 @@ class InvalidInput(BlazarSchedError):
     status = 400
 
 
+class Unauthorized(BlazarSchedError):
+    """Nobody who is known, or no longer."""
+
+    status = 401
+
+
 class NotAuthorized(BlazarSchedError):
     """The caller's roles do not allow it."""
 
     status = 403
+
+
+class LimitExceeded(BlazarSchedError):
+    """More than the operator lets a project have."""
+
+    status = 400
+
+
+class MaxLeaseDuration(LimitExceeded):
+    pass
+
+
+class MaxStartHorizon(LimitExceeded):
+    pass
+
+
+class MaxEndHorizon(LimitExceeded):
+    pass
+
+
+class MaxLeases(LimitExceeded):
+    pass
+
+
+class MaxHosts(LimitExceeded):
+    pass
+
+
+class MaxInstances(LimitExceeded):
+    pass
+
+
+class ExternalServiceFilter(BlazarSchedError):
+    """A service that the operator leaves the decision to has said no."""
+
+    status = 400
 
 
 class NotFound(BlazarSchedError):
@@ -77,6 +119,10 @@ class IdempotencyKeyReused(Conflict):
 
 class HostExists(Conflict):
     pass
+
+
+class HostHavingServers(Conflict):
+    """Servers are on a host that is to be dedicated."""
 
 
 class CantDeleteHost(Conflict):

@@ -1,8 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Nova flavor, as far as a reservation of its instances needs it."""
 
+from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import re
+
+import os_resource_classes as orc
+
+from blazar_sched.domain import inventory
+
+_RESOURCES = 'resources'
+_TRAIT = 'trait'
+# A prefix, the suffix of a numbered group, a resource class or trait.
+_KEY = re.compile(rf'({_RESOURCES}|{_TRAIT})([a-zA-Z0-9_-]{{1,64}})?:(.+)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,3 +38,109 @@ class Flavor:
 
     def is_open_to(self, project_id: str) -> bool:
         return self.projects is None or project_id in self.projects
+
+
+def resources(
+    vcpus: int, memory_mb: int, disk_gb: int, extra_specs: Mapping[str, str]
+) -> dict[str, int]:
+    """Return what an instance asks of Placement, by resource class.
+
+    The positive amounts only, counted as Nova does: ``resources:X`` stands
+    in the place of the flavor's own figure, those of numbered groups
+    (``resources1:X``) are added up, and what Nova does not understand is
+    left out. ``hw:cpu_policy`` dedicated or mixed turns VCPU into PCPU, by
+    ``hw:cpu_dedicated_mask`` or ``hw:cpu_realtime_mask`` if it is mixed, and
+    one more PCPU goes with ``hw:emulator_threads_policy`` isolate.
+
+    Left out are the class of the slots of a reservation, which no host has of
+    its own, and what else Nova adds: by the image, by ports and devices, by
+    ``hw:pmem`` and ``hw:mem_encryption``.
+
+    :param disk_gb: root, ephemeral and swap disks, rounded up
+    """
+    groups: dict[str, dict[str, int]] = defaultdict(dict)
+    for group, name, text in _specs(_RESOURCES, extra_specs):
+        amount = _amount(text)
+        if amount is not None and _is_class(name):
+            groups[group][name] = amount
+    groups[''].update(_cpus(vcpus, extra_specs))
+    asked: Counter[str] = Counter()
+    for amounts in groups.values():
+        asked.update(amounts)
+    if inventory.PCPU not in asked:
+        asked.setdefault(inventory.VCPU, vcpus)
+    asked.setdefault(inventory.MEMORY_MB, memory_mb)
+    asked.setdefault(inventory.DISK_GB, disk_gb)
+    return {name: amount for name, amount in asked.items() if amount}
+
+
+def traits(
+    extra_specs: Mapping[str, str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the required and the forbidden traits, each in order.
+
+    Those of ``trait:X`` and of numbered groups (``trait1:X``).
+    """
+    found = [(how, name) for _, name, how in _specs(_TRAIT, extra_specs)]
+    required = {name for how, name in found if how == 'required'}
+    forbidden = {name for how, name in found if how == 'forbidden'}
+    return tuple(sorted(required)), tuple(sorted(forbidden))
+
+
+def _specs(
+    prefix: str, extra_specs: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (group, name, value) of the extra specs with a prefix."""
+    for key, value in extra_specs.items():
+        match = _KEY.fullmatch(key)
+        if match is not None and match[1] == prefix:
+            yield match[2] or '', match[3], value
+
+
+def _is_class(name: str) -> bool:
+    if name.startswith(inventory.SLOT_PREFIX):
+        return False
+    return name.startswith(orc.CUSTOM_NAMESPACE) or name in orc.STANDARDS
+
+
+def _amount(text: str) -> int | None:
+    try:
+        amount = int(text)
+    except ValueError:
+        return None
+    return amount if amount >= 0 else None
+
+
+def _cpus(vcpus: int, extra_specs: Mapping[str, str]) -> dict[str, int]:
+    """Return what the CPU policy says of VCPU and PCPU, if anything."""
+    policy = extra_specs.get('hw:cpu_policy')
+    isolate = extra_specs.get('hw:emulator_threads_policy') == 'isolate'
+    if policy == 'dedicated':
+        return {inventory.PCPU: vcpus + isolate}
+    if policy != 'mixed':
+        return {}
+    mask = extra_specs.get('hw:cpu_dedicated_mask') or extra_specs.get(
+        'hw:cpu_realtime_mask', ''
+    )
+    pinned = _count(mask, vcpus)
+    return {
+        inventory.VCPU: vcpus - pinned, inventory.PCPU: pinned + isolate
+    }
+
+
+def _count(mask: str, vcpus: int) -> int:
+    """Return how many vCPUs '2-5,^3' names; '^0' is all but for the first.
+
+    0 if it cannot be read: Nova refuses such a flavor.
+    """
+    every = range(vcpus)
+    named = set(every) if mask.startswith('^') else set()
+    struck: set[int] = set()
+    try:
+        for part in mask.split(','):
+            first, _, last = part.strip().removeprefix('^').partition('-')
+            run = every[int(first) : int(last or first) + 1]
+            (struck if '^' in part else named).update(run)
+    except ValueError:
+        return 0
+    return len(named - struck)

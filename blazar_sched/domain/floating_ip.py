@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A floating IP that the operator has registered as reservable."""
+"""Floating IPs that the operator has registered as reservable.
 
+Neutron hands out the addresses of a subnet's allocation pools by itself, so
+only those outside of them can be promised to anybody.
+"""
+
+from collections.abc import Iterable
 import dataclasses
+import ipaddress
+
+from blazar_sched.domain import exception
+
+_ADDRESS = 'floating_ip_address'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -15,3 +25,84 @@ class FloatingIP:
     reservable: bool = True
     created_at: int | None = None
     updated_at: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Subnet:
+    """A subnet of an external network, as Neutron has it now.
+
+    `pools` are the first and the last address of each allocation pool.
+    """
+
+    id: str
+    network_id: str
+    cidr: str
+    gateway: str | None = None
+    pools: tuple[tuple[str, str], ...] = ()
+
+
+def parse(text: object, field: str = _ADDRESS) -> str:
+    """Return an IPv4 or IPv6 address in the one form that it is kept in.
+
+    :raises InvalidInput: naming `field`, if it is none
+    """
+    if isinstance(text, str) and '%' not in text:
+        try:
+            return ipaddress.ip_address(text).compressed
+        except ValueError:
+            pass
+    raise exception.InvalidInput(
+        f'{str(text)[:64]!r} is no IP address', field=field
+    )
+
+
+def order(floating_ip: FloatingIP) -> tuple[str, int, int]:
+    """Return what floating IPs are listed by: network, address as number."""
+    address = ipaddress.ip_address(floating_ip.address)
+    return floating_ip.network_id, address.version, int(address)
+
+
+def find_subnet(address: str, subnets: Iterable[Subnet]) -> Subnet:
+    """Return the subnet in which an address can be reserved.
+
+    :raises NotFound: if it is in none of them
+    :raises InvalidInput: if it is in one, but no floating IP can have it
+        there for sure
+    """
+    ip = ipaddress.ip_address(address)
+    for subnet in subnets:
+        cidr = ipaddress.ip_network(subnet.cidr, strict=False)
+        if ip in cidr:
+            _check(ip, cidr, subnet)
+            return subnet
+    raise exception.NotFound(
+        f'no subnet of the external network has the address {address}',
+        field=_ADDRESS,
+    )
+
+
+def _check(
+    ip: ipaddress.IPv4Address | ipaddress.IPv6Address,
+    cidr: ipaddress.IPv4Network | ipaddress.IPv6Network,
+    subnet: Subnet,
+) -> None:
+    ends = {cidr.network_address}
+    if ip.version == 4:
+        ends.add(cidr.broadcast_address)
+    if ip in ends:
+        raise exception.InvalidInput(
+            f'{ip} is the address of the subnet {cidr} as such', field=_ADDRESS
+        )
+    if subnet.gateway and ip == ipaddress.ip_address(subnet.gateway):
+        raise exception.InvalidInput(
+            f'{ip} is the gateway of the subnet {cidr}', field=_ADDRESS
+        )
+    for first, last in subnet.pools:
+        if int(ipaddress.ip_address(first)) <= int(ip) <= int(
+            ipaddress.ip_address(last)
+        ):
+            raise exception.InvalidInput(
+                f'{ip} is in an allocation pool of the subnet {cidr}: '
+                'Neutron may give it to anybody',
+                field=_ADDRESS,
+            )

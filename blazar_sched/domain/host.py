@@ -12,6 +12,9 @@ SHARED = 'shared'
 DEDICATED = 'dedicated'
 HOLDS = (SHARED, DEDICATED)
 
+# A trait's name as a property begins so.
+TRAIT = 'trait:'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
@@ -74,7 +77,7 @@ class Host:
 
         return {
             **self.capabilities,
-            **{f'trait:{name}': 'true' for name in self.traits},
+            **{f'{TRAIT}{name}': 'true' for name in self.traits},
             'region': self.region,
             'hypervisor_hostname': self.hypervisor_hostname,
             'service_name': self.service_name,

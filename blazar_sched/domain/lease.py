@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lease: a project's contract over one window."""
 
+from collections.abc import Mapping
 import dataclasses
+from typing import Any
+import uuid
 
 from blazar_sched.domain import event
+from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
-from blazar_sched.domain import window
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+
+NOW = 'now'
+# Many clients know minutes only: this minute's start is now.
+GRACE = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,8 +36,8 @@ class Lease:
     updated_at: int | None = None
 
     @property
-    def window(self) -> window.Window:
-        return window.Window(self.start, self.end)
+    def window(self) -> window_.Window:
+        return window_.Window(self.start, self.end)
 
     @property
     def before_end(self) -> int | None:
@@ -37,3 +46,87 @@ class Lease:
             if e.event_type == event.BEFORE_END_LEASE:
                 return e.time
         return None
+
+    def left(self, now: int) -> window_.Window:
+        """What is left of its window; its last second if it ends by now."""
+        return window_.Window(
+            max(self.start, min(now, self.end - 1)), self.end
+        )
+
+
+def soon(at: int | str, now: int, field: str) -> int:
+    """Return a time that must not be past, this minute being now.
+
+    :raises InvalidInput: naming `field`, if it is past
+    """
+    if at == NOW:
+        return now
+    if not isinstance(at, int) or at < now - GRACE:
+        raise exception.InvalidInput(
+            f'{field} must not be past', field=field
+        )
+    return max(at, now)
+
+
+def changed_window(
+    old: Lease, values: Mapping[str, Any], now: int
+) -> window_.Window:
+    """Return a lease's window once `start` or `end` in `values` are so.
+
+    :raises CantUpdateParameter: if it has started and its start would move
+    :raises InvalidInput: naming the date that is wrong
+    """
+    started = old.status != states.LEASE_PENDING
+    start, end = old.start, old.end
+    asked = values.get('start', start)
+    if asked != start and started:
+        # A client that knows minutes only names the same start so.
+        if asked == NOW or asked // GRACE != start // GRACE:
+            raise exception.CantUpdateParameter(
+                'the start of a lease that has started cannot be changed',
+                field='start_date',
+            )
+    elif asked != start:
+        start = soon(asked, now, 'start_date')
+    if values.get('end', end) != end:
+        end = soon(values['end'], now, 'end_date')
+        if started:
+            end = max(end, start + 1)
+    return window_.Window(start, end)
+
+
+def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
+    """Return what a change takes from an active lease, None if nothing.
+
+    A reservation that has been opened has to be ended before it can go, so
+    it goes with a lease of its own, which is being deleted from the start.
+    Its creator's trust stays with the lease that goes on.
+
+    :raises InvalidStatus: if it is still to be opened
+    """
+    kept = {r.id for r in new.reservations}
+    gone = [r for r in old.reservations if r.id not in kept]
+    if not gone:
+        return None
+    starts = any(
+        e.event_type == event.START_LEASE and e.status == states.EVENT_UNDONE
+        for e in old.events
+    )
+    if starts and any(r.status == states.RESERVATION_PENDING for r in gone):
+        raise exception.InvalidStatus(
+            'a reservation that is being opened cannot be removed: try again',
+            field='reservations',
+        )
+    id_ = str(uuid.uuid4())
+    return dataclasses.replace(
+        old,
+        id=id_,
+        status=states.LEASE_DELETING,
+        trust_id=None,
+        reservations=tuple(
+            dataclasses.replace(r, lease_id=id_) for r in gone
+        ),
+        events=(event.end_now(id_, now, ()),),
+        created_at=now,
+        updated_at=None,
+    )

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing: which hosts a reservation gets over a window.
 
-Reads the timeline index, changes nothing: the same answer becomes an
-allocation only when the ledger commits it. Hosts that the index does not
+Reads the timeline indexes, changes nothing: the same answer becomes an
+allocation only when the ledger commits it. Hosts that the main index does not
 know are never used.
+
+The main index knows RESOURCE_CLASSES, and by it hosts are preferred. Each
+other resource class has an index of its own, `extra`, with the hosts that have
+any of it: there they fit or they do not.
 """
 
 import array
@@ -25,16 +29,21 @@ from blazar_sched.domain import window as window_
 # So many requirements are remembered; each takes a few bytes a host.
 MAX_REQUIREMENTS = 64
 
+# Indexes of one resource class each, by its name.
+Extra = Mapping[str, ext.TimelineIndex]
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Candidates:
     """Hosts to choose from, by uuid, and their rows in the index.
 
-    A host that the index does not know has no row and is never chosen.
+    A host that the index does not know has no row and is never chosen. Those
+    in `closed` may keep what they have, and take nothing more.
     """
 
     hosts: Mapping[str, host_.Host]
     rows: 'array.array[int]'
+    closed: frozenset[str] = frozenset()
 
 
 class Catalog:
@@ -50,39 +59,89 @@ class Catalog:
     ) -> None:
         self._index = index
         self._hosts = hosts
-        self._known: dict[requirements.Requirement, Candidates] = {}
+        self._known: dict[
+            tuple[requirements.Requirement, str | None], Candidates
+        ] = {}
+        # The projects that hosts are restricted to, None if not looked at.
+        self._restricted: set[str] | None = None
 
     def forget(self) -> None:
         """Look at the hosts anew from now on."""
         self._known.clear()
+        self._restricted = None
 
-    def meeting(self, requirement: requirements.Requirement) -> Candidates:
-        """Return the reservable hosts that meet the requirement.
+    def meeting(
+        self,
+        requirement: requirements.Requirement,
+        project_id: str,
+        kept: Iterable[str] = (),
+    ) -> Candidates:
+        """Return the hosts that meet the requirement, for the project.
+
+        Those that are available and open to it; and those of `kept`, which
+        it holds now, as long as they are reservable.
 
         O(hosts) for a requirement that is not remembered.
         """
-        found = self._known.get(requirement)
+        key = requirement, self._restricted_to(project_id)
+        found = self._known.get(key)
         if found is None:
             found = self.among(
                 uuid
                 for uuid, host in self._hosts.items()
-                if host.reservable and requirement.matches(host.properties())
+                if host.available
+                and (not host.projects or project_id in host.projects)
+                and requirement.matches(host.properties())
             )
             if len(self._known) >= MAX_REQUIREMENTS:
                 self._known.clear()
-            self._known[requirement] = found
-        return found
+            self._known[key] = found
+        closed = frozenset(
+            uuid
+            for uuid in kept
+            if uuid not in found.hosts and self._may_keep(uuid, requirement)
+        )
+        if not closed:
+            return found
+        return dataclasses.replace(
+            self.among([*found.hosts, *closed]), closed=closed
+        )
 
     def among(self, uuids: Iterable[str]) -> Candidates:
         """Return these hosts as candidates."""
         hosts = {uuid: self._hosts[uuid] for uuid in uuids}
         return Candidates(hosts, _rows(self._index, hosts))
 
+    def _restricted_to(self, project_id: str) -> str | None:
+        """Return the project if some host is restricted to it.
+
+        To all other projects the same hosts are open.
+        """
+        if self._restricted is None:
+            self._restricted = {
+                project
+                for host in self._hosts.values()
+                for project in host.projects
+            }
+        return project_id if project_id in self._restricted else None
+
+    def _may_keep(
+        self, uuid: str, requirement: requirements.Requirement
+    ) -> bool:
+        host = self._hosts.get(uuid)
+        return (
+            host is not None
+            and host.reservable
+            and requirement.matches(host.properties())
+        )
+
 
 def place(
     index: ext.TimelineIndex,
+    extra: Extra,
     catalog: Catalog,
     reservation: reservation_.Reservation,
+    project_id: str,
     window: window_.Window,
     kept: Iterable[allocation_.Allocation],
     new_id: Callable[[], str],
@@ -92,6 +151,7 @@ def place(
     What the reservation holds in the index already is looked past.
 
     :param catalog: of all hosts; the reservation's requirements choose
+    :param project_id: whose the reservation is
     :param kept: what the reservation holds now: its hosts are preferred, and
         an allocation on one of them keeps its id
     :param new_id: gives the id of an allocation on a host not held yet
@@ -99,7 +159,7 @@ def place(
     :raises InvalidInput: if the resource type or a requirement is wrong
     """
     held = {allocation.host: allocation for allocation in kept}
-    candidates = catalog.meeting(requirement(reservation))
+    candidates = catalog.meeting(requirement(reservation), project_id, held)
     whole = reservation.resource_type == reservation_.PHYSICAL_HOST
     take = _take_hosts if whole else _take_slots
     return [
@@ -113,13 +173,14 @@ def place(
             whole=whole,
         )
         for name, amounts in take(
-            index, candidates, reservation, window, held
+            index, extra, candidates, reservation, window, held
         ).items()
     ]
 
 
 def _take_hosts(
     index: ext.TimelineIndex,
+    extra: Extra,
     candidates: Candidates,
     reservation: reservation_.Reservation,
     window: window_.Window,
@@ -127,6 +188,7 @@ def _take_hosts(
 ) -> dict[str, dict[str, int]]:
     names = place_hosts(
         index,
+        extra,
         candidates,
         window,
         reservation.parameters['min'],
@@ -139,6 +201,7 @@ def _take_hosts(
 
 def _take_slots(
     index: ext.TimelineIndex,
+    extra: Extra,
     candidates: Candidates,
     reservation: reservation_.Reservation,
     window: window_.Window,
@@ -147,6 +210,7 @@ def _take_slots(
     slot = reservation.slot()
     slots = place_instances(
         index,
+        extra,
         candidates,
         window,
         slot,
@@ -195,6 +259,7 @@ def requirement(
 
 def place_hosts(
     index: ext.TimelineIndex,
+    extra: Extra,
     candidates: Candidates,
     window: window_.Window,
     minimum: int,
@@ -207,6 +272,7 @@ def place_hosts(
     Hosts in `kept` come first, then those with the shortest free run around
     the window, so that long windows stay whole.
 
+    :param extra: nothing of its classes may be taken of a host either
     :param kept: uuids of the hosts held now
     :param ignore: owner whose entries are looked past
     :raises NotEnoughHostsAvailable: if fewer than `minimum` are free
@@ -216,17 +282,13 @@ def place_hosts(
     still = index.fits(
         rows, window.start, window.end, None, whole=True, ignore=ignore
     )
-    names = list(itertools.compress(index.row_keys(rows), still))[:maximum]
+    names = list(itertools.compress(index.row_keys(rows), still))
+    taken = _taken(extra, names, window, ignore)
+    names = [name for name in names if name not in taken][:maximum]
     if len(names) < maximum:
-        names += index.pick(
-            maximum - len(names),
-            window.start,
-            window.end,
-            None,
-            rows=_others(candidates, rows),
-            order='tightest',
-            whole=True,
-            ignore=ignore,
+        names += _pick_whole(
+            index, extra, _others(candidates, rows), maximum - len(names),
+            window, ignore,
         )
     if len(names) < minimum:
         raise exception.NotEnoughHostsAvailable(
@@ -236,8 +298,60 @@ def place_hosts(
     return names
 
 
+def _pick_whole(
+    index: ext.TimelineIndex,
+    extra: Extra,
+    rows: 'array.array[int]',
+    count: int,
+    window: window_.Window,
+    ignore: str | None,
+) -> list[str]:
+    def pick() -> list[str]:
+        return index.pick(
+            count,
+            window.start,
+            window.end,
+            None,
+            rows=rows,
+            order='tightest',
+            whole=True,
+            ignore=ignore,
+        )
+
+    names = pick()
+    # Few take of another class alone, so the rest is not looked at at once.
+    if _taken(extra, names, window, ignore):
+        taken = _taken(extra, index.row_keys(rows), window, ignore)
+        left_out = set(index.rows(taken))
+        rows = array.array('i', (r for r in rows if r not in left_out))
+        names = pick()
+    return names
+
+
+def _taken(
+    extra: Extra,
+    names: Iterable[str],
+    window: window_.Window,
+    ignore: str | None,
+) -> set[str]:
+    """Return those of which something of another class is taken."""
+    taken: set[str] = set()
+    for index in extra.values():
+        rows = _rows(index, names)
+        free = index.fits(
+            rows, window.start, window.end, None, whole=True, ignore=ignore
+        )
+        taken.update(
+            name
+            for name, each in zip(index.row_keys(rows), free, strict=True)
+            if not each
+        )
+    return taken
+
+
 def place_instances(
     index: ext.TimelineIndex,
+    extra: Extra,
     candidates: Candidates,
     window: window_.Window,
     slot: Mapping[str, int],
@@ -260,20 +374,28 @@ def place_instances(
     :raises NotEnoughHostsAvailable: if they do not all find room
     """
     kept = kept or {}
-    look = _Look(index, candidates.hosts, window, slot, ignore)
-    held = _rows(index, _known(kept, candidates))
+    look = _Look(index, extra, candidates.hosts, window, slot, ignore)
+    known = _known(kept, candidates)
+    held = _rows(index, known)
     others = _others(candidates, held)
     if affinity:
-        for rows in (held, others):
-            enough = look.fullest(look.fitting(rows, amount), 1)
+        stays = _rows(index, (
+            name
+            for name in known
+            if name not in candidates.closed or kept[name] >= amount
+        ))
+        for rows in (stays, others):
+            enough = look.fullest(look.fitting(rows, amount), 1, amount)
             if enough:
                 return dict.fromkeys(enough, amount)
         room = look.room(candidates.rows, len(candidates.rows))
         raise _no_room(amount, 'on one host', max(room.values(), default=0))
     # More hosts than instances are never needed.
     room = look.room(held, len(held)) | look.room(others, amount)
+    for name in candidates.closed & room.keys():
+        room[name] = min(room[name], kept[name])
     if affinity is False:
-        room = dict.fromkeys(room, 1)
+        room = {name: 1 for name, count in room.items() if count}
     if sum(room.values()) < amount:
         raise _no_room(amount, 'in all', sum(room.values()))
     order = [name for name in kept if name in room]
@@ -309,33 +431,51 @@ def _spread(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Look:
-    """The index, asked for slots of one size over one window."""
+    """The indexes, asked for slots of one size over one window."""
 
     index: ext.TimelineIndex
+    extra: Extra
     hosts: Mapping[str, host_.Host]
     window: window_.Window
     slot: Mapping[str, int]
     ignore: str | None
 
-    def fullest(self, rows: 'array.array[int]', count: int) -> list[str]:
+    def fullest(
+        self, rows: 'array.array[int]', count: int, slots: int = 1
+    ) -> list[str]:
         """Return up to `count` hosts with room, those with the least first.
 
-        At equal room by the free run around the window, shortest first.
+        At equal room by the free run around the window, shortest first. Room
+        of another class is looked for, but not compared.
+
+        :param slots: how many there must be room for in the other classes
         """
-        return self.index.pick(
-            min(count, len(rows)),
-            self.window.start,
-            self.window.end,
-            self._amounts(1),
-            rows=rows,
-            order='fullest',
-            ignore=self.ignore,
-        )
+        amounts = self._amounts(1)
+        if max(amounts) > ext.AMOUNT_LIMIT:
+            return []
+        asked = count
+        while True:
+            names = self.index.pick(
+                min(asked, len(rows)),
+                self.window.start,
+                self.window.end,
+                amounts,
+                rows=rows,
+                order='fullest',
+                ignore=self.ignore,
+            )
+            fitting = self._with_extra(names, slots)
+            if len(fitting) >= count or len(names) < asked:
+                return fitting[:count]
+            asked *= 2
 
     def fitting(
         self, rows: 'array.array[int]', amount: int
     ) -> 'array.array[int]':
-        """Return the rows of the hosts with room for so many slots."""
+        """Return the rows of the hosts that have room for so many slots.
+
+        Whatever they have of the other classes.
+        """
         amounts = self._amounts(amount)
         if max(amounts) > ext.AMOUNT_LIMIT:
             return array.array('i')
@@ -348,22 +488,49 @@ class _Look:
     def room(self, rows: 'array.array[int]', count: int) -> dict[str, int]:
         """Return how many slots fit, on the `fullest` hosts."""
         names = self.fullest(rows, count)
-        peaks = self.index.peak(
-            self.index.rows(names), self.window.start, self.window.end,
+        free: dict[str, dict[str, int]] = {name: {} for name in names}
+        for index in (self.index, *self._extra()):
+            self._add_free(index, free)
+        return {
+            name: count_slots(held, self.slot) for name, held in free.items()
+        }
+
+    def _add_free(
+        self, index: ext.TimelineIndex, free: Mapping[str, dict[str, int]]
+    ) -> None:
+        """Note in `free` what is left by an index, host by host."""
+        classes = index.resource_classes
+        peaks = index.peak(
+            index.rows(free), self.window.start, self.window.end,
             ignore=self.ignore,
         )
         # A host's lanes: the resource classes, then shared, then whole.
-        lanes = len(inventory.RESOURCE_CLASSES) + 2
-        room = {}
-        for row, name in enumerate(names):
-            capacity = self.hosts[name].amounts()
-            used = peaks[row * lanes : (row + 1) * lanes]
-            free = {
-                c: capacity[i] - used[i]
-                for i, c in enumerate(inventory.RESOURCE_CLASSES)
-            }
-            room[name] = count_slots(free, self.slot)
-        return room
+        lanes = len(classes) + 2
+        for row, (name, held) in enumerate(free.items()):
+            inventories = self.hosts[name].inventory
+            for lane, resource_class in enumerate(classes, row * lanes):
+                found = inventories.get(resource_class)
+                capacity = found.capacity if found else 0
+                held[resource_class] = capacity - peaks[lane]
+
+    def _with_extra(self, names: list[str], slots: int) -> list[str]:
+        """Return those with room for so many slots in the other classes."""
+        for resource_class, amount in inventory.others(self.slot).items():
+            index = self.extra.get(resource_class)
+            if index is None or slots * amount > ext.AMOUNT_LIMIT:
+                return []
+            rows = _rows(index, names)
+            fits = index.fits(
+                rows, self.window.start, self.window.end, [slots * amount],
+                ignore=self.ignore,
+            )
+            names = list(itertools.compress(index.row_keys(rows), fits))
+        return names
+
+    def _extra(self) -> list[ext.TimelineIndex]:
+        """Return the indexes of the slot's other classes, if there are any."""
+        others = inventory.others(self.slot)
+        return [self.extra[name] for name in others if name in self.extra]
 
     def _amounts(self, count: int) -> list[int]:
         return [

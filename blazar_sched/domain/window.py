@@ -31,7 +31,7 @@ class Window:
             )
         if self.end <= self.start:
             raise exception.InvalidInput(
-                'the end must be after the start', field='end_date'
+                'End date must be later than start date.', field='end_date'
             )
 
     @property

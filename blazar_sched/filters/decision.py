@@ -68,6 +68,18 @@ def decide(
     return passing
 
 
+def copies(host_state: Any) -> int:
+    """Return how many of the request's instances a host has with this one.
+
+    Of one multi-create, Nova shows the same host states again and counts what
+    it has put there since the first look.
+    """
+    first: int = vars(host_state).setdefault(
+        'blazar_sched_num_instances', host_state.num_instances
+    )
+    return 1 + host_state.num_instances - first
+
+
 def _on_stale(
     host_states: list[Any], replica: state.Replica | None, bound: bool
 ) -> list[Any]:

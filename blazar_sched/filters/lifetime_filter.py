@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LifetimeFilter: who may use a reservable host until it is needed."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 import functools
 from typing import Any
@@ -101,15 +102,46 @@ def _with_room(
     passing = replica.index.select(
         host_states, start, end, asked.amounts, ignore=asked.own_id
     )
-    if asked.own is None:
-        return passing
-    # Where it is already, Nova's figures hold it: only its growth is new.
-    here = [
-        h for h in host_states
-        if h.uuid == asked.own.host and asked.own_id in (h.instances or ())
-    ]
-    staying = replica.index.select(
-        here, start, end, asked.growth, ignore=asked.own_id
-    )
-    both = {id(h) for h in (*passing, *staying)}
-    return [h for h in host_states if id(h) in both]
+    if asked.own is not None:
+        # Where it is already, Nova's figures hold it: only its growth is new.
+        here = [
+            h for h in host_states
+            if h.uuid == asked.own.host
+            and asked.own_id in (h.instances or ())
+        ]
+        staying = replica.index.select(
+            here, start, end, asked.growth, ignore=asked.own_id
+        )
+        both = {id(h) for h in (*passing, *staying)}
+        passing = [h for h in host_states if id(h) in both]
+    return _with_extra(replica, asked, passing, start, end)
+
+
+def _with_extra(
+    replica: state.Replica,
+    asked: request.Request,
+    host_states: list[Any],
+    start: int,
+    end: int,
+) -> list[Any]:
+    """Those with room for what it asks of other resource classes.
+
+    A host without inventory of one has it, if at all, in a provider below
+    its own, which nobody can reserve.
+    """
+    for name, amount in asked.extra.items():
+        index = replica.extra.get(name)
+        if index is None:
+            continue
+        by_copies: dict[int, list[Any]] = defaultdict(list)
+        for h in host_states:
+            by_copies[decision.copies(h)].append(h)
+        passing = {
+            id(h)
+            for copies, group in by_copies.items()
+            for h in index.select(
+                group, start, end, (copies * amount,), ignore=asked.own_id
+            )
+        }
+        host_states = [h for h in host_states if id(h) in passing]
+    return host_states

@@ -12,6 +12,7 @@ from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
 from blazar_sched.filters import decision
+from blazar_sched.replica import record
 from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
@@ -56,15 +57,12 @@ def _holding(
     now: int,
 ) -> list[Any]:
     """Those with room for it in the reservation that it names."""
-    reservation_id = asked.reservation_id
-    reservation = replica.reservations.get(reservation_id)
-    if reservation is None or reservation.project_id != asked.project_id:
+    reservation = replica.reservations.get(asked.reservation_id)
+    if reservation is None or not reservation.is_open_to(asked.project_id):
         return []
-    # Tuples as they are: nouns would take ten times as long.
-    held = {
-        host: rest for _, host, *rest in replica.index.held(reservation_id)
-    }
-    drawn = _drawn(replica, reservation_id, asked.own_id)
+    held = _held(replica, asked, reservation)
+    drawn = _drawn(replica, reservation.id, asked.own_id)
+    needs = asked.by_class
     passing = []
     for h in host_states:
         if h.uuid not in held:
@@ -72,10 +70,31 @@ def _holding(
         start, end, amounts, whole = held[h.uuid]
         # Nova and Placement count what is on a host of one's own.
         if start <= now < end and (
-            whole or _has_room(amounts, drawn.get(h.uuid, {}), asked, h)
+            whole or _has_room(amounts, drawn.get(h.uuid, {}), needs, h)
         ):
             passing.append(h)
     return passing
+
+
+def _held(
+    replica: state.Replica,
+    asked: request.Request,
+    reservation: record.Reservation,
+) -> dict[str, Sequence[Any]]:
+    """What it holds by host: start, end, the amounts asked for, whole."""
+    if not asked.extra and not inventory.others(reservation.slot or {}):
+        # Tuples as they are: nouns would take ten times as long.
+        return {
+            host: rest
+            for _, host, *rest in replica.index.held(reservation.id)
+        }
+    return {
+        host: (
+            held.start, held.end,
+            [held.amounts.get(name, 0) for name in asked.by_class], held.whole,
+        )
+        for host, held in replica.held(reservation.id).items()
+    }
 
 
 def _drawn(
@@ -93,18 +112,13 @@ def _drawn(
 def _has_room(
     amounts: Sequence[int],
     drawn: Mapping[str, int],
-    asked: request.Request,
+    needs: Mapping[str, int],
     host_state: Any,
 ) -> bool:
-    # Of one multi-create, Nova shows the same host states again and counts
-    # what it has put there since the first look.
-    first = vars(host_state).setdefault(
-        'blazar_sched_num_instances', host_state.num_instances
-    )
-    copies = 1 + host_state.num_instances - first
+    copies = decision.copies(host_state)
     return all(
-        drawn.get(resource_class, 0) + copies * amount <= limit
-        for resource_class, amount, limit in zip(
-            inventory.RESOURCE_CLASSES, asked.amounts, amounts, strict=True
+        drawn.get(name, 0) + copies * amount <= limit
+        for (name, amount), limit in zip(
+            needs.items(), amounts, strict=True
         )
     )

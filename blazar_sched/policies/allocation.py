@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may see allocations."""
+"""Who may see allocations, and move them."""
 
 from oslo_policy import policy
 
 from blazar_sched.policies import base
 
 GET = 'blazar:oshosts:get_allocations'
+PUT = 'blazar:oshosts:reallocate'
 
 rules = [
     policy.DocumentedRuleDefault(
@@ -16,6 +17,13 @@ rules = [
             {'path': '/v1/os-hosts/allocations', 'method': 'GET'},
             {'path': '/v1/os-hosts/{host_id}/allocation', 'method': 'GET'},
         ],
+        scope_types=base.SCOPES,
+    ),
+    policy.DocumentedRuleDefault(
+        PUT,
+        f'rule:{base.ADMIN}',
+        'Move reservations from a host to others.',
+        [{'path': '/v1/os-hosts/{host_id}/allocation', 'method': 'PUT'}],
         scope_types=base.SCOPES,
     ),
 ]

@@ -4,6 +4,9 @@
 Both count allocations the same way. They differ in what is known about the
 present: nova-scheduler has HostState's use of this moment and asks how demand
 *changes*, the service has no such figure and adds up what is there.
+
+So do both for the resource classes that HostState has no figure of: see
+replica.extra.
 """
 
 from blazar_sched.domain import host

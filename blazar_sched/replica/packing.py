@@ -5,7 +5,8 @@ A full copy of the ledger is mostly allocations, and an allocation is just
 what the index calls an entry. So a copy, in a file or on the wire, is a
 stream of *items*: first records, then some thousand allocations at a time, as
 a text each (what ext.packed makes of them, in base64). No allocation is ever
-an object of its own on the way.
+an object of its own on the way; but for those of other resource classes than
+RESOURCE_CLASSES, which no column has: they are records, wherever they stand.
 """
 
 import array
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 import itertools
 from typing import Any
 
+from blazar_sched.domain import allocation
 from blazar_sched.domain import inventory
 from blazar_sched.ext import packed
 from blazar_sched.replica import record
@@ -31,6 +33,8 @@ Entry = tuple[str, str, str, int, int, Sequence[int], bool]
 # As packed.Columns without hosts and capacities: what the index loads.
 Part = tuple[Any, ...]
 Item = record.Record | str
+# Many without an amount of another class, or one with it.
+Allocations = packed.Columns | allocation.Allocation
 
 
 def amounts_of(
@@ -139,10 +143,11 @@ def texts(entries: Iterable[Entry]) -> Iterator[str]:
 
 def split(
     items: Iterable[Item],
-) -> tuple[Iterator[record.Record], Iterator[packed.Columns]]:
+) -> tuple[Iterator[record.Record], Iterator[Allocations]]:
     """Return a stream's records, and its allocations.
 
-    The latter can be asked for once all of the former have come.
+    The latter can be asked for once all of the former have come. Until the
+    first text an allocation's record is one like any other.
     """
     items = iter(items)
     first_text: list[str] = []
@@ -154,10 +159,16 @@ def split(
                 return
             yield item
 
-    def allocations() -> Iterator[packed.Columns]:
+    def allocations() -> Iterator[Allocations]:
         for item in itertools.chain(first_text, items):
-            if not isinstance(item, str):
-                raise ValueError('a record comes after the allocations')
-            yield unpack(item)
+            yield unpack(item) if isinstance(item, str) else _noun(item)
 
     return records(), allocations()
+
+
+def _noun(item: record.Record) -> allocation.Allocation:
+    kind, key, data = item
+    noun = record.decode(kind, data) if data is not None else None
+    if not isinstance(noun, allocation.Allocation) or noun.id != key:
+        raise ValueError(f'the {kind} {key!r} comes after the allocations')
+    return noun

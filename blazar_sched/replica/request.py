@@ -14,6 +14,7 @@ from oslo_log import log as logging
 from oslo_utils import strutils
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import lifetime
@@ -38,13 +39,15 @@ UNREADABLE = ''
 class Request:
     """One instance that needs a host.
 
-    `amounts` are by RESOURCE_CLASSES. `reservation_id` is None for a request
-    that is not bound; `end` is FOREVER for an unbounded one. `own` is what
-    is known of an instance that is there already and moves.
+    `amounts` are by RESOURCE_CLASSES, `extra` holds those of other classes:
+    see domain.flavor. `reservation_id` is None for a request that is not
+    bound; `end` is FOREVER for an unbounded one. `own` is what is known of an
+    instance that is there already and moves.
     """
 
     project_id: str | None
-    amounts: tuple[int, int, int]
+    amounts: tuple[int, ...]
+    extra: Mapping[str, int]
     reservation_id: str | None
     preemptible: bool
     end: int
@@ -57,6 +60,16 @@ class Request:
     @property
     def own_id(self) -> str | None:
         return None if self.own is None else self.own.uuid
+
+    @property
+    def by_class(self) -> dict[str, int]:
+        """All amounts: those of RESOURCE_CLASSES, then the others."""
+        return {
+            **dict(
+                zip(inventory.RESOURCE_CLASSES, self.amounts, strict=True)
+            ),
+            **self.extra,
+        }
 
     @property
     def growth(self) -> tuple[int, ...]:
@@ -90,9 +103,13 @@ def read(
         name: spec.get_scheduler_hint(name)
         for name in (RESERVATION, LEASE_END, LIFETIME)
     }
+    asked = flavor_.resources(
+        spec.vcpus, spec.memory_mb, _disk_gb(spec), extra_specs
+    )
     return Request(
         project_id=spec.project_id,
-        amounts=_amounts(spec),
+        amounts=tuple(asked.get(c, 0) for c in inventory.RESOURCE_CLASSES),
+        extra=inventory.others(asked),
         reservation_id=_reservation(own, hints, extra_specs),
         preemptible=strutils.bool_from_string(
             extra_specs.get(FLAVOR_PREEMPTIBLE, '')
@@ -102,12 +119,11 @@ def read(
     )
 
 
-def _amounts(spec: Any) -> tuple[int, int, int]:
-    root_gb = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
-    swap_gb = -(-spec.swap // 1024)
-    return (
-        spec.vcpus, spec.memory_mb, root_gb + spec.ephemeral_gb + swap_gb
-    )
+def _disk_gb(spec: Any) -> int:
+    root_gb: int = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
+    swap_gb: int = -(-spec.swap // 1024)
+    ephemeral_gb: int = spec.ephemeral_gb
+    return root_gb + ephemeral_gb + swap_gb
 
 
 def _reservation(

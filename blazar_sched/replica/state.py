@@ -2,7 +2,9 @@
 """A replica: the ledger's nouns and their timeline index at one revision.
 
 One writer; readers see each change whole, because the index takes a batch in
-one call. No I/O: see replica.puller for how records come.
+one call. Of the indexes of other resource classes, which follow one by one,
+they see what is added before and what is removed after. No I/O: see
+replica.puller for how records come.
 """
 
 from collections import defaultdict
@@ -22,18 +24,20 @@ from blazar_sched.domain import placing
 from blazar_sched.domain import window
 from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
+from blazar_sched.replica import extra
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-Change = tuple[Any, ...]
+Change = extra.Change
 # Nouns by (kind, key), None for what is gone.
 Image = dict[tuple[str, str], record.Noun | None]
 
 
 class Replica:
-    """The nouns by key, and the index made of them.
+    """The nouns by key, and the indexes made of them.
 
-    Allocations, of which there are very many, are in the index alone.
+    Allocations, of which there are very many, are in the indexes alone:
+    `index` is of RESOURCE_CLASSES, `extra` has one for each other class.
 
     :param accounting_: what instances count for; see replica.accounting
     """
@@ -52,6 +56,7 @@ class Replica:
         # A reservation's bound instances.
         self.bound: dict[str, set[str]] = defaultdict(set)
         self.index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
+        self.extra = extra.Extra(self.hosts)
         self.catalog = placing.Catalog(self.index, self.hosts)
         self._nouns: dict[str, dict[str, Any]] = {
             record.HOST: self.hosts,
@@ -72,14 +77,17 @@ class Replica:
         :raises ValueError: if a record is malformed or names what is unknown
         """
         image = self._decode(records)
-        self.index.apply(self._changes(image), force=True)
+        batch = extra.Batch()
+        changes = self._changes(image, batch)
+        with self.extra.changing(batch):
+            self.index.apply(changes, force=True)
         self._keep_all(revision, image)
 
     def load(
         self,
         revision: int,
         records: Iterable[record.Record],
-        allocations: Iterable[packed.Columns] = (),
+        allocations: Iterable[packing.Allocations] = (),
     ) -> set[str]:
         """Fill a new replica with a full copy, in bulk.
 
@@ -92,25 +100,36 @@ class Replica:
         :raises ValueError: if a record is malformed
         """
         image = self._decode(records)
-        changes = self._changes(image)
+        batch = extra.Batch()
+        changes = self._changes(image, batch)
         capacity = {c[1]: c[2] for c in changes if c[0] == 'capacity'}
         row_of = {host: row for row, host in enumerate(capacity)}
         left_out: set[str] = set()
+        others = extra.Extra(self.hosts)
+
+        def placed(columns: packed.Columns) -> packing.Part:
+            part, without_host = packing.placed(columns, row_of)
+            left_out.update(without_host)
+            return part
 
         def parts() -> Iterator[packing.Part]:
-            own = packing.columns(
-                *packing.transposed(c[1:] for c in changes if c[0] == 'add')
+            adds = [c for c in changes if c[0] == 'add']
+            for each in allocations:
+                if isinstance(each, allocation.Allocation):
+                    adds += _add_allocation(each, batch)
+                else:
+                    yield placed(each)
+            yield placed(
+                packing.columns(*packing.transposed(c[1:] for c in adds))
             )
-            for columns in itertools.chain([own], allocations):
-                part, without_host = packing.placed(columns, row_of)
-                left_out.update(without_host)
-                yield part
+            left_out.update(others.load(batch))
 
         self.index.load_parts(
             list(capacity),
             list(itertools.chain.from_iterable(capacity.values())),
             parts(),
         )
+        self.extra = others
         self._keep_all(revision, image)
         return left_out
 
@@ -125,8 +144,11 @@ class Replica:
             noun = self.instances.get(uuid)
             if noun is None or noun.end != end or uuid in self._overdue:
                 continue
-            changes = self._remove(uuid) + self._add_instance(noun)
-            self.index.apply(changes, force=True)
+            batch = extra.Batch()
+            changes = self._remove(uuid, batch)
+            changes += self._add_instance(noun, batch)
+            with self.extra.changing(batch):
+                self.index.apply(changes, force=True)
             self._overdue.add(uuid)
         self.index.advance(now)
 
@@ -135,31 +157,52 @@ class Replica:
 
         An amount of 0 is left out of them. O(their number).
         """
-        return {
-            host: allocation.Allocation(
-                id_, reservation_id, host, start, end,
-                {
-                    c: amount
+        found: dict[str, allocation.Allocation] = {}
+        all_amounts: dict[str, dict[str, int]] = defaultdict(dict)
+        for index in (self.index, *tuple(self.extra.values())):
+            for id_, on, start, end, amounts, whole in index.held(
+                reservation_id
+            ):
+                own = all_amounts[on]
+                own.update(
+                    (c, amount)
                     for c, amount in zip(
-                        inventory.RESOURCE_CLASSES, amounts, strict=True
+                        index.resource_classes, amounts, strict=True
                     )
                     if amount
-                },
-                whole,
-            )
-            for id_, host, start, end, amounts, whole in self.index.held(
-                reservation_id
-            )
-        }
+                )
+                if on not in found:
+                    found[on] = allocation.Allocation(
+                        id_, reservation_id, on, start, end, own, whole
+                    )
+        return found
+
+    def entries(
+        self, many: Iterable[allocation.Allocation]
+    ) -> Iterator[tuple[ext.TimelineIndex, list[Change]]]:
+        """Yield what adds allocations to which index."""
+        batch = extra.Batch()
+        yield self.index, [
+            change for noun in many for change in _add_allocation(noun, batch)
+        ]
+        by_class: dict[str, list[Change]] = defaultdict(list)
+        for name, change in batch.adds:
+            by_class[name].append(change)
+        for name, changes in by_class.items():
+            yield self.extra[name], changes
 
     def items(self) -> Iterator[packing.Item]:
         """Yield what makes this replica anew: see replica.packing."""
         for nouns in self._nouns.values():
             for noun in nouns.values():
                 yield record.encode(noun)
+        wide = set(filter(self.extra.owns, self.reservations))
+        for reservation_id in wide:
+            yield from map(record.encode, self.held(reservation_id).values())
         yield from packing.texts(
             (held[0], reservation_id, *held[1:])
             for reservation_id in self.reservations
+            if reservation_id not in wide
             for held in self.index.held(reservation_id)
         )
 
@@ -178,38 +221,43 @@ class Replica:
             image[kind, own_key] = noun
         return image
 
-    def _changes(self, image: Image) -> list[Change]:
-        """The index's changes, in an order that never lacks a host."""
+    def _changes(self, image: Image, batch: extra.Batch) -> list[Change]:
+        """The index's changes, in an order that never lacks a host.
+
+        :param batch: takes those of the other indexes
+        """
         capacities: list[Change] = []
         removes: list[Change] = []
         adds: list[Change] = []
         drops: list[Change] = []
         for (kind, key), noun in image.items():
             if kind == record.HOST:
-                if noun is not None:
-                    new = cast(host.Host, noun)
+                new = cast(host.Host | None, noun)
+                batch.hosts[key] = new
+                if new is not None:
                     capacities.append(
                         ('capacity', key, self.accounting.capacity(new))
                     )
                 elif key in self.hosts:
                     drops.append(('drop', key))
             elif kind == record.ALLOCATION:
-                removes += self._remove(key)
+                removes += self._remove(key, batch)
                 if noun is not None:
-                    adds.append(
-                        add_allocation(cast(allocation.Allocation, noun))
+                    adds += _add_allocation(
+                        cast(allocation.Allocation, noun), batch
                     )
             elif kind == record.INSTANCE:
-                removes += self._remove(key)
+                removes += self._remove(key, batch)
                 if noun is not None:
                     adds += self._add_instance(
-                        cast(instance.Instance, noun)
+                        cast(instance.Instance, noun), batch
                     )
         return capacities + removes + adds + drops
 
     def _keep_all(self, revision: int, image: Image) -> None:
         for (kind, key), noun in image.items():
             self._keep(kind, key, noun)
+        self.extra.prune()
         self.revision = revision
 
     def _keep(self, kind: str, key: str, noun: record.Noun | None) -> None:
@@ -259,10 +307,14 @@ class Replica:
         elif new.end != window.FOREVER:
             heapq.heappush(self._ends, (new.end, uuid))
 
-    def _add_instance(self, noun: instance.Instance) -> list[Change]:
+    def _add_instance(
+        self, noun: instance.Instance, batch: extra.Batch
+    ) -> list[Change]:
+        overdue = noun.end <= self._now
+        self._add_others(noun, overdue, batch)
         if not any(packing.amounts_of(noun.amounts)):
             return []
-        step = self.accounting.step(noun, overdue=noun.end <= self._now)
+        step = self.accounting.step(noun, overdue)
         if step is None:
             return []
         start, end, sign = step
@@ -271,8 +323,19 @@ class Replica:
              packing.amounts_of(noun.amounts, sign), False)
         ]
 
-    def _remove(self, id_: str) -> list[Change]:
+    def _add_others(
+        self, noun: instance.Instance, overdue: bool, batch: extra.Batch
+    ) -> None:
+        """What HostState does not know of is added up for everybody."""
+        others = inventory.others(noun.amounts)
+        step = others and accounting.LedgerAccounting.step(noun, overdue)
+        if step:
+            start, end, _ = step
+            batch.add(noun.uuid, noun.uuid, noun.host, start, end, others)
+
+    def _remove(self, id_: str, batch: extra.Batch) -> list[Change]:
         """Take an allocation or an instance out of the index, if it is in."""
+        batch.removes.append(id_)
         return [('remove', id_)] if id_ in self.index else []
 
 
@@ -281,3 +344,17 @@ def add_allocation(noun: allocation.Allocation) -> Change:
         'add', noun.id, noun.reservation_id, noun.host, noun.start, noun.end,
         packing.amounts_of(noun.amounts), noun.whole,
     )
+
+
+def _add_allocation(
+    noun: allocation.Allocation, batch: extra.Batch
+) -> list[Change]:
+    """Add an allocation to the index, and to those that `batch` is for."""
+    before = len(batch.adds)
+    batch.add(
+        noun.id, noun.reservation_id, noun.host, noun.start, noun.end,
+        noun.amounts,
+    )
+    change = add_allocation(noun)
+    only_others = len(batch.adds) > before and not any(change[6])
+    return [] if only_others else [change]

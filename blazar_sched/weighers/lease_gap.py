@@ -8,6 +8,7 @@ farthest. A negative multiplier turns both around. A host may be weighed
 otherwise by the metadata of its aggregates.
 """
 
+import array
 import itertools
 import math
 from typing import Any
@@ -17,6 +18,7 @@ from nova.scheduler import weights
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched import ext
 from blazar_sched.domain import window
 from blazar_sched.replica import request
 from blazar_sched.replica import state
@@ -108,4 +110,30 @@ def _horizons(
     found = iter(replica.index.horizon(
         rows, now, asked.amounts, headroom=headroom, ignore=asked.own_id
     ))
-    return [min(next(found), FAR) if each else FAR for each in known]
+    horizons = [min(next(found), FAR) if each else FAR for each in known]
+    for name, amount in asked.extra.items():
+        if name in replica.extra:
+            _shorten(
+                horizons, replica.extra[name], amount, asked.own_id,
+                host_states, now,
+            )
+    return horizons
+
+
+def _shorten(
+    horizons: list[int],
+    index: ext.TimelineIndex,
+    amount: int,
+    own_id: str | None,
+    host_states: list[Any],
+    now: int,
+) -> None:
+    """Cut horizons to how long there is room for another class's amount."""
+    rows = index.rows(h.uuid for h in host_states)
+    known = [n for n, row in enumerate(rows) if row >= 0]
+    found = index.horizon(
+        array.array('i', (rows[n] for n in known)), now, (amount,),
+        ignore=own_id,
+    )
+    for n, horizon in zip(known, found, strict=True):
+        horizons[n] = min(horizons[n], horizon)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 import contextlib
 from http import server
+import itertools
 import json
 import re
 import threading
@@ -44,12 +45,15 @@ class Cloud:
         self.before: Callable[[str, str], object] = lambda method, path: None
         self.servers: dict[str, Body] = {}
         self.flavors: dict[str, set[str]] = {}
+        self.aggregates: dict[str, Body] = {}
+        self.server_groups: dict[str, Body] = {}
         self.classes: set[str] = set()
         # Name, generation and inventories of each resource provider.
         self.providers: dict[str, Body] = {
             id_: {'name': name, 'generation': 0, 'inventories': _sizes()}
             for name, id_ in self.hosts.items()
         }
+        self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._server = server.ThreadingHTTPServer(
             ('127.0.0.1', 0), _handler(self)
@@ -68,6 +72,13 @@ class Cloud:
         self._server.shutdown()
         self._server.server_close()
 
+    def forget(self) -> None:
+        """Count requests and effects anew."""
+        with self._lock:
+            self.effects.clear()
+            self.changed_at.clear()
+            self.asked.update(compute=0, placement=0)
+
     def left(self) -> Body:
         """Return what reservations have in the cloud."""
         with self._lock:
@@ -79,6 +90,14 @@ class Cloud:
             }
             return {
                 'flavors': {f: set(who) for f, who in self.flavors.items()},
+                'aggregates': {
+                    a['name']: set(a['hosts'])
+                    for a in self.aggregates.values()
+                },
+                'server groups': {
+                    g['name']: g['policy']
+                    for g in self.server_groups.values()
+                },
                 'classes': set(self.classes),
                 'inventories': reserved,
             }
@@ -128,19 +147,26 @@ class Cloud:
     # Nova
 
     def _hypervisors(self, query: Body, **_: Any) -> Answer:
-        name = query['hypervisor_hostname_pattern']
-        shown = {
-            'id': self.hosts.get(name),
-            'hypervisor_hostname': name,
-            'hypervisor_type': 'QEMU',
-            'hypervisor_version': 8002000,
-            'cpu_info': '{}',
-            'service': {'host': name},
-        }
-        return 200, {'hypervisors': [shown] if name in self.hosts else []}
+        part = query.get('hypervisor_hostname_pattern', '')
+        found = [
+            {
+                'id': id_,
+                'hypervisor_hostname': name,
+                'hypervisor_type': 'QEMU',
+                'hypervisor_version': 8002000,
+                'cpu_info': '{}',
+                'service': {'host': name},
+                'state': 'up',
+                'status': 'enabled',
+            }
+            for name, id_ in self.hosts.items()
+            if part in name
+        ]
+        return 200, {'hypervisors': found}
 
     def _services(self, **_: Any) -> Answer:
-        return 200, {'services': [{'zone': 'nova'}]}
+        found = [{'zone': 'nova', 'host': name} for name in self.hosts]
+        return 200, {'services': found}
 
     def _list_servers(self, query: Body, **_: Any) -> Answer:
         found = [
@@ -158,6 +184,10 @@ class Cloud:
             return 404, {}
         self._note(f'server on {server["OS-EXT-SRV-ATTR:host"]} deleted')
         return 204, None
+
+    def _list_flavors(self, **_: Any) -> Answer:
+        # None but those of reservations, which are left out.
+        return 200, {'flavors': []}
 
     def _make_flavor(self, body: Body, **_: Any) -> Answer:
         id_ = body['flavor']['id']
@@ -193,6 +223,64 @@ class Cloud:
         self._note('flavor deleted')
         return 202, None
 
+    def _list_aggregates(self, **_: Any) -> Answer:
+        return 200, {'aggregates': list(self.aggregates.values())}
+
+    def _make_aggregate(self, body: Body, **_: Any) -> Answer:
+        name = body['aggregate']['name']
+        if any(a['name'] == name for a in self.aggregates.values()):
+            return 409, {}
+        id_ = next(self._ids)
+        made = {'id': id_, 'name': name, 'hosts': [], 'metadata': {}}
+        self.aggregates[str(id_)] = made
+        self._note(f'aggregate {id_} made')
+        return 200, {'aggregate': made}
+
+    def _aggregate_action(self, id_: str, body: Body, **_: Any) -> Answer:
+        [(action, values)] = body.items()
+        if id_ not in self.aggregates:
+            return 404, {}
+        aggregate = self.aggregates[id_]
+        if action == 'set_metadata':
+            aggregate['metadata'] |= values['metadata']
+            self._note(f'aggregate {id_} described')
+            return 200, {'aggregate': aggregate}
+        host, adds = values['host'], action == 'add_host'
+        if (host in aggregate['hosts']) is adds:
+            return (409 if adds else 404), {}
+        if adds:
+            aggregate['hosts'].append(host)
+        else:
+            aggregate['hosts'].remove(host)
+        self._note(f'{host} is {"in" if adds else "out of"} the aggregate')
+        return 200, {'aggregate': aggregate}
+
+    def _delete_aggregate(self, id_: str, **_: Any) -> Answer:
+        if id_ not in self.aggregates:
+            return 404, {}
+        if self.aggregates[id_]['hosts']:
+            return 400, {}
+        del self.aggregates[id_]
+        self._note(f'aggregate {id_} deleted')
+        return 200, None
+
+    def _list_server_groups(self, query: Body, **_: Any) -> Answer:
+        first = int(query.get('offset', 0))
+        found = list(self.server_groups.values())
+        return 200, {'server_groups': found[first : first + 1000]}
+
+    def _make_server_group(self, body: Body, **_: Any) -> Answer:
+        made = {'id': str(uuid.uuid4()), **body['server_group']}
+        self.server_groups[made['id']] = made
+        self._note('server group made')
+        return 200, {'server_group': made}
+
+    def _delete_server_group(self, id_: str, **_: Any) -> Answer:
+        if self.server_groups.pop(id_, None) is None:
+            return 404, {}
+        self._note('server group deleted')
+        return 204, None
+
     # Placement
 
     def _show_inventories(self, id_: str, **_: Any) -> Answer:
@@ -203,6 +291,9 @@ class Cloud:
             'resource_provider_generation': provider['generation'],
             'inventories': provider['inventories'],
         }
+
+    def _show_traits(self, id_: str, **_: Any) -> Answer:
+        return (200, {'traits': []}) if id_ in self.providers else (404, {})
 
     def _put_inventories(self, id_: str, body: Body, **_: Any) -> Answer:
         if id_ not in self.providers:
@@ -219,9 +310,9 @@ class Cloud:
     def _find_provider(self, query: Body, **_: Any) -> Answer:
         return 200, {
             'resource_providers': [
-                {'uuid': id_, 'name': p['name']}
+                {'uuid': id_, **{k: p[k] for k in ('name', 'generation')}}
                 for id_, p in self.providers.items()
-                if p['name'] == query.get('name')
+                if query.get('name', p['name']) == p['name']
             ]
         }
 
@@ -266,12 +357,24 @@ _ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     ('compute', 'GET', '/os-services', Cloud._services),
     ('compute', 'GET', '/servers/detail', Cloud._list_servers),
     ('compute', 'DELETE', f'/servers/{_ID}', Cloud._delete_server),
+    ('compute', 'GET', '/flavors/detail', Cloud._list_flavors),
     ('compute', 'POST', '/flavors', Cloud._make_flavor),
     ('compute', 'POST', f'/flavors/{_ID}/os-extra_specs',
      Cloud._describe_flavor),
     ('compute', 'POST', f'/flavors/{_ID}/action', Cloud._flavor_action),
     ('compute', 'DELETE', f'/flavors/{_ID}', Cloud._delete_flavor),
+    ('compute', 'GET', '/os-aggregates', Cloud._list_aggregates),
+    ('compute', 'POST', '/os-aggregates', Cloud._make_aggregate),
+    ('compute', 'POST', f'/os-aggregates/{_ID}/action',
+     Cloud._aggregate_action),
+    ('compute', 'DELETE', f'/os-aggregates/{_ID}', Cloud._delete_aggregate),
+    ('compute', 'GET', '/os-server-groups', Cloud._list_server_groups),
+    ('compute', 'POST', '/os-server-groups', Cloud._make_server_group),
+    ('compute', 'DELETE', f'/os-server-groups/{_ID}',
+     Cloud._delete_server_group),
     ('placement', 'GET', _INVENTORIES, Cloud._show_inventories),
+    ('placement', 'GET', f'/resource_providers/{_ID}/traits',
+     Cloud._show_traits),
     ('placement', 'PUT', _INVENTORIES, Cloud._put_inventories),
     ('placement', 'GET', '/resource_providers', Cloud._find_provider),
     ('placement', 'POST', '/resource_providers', Cloud._make_provider),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole service in one process, over SQLite and an in-memory bus.
 
-Only Nova and Placement are not the real ones: `Cloud` stands for both at the
-clients' edge.
+Only other services are not the real ones: `Cloud` stands for Nova and
+Placement at the clients' edge, and Neutron is there at its HTTP edge.
 """
 
 from types import SimpleNamespace
@@ -13,11 +13,23 @@ import pytest
 
 from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.service.api import deploy
+from blazar_sched.service.clients import neutron
 from blazar_sched.service.clients import nova
 from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import rpc
+from tests.unit import neutron as neutron_edge
+
+FLAVOR = {
+    'id': 'm1.small',
+    'name': 'small',
+    'vcpus': 2,
+    'memory_mb': 2048,
+    'disk_gb': 20,
+}
+SERVER_GROUP = 'b5b1f2e4-7b7b-4d3e-9d2b-000000000001'
 
 
 class Cloud:
@@ -46,6 +58,18 @@ class Cloud:
             inventory.DISK_GB: inventory.Inventory(1000),
         }
 
+    def traits(self, provider):
+        return ()
+
+    def generations(self):
+        return {}
+
+    def hypervisors(self):
+        return map(self.hypervisor, self.hosts)
+
+    def services(self):
+        return ()
+
     def servers(self, **filters):
         return iter(())
 
@@ -58,10 +82,23 @@ class Cloud:
     def _done(self, *args):
         pass
 
+    def flavors(self):
+        return [flavor.Flavor(**FLAVOR)]
+
+    def create_aggregate(self, name, metadata):
+        return nova.Aggregate(1, name, (), metadata)
+
+    def create_server_group(self, name, policy):
+        return SERVER_GROUP
+
+    def aggregate(self, name):
+        return None
+
     create_flavor = delete_flavor = _done
     add_flavor_access = remove_flavor_access = _done
+    add_to_aggregate = delete_aggregate = delete_server_group = _done
     create_resource_class = delete_resource_class = _done
-    set_inventory = delete_child = _done
+    set_inventory = create_child = delete_child = _done
 
 
 @pytest.fixture
@@ -75,7 +112,12 @@ def service(tmp_path):
     )
     conf = conf_.load(files=[str(file)])
     cloud = Cloud([f'compute-{n}' for n in range(1, 5)])
-    manager = manager_.Manager(conf, nova=cloud, placement=cloud)
+    manager = manager_.Manager(
+        conf,
+        nova=cloud,
+        placement=cloud,
+        neutron=neutron.Neutron(neutron_edge.Neutron()),
+    )
     manager.ledger.upgrade()
     manager.start()
     bus = rpc.Client(rpc.transport(conf))

@@ -11,6 +11,7 @@ import pytest
 from blazar_sched.conf import service as conf_
 from blazar_sched.demo import cloud as cloud_
 from blazar_sched.domain import allocation
+from blazar_sched.domain import flavor
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
@@ -93,23 +94,34 @@ class Lab:
         self.sync()
 
     def reserve(
-        self, *names, start=SOON, end=SOON + HOUR, vcpus=0, project_id=None
+        self, *names, start=SOON, end=SOON + HOUR, vcpus=0, gpus=0,
+        project_id=None, projects=(),
     ):
         """Reserve `vcpus` on each host, else all of it; return the id.
 
-        An end of None is for ever, a project of None the one that boots.
+        With `gpus` by a flavor. An end of None is for ever, a project of None
+        the one that boots.
         """
         lease_id, reservation_id = str(uuid.uuid4()), str(uuid.uuid4())
         begin = self.now + start
         finish = window.FOREVER if end is None else self.now + end
         slot = {'VCPU': vcpus, 'MEMORY_MB': 4096, 'DISK_GB': 100}
+        resource_type = reservation.VIRTUAL_INSTANCE
         parameters = {'resource_properties': ''}
-        if vcpus:
+        if gpus:
+            slot['CUSTOM_GPU'] = gpus
+            resource_type = reservation.FLAVOR_INSTANCE
+            parameters |= {
+                'flavor_id': 'any', 'resources': slot,
+                'amount': len(names), 'affinity': None,
+            }
+        elif vcpus:
             parameters |= {
                 'vcpus': vcpus, 'memory_mb': 4096, 'disk_gb': 100,
                 'amount': len(names), 'affinity': None,
             }
         else:
+            resource_type = reservation.PHYSICAL_HOST
             parameters |= {
                 'min': len(names), 'max': len(names),
                 'hypervisor_properties': '', 'before_end': 'default',
@@ -117,12 +129,10 @@ class Lab:
         owned = reservation.Reservation(
             id=reservation_id,
             lease_id=lease_id,
-            resource_type=(
-                reservation.VIRTUAL_INSTANCE if vcpus
-                else reservation.PHYSICAL_HOST
-            ),
+            resource_type=resource_type,
             status=states.RESERVATION_PENDING,
             parameters=parameters,
+            projects=projects,
             created_at=self.now,
         )
         noun = lease.Lease(
@@ -159,15 +169,15 @@ class Lab:
 
     def know(self, server, end=None, **fields):
         """Let the ledger know of a server; an end of None is for ever."""
+        asked = server['flavor']
         noun = instance.Instance(
             uuid=server['id'],
             host=self.cloud.hosts[cloud_.host_of(server)],
             project_id=server['tenant_id'],
-            amounts={
-                'VCPU': server['flavor']['vcpus'],
-                'MEMORY_MB': server['flavor']['ram'],
-                'DISK_GB': server['flavor']['disk'],
-            },
+            amounts=flavor.resources(
+                asked['vcpus'], asked['ram'], asked['disk'],
+                asked['extra_specs'],
+            ),
             end=window.FOREVER if end is None else self.now + end,
             **fields,
         )

@@ -53,6 +53,18 @@ class TestWholeHosts:
             'c1', hints={'reservation': theirs}, project_id=THEIRS
         )
 
+    def test_a_project_that_it_is_shared_with(self, lab):
+        lab.register('c1')
+        shared = lab.reserve('c1', start=-60, projects=(THEIRS,))
+
+        assert lab.passes('c1', hints={'reservation': shared})
+        assert lab.passes(
+            'c1', hints={'reservation': shared}, project_id=THEIRS
+        )
+        assert not lab.passes(
+            'c1', hints={'reservation': shared}, project_id=NO_SUCH
+        )
+
     def test_is_used_up_to_what_the_host_has(self, lab):
         lab.register('c1')
         mine = lab.reserve('c1', start=-60)

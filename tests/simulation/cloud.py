@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova and Placement as the clients see them, failing before or after."""
 
+import dataclasses
 import uuid
 
 from blazar_sched.domain import exception
@@ -26,8 +27,11 @@ class Cloud:
         self.nodes = {}
         self.servers_ = {}
         self.deleting = {}
-        # By flavor the projects that may use it.
-        self.flavors = {}
+        # By flavor of a reservation, who may use it.
+        self.projects = {}
+        # By name an aggregate, and the id of a server group.
+        self.aggregates = {}
+        self.server_groups = {}
         self.classes = set()
         self.slots = {}
         self._random = random
@@ -39,6 +43,10 @@ class Cloud:
         self.nodes[name] = nova.Hypervisor(
             id_, name, name, 'QEMU', 8000, '{}', 'nova'
         )
+
+    def set_up(self, name, up):
+        self.nodes[name] = dataclasses.replace(self.nodes[name], up=up)
+        self._tell(f'{name} {"is up" if up else "fails"}')
 
     def boot(self, node, project_id, reservation_id=None, end=window.FOREVER):
         id_ = str(uuid.UUID(int=self._random.getrandbits(128)))
@@ -64,7 +72,10 @@ class Cloud:
         bound = [
             s.uuid for s in self.servers_.values() if s.reservation_id
         ]
-        return [*self.flavors, *self.classes, *self.slots, *bound]
+        return [
+            *self.projects, *self.aggregates, *self.server_groups,
+            *self.classes, *self.slots, *bound,
+        ]
 
     # Nova
 
@@ -73,6 +84,10 @@ class Cloud:
         if name not in self.nodes:
             raise exception.HostNotFound(f'no hypervisor {name}')
         return self.nodes[name]
+
+    def hypervisors(self):
+        self._call()
+        return iter(list(self.nodes.values()))
 
     def servers(self, host=None, project_id=None):
         self._call()
@@ -94,28 +109,91 @@ class Cloud:
             )
         return none
 
-    def create_flavor(self, flavor_id, name, slot, extra_specs):
+    def flavors(self):
+        self._call()
+        return []
+
+    def create_flavor(self, flavor):
         self._call(
-            lambda: self.flavors.setdefault(flavor_id, set()),
-            f'flavor {flavor_id} is made',
+            lambda: self.projects.setdefault(flavor.id, set()),
+            f'flavor {flavor.id} is made',
         )
 
     def add_flavor_access(self, flavor_id, project_id):
         self._call(
-            lambda: self.flavors[flavor_id].add(project_id),
+            lambda: self.projects[flavor_id].add(project_id),
             f'flavor {flavor_id} is for {project_id}',
         )
 
     def remove_flavor_access(self, flavor_id, project_id):
         self._call(
-            lambda: self.flavors.get(flavor_id, set()).discard(project_id),
+            lambda: self.projects.get(flavor_id, set()).discard(project_id),
             f'flavor {flavor_id} is no longer for {project_id}',
         )
 
     def delete_flavor(self, flavor_id):
         self._call(
-            lambda: self.flavors.pop(flavor_id, None),
+            lambda: self.projects.pop(flavor_id, None),
             f'flavor {flavor_id} is deleted',
+        )
+
+    def aggregate(self, name):
+        self._call()
+        return self.aggregates.get(name)
+
+    def create_aggregate(self, name, metadata):
+        def work():
+            known = self.aggregates.get(name) or nova.Aggregate(
+                len(self.aggregates) + 1, name, (), {}
+            )
+            self.aggregates[name] = dataclasses.replace(
+                known, metadata={**known.metadata, **metadata}
+            )
+
+        self._call(work, f'aggregate {name} is made')
+        return self.aggregates[name]
+
+    def set_aggregate_metadata(self, aggregate, metadata):
+        self._call()
+
+    def add_to_aggregate(self, aggregate, host):
+        self._call(
+            lambda: self._set_members(aggregate, lambda h: h | {host}),
+            f'{host} is in aggregate {aggregate.name}',
+        )
+
+    def remove_from_aggregate(self, aggregate, host):
+        self._call(
+            lambda: self._set_members(aggregate, lambda h: h - {host}),
+            f'{host} is not in aggregate {aggregate.name}',
+        )
+
+    def _set_members(self, aggregate, change):
+        known = self.aggregates.get(aggregate.name)
+        if known is not None:
+            hosts = tuple(sorted(change(set(known.hosts))))
+            self.aggregates[known.name] = dataclasses.replace(
+                known, hosts=hosts
+            )
+
+    def delete_aggregate(self, name):
+        self._call(
+            lambda: self.aggregates.pop(name, None),
+            f'aggregate {name} is deleted',
+        )
+
+    def create_server_group(self, name, policy):
+        made = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+        self._call(
+            lambda: self.server_groups.setdefault(name, made),
+            f'server group {name} is made',
+        )
+        return made
+
+    def delete_server_group(self, name):
+        self._call(
+            lambda: self.server_groups.pop(name, None),
+            f'server group {name} is deleted',
         )
 
     # Placement
@@ -127,6 +205,17 @@ class Cloud:
             inventory.MEMORY_MB: inventory.Inventory(VCPUS * 1024),
             inventory.DISK_GB: inventory.Inventory(VCPUS * 10),
         }
+
+    def traits(self, provider):
+        self._call()
+        return ()
+
+    def generations(self):
+        self._call()
+        return {node.uuid: 0 for node in self.nodes.values()}
+
+    def create_child(self, parent, hostname):
+        self._call()
 
     def create_resource_class(self, name):
         self._call(lambda: self.classes.add(name), f'{name} is made')
@@ -146,6 +235,9 @@ class Cloud:
             f'no {name} on {hostname}',
         )
         return True
+
+    def release_inventory(self, hostname, name):
+        self._call()
 
     def delete_child(self, hostname):
         self._call()

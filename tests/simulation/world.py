@@ -185,6 +185,21 @@ class World:
         elif answer.status_code == 503:
             self.promised[lease_id]['unsure'] = True
 
+    def reshape(self):
+        """Add a reservation to a lease, or take one out."""
+        leases = {lease.id: lease for lease in self.ledger.leases()}
+        lease = leases.get(self._some_lease())
+        if lease is None:
+            return
+        change = self._reservation()
+        if lease.reservations and self.happens(0.5):
+            gone = self.random.choice(lease.reservations)
+            change = {'id': gone.id, 'remove': True}
+        self._ask(
+            'PUT', f'/v1/leases/{lease.id}', {'reservations': [change]},
+            'admin', version='1.1',
+        )
+
     def delete(self):
         lease_id = self._some_lease()
         if lease_id is None:
@@ -207,7 +222,7 @@ class World:
             host, name = self.random.choice(sorted(slots))
             id_ = name.removeprefix('CUSTOM_RESERVATION_')
             id_ = id_.replace('_', '-').lower()
-            for project in sorted(self.cloud.flavors.get(id_, ())):
+            for project in sorted(self.cloud.projects.get(id_, ())):
                 self.cloud.boot(host, project, id_)
         else:
             self.cloud.boot(node, 'green', end=self.time + 200)
@@ -251,6 +266,16 @@ class World:
         if member.alive:
             self._quietly(member.run, lambda m: m.instances.sync())
 
+    def fail(self):
+        """Have a host fail, or come back."""
+        name = self.random.choice(HOSTS)
+        self.cloud.set_up(name, not self.cloud.nodes[name].up)
+
+    def watch(self):
+        member = self.random.choice(self.members)
+        if member.alive:
+            self._quietly(member.run, lambda m: m.monitor.step())
+
     def pull(self):
         each = self.random.choice(self.pullers)
         with contextlib.suppress(puller.Unanswered, puller.Unusable):
@@ -273,9 +298,14 @@ class World:
         except exception.BlazarSchedError as e:
             self.tell(f'failed: {e}')
 
-    def _ask(self, method, path, body, project, key=None):
-        headers = {'X-Auth-Token': 'admin' if project == 'admin'
-                   else f'user:{project}'}
+    def _ask(
+        self, method, path, body, project, key=None, version='1.0'
+    ):
+        headers = {
+            'X-Auth-Token': 'admin' if project == 'admin'
+            else f'user:{project}',
+            'OpenStack-API-Version': f'reservation {version}',
+        }
         if key is not None:
             headers['Idempotency-Key'] = key
         answer = self.api.simulate_request(
@@ -289,7 +319,9 @@ class World:
 
     def _promise(self, lease):
         known = self.promised[lease['id']]
-        known.pop('unsure', None)
+        # What is being deleted may go at any time.
+        if lease['status'] != states.LEASE_DELETING:
+            known.pop('unsure', None)
         known['window'] = (lease['start_date'], lease['end_date'])
 
     def _pull_call(self, method, **kwargs):
@@ -363,7 +395,9 @@ class World:
             own = [a for a in held if a.reservation_id == reservation.id]
             if reservation.status == states.RESERVATION_DELETED:
                 continue
-            if looks.size(reservation, own) < looks.wanted(reservation):
+            if looks.size(reservation, own) < looks.wanted(reservation) and (
+                not reservation.missing_resources or not lease.degraded
+            ):
                 raise Broken(f'{reservation.id} has only {own}')
             # What is active is placed anew from now on where it changes.
             if any(a.start < lease.start or a.end != lease.end for a in own):
@@ -391,6 +425,8 @@ class World:
         self.trouble = self.crashes = self.cloud.trouble = 0.0
         for member in self.members:
             member.paused, member.skew = False, 0
+        for name in HOSTS:
+            self.cloud.set_up(name, True)
         self.start()
 
     def _finish(self):
@@ -402,6 +438,7 @@ class World:
                 member.run(lambda m: m.runner.renew())
                 member.run(lambda m: m.runner.step())
             self.members[0].run(lambda m: m.instances.sync())
+            self.members[0].run(lambda m: m.monitor.step())
             self._check_open()
             if not self._to_do():
                 break
@@ -442,7 +479,7 @@ class World:
             for r in lease.reservations:
                 if r.resource_type != 'virtual:instance':
                     continue
-                if self.cloud.flavors.get(r.id) != {lease.project_id}:
+                if self.cloud.projects.get(r.id) != {lease.project_id}:
                     raise Broken(f'{r.id} is active and has no flavor')
 
 
@@ -450,6 +487,7 @@ _ACTIONS = {
     World.create: 14,
     World.create_again: 4,
     World.update: 5,
+    World.reshape: 4,
     World.delete: 4,
     World.boot: 4,
     World.tick: 25,
@@ -459,6 +497,8 @@ _ACTIONS = {
     World.start: 5,
     World.prune: 2,
     World.sync: 4,
+    World.fail: 3,
+    World.watch: 5,
     World.pull: 10,
 }
 _CHOICES, _WEIGHTS = zip(*_ACTIONS.items(), strict=True)

@@ -6,6 +6,8 @@ from typing import Any
 import falcon
 
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import allocation as schemas
 from blazar_sched.service.api.views import allocation as views
 
 Body = dict[str, Any]
@@ -14,14 +16,29 @@ Body = dict[str, Any]
 def list_allocations(req: falcon.Request, caller: caller_.Caller) -> Body:
     """List those to come, of every host; past ones too if filtered."""
     hosts = caller.call('list_allocations', **_filters(req))
-    return {'allocations': [views.allocation(host) for host in hosts]}
+    shown = [views.allocation(host, caller.version) for host in hosts]
+    return {'allocations': shown}
 
 
 def show_allocation(
     req: falcon.Request, caller: caller_.Caller, host_id: str
 ) -> Body:
+    """Show what is reserved on a host."""
     [host] = caller.call('list_allocations', host_id=host_id, **_filters(req))
-    return {'allocation': views.allocation(host)}
+    return {'allocation': views.allocation(host, caller.version)}
+
+
+def update_allocation(
+    req: falcon.Request, caller: caller_.Caller, host_id: str
+) -> Body:
+    """Move a lease's reservations, or the one, from the host to others.
+
+    Shows what is left on it.
+    """
+    validation.check(schemas.UPDATE, req.media)
+    caller.call('reallocate', host_id=host_id, **req.media)
+    [host] = caller.call('list_allocations', host_id=host_id)
+    return {'allocation': views.allocation(host, caller.version)}
 
 
 def _filters(req: falcon.Request) -> dict[str, str | None]:

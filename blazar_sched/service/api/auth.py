@@ -16,6 +16,8 @@ import webob.exc
 
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import request_id
+from blazar_sched.service.api import trust
+from blazar_sched.service.clients import keystone as keystone_
 
 LOG = logging.getLogger(__name__)
 
@@ -23,8 +25,12 @@ CONTEXT = 'blazar_sched.context'
 # Keystone's admin has these three, by implication.
 ADMIN_ROLES = ['admin', 'member', 'reader']
 MEMBER_ROLES = ['member', 'reader']
-# Anyone may ask which versions there are, as everywhere in OpenStack.
-OPEN_PATHS = ('', '/', '/.json', '/versions', '/versions.json')
+# Anyone may ask which versions there are, as everywhere in OpenStack, and
+# what they have.
+OPEN_PATHS = (
+    '', '/', '/.json', '/versions', '/versions.json', '/openapi',
+    '/openapi.json',
+)
 
 _NAME = re.compile(r'[A-Za-z0-9._@-]{1,64}')
 
@@ -60,11 +66,16 @@ class Keystone(auth_token.AuthProtocol):
     """Keystone's own layer, refusing in our envelope."""
 
     def __init__(self, application, conf: cfg.ConfigOpts) -> None:
+        keystone = keystone_.load(conf) if conf.api.use_trusts else None
+
         def identified(environ, start_response):
-            # The token has done its work: it need not go to the manager.
-            environ[CONTEXT] = context.RequestContext.from_environ(
+            # The manager is told without the token.
+            ctxt = environ[CONTEXT] = context.RequestContext.from_environ(
                 environ, auth_token=None
             )
+            if keystone is not None:
+                token = environ['keystone.token_auth'].user.auth_token
+                environ[trust.TRUSTOR] = trust.Trustor(keystone, token, ctxt)
             return application(environ, start_response)
 
         self._open = application

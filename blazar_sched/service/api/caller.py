@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who makes a request, and the manager as they may use it."""
+"""Who asks, in which version, and the manager as they may use it."""
 
 import dataclasses
 from typing import Any
 from typing import Protocol
 
+import microversion_parse
 from oslo_context import context
 
 
@@ -15,17 +16,21 @@ class Manager(Protocol):
         self, ctxt: dict[str, Any], method: str, **kwargs: Any
     ) -> Any: ...
 
+    def check(self) -> None: ...
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
     """Someone the policy has let through to a handler.
 
-    `is_admin` says that the policy lets them see every project.
+    `is_admin` says that the policy lets them see every project, `version`
+    which of `microversion.VERSIONS` they speak.
     """
 
     context: context.RequestContext
     manager: Manager
     is_admin: bool
+    version: microversion_parse.Version
 
     @property
     def user_id(self) -> str:

@@ -9,6 +9,7 @@ from blazar_sched.service.api import app
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import errors
+from blazar_sched.service.api import health
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import request_id
 
@@ -28,6 +29,8 @@ def deploy(conf: cfg.ConfigOpts, manager: caller.Manager) -> errors.WSGIApp:
         request_id.RequestId,
         # Answers for what goes wrong unforeseen, under that name.
         errors.Faults,
+        # Tells load balancers, which have no token, whether to ask here.
+        functools.partial(health.Health, conf=conf, manager=manager),
         # Finds out who calls; nothing further in believes a header.
         functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),
         # Refuses versions of the API that are not there.

@@ -14,13 +14,17 @@ Body = dict[str, Any]
 
 
 def list_hosts(req: falcon.Request, caller: caller_.Caller) -> Body:
-    return {'hosts': [views.host(h) for h in caller.call('list_hosts')]}
+    """List the reservable hosts."""
+    hosts = caller.call('list_hosts')
+    return {'hosts': [views.host(h, caller.version) for h in hosts]}
 
 
 def show_host(
     req: falcon.Request, caller: caller_.Caller, host_id: str
 ) -> Body:
-    return {'host': views.host(caller.call('get_host', host_id=host_id))}
+    """Show a host."""
+    host = caller.call('get_host', host_id=host_id)
+    return {'host': views.host(host, caller.version)}
 
 
 def create_host(req: falcon.Request, caller: caller_.Caller) -> Body:
@@ -30,25 +34,27 @@ def create_host(req: falcon.Request, caller: caller_.Caller) -> Body:
     values = _texts(body)
     name = values.pop('name')
     host = caller.call('create_host', name=name, values=values)
-    return {'host': views.host(host)}
+    return {'host': views.host(host, caller.version)}
 
 
 def update_host(
     req: falcon.Request, caller: caller_.Caller, host_id: str
 ) -> Body:
+    """Change a host's capabilities and settings; null deletes one."""
     validation.check(schemas.UPDATE, req.media)
     host = caller.call(
         'update_host', host_id=host_id, values=_texts(req.media)
     )
-    return {'host': views.host(host)}
+    return {'host': views.host(host, caller.version)}
 
 
 def delete_host(
     req: falcon.Request, caller: caller_.Caller, host_id: str
 ) -> None:
+    """Make a host no longer reservable."""
     caller.call('delete_host', host_id=host_id)
 
 
-def _texts(body: Body) -> dict[str, str | None]:
+def _texts(body: Body) -> Body:
     """Capabilities are text, also where a client sends a number."""
-    return {k: None if v is None else str(v) for k, v in body.items()}
+    return {k: str(v) if type(v) is int else v for k, v in body.items()}

@@ -9,23 +9,19 @@ import falcon
 from blazar_sched.domain import exception
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import requirements
-from blazar_sched.domain import state_machine
 from blazar_sched.domain import window
 from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.api.views import lease as views
 
 NOW = 'now'
 DEFAULT = 'default'
-# Names a request: made again under the same key, it makes no second lease.
-KEY_HEADER = 'Idempotency-Key'
 
 _KEY = re.compile('[ -~]{1,255}')
-_STATUSES = state_machine.MACHINES[state_machine.LEASE].states
-_MAX_ID = 36
-_MAX_NAME = 255
 
 Body = dict[str, Any]
 
@@ -38,10 +34,11 @@ def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
     leases = listing.fetch(
         lambda **page: caller.call('list_leases', **wanted, **page),
         limit and limit + 1,
-        listing.text(req, 'marker', _MAX_ID),
+        listing.text(req, 'marker', schemas.MAX_ID),
     )
     links = listing.links(req, leases, limit)
-    body: Body = {'leases': [views.lease(lease) for lease in leases[:limit]]}
+    shown = [views.lease(x, caller.version) for x in leases[:limit]]
+    body: Body = {'leases': shown}
     if links:
         body['leases_links'] = links
     return body
@@ -50,16 +47,24 @@ def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
 def show_lease(
     req: falcon.Request, caller: caller_.Caller, lease_id: str
 ) -> Body:
-    lease = caller.call(
-        'get_lease', lease_id=lease_id, project_id=caller.scope
+    """Show a lease, from 1.1 on with the hosts that it has for itself."""
+    which = {'lease_id': lease_id, 'project_id': caller.scope}
+    lease = caller.call('get_lease', **which)
+    hosts = (
+        caller.call('get_lease_hosts', **which)
+        if caller.version >= microversion.V1_1
+        else {}
     )
-    return {'lease': views.lease(lease)}
+    return {'lease': views.lease(lease, caller.version, hosts)}
 
 
 def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """Reserve: all that is asked for, or nothing."""
     body = schemas.plain(req.media)
-    validation.check(schemas.CREATE, body)
-    reservations = [schemas.with_defaults(r) for r in body['reservations']]
+    validation.check(schemas.CREATE[caller.version], body)
+    reservations = [
+        schemas.with_defaults(r) for r in body.get('reservations', ())
+    ]
     _check_requirements(reservations)
     values = {
         'name': body['name'],
@@ -72,17 +77,28 @@ def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
     }
     key = _idempotency_key(req)
     again = {} if key is None else {'idempotency_key': key}
-    lease = caller.call('create_lease', values=values, **again)
-    return {'lease': views.lease(lease)}
+
+    def create(trust_id: str | None) -> Body:
+        trusted = {} if trust_id is None else {'trust_id': trust_id}
+        return caller.call('create_lease', values=values | trusted, **again)
+
+    lease = trust.lent(req.env.get(trust.TRUSTOR), create)
+    return {'lease': views.lease(lease, caller.version)}
 
 
 def update_lease(
     req: falcon.Request, caller: caller_.Caller, lease_id: str
 ) -> Body:
+    """Change a lease: all that is asked for, or nothing."""
     body = schemas.plain(req.media)
-    validation.check(schemas.UPDATE, body)
-    values = {k: body[k] for k in ('name', 'reservations') if k in body}
-    _check_requirements(values.get('reservations', []))
+    validation.check(schemas.UPDATE[caller.version], body)
+    values = {'name': body['name']} if 'name' in body else {}
+    if 'reservations' in body:
+        values['reservations'] = [
+            r if 'id' in r else schemas.with_defaults(r)
+            for r in body['reservations']
+        ]
+        _check_requirements(values['reservations'])
     if 'start_date' in body:
         values['start'] = _start(body['start_date'])
     if 'end_date' in body:
@@ -96,25 +112,27 @@ def update_lease(
         project_id=caller.scope,
         values=values,
     )
-    return {'lease': views.lease(lease)}
+    return {'lease': views.lease(lease, caller.version)}
 
 
 def delete_lease(
     req: falcon.Request, caller: caller_.Caller, lease_id: str
 ) -> None:
+    """End a lease if it has begun, and forget it."""
     caller.call('delete_lease', lease_id=lease_id, project_id=caller.scope)
 
 
 def _wanted(req: falcon.Request, caller: caller_.Caller) -> Body:
     """Return which leases are asked for, and in which order."""
-    project_id = listing.text(req, 'project_id', _MAX_NAME)
+    project_id = listing.text(req, 'project_id', schemas.MAX_TEXT)
     status = req.get_param('status')
-    if status is not None and status not in _STATUSES:
+    if status is not None and status not in schemas.STATUSES:
         raise exception.InvalidInput(
-            f'status must be one of {", ".join(_STATUSES)}', field='status'
+            f'status must be one of {", ".join(schemas.STATUSES)}',
+            field='status',
         )
     asked = {
-        'name': listing.text(req, 'name', _MAX_NAME),
+        'name': listing.text(req, 'name', schemas.MAX_TEXT),
         'status': status,
         'sort': listing.sort(req) or None,
     }
@@ -126,11 +144,12 @@ def _wanted(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def _idempotency_key(req: falcon.Request) -> str | None:
-    key = req.get_header(KEY_HEADER)
+    key = req.get_header(schemas.KEY_HEADER)
     if key is not None and not _KEY.fullmatch(key):
         raise exception.InvalidInput(
-            f'{KEY_HEADER} must have 1 to 255 printable ASCII characters',
-            field=KEY_HEADER,
+            f'{schemas.KEY_HEADER} must have 1 to 255 printable ASCII '
+            'characters',
+            field=schemas.KEY_HEADER,
         )
     return key
 

@@ -17,6 +17,29 @@ from blazar_sched.domain import exception
 PAGE = 1000
 MAX_LIMIT = 2**31 - 1
 
+QUERY = {
+    'sort': {
+        'type': 'string',
+        'pattern': '^[a-z_]+(:(asc|desc))?(,[a-z_]+(:(asc|desc))?)*$',
+        'description': (
+            'Keys, the first one first, each with its direction: '
+            '`name:asc,end:desc`'
+        ),
+    },
+    'limit': {
+        'type': 'integer',
+        'minimum': 1,
+        'maximum': MAX_LIMIT,
+        'description': 'At most so many; then there is a link to the rest',
+    },
+    'marker': {
+        'type': 'string',
+        'minLength': 1,
+        'maxLength': 36,
+        'description': 'The id of the last one before these',
+    },
+}
+
 _DIRECTIONS = {'': False, 'asc': False, 'desc': True}
 
 Item = dict[str, Any]

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``OpenStack-API-Version: reservation 1.0``: there is exactly one."""
+"""``OpenStack-API-Version: reservation 1.1``: what each version has.
+
+- 1.0 is Blazar's, and what a request without the header gets.
+- 1.1 has what Blazar has no place for: a lease without an end, who else may
+  use a reservation (``projects``), what becomes of its servers (``on_end``),
+  its hosts, reservations that come and go in an update, and times with their
+  zone.
+"""
 
 import microversion_parse
 
@@ -7,12 +14,17 @@ from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
 # From the oldest to the newest.
-VERSIONS = ('1.0',)
+VERSIONS = ('1.0', '1.1')
+KNOWN = V1_0, V1_1 = tuple(
+    map(microversion_parse.parse_version_string, VERSIONS)
+)
 HEADER = 'OpenStack-API-Version'
+# Where the WSGI environ has the request's version.
+VERSION = 'blazar_sched.api_version'
 
 
 class Microversion:
-    """WSGI layer: refuses versions that are not there, says which it was."""
+    """WSGI layer: finds out the version, and says which it was."""
 
     def __init__(self, application) -> None:
         self._application = application
@@ -29,9 +41,10 @@ class Microversion:
             return refusal(environ, start_response)
         except ValueError:
             refusal = errors.answer(
-                406, f'{HEADER}: only {", ".join(VERSIONS)} is available'
+                406, f'{HEADER}: there are {", ".join(VERSIONS)}'
             )
             return refusal(environ, start_response)
+        environ[VERSION] = version
 
         def start(status, headers, exc_info=None):
             said = [(HEADER, f'{SERVICE_TYPE} {version}'), ('Vary', HEADER)]

@@ -29,6 +29,7 @@ def list_properties(req: falcon.Request, caller: caller_.Caller) -> Body:
 def update_property(
     req: falcon.Request, caller: caller_.Caller, name: str
 ) -> Body:
+    """Make a property private, or public."""
     validation.check(schemas.UPDATE, req.media)
     changed = caller.call(
         'update_property', name=name, private=req.media['private']

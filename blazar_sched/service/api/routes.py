@@ -18,8 +18,11 @@ from blazar_sched import policies
 from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import property as property_
 from blazar_sched.service.api import version
@@ -44,11 +47,25 @@ ALLOCATIONS = '/v1/os-hosts/allocations'
 ALLOCATION = '/v1/os-hosts/{host_id}/allocation'
 PROPERTIES = '/v1/os-hosts/properties'
 PROPERTY = '/v1/os-hosts/properties/{name}'
+FLOATING_IPS = '/v1/floatingips'
+FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
+
+# The document's own name is this with .json at its end.
+DOCUMENT = '/openapi'
+
+
+def show_document(
+    req: falcon.Request, caller: caller_.Caller | None
+) -> openapi.Document:
+    """Show this document, of the version that is asked for."""
+    return openapi.document(ROUTES, req.env[microversion.VERSION])
+
 
 # Each path also answers with .json at its end, see app.Door.
 ROUTES = (
     Route('GET', '/', version.list_versions, 300, None),
     Route('GET', '/versions', version.list_versions, 300, None),
+    Route('GET', DOCUMENT, show_document, 200, None),
 
     Route('GET', LEASES, lease.list_leases, 200, policies.lease.GET),
     Route('POST', LEASES, lease.create_lease, 201, policies.lease.POST),
@@ -66,11 +83,22 @@ ROUTES = (
           policies.allocation.GET),
     Route('GET', ALLOCATION, allocation.show_allocation, 200,
           policies.allocation.GET),
+    Route('PUT', ALLOCATION, allocation.update_allocation, 200,
+          policies.allocation.PUT),
 
     Route('GET', PROPERTIES, property_.list_properties, 200,
           policies.property.GET),
     Route('PATCH', PROPERTY, property_.update_property, 200,
           policies.property.UPDATE),
+
+    Route('GET', FLOATING_IPS, floating_ip.list_floating_ips, 200,
+          policies.floating_ip.GET),
+    Route('POST', FLOATING_IPS, floating_ip.create_floating_ip, 201,
+          policies.floating_ip.POST),
+    Route('GET', FLOATING_IP, floating_ip.show_floating_ip, 200,
+          policies.floating_ip.GET),
+    Route('DELETE', FLOATING_IP, floating_ip.delete_floating_ip, 204,
+          policies.floating_ip.DELETE),
 )
 
 
@@ -97,7 +125,12 @@ def _responder(
         if route.rule is not None:
             ctxt = req.env[auth.CONTEXT]
             enforcer.authorize(ctxt, route.rule)
-            caller = caller_.Caller(ctxt, manager, enforcer.is_admin(ctxt))
+            caller = caller_.Caller(
+                ctxt,
+                manager,
+                enforcer.is_admin(ctxt),
+                req.env[microversion.VERSION],
+            )
         resp.media = route.handler(req, caller, **variables)
         resp.status = route.status
 

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds request bodies to their JSON Schema."""
+"""Holds request bodies to their JSON Schema.
 
+A schema may say itself why it refuses, under ``x-refusal``, where what the
+library says is no help.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
 from jsonschema import validators
+import microversion_parse
 
 from blazar_sched.domain import exception
+from blazar_sched.service.api import microversion
 
-_MAX_MESSAGE = 200
+# Characters of a long message that are kept, at either end.
+_HEAD, _TAIL = 100, 200
+
+Schema = dict[str, Any]
 
 
 def _is_integer(checker: Any, value: Any) -> bool:
@@ -24,10 +34,20 @@ _Strict = validators.extend(
 )
 
 
-def validator(schema: dict[str, Any]) -> jsonschema.protocols.Validator:
+def validator(schema: Schema) -> jsonschema.protocols.Validator:
     """Build what `check` wants, once a schema."""
     _Strict.check_schema(schema)
     return _Strict(schema)
+
+
+def by_version(
+    schema: Callable[[microversion_parse.Version], Schema],
+) -> dict[microversion_parse.Version, jsonschema.protocols.Validator]:
+    """Build what `check` wants for each version of the API."""
+    return {
+        version: validator(schema(version))
+        for version in microversion.KNOWN
+    }
 
 
 def check(
@@ -41,15 +61,24 @@ def check(
     error = next(schema.iter_errors(document), None)
     if error is None:
         return
-    message = error.message
-    if error.validator == 'not':
-        # What may not be there says itself why.
-        message = error.schema['description']
-    if len(message) > _MAX_MESSAGE:
-        # The value stands first, what is wrong with it last.
-        message = f'{message[:_MAX_MESSAGE // 2]}…{message[-_MAX_MESSAGE:]}'
-    path = _path(error.absolute_path)
-    raise exception.InvalidInput(message, field=path or None)
+    steps = list(error.absolute_path)
+    message = error.schema.get('x-refusal', error.message)
+    if error.validator == 'required':
+        missing = next(
+            n for n in error.validator_value if n not in error.instance
+        )
+        message = f'Missing parameter {missing}'
+        steps.append(missing)
+    elif 'propertyNames' in error.schema_path:
+        steps.append(error.instance[:_HEAD])
+    raise exception.InvalidInput(_short(message), field=_path(steps) or None)
+
+
+def _short(message: str) -> str:
+    if len(message) <= _HEAD + _TAIL:
+        return message
+    # The value stands first, what is wrong with it last.
+    return f'{message[:_HEAD]}…{message[-_TAIL:]}'
 
 
 def _path(steps: Any) -> str:

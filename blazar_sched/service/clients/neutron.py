@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neutron, as far as reservations need it: floating IPs.
 
+A project may change the tags and the description of what is made for it, so
+neither is proof of anything beyond that project.
+
 Whatever is made or removed here may be made or removed twice.
 """
 
-from keystoneauth1 import adapter
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from urllib import parse
 
+from keystoneauth1 import adapter
+import requests
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.service.clients import rest
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FloatingIP:
+    """A floating IP that is there in Neutron."""
+
+    id: str
+    address: str
+    description: str
+    tags: tuple[str, ...]
 
 
 class Neutron:
@@ -18,3 +41,117 @@ class Neutron:
 
     def __init__(self, api: adapter.Adapter | None) -> None:
         self._rest = rest.Rest('network', api, None)
+
+    def subnets(self, network_id: str) -> list[floating_ip_.Subnet]:
+        """Return the subnets of an external network; none of another one."""
+        external = {'id': network_id, 'router:external': 'True'}
+        if not list(self._list('networks', external)):
+            return []
+        return [
+            floating_ip_.Subnet(
+                id=found['id'],
+                network_id=found['network_id'],
+                cidr=found['cidr'],
+                gateway=found['gateway_ip'],
+                pools=tuple(
+                    (pool['start'], pool['end'])
+                    for pool in found['allocation_pools']
+                ),
+            )
+            for found in self._list('subnets', {'network_id': network_id})
+        ]
+
+    def floating_ips(self, **filters: str) -> list[FloatingIP]:
+        """Return the floating IPs that Neutron's filters let by.
+
+        :param filters: such as project_id
+        """
+        return list(map(_floating_ip, self._list('floatingips', filters)))
+
+    def create_floating_ip(
+        self, network_id: str, address: str, project_id: str, description: str
+    ) -> FloatingIP | None:
+        """Make sure that a project has an address.
+
+        :param description: by which it is found again: unlike tags, it is
+            there from the first moment
+        :returns: None if the address is somebody else's, or not to be had
+        :raises Conflict: if the project's quota allows no other floating IP
+        """
+        asked = {
+            'floating_ip_address': address,
+            'project_id': project_id,
+            'description': description,
+        }
+        answer = self._rest.request(
+            'POST',
+            '/v2.0/floatingips',
+            json={'floatingip': {'floating_network_id': network_id, **asked}},
+            also=(400, 404, 409),
+        )
+        if answer.ok:
+            return _floating_ip(rest.document(answer)['floatingip'])
+        if _error(answer) == 'OverQuota':
+            raise exception.Conflict(
+                f'the quota of project {project_id} allows no other floating '
+                'IP'
+            )
+        found = self.floating_ips(floating_network_id=network_id, **asked)
+        return found[0] if found else None
+
+    def tag_floating_ip(
+        self, floating_ip: FloatingIP, tags: Iterable[str]
+    ) -> None:
+        """Make sure that a floating IP has tags.
+
+        :raises Unavailable: also if it is gone, for which Neutron 29 has 500
+        """
+        for tag in tags:
+            if tag not in floating_ip.tags:
+                name = parse.quote(tag, safe='')
+                self._rest.request(
+                    'PUT', f'/v2.0/floatingips/{floating_ip.id}/tags/{name}'
+                )
+
+    def delete_floating_ip(self, floating_ip_id: str) -> None:
+        """Make sure that a floating IP is gone, with whatever uses it."""
+        url = f'/v2.0/floatingips/{floating_ip_id}'
+        answer = self._rest.request('DELETE', url, also=(404, 409))
+        if answer.status_code != 409:
+            return
+        # Neutron lets go of a port by itself, but not of these.
+        forwardings = self._rest.ask(f'{url}/port_forwardings')
+        for forwarding in forwardings['port_forwardings']:
+            self._rest.request(
+                'DELETE',
+                f'{url}/port_forwardings/{forwarding["id"]}',
+                also=(404,),
+            )
+        self._rest.request('DELETE', url, also=(404,))
+
+    def _list(self, what: str, filters: Mapping[str, str]) -> Iterator[Any]:
+        """Yield what Neutron's filters let by, page for page."""
+        query = dict(filters)
+        while True:
+            # As for other clients of Neutron, the catalog has no version.
+            page = self._rest.ask(f'/v2.0/{what}?{parse.urlencode(query)}')
+            yield from page[what]
+            links = page.get(f'{what}_links', ())
+            if not any(link['rel'] == 'next' for link in links):
+                return
+            query['marker'] = page[what][-1]['id']
+
+
+def _floating_ip(found: Mapping[str, Any]) -> FloatingIP:
+    return FloatingIP(
+        id=found['id'],
+        address=found['floating_ip_address'],
+        description=found.get('description') or '',
+        tags=tuple(found.get('tags', ())),
+    )
+
+
+def _error(answer: requests.Response) -> str | None:
+    """Return the type of Neutron's error."""
+    error = rest.document(answer).get('NeutronError', {})
+    return error.get('type') if isinstance(error, dict) else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova, as far as reservations need it.
 
-Hypervisors, servers, flavors, host aggregates.
+Hypervisors, servers, flavors, host aggregates, server groups.
 
 Whatever is made or removed here may be made or removed twice.
 """
@@ -18,7 +18,7 @@ from keystoneauth1 import adapter
 from oslo_utils import strutils
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import inventory
+from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 from blazar_sched.service.clients import rest
@@ -27,11 +27,19 @@ from blazar_sched.service.clients import rest
 MICROVERSION = '2.87'
 # The first one that shows scheduler hints.
 SERVER_MICROVERSION = '2.100'
+# The last one that shows images.
+IMAGE_MICROVERSION = '2.35'
+
+# The extra spec of the flavors that reservations have.
+_RESERVATION = 'blazar:reservation'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hypervisor:
-    """A compute node; `host` is the name of its nova-compute service."""
+    """A compute node; `host` is the name of its nova-compute service.
+
+    `up` is whether that service runs and is enabled.
+    """
 
     uuid: str
     hostname: str
@@ -40,6 +48,7 @@ class Hypervisor:
     version: int
     cpu_info: str
     availability_zone: str
+    up: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,7 +56,8 @@ class Server:
     """A server and what its owner said about it.
 
     `node` is the hostname of the hypervisor it is on, None if on none;
-    `reservation_id` is what it *claims* to draw on, whosever that is.
+    `reservation_id` is what it *claims* to draw on, whosever that is;
+    `status` is Nova's.
     """
 
     uuid: str
@@ -57,6 +67,8 @@ class Server:
     end: int
     reservation_id: str | None
     preemptible: bool
+    name: str = ''
+    status: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,22 +114,27 @@ class Nova:
             raise exception.Conflict(
                 f'Nova knows {len(found)} hypervisors {name!r}', field='name'
             )
-        return self._hypervisor(found[0])
+        zones = self._zones(host=found[0]['service']['host'])
+        return _hypervisor(found[0], zones)
 
-    def _hypervisor(self, found: Mapping[str, Any]) -> Hypervisor:
-        host = found['service']['host']
-        query = parse.urlencode({'binary': 'nova-compute', 'host': host})
-        services = self._rest.ask(f'/os-services?{query}')
-        zones = [s['zone'] for s in services['services']]
-        return Hypervisor(
-            uuid=found['id'],
-            hostname=found['hypervisor_hostname'],
-            host=host,
-            type=found['hypervisor_type'],
-            version=found['hypervisor_version'],
-            cpu_info=str(found.get('cpu_info') or ''),
-            availability_zone=zones[0] if zones else '',
-        )
+    def hypervisors(self) -> Iterator[Hypervisor]:
+        """Yield every hypervisor."""
+        zones = self._zones()
+        url = '/os-hypervisors/detail'
+        while True:
+            page = self._rest.ask(url)
+            for shown in page['hypervisors']:
+                yield _hypervisor(shown, zones)
+            if not page.get('hypervisors_links'):
+                return
+            marker = page['hypervisors'][-1]['id']
+            url = f'/os-hypervisors/detail?marker={marker}'
+
+    def _zones(self, **filters: str) -> dict[str, str]:
+        """Return the availability zones of nova-compute services by host."""
+        query = parse.urlencode({'binary': 'nova-compute', **filters})
+        services = self._rest.ask(f'/os-services?{query}')['services']
+        return {s['host']: s['zone'] for s in services}
 
     def servers(self, **filters: str) -> Iterator[Server]:
         """Yield the servers of every project that Nova's filters let by.
@@ -157,29 +174,98 @@ class Nova:
             )
         return none
 
-    def create_flavor(
-        self,
-        flavor_id: str,
-        name: str,
-        slot: Mapping[str, int],
-        extra_specs: Mapping[str, str],
+    def shelve_servers(self, servers: Iterable[Server]) -> bool:
+        """Ask Nova to shelve servers off their hosts; it takes its time.
+
+        One that cannot be shelved as it is now is asked for again with the
+        next call.
+
+        :returns: True if there was none on a host, or on its way to one
+        """
+        none = True
+        for server in servers:
+            if server.node is None and server.status != 'BUILD':
+                continue
+            none = False
+            # Nova may be told to leave them on their host when shelved.
+            shelved = server.status == 'SHELVED'
+            self._rest.request(
+                'POST',
+                f'/servers/{server.uuid}/action',
+                json={'shelveOffload' if shelved else 'shelve': None},
+                also=(404, 409),
+            )
+        return none
+
+    def create_image(
+        self, server: Server, name: str, metadata: Mapping[str, str]
     ) -> None:
-        """Make sure that a private flavor is there."""
-        flavor = {
-            'id': flavor_id,
-            'name': name,
-            'vcpus': slot[inventory.VCPU],
-            'ram': slot[inventory.MEMORY_MB],
-            'disk': slot[inventory.DISK_GB],
+        """Make sure that there is an image of a server, with that metadata.
+
+        One of a server that is gone is not made.
+
+        :raises Unavailable: also if the server cannot be copied as it is now
+        """
+        query = parse.urlencode({'server': server.uuid, 'name': name})
+        images = self._rest.ask(
+            f'/images/detail?{query}', microversion=IMAGE_MICROVERSION
+        )['images']
+        if any(metadata.items() <= i['metadata'].items() for i in images):
+            return
+        image = {'name': name, 'metadata': dict(metadata)}
+        self._rest.request(
+            'POST',
+            f'/servers/{server.uuid}/action',
+            json={'createImage': image},
+            also=(404,),
+        )
+
+    def flavors(self) -> list[flavor_.Flavor]:
+        """Return all flavors but those of reservations."""
+        found: list[flavor_.Flavor] = []
+        query = {'is_public': 'none'}
+        while True:
+            page = self._rest.ask(f'/flavors/detail?{parse.urlencode(query)}')
+            found += [
+                _flavor(shown, self._access(shown))
+                for shown in page['flavors']
+                if _RESERVATION not in shown['extra_specs']
+            ]
+            if not page.get('flavors_links'):
+                return found
+            query['marker'] = page['flavors'][-1]['id']
+
+    def _access(self, shown: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """Return the projects that may use a flavor, None for all."""
+        if shown['os-flavor-access:is_public']:
+            return None
+        answer = self._rest.request(
+            'GET',
+            f'/flavors/{parse.quote(shown["id"])}/os-flavor-access',
+            also=(404,),
+        )
+        access = rest.document(answer).get('flavor_access', ())
+        return tuple(sorted(a['tenant_id'] for a in access))
+
+    def create_flavor(self, flavor: flavor_.Flavor) -> None:
+        """Make sure that a flavor is there, as yet for no project."""
+        body = {
+            'id': flavor.id,
+            'name': flavor.name,
+            'vcpus': flavor.vcpus,
+            'ram': flavor.memory_mb,
+            'disk': flavor.disk_gb,
+            'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral_gb,
+            'swap': flavor.swap_mb,
             'os-flavor-access:is_public': False,
         }
         self._rest.request(
-            'POST', '/flavors', json={'flavor': flavor}, also=(409,)
+            'POST', '/flavors', json={'flavor': body}, also=(409,)
         )
         self._rest.request(
             'POST',
-            f'/flavors/{flavor_id}/os-extra_specs',
-            json={'extra_specs': dict(extra_specs)},
+            f'/flavors/{flavor.id}/os-extra_specs',
+            json={'extra_specs': dict(flavor.extra_specs)},
         )
 
     def add_flavor_access(self, flavor_id: str, project_id: str) -> None:
@@ -234,9 +320,17 @@ class Nova:
             raise exception.Unavailable(f'aggregate {name} comes and goes')
         if metadata.items() <= made.metadata.items():
             return made
-        self._act_on(made, {'set_metadata': {'metadata': dict(metadata)}})
+        self.set_aggregate_metadata(made, metadata)
         return dataclasses.replace(
             made, metadata={**made.metadata, **metadata}
+        )
+
+    def set_aggregate_metadata(
+        self, aggregate: Aggregate, metadata: Mapping[str, str | None]
+    ) -> None:
+        """Give an aggregate metadata; None takes away what it has."""
+        self._act_on(
+            aggregate, {'set_metadata': {'metadata': dict(metadata)}}
         )
 
     def add_to_aggregate(self, aggregate: Aggregate, host: str) -> None:
@@ -260,6 +354,48 @@ class Nova:
             'DELETE', f'/os-aggregates/{found.id}', also=(404,)
         )
 
+    def create_server_group(self, name: str, policy: str) -> str | None:
+        """Make sure that the client's project has that server group.
+
+        :returns: its id; None if the project may have none, or no more
+        """
+        for shown in self._server_groups({}):
+            if shown['name'] == name:
+                return str(shown['id'])
+        answer = self._rest.request(
+            'POST',
+            '/os-server-groups',
+            json={'server_group': {'name': name, 'policy': policy}},
+            also=(403,),
+        )
+        if answer.status_code == 403:
+            return None
+        return str(rest.document(answer)['server_group']['id'])
+
+    def delete_server_group(self, name: str) -> None:
+        """Make sure that no project has a server group of that name."""
+        # All pages first: a deletion would move what is on the next ones.
+        for shown in list(self._server_groups({'all_projects': 'true'})):
+            if shown['name'] == name:
+                self._rest.request(
+                    'DELETE', f'/os-server-groups/{shown["id"]}', also=(404,)
+                )
+
+    def _server_groups(
+        self, query: Mapping[str, str]
+    ) -> Iterator[Mapping[str, Any]]:
+        offset = 0
+        while True:
+            page = self._rest.ask(
+                '/os-server-groups?'
+                + parse.urlencode({**query, 'offset': offset})
+            )['server_groups']
+            yield from page
+            # Nova gives no links here, and may give fewer than asked for.
+            if not page:
+                return
+            offset += len(page)
+
     def _act_on(
         self,
         aggregate: Aggregate,
@@ -274,12 +410,43 @@ class Nova:
         )
 
 
+def _hypervisor(
+    shown: Mapping[str, Any], zones: Mapping[str, str]
+) -> Hypervisor:
+    host = shown['service']['host']
+    return Hypervisor(
+        uuid=shown['id'],
+        hostname=shown['hypervisor_hostname'],
+        host=host,
+        type=shown['hypervisor_type'],
+        version=shown['hypervisor_version'],
+        cpu_info=str(shown.get('cpu_info') or ''),
+        availability_zone=zones.get(host, ''),
+        up=(shown['state'], shown['status']) == ('up', 'enabled'),
+    )
+
+
+def _flavor(
+    shown: Mapping[str, Any], projects: tuple[str, ...] | None
+) -> flavor_.Flavor:
+    return flavor_.Flavor(
+        id=shown['id'],
+        name=shown['name'],
+        vcpus=shown['vcpus'],
+        memory_mb=shown['ram'],
+        disk_gb=shown['disk'],
+        ephemeral_gb=shown['OS-FLV-EXT-DATA:ephemeral'],
+        swap_mb=shown['swap'],
+        extra_specs=shown['extra_specs'],
+        projects=projects,
+    )
+
+
 def _server(shown: Mapping[str, Any]) -> Server:
     specs = shown['flavor'].get('extra_specs', {})
     hints = shown.get('scheduler_hints') or {}
-    claim = _single(hints.get('reservation')) or specs.get(
-        'blazar:reservation'
-    )
+    # Whatever it hints at, a reservation's flavor has it hold a slot of that.
+    claim = specs.get(_RESERVATION) or _single(hints.get('reservation'))
     return Server(
         uuid=shown['id'],
         node=shown.get('OS-EXT-SRV-ATTR:hypervisor_hostname'),
@@ -290,6 +457,8 @@ def _server(shown: Mapping[str, Any]) -> Server:
         preemptible=strutils.bool_from_string(
             specs.get('blazar:preemptible', '')
         ),
+        name=shown.get('name', ''),
+        status=shown.get('status', ''),
     )
 
 
@@ -297,12 +466,13 @@ def _amounts(shown: Mapping[str, Any]) -> dict[str, int]:
     flavor = shown['flavor']
     # A server that boots from a volume has no image and no root disk.
     root = flavor['disk'] if shown.get('image') else 0
-    swap_gb = -(-int(flavor['swap'] or 0) // 1024)
-    return {
-        inventory.VCPU: flavor['vcpus'],
-        inventory.MEMORY_MB: flavor['ram'],
-        inventory.DISK_GB: root + flavor['ephemeral'] + swap_gb,
-    }
+    swap_gb = -(-flavor['swap'] // 1024)
+    return flavor_.resources(
+        flavor['vcpus'],
+        flavor['ram'],
+        root + flavor['ephemeral'] + swap_gb,
+        flavor.get('extra_specs', {}),
+    )
 
 
 def _end(

@@ -26,7 +26,7 @@ Inventories = dict[str, dict[str, Any]]
 
 def resource_class(reservation_id: str) -> str:
     """Return the resource class of a reservation's instances."""
-    return 'CUSTOM_RESERVATION_' + reservation_id.upper().replace('-', '_')
+    return inventory.SLOT_PREFIX + reservation_id.upper().replace('-', '_')
 
 
 def _child(hostname: str) -> str:
@@ -52,9 +52,7 @@ class Placement:
             'GET', f'/resource_providers/{provider}/inventories', also=(404,)
         )
         if answer.status_code == 404:
-            raise exception.HostNotFound(
-                f'Placement knows no resource provider {provider}'
-            )
+            raise _unknown(provider)
         return {
             name: inventory.Inventory(
                 total=held['total'],
@@ -63,6 +61,26 @@ class Placement:
             )
             for name, held in rest.document(answer)['inventories'].items()
         }
+
+    def traits(self, provider: str) -> tuple[str, ...]:
+        """Return the traits of a resource provider, in order.
+
+        :raises HostNotFound: if Placement does not know it
+        """
+        answer = self._rest.request(
+            'GET', f'/resource_providers/{provider}/traits', also=(404,)
+        )
+        if answer.status_code == 404:
+            raise _unknown(provider)
+        return tuple(sorted(rest.document(answer)['traits']))
+
+    def generations(self) -> dict[str, int]:
+        """Return the generation of every resource provider.
+
+        It changes whenever the provider's inventories or traits do.
+        """
+        known = self._rest.ask('/resource_providers')['resource_providers']
+        return {p['uuid']: p['generation'] for p in known}
 
     def create_resource_class(self, name: str) -> None:
         """Make sure that a custom resource class is there."""
@@ -86,7 +104,7 @@ class Placement:
             fixed = {'total': total, 'max_unit': 1}
             held[name] = held.get(name, {}) | fixed
 
-        child = self._create_child(parent, hostname)
+        child = self.create_child(parent, hostname)
         if self._change_inventories(child, change) is not True:
             raise exception.Unavailable(
                 f'placement does not take {total} {name} for {hostname}'
@@ -105,6 +123,39 @@ class Placement:
         )
         # With the child went all that it had.
         return changed is not False
+
+    def release_inventory(self, hostname: str, name: str) -> None:
+        """Take a resource class of a host's child off whoever uses it.
+
+        All else that they use stays theirs.
+
+        :raises Unavailable: also if it is being changed
+        """
+        child = self._find_child(hostname)
+        if child is None:
+            return
+        answer = self._rest.request(
+            'GET', f'/resource_providers/{child}/allocations', also=(404,)
+        )
+        used = rest.document(answer).get('allocations', {})
+        for consumer, held in used.items():
+            if name in held['resources']:
+                self._release(consumer, child, name)
+
+    def _release(self, consumer: str, child: str, name: str) -> None:
+        url = f'/allocations/{consumer}'
+        body = self._rest.ask(url)
+        allocations = {
+            provider: {'resources': dict(held['resources'])}
+            for provider, held in body['allocations'].items()
+        }
+        # A consumer that is gone meanwhile has none.
+        if allocations.get(child, {}).get('resources', {}).pop(name, None):
+            if not allocations[child]['resources']:
+                del allocations[child]
+            self._rest.request(
+                'PUT', url, json={**body, 'allocations': allocations}
+            )
 
     def delete_child(self, hostname: str) -> None:
         """Make sure that a host's child provider is gone.
@@ -125,7 +176,13 @@ class Placement:
         ]
         return found[0]['uuid'] if found else None
 
-    def _create_child(self, parent: str, hostname: str) -> str:
+    def create_child(self, parent: str, hostname: str) -> str:
+        """Make sure that a host has a child provider; return its uuid.
+
+        It marks the host as reservable, and holds what reservations add.
+
+        :param parent: uuid of the host's own resource provider
+        """
         child = self._find_child(hostname)
         if child is not None:
             return child
@@ -173,6 +230,12 @@ class Placement:
         raise exception.Unavailable(
             f'the inventories of resource provider {provider} always change'
         )
+
+
+def _unknown(provider: str) -> exception.HostNotFound:
+    return exception.HostNotFound(
+        f'Placement knows no resource provider {provider}'
+    )
 
 
 def _is_concurrent(answer: requests.Response) -> bool:

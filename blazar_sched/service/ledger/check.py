@@ -12,11 +12,11 @@ import itertools
 import operator
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from blazar_sched.domain import allocation
 from blazar_sched.domain import event
 from blazar_sched.domain import host
-from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.service.ledger import allocation as allocation_
@@ -26,6 +26,7 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.models import Allocation
 from blazar_sched.service.ledger.models import Change
 from blazar_sched.service.ledger.models import Event
+from blazar_sched.service.ledger.models import FloatingIPAllocation
 from blazar_sched.service.ledger.models import Lease
 from blazar_sched.service.ledger.models import Reservation
 
@@ -75,8 +76,66 @@ def _has_event(
 _IN_PROGRESS = Event.status == states.EVENT_IN_PROGRESS
 _CLAIM = (Event.owner, Event.token, Event.until)
 
+_Fault = tuple[sa.Executable, str]
+
+
+def _allocation_faults(
+    held: type[Allocation] | type[FloatingIPAllocation],
+) -> tuple[_Fault, ...]:
+    """Return what must not be of an allocation, whatever is allocated."""
+    return (
+        (
+            sa.select(
+                held.id,
+                held.start,
+                held.end,
+                Lease.start.label('lease_start'),
+                Lease.end.label('lease_end'),
+            )
+            .join(Reservation, Reservation.id == held.reservation_id)
+            .join(Lease)
+            .where(
+                sa.or_(
+                    held.end <= held.start,
+                    held.start < Lease.start,
+                    held.end > Lease.end,
+                )
+            ),
+            f'{held.__tablename__} {{id}}: from {{start}} to {{end}}, its'
+            ' lease is from {lease_start} to {lease_end}',
+        ),
+        (
+            # A lease that was over before it could start keeps its
+            # allocations until its end is done.
+            sa.select(
+                held.id,
+                Reservation.status,
+                Lease.status.label('lease_status'),
+            )
+            .join(Reservation, Reservation.id == held.reservation_id)
+            .join(Lease)
+            .where(
+                sa.or_(
+                    Lease.status == states.LEASE_TERMINATED,
+                    sa.and_(
+                        Reservation.status == states.RESERVATION_DELETED,
+                        ~_has_event(
+                            event.END_LEASE,
+                            (*_UNFINISHED, states.EVENT_ERROR),
+                        ),
+                    ),
+                )
+            ),
+            f'{held.__tablename__} {{id}}: left, its reservation is {{status}}'
+            ' and its lease {lease_status}',
+        ),
+    )
+
+
+_Other = orm.aliased(FloatingIPAllocation)
+
 # Queries for what must not be, and how to say each row.
-_FAULTS: tuple[tuple[sa.Executable, str], ...] = (
+_FAULTS: tuple[_Fault, ...] = (
     (
         sa.select(Lease.id, Lease.start, Lease.end).where(
             Lease.end <= Lease.start
@@ -179,49 +238,23 @@ _FAULTS: tuple[tuple[sa.Executable, str], ...] = (
         ),
         'reservation {id}: {status}, its lease is {lease_status}',
     ),
+    *_allocation_faults(Allocation),
+    *_allocation_faults(FloatingIPAllocation),
     (
         sa.select(
-            Allocation.id,
-            Allocation.start,
-            Allocation.end,
-            Lease.start.label('lease_start'),
-            Lease.end.label('lease_end'),
-        )
-        .join(Reservation, Reservation.id == Allocation.reservation_id)
-        .join(Lease)
-        .where(
-            sa.or_(
-                Allocation.end <= Allocation.start,
-                Allocation.start < Lease.start,
-                Allocation.end > Lease.end,
-            )
+            FloatingIPAllocation.floating_ip_id,
+            FloatingIPAllocation.id,
+            _Other.id.label('other'),
+        ).join(
+            _Other,
+            sa.and_(
+                _Other.floating_ip_id == FloatingIPAllocation.floating_ip_id,
+                _Other.id > FloatingIPAllocation.id,
+                _Other.start < FloatingIPAllocation.end,
+                _Other.end > FloatingIPAllocation.start,
+            ),
         ),
-        'allocation {id}: from {start} to {end}, its lease is from'
-        ' {lease_start} to {lease_end}',
-    ),
-    (
-        # A lease that was over before it could start keeps its allocations
-        # until its end is done.
-        sa.select(
-            Allocation.id,
-            Reservation.status,
-            Lease.status.label('lease_status'),
-        )
-        .join(Reservation, Reservation.id == Allocation.reservation_id)
-        .join(Lease)
-        .where(
-            sa.or_(
-                Lease.status == states.LEASE_TERMINATED,
-                sa.and_(
-                    Reservation.status == states.RESERVATION_DELETED,
-                    ~_has_event(
-                        event.END_LEASE, (*_UNFINISHED, states.EVENT_ERROR)
-                    ),
-                ),
-            )
-        ),
-        'allocation {id}: left, its reservation is {status} and its lease'
-        ' {lease_status}',
+        'floating_ip {floating_ip_id}: {id} and {other} allocate it at once',
     ),
 )
 
@@ -248,9 +281,6 @@ def _judge(
     noun: host.Host, allocations: list[allocation.Allocation]
 ) -> Iterator[str]:
     """Add up at every instant at which something starts."""
-    capacity = dict(
-        zip(inventory.RESOURCE_CLASSES, noun.amounts(), strict=True)
-    )
     steps = [
         *((a.start, 1, a) for a in allocations),
         *((a.end, -1, a) for a in allocations),
@@ -273,10 +303,12 @@ def _judge(
                 f'host {noun.uuid}: {count} allocations at {at}, '
                 f'{whole} of them of the whole host'
             )
-        for resource_class, total in capacity.items():
-            if used[resource_class] > total:
+        for resource_class, amount in sorted(used.items()):
+            known = noun.inventory.get(resource_class)
+            total = 0 if known is None else known.capacity
+            if amount > total:
                 yield (
-                    f'host {noun.uuid}: {used[resource_class]} of {total} '
+                    f'host {noun.uuid}: {amount} of {total} '
                     f'{resource_class} allocated at {at}'
                 )
 

@@ -174,9 +174,12 @@ def finish(
     return changed.rowcount == 1
 
 
-def _blocking() -> sa.Select[Any]:
-    """Who is over when the lease `lease_id` starts, and on a host of it."""
-    held, leaving = (models.Allocation.__table__.alias() for _ in range(2))
+def _blocking(model: type[models.Base], what: str) -> sa.Exists:
+    """Who is over when the lease `lease_id` starts, and on a host of it.
+
+    :param what: the column that says what is allocated, such as the host
+    """
+    held, leaving = (model.__table__.alias() for _ in range(2))
     mine, theirs = (models.Reservation.__table__.alias() for _ in range(2))
     lease_id: sa.BindParameter[str] = sa.bindparam('lease_id')
     return (
@@ -186,7 +189,8 @@ def _blocking() -> sa.Select[Any]:
         .join(
             leaving,
             sa.and_(
-                leaving.c.host == held.c.host, leaving.c.end <= held.c.start
+                leaving.c[what] == held.c[what],
+                leaving.c.end <= held.c.start,
             ),
         )
         .join(theirs, theirs.c.id == leaving.c.reservation_id)
@@ -197,18 +201,25 @@ def _blocking() -> sa.Select[Any]:
             models.Event.event_type == event.END_LEASE,
             models.Event.status.in_(UNFINISHED),
         )
-        .limit(1)
+        .exists()
     )
 
 
 # Made once: to make it takes longer than to ask.
-_BLOCKING = _blocking()
+_BLOCKING = sa.select(
+    sa.or_(
+        _blocking(models.Allocation, 'host'),
+        _blocking(models.FloatingIPAllocation, 'floating_ip_id'),
+    )
+)
 
 
 def is_blocked(connection: sa.Connection, lease_id: str) -> bool:
     """Say whether who was there before still has to leave a host of a lease.
 
+    Or one of its floating IPs.
+
     Only who is over when the lease starts: so two never wait for each other,
     however late all of them are.
     """
-    return connection.scalar(_BLOCKING, {'lease_id': lease_id}) is not None
+    return bool(connection.scalar(_BLOCKING, {'lease_id': lease_id}))

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease
+from blazar_sched.domain import states
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
@@ -16,6 +17,8 @@ from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import rows
+
+_OVER = (states.LEASE_TERMINATED, states.LEASE_DELETING)
 
 
 def get(
@@ -25,16 +28,22 @@ def get(
 
     :raises LeaseNotFound: if it is not there, or another project's
     """
-    found = _find(connection, lease_id)
-    if found is None or project_id not in (None, found.project_id):
+    found = _find(connection, lease_id, project_id)
+    if found is None:
         raise exception.LeaseNotFound(f'no lease {lease_id}')
     return found
 
 
-def _find(connection: sa.Connection, lease_id: str) -> lease.Lease | None:
+def _find(
+    connection: sa.Connection, lease_id: str, project_id: str | None = None
+) -> lease.Lease | None:
     if not models.is_id(lease_id):
         return None
-    found = select(connection, models.Lease.id == lease_id)
+    condition = models.Lease.id == lease_id
+    if project_id is not None:
+        # Here, so that another project's takes no longer than an unknown id.
+        condition = sa.and_(condition, models.Lease.project_id == project_id)
+    found = select(connection, condition)
     return found[0] if found else None
 
 
@@ -74,6 +83,17 @@ def select(
     ]
 
 
+def open_(connection: sa.Connection, project_id: str) -> list[lease.Lease]:
+    """Return a project's leases that are neither over nor being deleted."""
+    return select(
+        connection,
+        sa.and_(
+            models.Lease.project_id == project_id,
+            models.Lease.status.not_in(_OVER),
+        ),
+    )
+
+
 def put(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
     """Insert or update a lease and what it owns; return the records."""
     old = _find(connection, new.id)
@@ -99,6 +119,13 @@ def add(
     records = reservation.add(connection, new)
     event.add(connection, new)
     return records + allocation.add(connection, allocations)
+
+
+def split(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
+    """Insert a lease with reservations of another; return the records."""
+    rows.add(connection, models.Lease, [_row(new)])
+    event.add(connection, new)
+    return reservation.move(connection, new)
 
 
 def _row(noun: lease.Lease) -> dict[str, Any]:

@@ -13,19 +13,25 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import event as event_
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import window as window_
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import event
+from blazar_sched.service.ledger import flavor
+from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import property
+from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import snapshot
 
 P = ParamSpec('P')
@@ -77,6 +83,17 @@ class Reader(abc.ABC):
             listing.list_, project_id, name, status, sort, limit, marker
         )
 
+    def open_leases(self, project_id: str) -> list[lease_.Lease]:
+        """Return a project's leases, but for those over or being deleted."""
+        return self._read(lease.open_, project_id)
+
+    def lacking(self) -> list[str]:
+        """Return the ids of the leases that lack what they have reserved.
+
+        That is hosts, or something on hosts; the oldest lease is first.
+        """
+        return self._read(reservation.list_lacking)
+
     def lease_by_key(
         self, project_id: str, key: str
     ) -> tuple[str, str] | None:
@@ -118,6 +135,37 @@ class Reader(abc.ABC):
     def properties(self) -> dict[str, bool]:
         """Return whether a property is private, by its name."""
         return self._read(property.list_)
+
+    def flavor(self, flavor_id: str) -> flavor_.Flavor | None:
+        """Return the copy of a flavor of Nova's, None if there is none."""
+        return self._read(flavor.get, flavor_id)
+
+    def flavors(self) -> list[flavor_.Flavor]:
+        return self._read(flavor.list_)
+
+    def floating_ip(self, floating_ip_id: str) -> floating_ip_.FloatingIP:
+        """Return a floating IP.
+
+        :raises FloatingIPNotFound: if it is not there
+        """
+        return self._read(floating_ip.get, floating_ip_id)
+
+    def floating_ips(
+        self, reservation_id: str | None = None
+    ) -> list[floating_ip_.FloatingIP]:
+        """Return all floating IPs, or those allocated to a reservation.
+
+        In the order of their addresses, those of a network together.
+        """
+        return self._read(floating_ip.list_, reservation_id)
+
+    def free_floating_ips(
+        self, network_id: str, window: window_.Window, reservation_id: str
+    ) -> list[floating_ip_.FloatingIP]:
+        """Return what no other reservation has at any time of a window."""
+        return self._read(
+            floating_ip.free, network_id, window, reservation_id
+        )
 
     def instances(self) -> list[instance_.Instance]:
         return self._read(instance.list_)

@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
+from blazar_sched.domain import states
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
@@ -48,6 +50,27 @@ def by_lease(
     for row in connection.execute(query):
         found[row.lease_id].append(from_row(row))
     return found
+
+
+def list_lacking(connection: sa.Connection) -> list[str]:
+    """Return the ids of the leases of which something on hosts is missing.
+
+    Not of those that are over.
+    """
+    query = (
+        sa.select(models.Lease.id)
+        .where(
+            models.Lease.id.in_(
+                sa.select(models.Reservation.lease_id).where(
+                    models.Reservation.missing_resources,
+                    models.Reservation.resource_type.in_(reservation.ON_HOSTS),
+                    models.Reservation.status != states.RESERVATION_DELETED,
+                )
+            )
+        )
+        .order_by(models.Lease.created_at, models.Lease.id)
+    )
+    return list(connection.scalars(query))
 
 
 def to_record(
@@ -95,6 +118,16 @@ def add(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
     return list(map(record.encode, _records(new).values()))
 
 
+def move(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
+    """Make the reservations of `new` its own; return the records."""
+    connection.execute(
+        sa.update(models.Reservation)
+        .where(models.Reservation.id.in_([r.id for r in new.reservations]))
+        .values(lease_id=new.id)
+    )
+    return list(map(record.encode, _records(new).values()))
+
+
 def _rows(owner: lease.Lease) -> list[dict[str, Any]]:
     return [
         rows.columns(noun, lease_id=owner.id, position=position)
@@ -117,6 +150,7 @@ def drop(
         connection, models.Allocation.reservation_id.in_(ids)
     )
     records += instance.unbind(connection, ids)
+    floating_ip.drop_allocations(connection, ids)
     connection.execute(
         sa.delete(models.Reservation).where(models.Reservation.id.in_(ids))
     )

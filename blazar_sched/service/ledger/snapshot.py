@@ -2,7 +2,8 @@
 """The ledger's whole state, as pages of a stream: see replica.packing.
 
 Records come first, then allocations, which go from SQL's rows into columns
-without ever being nouns. So it is for a replica of this process, too.
+without ever being nouns, but for those that columns have no place for. So it
+is for a replica of this process, too.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from blazar_sched.domain import allocation
 from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
 from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
@@ -71,7 +74,7 @@ _ALLOCATIONS = sa.select(
     models.Allocation.host,
     models.Allocation.start,
     models.Allocation.end,
-    sa.type_coerce(models.Allocation.amounts, models.Text),
+    sa.type_coerce(models.Allocation.amounts, models.Text).label('amounts'),
     models.Allocation.whole,
 ).order_by(models.Allocation.id)
 
@@ -81,7 +84,8 @@ def page(
 ) -> wire.Page:
     """Return the next page after the one that said `after`.
 
-    It has `limit` records or PER_RECORD times as many allocations.
+    It has `limit` records or PER_RECORD times as many allocations, of which
+    `limit` may be records.
 
     :raises InvalidInput: if no page said so, or `limit` is below 1
     """
@@ -95,9 +99,10 @@ def page(
     # Read first: what follows may be newer than the revision, never older.
     uuid, revision = change.newest(connection)
     if kind == record.ALLOCATION:
-        columns, last = _allocations(connection, key, limit * PER_RECORD)
+        columns, others, last = _allocations(connection, key, limit)
         return wire.snapshot_page(
-            uuid, revision, after, [packing.pack(columns)],
+            uuid, revision, after,
+            [packing.pack(columns), *map(record.encode, others)],
             last and f'{record.ALLOCATION}/{last}',
         )
     records: list[record.Record] = []
@@ -138,26 +143,54 @@ def _records(
         yield record.encode(read(row))
 
 
-def _all_allocations(connection: sa.Connection) -> Iterator[packed.Columns]:
+def _all_allocations(
+    connection: sa.Connection,
+) -> Iterator[packing.Allocations]:
     """Yield them in pieces, so that no driver has them all in memory."""
     last: str | None = ''
     while last is not None:
-        columns, last = _allocations(connection, last, LIMIT * PER_RECORD)
+        columns, others, last = _allocations(connection, last, LIMIT)
         yield columns
+        yield from others
 
 
 def _allocations(
     connection: sa.Connection, after: str, limit: int
-) -> tuple[packed.Columns, str | None]:
-    """Return up to `limit` of them, and the last one's id if more follow."""
+) -> tuple[packed.Columns, list[allocation.Allocation], str | None]:
+    """Return those of a page, and the last one's id if more follow.
+
+    Those with amounts of other classes apart.
+    """
+    most = limit * PER_RECORD
     rows = connection.execute(
-        _ALLOCATIONS.where(models.Allocation.id > after).limit(limit)
+        _ALLOCATIONS.where(models.Allocation.id > after).limit(most)
     ).all()
-    ids, owners, hosts, starts, ends, amounts, whole = packing.transposed(rows)
+    more = len(rows) == most
+    odd = set(filter(_has_others, {row.amounts for row in rows}))
+    others = [row for row in rows if row.amounts in odd] if odd else []
+    if len(others) > limit:
+        # The page ends before the first one too many.
+        more = True
+        rows = rows[: rows.index(others[limit])]
+        del others[limit:]
+    plain = [row for row in rows if row.amounts not in odd] if odd else rows
+    ids, owners, hosts, starts, ends, amounts, whole = packing.transposed(
+        plain
+    )
     columns = packing.columns(
         ids, owners, hosts, starts, ends, map(_amounts, amounts), whole
     )
-    return columns, ids[-1] if len(rows) == limit else None
+    return columns, list(map(_noun, others)), rows[-1].id if more else None
+
+
+def _has_others(text: str) -> bool:
+    return bool(inventory.others(json.loads(text)))
+
+
+def _noun(row: Any) -> allocation.Allocation:
+    return allocation.Allocation(
+        **{**row._mapping, 'amounts': json.loads(row.amounts)}
+    )
 
 
 @functools.lru_cache(1024)

@@ -14,13 +14,18 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import event as event_
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import window as window_
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
+from blazar_sched.service.ledger import flavor
+from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
@@ -82,6 +87,13 @@ class Tx(reader.Reader):
         """
         self._note(lease.add(self._connection, noun, list(allocations)))
 
+    def split_lease(self, noun: lease_.Lease) -> None:
+        """Insert a lease that takes its reservations from another one.
+
+        They are as they were, with all that is theirs.
+        """
+        self._note(lease.split(self._connection, noun))
+
     def put_key(
         self, project_id: str, key: str, lease_id: str, digest: str
     ) -> None:
@@ -123,6 +135,44 @@ class Tx(reader.Reader):
     def put_property(self, name: str, private: bool) -> None:
         property.put(self._connection, name, private)
 
+    def put_flavors(self, nouns: Iterable[flavor_.Flavor]) -> None:
+        """Make the copies of Nova's flavors `nouns`."""
+        flavor.put(self._connection, nouns)
+
+    def add_floating_ip(self, noun: floating_ip_.FloatingIP) -> None:
+        """Insert a floating IP.
+
+        :raises FloatingIPExists: if its network has the address already
+        """
+        floating_ip.add(self._connection, noun)
+
+    def delete_floating_ip(self, floating_ip_id: str) -> None:
+        """Delete a floating IP.
+
+        :raises FloatingIPNotFound: if it is not there
+        :raises CantDeleteFloatingIP: while it is allocated
+        """
+        floating_ip.delete(self._connection, floating_ip_id)
+
+    def put_floating_ip_allocations(
+        self,
+        reservation_id: str,
+        floating_ip_ids: Collection[str],
+        window: window_.Window,
+    ) -> None:
+        """Make those the reservation's floating IPs, all in `window`.
+
+        None of them may be another's then: see `free_floating_ips`.
+        """
+        floating_ip.put_allocations(
+            self._connection, reservation_id, floating_ip_ids, window
+        )
+
+    def drop_floating_ip_allocations(
+        self, reservation_ids: Collection[str]
+    ) -> None:
+        floating_ip.drop_allocations(self._connection, reservation_ids)
+
     def put_instance(self, noun: instance_.Instance) -> None:
         self._note(instance.put(self._connection, noun))
 
@@ -159,14 +209,21 @@ class Tx(reader.Reader):
         lease.set_status(self._connection, lease_id, status, degraded)
 
     def set_reservation_made(
-        self, reservation_id: str, made: Mapping[str, Any]
+        self,
+        reservation_id: str,
+        made: Mapping[str, Any],
+        missing_resources: bool | None = None,
     ) -> None:
         """Write what the reservation's start has made.
 
+        :param missing_resources: the flag, None to leave it
         :raises NotFound: if there is no such reservation
         """
         reservation.set_columns(
-            self._connection, reservation_id, made=dict(made)
+            self._connection,
+            reservation_id,
+            made=dict(made),
+            missing_resources=missing_resources,
         )
 
     def set_reservation_status(

@@ -19,6 +19,8 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import floating_ip
+from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import rpc
@@ -38,14 +40,26 @@ class Endpoint:
     target = oslo_messaging.Target(version=rpc.VERSION)
 
     def __init__(
-        self, ledger: ledger_.Ledger, leases: lease.Leases, hosts: host.Hosts
+        self,
+        ledger: ledger_.Ledger,
+        leases: lease.Leases,
+        hosts: host.Hosts,
+        healer: healing.Healer,
+        floating_ips: floating_ip.FloatingIPs,
     ) -> None:
         self._ledger = ledger
         self._leases = leases
         self._hosts = hosts
+        self._healer = healer
+        self._floating_ips = floating_ips
 
     def ping(self, ctxt: Context) -> None:
         """Say nothing, which says that a manager is there."""
+
+    @_answer
+    def check(self, ctxt: Context) -> None:
+        """Say nothing, which says that the database is there as well."""
+        self._ledger.properties()
 
     @_answer
     def create_lease(
@@ -61,6 +75,24 @@ class Endpoint:
         self, ctxt: Context, lease_id: str, project_id: str | None
     ) -> Values:
         return _lease(self._ledger.lease(lease_id, project_id))
+
+    @_answer
+    def get_lease_hosts(
+        self, ctxt: Context, lease_id: str, project_id: str | None
+    ) -> dict[str, list[str]]:
+        """Return the hypervisor hostnames that each reservation has."""
+        lease = self._ledger.lease(lease_id, project_id)
+        held = [a for a, _ in self._ledger.allocations(lease_id=lease.id)]
+        hosts = self._ledger.hosts({a.host for a in held})
+        names = {h.uuid: h.hypervisor_hostname for h in hosts}
+        return {
+            reservation.id: sorted(
+                names[a.host]
+                for a in held
+                if a.reservation_id == reservation.id and a.host in names
+            )
+            for reservation in lease.reservations
+        }
 
     @_answer
     def list_leases(
@@ -119,6 +151,16 @@ class Endpoint:
         return self._hosts.allocations(host_id, lease_id, reservation_id)
 
     @_answer
+    def reallocate(
+        self,
+        ctxt: Context,
+        host_id: str,
+        lease_id: str | None = None,
+        reservation_id: str | None = None,
+    ) -> None:
+        self._healer.reallocate(host_id, lease_id, reservation_id)
+
+    @_answer
     def list_properties(self, ctxt: Context) -> list[Values]:
         return self._hosts.properties()
 
@@ -127,6 +169,26 @@ class Endpoint:
         self, ctxt: Context, name: str, private: bool
     ) -> Values:
         return self._hosts.update_property(name, private)
+
+    @_answer
+    def create_floating_ip(
+        self, ctxt: Context, network_id: str, address: str
+    ) -> Values:
+        return dataclasses.asdict(
+            self._floating_ips.create(network_id, address)
+        )
+
+    @_answer
+    def get_floating_ip(self, ctxt: Context, floating_ip_id: str) -> Values:
+        return dataclasses.asdict(self._ledger.floating_ip(floating_ip_id))
+
+    @_answer
+    def list_floating_ips(self, ctxt: Context) -> list[Values]:
+        return list(map(dataclasses.asdict, self._ledger.floating_ips()))
+
+    @_answer
+    def delete_floating_ip(self, ctxt: Context, floating_ip_id: str) -> None:
+        self._floating_ips.delete(floating_ip_id)
 
     @_answer
     def changes(self, ctxt: Context, since: int, limit: int) -> wire.Page:
@@ -150,7 +212,8 @@ def _fields(noun: type) -> Callable[[Any], Values]:
 
 
 _lease_fields = _fields(lease_.Lease)
-_reservation = _fields(reservation_.Reservation)
+_reservation_fields = _fields(reservation_.Reservation)
+_host_fields = _fields(host_.Host)
 _event = _fields(event_.Event)
 
 
@@ -161,5 +224,17 @@ def _lease(noun: lease_.Lease) -> Values:
     return values
 
 
+def _reservation(noun: reservation_.Reservation) -> Values:
+    return {**_reservation_fields(noun), 'projects': list(noun.projects)}
+
+
 def _host(noun: host_.Host) -> Values:
-    return dataclasses.asdict(noun)
+    return {
+        **_host_fields(noun),
+        'inventory': {
+            resource_class: dataclasses.asdict(held)
+            for resource_class, held in noun.inventory.items()
+        },
+        'projects': list(noun.projects),
+        'traits': list(noun.traits),
+    }

@@ -21,15 +21,19 @@ from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import state_machine
 from blazar_sched.domain import states
+from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service import faults
 from blazar_sched.service import resources
+from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import rest
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import claim
 from blazar_sched.service.manager import loop
+from blazar_sched.service.manager import notifier as notifier_
 
 LOG = log.getLogger(__name__)
 
@@ -82,6 +86,8 @@ class Runner:
     :param monotonic: measures how long something lasts, so that a step of
         the clock changes no claim and no wait
     :param after: called when an event has been done
+    :param keystone: removes the trust of a lease that is over
+    :param enforcement: is told that a lease is over
     :param pool: runs the tries; else threads, as many as configured
     """
 
@@ -93,6 +99,9 @@ class Runner:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         after: Callable[[], object],
+        notifier: notifier_.Notifier,
+        keystone: keystone_.Keystone,
+        enforcement: enforcement_.Enforcement,
         pool: futures.Executor | None = None,
     ) -> None:
         self.stopping = False
@@ -102,6 +111,9 @@ class Runner:
         self._clock = clock
         self._monotonic = monotonic
         self._after = after
+        self._notifier = notifier
+        self._keystone = keystone
+        self._enforcement = enforcement
         self._claims = claim.Claims(
             ledger, clock, monotonic, self._conf.event_claim_seconds
         )
@@ -176,6 +188,13 @@ class Runner:
         :param seen: the claim that it was found under
         """
         return self._take(event, seen) and self._run(event, seen)
+
+    def end_trust(self, lease: lease_.Lease) -> None:
+        """Remove the trust of a lease that is over; it is not waited for."""
+        try:
+            self._keystone.delete_trust(lease.trust_id)
+        except exception.BlazarSchedError as e:
+            LOG.warning('The trust of lease %s is left: %s', lease.id, e)
 
     def _forget_all_but(
         self, due: Sequence[tuple[event_.Event, event_.Claim | None]]
@@ -291,6 +310,7 @@ class Runner:
             faults.point(f'{event.event_type}:worked')
             if write is None:
                 return self._look_again(event, lease, mine, tries)
+            ended = self._ending(event, lease)
             self._finish(event, mine, states.EVENT_DONE, write)
         except (claim.Lost, _Stopping):
             LOG.warning('%s is left to others', _name(event))
@@ -301,6 +321,8 @@ class Runner:
             return self._try_again(event, lease, mine, tries)
         faults.point(f'{event.event_type}:finished')
         self._forget(event)
+        self._tell(event, lease)
+        ended()
         return True
 
     def _check(self, mine: claim.Held) -> None:
@@ -398,7 +420,40 @@ class Runner:
         LOG.error('%s is given up', _name(event))
         self._finish(event, mine, states.EVENT_ERROR, write)
         self._forget(event)
+        self._tell(event, lease, notifier_.ERROR)
         return True
+
+    def _ending(
+        self, event: event_.Event, lease: lease_.Lease
+    ) -> Callable[[], object]:
+        """Return what is to be told once the event is done."""
+        if event.event_type != event_.END_LEASE:
+            return lambda: None
+        return self._enforcement.ending(self._ledger, lease)
+
+    def _tell(
+        self, event: event_.Event, before: lease_.Lease, suffix: str = ''
+    ) -> None:
+        """Notify of an event that is over, and of what it has made known.
+
+        :param before: its lease as it was
+        """
+        if not self._notifier.is_on:
+            return
+        try:
+            lease = self._ledger.lease(before.id)
+        except exception.BlazarSchedError:
+            # Deleted, or the database is away.
+            lease = before
+        self._notifier.lease(
+            f'{notifier_.LEASE_EVENT}{event.event_type}{suffix}', lease
+        )
+        if lease.degraded and not before.degraded:
+            self._notifier.lease(notifier_.LEASE_DEGRADED, lease)
+        if event.event_type == event_.END_LEASE and not suffix and (
+            before.status == states.LEASE_DELETING
+        ):
+            self._notifier.lease(notifier_.LEASE_DELETE, lease)
 
     def _remember(self, event: event_.Event) -> _Tries:
         with self._lock:
@@ -418,7 +473,7 @@ class Runner:
         self, lease: lease_.Lease, steps: Steps, now: int
     ) -> Write:
         over = lease.end <= now
-        unopened = over and lease.status != states.LEASE_STARTING
+        unopened = over and lease.status == states.LEASE_PENDING
         opened = {}
         if not over:
             for driver, reservation, *args in steps:
@@ -429,7 +484,9 @@ class Runner:
 
         def write(tx: Any) -> None:
             for reservation_id, outcome in opened.items():
-                tx.set_reservation_made(reservation_id, outcome.made)
+                tx.set_reservation_made(
+                    reservation_id, outcome.made, outcome.missing_resources
+                )
             tx.set_lease_status(
                 lease.id, states.LEASE_ACTIVE, degraded=degraded or None
             )
@@ -446,6 +503,9 @@ class Runner:
     def _before_end_lease(
         self, lease: lease_.Lease, steps: Steps, now: int
     ) -> Write:
+        for driver, reservation, *args in steps:
+            if reservation.status == states.RESERVATION_ACTIVE:
+                driver.before_end(lease, reservation, *args)
         LOG.info('Lease %s ends at %d', lease.id, lease.end)
         return lambda tx: None
 
@@ -456,6 +516,7 @@ class Runner:
         ended = [driver.end(lease, *args) for driver, *args in steps]
         if not all(ended):
             return None
+        self.end_trust(lease)
 
         def write(tx: Any) -> None:
             if lease.status == states.LEASE_DELETING:
@@ -465,6 +526,9 @@ class Runner:
             _set_reservations(tx, lease, states.RESERVATION_DELETED)
             for reservation in lease.reservations:
                 tx.put_allocations(reservation.id, ())
+            tx.drop_floating_ip_allocations(
+                [reservation.id for reservation in lease.reservations]
+            )
 
         return write
 

@@ -4,19 +4,34 @@
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
+import json
+import operator
 from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+from oslo_utils import strutils
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import placing
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import instance
+from blazar_sched.service.resources import freepool as freepool_
+
+LOG = log.getLogger(__name__)
 
 MAX_NAME = 64
+
+# A host's fields by their names, as far as other services say what they are.
+Facts = dict[str, Any]
 
 
 class Hosts:
@@ -27,15 +42,22 @@ class Hosts:
 
     def __init__(
         self,
+        conf: cfg.ConfigOpts,
         ledger: ledger_.Ledger,
         nova: nova_.Nova,
         placement: placement_.Placement,
+        freepool: freepool_.Freepool,
         clock: Callable[[], float],
     ) -> None:
+        self._default_hold = conf.manager.default_hold
+        self._region = conf.nova.region_name or ''
         self._ledger = ledger
         self._nova = nova
         self._placement = placement
+        self._freepool = freepool
         self._clock = clock
+        # By provider, what Placement said of it at which generation.
+        self._seen: dict[str, tuple[int, Facts]] = {}
 
     def create(self, name: str, values: Mapping[str, Any]) -> host_.Host:
         """Register a host by its hypervisor hostname.
@@ -46,35 +68,35 @@ class Hosts:
         :param values: capabilities, and the host's own settings
         :raises HostNotFound: if Nova or Placement does not know it
         :raises HostExists: if it is registered already
+        :raises HostHavingServers: if it is to be dedicated and is not empty
         :raises Unavailable: if there is no cloud, or none that answers
         """
         now = int(self._clock())
-        settings = _settings({}, values)
+        settings = {'hold': self._default_hold, **self._settings(values)}
+        capabilities = _capabilities({}, values)
         hypervisor = self._nova.hypervisor(name)
         wanted = host_.Host(
             uuid=hypervisor.uuid,
             id='',
             hypervisor_hostname=hypervisor.hostname,
-            service_name=hypervisor.host,
-            hypervisor_type=hypervisor.type,
-            hypervisor_version=hypervisor.version,
-            cpu_info=hypervisor.cpu_info,
-            availability_zone=hypervisor.availability_zone,
-            inventory=self._placement.inventories(hypervisor.uuid),
-            created_at=now,
+            **self._what_nova_says(hypervisor),
+            **self._what_placement_says(hypervisor.uuid),
             **settings,
+            capabilities=capabilities,
+            created_at=now,
         )
+        if self._ledger.hosts([wanted.uuid]):
+            raise _exists(name)
         servers = [
             server
             for server in self._nova.servers(host=hypervisor.host)
             if server.node == hypervisor.hostname
         ]
+        self._prepare(wanted, servers)
 
         def work(tx: Any) -> host_.Host:
             if wanted.uuid in tx.replica.hosts:
-                raise exception.HostExists(
-                    f'host {name!r} is registered already', field='name'
-                )
+                raise _exists(name)
             host: host_.Host = tx.put_host(wanted)
             for server in servers:
                 tx.put_instance(
@@ -84,6 +106,24 @@ class Hosts:
 
         return self._ledger.commit(work)
 
+    def _prepare(
+        self, host: host_.Host, servers: Sequence[nova_.Server]
+    ) -> None:
+        """Make in other services what a host needs to be registered.
+
+        Before the ledger promises anything of it; whoever asks again after
+        a failure finds it there.
+        """
+        if host.hold == host_.DEDICATED:
+            if servers:
+                raise exception.HostHavingServers(
+                    f'{len(servers)} servers are on the host, which is to be '
+                    'dedicated',
+                    field='hold',
+                )
+            self._freepool.join([host.service_name])
+        self._placement.create_child(host.uuid, host.hypervisor_hostname)
+
     def update(self, host_id: str, values: Mapping[str, Any]) -> host_.Host:
         """Change capabilities and settings; a value of None removes it.
 
@@ -91,24 +131,40 @@ class Hosts:
             not over names a capability that changes
         """
         now = int(self._clock())
+        settings = self._settings(values)
 
-        def work(tx: Any) -> host_.Host:
-            old = tx.host(host_id)
-            settings = _settings(old.capabilities, values)
+        def change(source: Any) -> host_.Host:
+            old = source.host(host_id)
             new = dataclasses.replace(
                 old,
+                **settings,
+                capabilities=_capabilities(old.capabilities, values),
                 updated_at=now,
-                hold=settings['hold'] if 'hold' in values else old.hold,
-                unbounded=settings['unbounded']
-                if 'unbounded' in values
-                else old.unbounded,
-                capabilities=settings['capabilities'],
             )
-            _check_free(tx, old, new, now)
-            host: host_.Host = tx.put_host(new)
-            return host
+            _check_free(source, old, new, now)
+            return new
 
-        return self._ledger.commit(work)
+        asked = change(self._ledger)
+        # In the pool before the ledger says so, out of it after that; asked
+        # for again, what a failure left undone is made good.
+        if settings.get('hold') == host_.DEDICATED and not self._is_taken(
+            asked, now
+        ):
+            self._freepool.join([asked.service_name])
+        host = self._ledger.commit(lambda tx: tx.put_host(change(tx)))
+        if settings.get('hold') == host_.SHARED:
+            self._freepool.leave([host.service_name])
+        return host
+
+    def _is_taken(self, host: host_.Host, now: int) -> bool:
+        """Tell whether a reservation has the host as a whole by now.
+
+        Its end puts a dedicated host back into the pool.
+        """
+        return any(
+            a.whole and a.start <= now
+            for a, _ in self._ledger.allocations(host=host.uuid)
+        )
 
     def delete(self, host_id: str) -> None:
         """Forget a host and what runs there.
@@ -118,6 +174,8 @@ class Hosts:
         """
         host = self._ledger.host(host_id)
         _check_unallocated(self._ledger, host)
+        if host.hold == host_.DEDICATED:
+            self._freepool.leave([host.service_name])
         self._placement.delete_child(host.hypervisor_hostname)
 
         def work(tx: Any) -> None:
@@ -126,6 +184,80 @@ class Hosts:
             tx.delete_host(gone.uuid)
 
         self._ledger.commit(work)
+
+    def sync(self) -> None:
+        """Bring the hosts up to date, in at most one commit.
+
+        A host that has shrunk below what is promised of it stays promised,
+        and is logged.
+
+        :raises Unavailable: if Nova or Placement does not answer
+        """
+        hosts = self._ledger.hosts()
+        if not hosts:
+            return
+        hypervisors = {h.uuid: h for h in self._nova.hypervisors()}
+        generations = self._placement.generations()
+        facts = {}
+        for host in hosts:
+            known: Facts = {}
+            if host.uuid in hypervisors:
+                known |= self._what_nova_says(hypervisors[host.uuid])
+            if host.uuid in generations:
+                known |= self._look(host.uuid, generations[host.uuid])
+            if dataclasses.replace(host, **known) != host:
+                facts[host.uuid] = known
+        if facts:
+            now = int(self._clock())
+            short = self._ledger.commit(lambda tx: _refresh(tx, facts, now))
+            for name in short:
+                LOG.warning('Host %s has less than is promised of it', name)
+
+    def _look(self, provider: str, generation: int) -> Facts:
+        """Return what Placement says of a provider, asked only if it must be.
+
+        :param generation: what it says the provider's is
+        """
+        seen = self._seen.get(provider)
+        if seen is not None and seen[0] == generation:
+            return seen[1]
+        try:
+            facts = self._what_placement_says(provider)
+        except exception.HostNotFound:
+            # Gone since the generations were listed.
+            return {}
+        self._seen[provider] = generation, facts
+        return facts
+
+    def _what_nova_says(self, hypervisor: nova_.Hypervisor) -> Facts:
+        return {
+            'service_name': hypervisor.host,
+            'hypervisor_type': hypervisor.type,
+            'hypervisor_version': hypervisor.version,
+            'cpu_info': hypervisor.cpu_info,
+            'availability_zone': hypervisor.availability_zone,
+            'region': self._region,
+        }
+
+    def _what_placement_says(self, provider: str) -> Facts:
+        return {
+            'inventory': self._placement.inventories(provider),
+            'traits': self._placement.traits(provider),
+        }
+
+    def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings among the values, as a Host has them.
+
+        :raises InvalidInput: naming the one that is wrong
+        """
+        settings = {
+            name: parse(values[name], name)
+            for name, parse in _SETTINGS.items()
+            if name in values
+        }
+        if 'hold' in settings:
+            settings['hold'] = settings['hold'] or self._default_hold
+        return settings
 
     def allocations(
         self,
@@ -196,34 +328,106 @@ class Hosts:
         return {'property': name, 'private': private}
 
 
-def _settings(
-    old: Mapping[str, str], values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Split values into a Host's hold, unbounded and capabilities.
+def _exists(name: str) -> exception.HostExists:
+    return exception.HostExists(
+        f'host {name!r} is registered already', field='name'
+    )
 
-    :param old: the capabilities so far
-    :raises InvalidInput: naming the value that is wrong
-    """
-    given = dict(values)
-    hold = given.pop('hold', None)
-    unbounded = given.pop('unbounded', None)
-    if hold not in (None, *host_.HOLDS):
+
+def _refresh(tx: Any, facts: Mapping[str, Facts], now: int) -> list[str]:
+    """Write what differs; return the names of those that fall short."""
+    short = []
+    for old in tx.hosts(facts):
+        new = dataclasses.replace(old, **facts[old.uuid])
+        if new == old:
+            continue
+        tx.put_host(dataclasses.replace(new, updated_at=now))
+        index = tx.replica.index
+        peaks = index.peak(index.rows([new.uuid]), now, window.FOREVER)
+        # The peaks go on with what is no resource class.
+        if any(map(operator.lt, new.amounts(), peaks)):
+            short.append(new.hypervisor_hostname)
+    return short
+
+
+def _parse_hold(value: Any, field: str) -> str | None:
+    if value not in (None, *host_.HOLDS):
         raise exception.InvalidInput(
-            f'hold must be one of {", ".join(host_.HOLDS)}', field='hold'
+            f'hold must be one of {", ".join(host_.HOLDS)}', field=field
         )
-    if unbounded is not None:
-        lifetime.parse_unbounded(unbounded, 'unbounded')
+    hold: str | None = value
+    return hold
+
+
+def _parse_unbounded(value: Any, field: str) -> str | None:
+    if value is not None:
+        lifetime.parse_unbounded(value, field)
+    policy: str | None = value
+    return policy
+
+
+def _parse_disabled(value: Any, field: str) -> bool:
+    try:
+        return strutils.bool_from_string(value or False, strict=True)
+    except ValueError as e:
+        raise exception.InvalidInput(
+            'disabled must be true or false', field=field
+        ) from e
+
+
+def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
+    """Read project ids: a list, the JSON text of one, or with commas."""
+    try:
+        if isinstance(value, str) and value.lstrip().startswith('['):
+            value = json.loads(value)
+    except (ValueError, RecursionError) as e:
+        raise _bad_projects(field) from e
+    if isinstance(value, str):
+        value = [v.strip() for v in value.split(',')] if value.strip() else []
+    ids = list(value or ())
+    fits = len(ids) <= reservation_.MAX_PROJECTS
+    if not fits or not all(map(_is_project, ids)):
+        raise _bad_projects(field)
+    return tuple(dict.fromkeys(ids))
+
+
+def _is_project(id_: Any) -> bool:
+    return (
+        isinstance(id_, str) and 0 < len(id_) <= reservation_.MAX_PROJECT_ID
+    )
+
+
+def _bad_projects(field: str) -> exception.InvalidInput:
+    return exception.InvalidInput(
+        f'projects must be up to {reservation_.MAX_PROJECTS} project ids: a '
+        'JSON list, or text with commas between them',
+        field=field,
+    )
+
+
+# A host's settings: they are sent among its capabilities.
+_SETTINGS: dict[str, Callable[[Any, str], Any]] = {
+    'hold': _parse_hold,
+    'unbounded': _parse_unbounded,
+    'disabled': _parse_disabled,
+    'projects': _parse_projects,
+}
+
+
+def _capabilities(
+    old: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the capabilities with the values that are no settings.
+
+    :raises InvalidInput: naming the one that is wrong
+    """
+    given = {k: v for k, v in values.items() if k not in _SETTINGS}
     for name, value in given.items():
         _check_capability(name, value)
-    capabilities = {
+    return {
         name: value
         for name, value in {**old, **given}.items()
         if value is not None
-    }
-    return {
-        'hold': hold or host_.SHARED,
-        'unbounded': unbounded,
-        'capabilities': capabilities,
     }
 
 
@@ -233,7 +437,8 @@ def _check_capability(name: str, value: Any) -> None:
             f'a capability has a name of 1 to {MAX_NAME} characters',
             field=name[:MAX_NAME],
         )
-    if name in host_.Host(uuid='', id='', hypervisor_hostname='').properties():
+    own = host_.Host(uuid='', id='', hypervisor_hostname='').properties()
+    if name in own or name.startswith(host_.TRAIT):
         raise exception.InvalidInput(
             f"{name} is the host's own and cannot be set", field=name
         )

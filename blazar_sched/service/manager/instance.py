@@ -65,9 +65,10 @@ def record(
 ) -> instance_.Instance:
     """Return a server's record.
 
-    It is bound if the reservation that it claims is its own project's. Then
-    it lives as long as that does; otherwise until the end that was declared
-    first, whatever it was resized to since.
+    If its project may use the reservation that it claims, it lives as long
+    as that does; otherwise until the end that was declared first, whatever
+    it was resized to since. It is bound where the reservation has the host,
+    and counts for itself on one that the reservation has left.
     """
     known = replica.instances.get(server.uuid)
     end = server.end
@@ -82,8 +83,21 @@ def record(
         preemptible=server.preemptible,
     )
     reservation = replica.reservations.get(server.reservation_id or '')
-    if reservation is None or reservation.project_id != server.project_id:
+    if reservation is None or not reservation.is_open_to(server.project_id):
         return new
+    bound = host in replica.held(reservation.id) or _has_failed(replica, host)
     return dataclasses.replace(
-        new, end=reservation.end, reservation_id=reservation.id
+        new,
+        end=reservation.end,
+        reservation_id=reservation.id if bound else None,
     )
+
+
+def _has_failed(replica: state.Replica, host: str) -> bool:
+    """Tell whether a host has failed.
+
+    What has lost it may get it back with the servers that are there, which
+    must not be in their own way then.
+    """
+    known = replica.hosts.get(host)
+    return known is not None and not known.reservable

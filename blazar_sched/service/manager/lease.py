@@ -2,6 +2,7 @@
 """Leases: create, update and delete, each in one commit or not at all."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -19,21 +20,24 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service import resources
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import event as runner_
+from blazar_sched.service.manager import notifier as notifier_
 from blazar_sched.service.manager import placing
 
-NOW = 'now'
 DEFAULT = 'default'
 MAX_RESERVATIONS = 100
-# Many clients know minutes only: this minute's start is now.
-GRACE = 60
 # Who asks is no part of what is asked for.
-_CALLER = ('project_id', 'user_id')
+_CALLER = ('project_id', 'user_id', 'trust_id')
 # How long a delete waits for what is in Nova to go, and how often it looks.
 DELETE_WAITS = 60
 DELETE_WAIT = 0.5
+# The same of a create that has the id of a server group to tell.
+OPEN_WAITS = 25
+OPEN_WAIT = 0.2
+_OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
 
 class Leases:
@@ -49,6 +53,8 @@ class Leases:
         ledger: ledger_.Ledger,
         drivers: resources.Drivers,
         runner: runner_.Runner,
+        notifier: notifier_.Notifier,
+        enforcement: enforcement_.Enforcement,
         clock: Callable[[], float],
         wait: Callable[[float], object],
     ) -> None:
@@ -56,6 +62,8 @@ class Leases:
         self._ledger = ledger
         self._drivers = drivers
         self._runner = runner
+        self._notifier = notifier
+        self._enforcement = enforcement
         self._clock = clock
         self._wait = wait
 
@@ -78,6 +86,7 @@ class Leases:
             return made
         now = int(self._clock())
         lease = self._new(values, now)
+        inquiry = self._enforcement.inquiry(now)
 
         def work(tx: Any) -> lease_.Lease:
             made = key and _made(tx, project_id, key, digest)
@@ -89,11 +98,16 @@ class Leases:
             self._book(tx, lease, lease.window)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
+            inquiry.check(tx, lease)
             return lease
 
-        created = self._ledger.commit(work)
+        created = inquiry.commit(work)
+        if created is lease:
+            self._notifier.lease(notifier_.LEASE_CREATE, created)
         if lease.start == now:
             self._runner.poke()
+            if any(map(_has_group, created.reservations)):
+                return self._opened(created)
         return created
 
     def update(
@@ -104,6 +118,10 @@ class Leases:
     ) -> lease_.Lease:
         """Change a lease: all that is asked for, or nothing.
 
+        One of the `reservations` in `values` that has an id changes that
+        one, or removes it where it has ``remove: True``; one that has a
+        resource_type and no id is added.
+
         :raises LeaseNotFound: if the project has no such lease
         :raises InvalidStatus: if it is changing already, or over
         :raises CantUpdateParameter: if what is asked for is fixed by now
@@ -111,27 +129,25 @@ class Leases:
         :raises NotEnoughHostsAvailable: if the change finds no room
         """
         now = int(self._clock())
+        inquiry = self._enforcement.inquiry(now)
 
-        def work(tx: Any) -> lease_.Lease:
+        def work(tx: Any) -> tuple[lease_.Lease, lease_.Lease]:
             old = tx.lease(lease_id, project_id)
             _check_changeable(old, values)
             new = self._changed(old, values, now)
-            if not set(values) - {'name'}:
-                tx.put_lease(new)
-                return new
-            tx.replica.advance(now)
-            held = placing.held(tx.replica, old)
-            placed = _place(tx, old, new, held, now)
-            new = self._planned(old, new, values, now, _grown(held, placed))
-            tx.put_lease(new)
-            for reservation_id, allocations in placed.items():
-                tx.put_allocations(reservation_id, allocations)
-            self._book(tx, new, _what_is_left(new, now))
-            return new
+            if new != old:
+                new = dataclasses.replace(new, updated_at=now)
+                new = self._put(tx, old, new, now)
+                inquiry.check(tx, new, old)
+            return old, new
 
-        updated = self._ledger.commit(work)
-        self._runner.poke()
-        return updated
+        old, new = inquiry.commit(work)
+        if new != old:
+            self._notifier.lease(notifier_.LEASE_UPDATE, new)
+            if _untold(old, new):
+                self._notifier.lease(notifier_.BEFORE_END_STOP, new)
+            self._runner.poke()
+        return new
 
     def delete(self, lease_id: str, project_id: str | None) -> None:
         """Delete a lease, once what it has in other services is gone.
@@ -144,16 +160,17 @@ class Leases:
         """
         now = int(self._clock())
 
-        def work(tx: Any) -> event_.Event | None:
+        def work(tx: Any) -> tuple[Any, ...]:
             lease = tx.lease(lease_id, project_id)
             _check_idle(lease)
             if lease.status in (
                 states.LEASE_PENDING,
                 states.LEASE_TERMINATED,
             ):
+                ended = self._enforcement.ending(tx, lease)
                 tx.delete_lease(lease_id)
-                return None
-            end = _end_now(lease, now)
+                return lease, None, ended
+            end = event_.end_now(lease_id, now, lease.events)
             tx.put_lease(
                 dataclasses.replace(
                     lease,
@@ -162,15 +179,19 @@ class Leases:
                     updated_at=now,
                 )
             )
-            return end
+            return lease, end, None
 
-        end = self._ledger.commit(work)
+        lease, end, ended = self._ledger.commit(work)
         if end is not None:
             self._finish_delete(lease_id, end)
+            return
+        ended()
+        self._notifier.lease(notifier_.LEASE_DELETE, lease)
+        self._runner.end_trust(lease)
 
     def _new(self, values: Mapping[str, Any], now: int) -> lease_.Lease:
         window = window_.Window(
-            _soon(values['start'], now, 'start_date'), values['end']
+            lease_.soon(values['start'], now, 'start_date'), values['end']
         )
         before_end = self._before_end(values['before_end'], window)
         id_ = str(uuid.uuid4())
@@ -182,10 +203,12 @@ class Leases:
             start=window.start,
             end=window.end,
             status=states.LEASE_PENDING,
-            reservations=self._reservations(
-                id_, values['project_id'], values['reservations'], now
+            trust_id=values.get('trust_id'),
+            reservations=_checked(
+                self._new_reservation(id_, values['project_id'], asked, now)
+                for asked in values['reservations']
             ),
-            events=_events(id_, window, before_end, now),
+            events=event_.plan(id_, window, before_end, now),
             created_at=now,
         )
 
@@ -197,6 +220,22 @@ class Leases:
             self._drivers[reservation.resource_type].book(
                 tx, lease, reservation, window
             )
+
+    def _opened(self, lease: lease_.Lease) -> lease_.Lease:
+        """Return the lease as it is once it is open, if that is soon.
+
+        Who is to boot into a server group needs its id from the answer, and
+        it is the start that makes it.
+        """
+        for _ in range(OPEN_WAITS):
+            try:
+                lease = self._ledger.lease(lease.id)
+            except exception.LeaseNotFound:
+                break
+            if lease.status not in _OPENING or self._runner.stopping:
+                break
+            self._wait(OPEN_WAIT)
+        return lease
 
     def _finish_delete(self, lease_id: str, end: event_.Event) -> None:
         """Do the lease's end here, or wait while the runner does."""
@@ -215,34 +254,26 @@ class Leases:
                 return
             self._wait(DELETE_WAIT)
 
-    def _reservations(
+    def _new_reservation(
         self,
         lease_id: str,
         project_id: str,
-        asked: Sequence[Mapping[str, Any]],
+        values: Mapping[str, Any],
         now: int,
-    ) -> tuple[reservation_.Reservation, ...]:
-        if not 1 <= len(asked) <= MAX_RESERVATIONS:
-            raise exception.InvalidInput(
-                f'a lease has 1 to {MAX_RESERVATIONS} reservations',
-                field='reservations',
-            )
-        made = []
-        for values in asked:
-            parameters = dict(values)
-            resource_type = parameters.pop('resource_type', None)
-            driver = self._drivers[resource_type]
-            made.append(
-                reservation_.Reservation(
-                    id=str(uuid.uuid4()),
-                    lease_id=lease_id,
-                    resource_type=resource_type,
-                    status=states.RESERVATION_PENDING,
-                    parameters=driver.validate(parameters, project_id),
-                    created_at=now,
-                )
-            )
-        return tuple(made)
+    ) -> reservation_.Reservation:
+        parameters = dict(values)
+        resource_type = parameters.pop('resource_type', None)
+        driver = self._drivers[resource_type]
+        use = reservation_.take_use(resource_type, parameters)
+        return reservation_.Reservation(
+            id=str(uuid.uuid4()),
+            lease_id=lease_id,
+            resource_type=resource_type,
+            status=states.RESERVATION_PENDING,
+            parameters=driver.validate(parameters, project_id),
+            created_at=now,
+            **use,
+        )
 
     def _before_end(
         self, asked: int | str | None, window: window_.Window
@@ -262,18 +293,47 @@ class Leases:
     def _changed(
         self, old: lease_.Lease, values: Mapping[str, Any], now: int
     ) -> lease_.Lease:
-        """Return the lease with its name, window and reservations changed."""
-        window = _changed_window(old, values, now)
+        """Return the lease as it is asked for."""
+        renamed = dataclasses.replace(old, name=values.get('name', old.name))
+        if not set(values) - {'name'}:
+            return renamed
+        window = lease_.changed_window(old, values, now)
         return dataclasses.replace(
-            old,
-            name=values.get('name', old.name),
+            renamed,
             start=window.start,
             end=window.end,
             reservations=self._changed_reservations(
                 old, values.get('reservations', ()), now
             ),
-            updated_at=now,
+            events=event_.plan(
+                old.id,
+                window,
+                self._changed_before_end(old, values, window),
+                now,
+                old.events,
+            ),
         )
+
+    def _changed_before_end(
+        self,
+        old: lease_.Lease,
+        values: Mapping[str, Any],
+        window: window_.Window,
+    ) -> int | None:
+        known = old.before_end
+        if 'before_end' in values:
+            asked = values['before_end']
+        elif window.end != old.end and window_.FOREVER in (
+            old.end,
+            window.end,
+        ):
+            asked = DEFAULT
+        else:
+            # As long before the end as it was.
+            asked = known and max(
+                window.start, known + window.end - old.end
+            )
+        return self._before_end(asked, window)
 
     def _changed_reservations(
         self,
@@ -283,65 +343,83 @@ class Leases:
     ) -> tuple[reservation_.Reservation, ...]:
         by_id = {r.id: r for r in old.reservations}
         for values in changes:
-            change = dict(values)
-            reservation = by_id.get(change.pop('id', None))
-            if reservation is None:
+            if 'id' not in values and 'resource_type' in values:
+                new = self._new_reservation(
+                    old.id, old.project_id, values, now
+                )
+                by_id[new.id] = new
+                continue
+            known = by_id.get(values.get('id'))
+            if known is None:
                 raise exception.InvalidInput(
                     'a change of a reservation needs the id of one of the '
                     "lease's",
                     field='reservations',
                 )
-            resource_type = reservation.resource_type
-            if change.pop('resource_type', resource_type) != resource_type:
-                raise exception.CantUpdateParameter(
-                    'resource_type cannot be changed', field='resource_type'
-                )
-            parameters = self._drivers[resource_type].update(
-                reservation.parameters,
-                change,
-                old.status == states.LEASE_ACTIVE,
-                old.project_id,
+            if values.get('remove'):
+                del by_id[known.id]
+                continue
+            by_id[known.id] = self._changed_reservation(
+                old, known, values, now
             )
-            if parameters != reservation.parameters:
-                by_id[reservation.id] = dataclasses.replace(
-                    reservation, parameters=parameters, updated_at=now
-                )
-        return tuple(by_id.values())
+        return _checked(by_id.values())
 
-    def _planned(
+    def _changed_reservation(
         self,
-        old: lease_.Lease,
-        new: lease_.Lease,
+        lease: lease_.Lease,
+        old: reservation_.Reservation,
         values: Mapping[str, Any],
         now: int,
-        grown: bool,
-    ) -> lease_.Lease:
-        """Return the changed lease with the events that it needs.
+    ) -> reservation_.Reservation:
+        changes = {
+            k: v for k, v in values.items() if k not in ('id', 'remove')
+        }
+        if changes.pop('resource_type', old.resource_type) != (
+            old.resource_type
+        ):
+            raise exception.CantUpdateParameter(
+                'resource_type cannot be changed', field='resource_type'
+            )
+        use = reservation_.take_use(old.resource_type, changes)
+        new = dataclasses.replace(
+            old,
+            parameters=self._drivers[old.resource_type].update(
+                old.parameters,
+                changes,
+                lease.status == states.LEASE_ACTIVE,
+                lease.project_id,
+            ),
+            **use,
+        )
+        return new if new == old else dataclasses.replace(new, updated_at=now)
 
-        :param grown: whether an active lease got more: then what its start
-            does is due again, for all of it
-        """
-        if 'before_end' in values:
-            asked = values['before_end']
-        elif new.end == old.end:
-            asked = old.before_end and max(new.start, old.before_end)
-        elif window_.FOREVER in (old.end, new.end):
-            asked = DEFAULT
-        else:
-            # As long before the end as it was.
-            asked = old.before_end and max(
-                new.start, old.before_end + new.end - old.end
-            )
-        before_end = self._before_end(asked, new.window)
-        events = _events(old.id, new.window, before_end, now, old.events)
-        if grown and old.status == states.LEASE_ACTIVE:
-            events = tuple(
-                dataclasses.replace(e, status=states.EVENT_UNDONE)
-                if e.event_type == event_.START_LEASE
-                else e
-                for e in events
-            )
-        return dataclasses.replace(new, events=events)
+    def _put(
+        self, tx: Any, old: lease_.Lease, new: lease_.Lease, now: int
+    ) -> lease_.Lease:
+        """Write a changed lease, and place it if it needs that."""
+        if (new.window, new.reservations) == (old.window, old.reservations):
+            tx.put_lease(new)
+            return new
+        tx.replica.advance(now)
+        held = placing.held(tx.replica, old)
+        placed = _place(tx, old, new, held, now)
+        if old.status == states.LEASE_ACTIVE:
+            if new.reservations != old.reservations or _grown(held, placed):
+                # What its start does is due again, for all of it.
+                events = event_.start_again(new.events)
+                new = dataclasses.replace(new, events=events)
+            leaving = lease_.leaving(old, new, now)
+            if leaving is not None:
+                tx.split_lease(leaving)
+        tx.put_lease(new)
+        for reservation_id, allocations in placed.items():
+            tx.put_allocations(reservation_id, allocations)
+        self._book(tx, new, new.left(now))
+        return new
+
+
+def _has_group(reservation: reservation_.Reservation) -> bool:
+    return reservation.parameters.get('affinity') is not None
 
 
 def _digest(values: Mapping[str, Any]) -> str:
@@ -378,17 +456,6 @@ def _made(
     return lease
 
 
-def _soon(at: int | str, now: int, field: str) -> int:
-    """Return a time that must not be past, this minute being now."""
-    if at == NOW:
-        return now
-    if type(at) is not int or at < now - GRACE:
-        raise exception.InvalidInput(
-            f'{field} must not be past', field=field
-        )
-    return max(at, now)
-
-
 def _check_idle(lease: lease_.Lease) -> None:
     if any(e.status == states.EVENT_IN_PROGRESS for e in lease.events):
         raise exception.InvalidStatus(
@@ -407,32 +474,29 @@ def _check_changeable(lease: lease_.Lease, values: Mapping[str, Any]) -> None:
         )
 
 
-def _changed_window(
-    old: lease_.Lease, values: Mapping[str, Any], now: int
-) -> window_.Window:
-    started = old.status != states.LEASE_PENDING
-    start, end = old.start, old.end
-    asked = values.get('start', start)
-    if asked != start and started:
-        # A client that knows minutes only names the same start so.
-        if asked == NOW or asked // GRACE != start // GRACE:
-            raise exception.CantUpdateParameter(
-                'the start of a lease that has started cannot be changed',
-                field='start_date',
-            )
-    elif asked != start:
-        start = _soon(asked, now, 'start_date')
-    if values.get('end', end) != end:
-        end = _soon(values['end'], now, 'end_date')
-        if started:
-            end = max(end, start + 1)
-    return window_.Window(start, end)
+def _checked(
+    reservations: Iterable[reservation_.Reservation],
+) -> tuple[reservation_.Reservation, ...]:
+    """Return the reservations of a lease, unless they are too many."""
+    all_ = tuple(reservations)
+    if len(all_) > MAX_RESERVATIONS:
+        raise exception.InvalidInput(
+            f'a lease has at most {MAX_RESERVATIONS} reservations',
+            field='reservations',
+        )
+    return all_
 
 
-def _what_is_left(lease: lease_.Lease, now: int) -> window_.Window:
-    # Of one that is ended now, its last second.
-    return window_.Window(
-        max(lease.start, min(now, lease.end - 1)), lease.end
+def _untold(old: lease_.Lease, new: lease_.Lease) -> bool:
+    """Tell whether the owner was told of an end that is another now."""
+    told = {
+        e.id
+        for e in old.events
+        if e.event_type == event_.BEFORE_END_LEASE
+        and e.status == states.EVENT_DONE
+    }
+    return any(
+        e.id in told and e.status == states.EVENT_UNDONE for e in new.events
     )
 
 
@@ -447,16 +511,19 @@ def _place(
 
     What asks for less of the same needs no room: it is never refused.
     """
-    if new.reservations == old.reservations:
-        if new.window == old.window:
-            return held
-        if old.start <= new.start and new.end <= old.end:
-            return placing.move(held, new.window)
+    asked = {r.id: r.parameters for r in old.reservations}
+    shrinks = old.start <= new.start and new.end <= old.end
     return placing.place(
         tx.replica,
         new,
-        _what_is_left(new, now),
+        new.left(now),
+        held,
         active=old.status == states.LEASE_ACTIVE,
+        settled={
+            r.id
+            for r in new.reservations
+            if shrinks and asked.get(r.id) == r.parameters
+        },
     )
 
 
@@ -471,55 +538,3 @@ def _grown(old: placing.Allocations, new: placing.Allocations) -> bool:
         }
 
     return not sizes(new) <= sizes(old)
-
-
-def _events(
-    lease_id: str,
-    window: window_.Window,
-    before_end: int | None,
-    now: int,
-    old: Sequence[event_.Event] = (),
-) -> tuple[event_.Event, ...]:
-    """Return a lease's events; one that is not moved stays as it is."""
-    times = {event_.START_LEASE: window.start}
-    if before_end is not None:
-        times[event_.BEFORE_END_LEASE] = before_end
-    if window.end != window_.FOREVER:
-        times[event_.END_LEASE] = window.end
-    known = {e.event_type: e for e in old}
-    return tuple(
-        _event(lease_id, type_, at, now, known.get(type_))
-        for type_, at in times.items()
-    )
-
-
-def _event(
-    lease_id: str,
-    event_type: str,
-    at: int,
-    now: int,
-    old: event_.Event | None,
-) -> event_.Event:
-    if old is None:
-        return event_.Event(
-            id=str(uuid.uuid4()),
-            lease_id=lease_id,
-            event_type=event_type,
-            time=at,
-            status=states.EVENT_UNDONE,
-            created_at=now,
-        )
-    if old.time == at:
-        return old
-    return dataclasses.replace(
-        old, time=at, status=states.EVENT_UNDONE, updated_at=now
-    )
-
-
-def _end_now(lease: lease_.Lease, now: int) -> event_.Event:
-    """Return the lease's end event, due now."""
-    known = {e.event_type: e for e in lease.events}
-    end = _event(
-        lease.id, event_.END_LEASE, now, now, known.get(event_.END_LEASE)
-    )
-    return dataclasses.replace(end, status=states.EVENT_UNDONE)

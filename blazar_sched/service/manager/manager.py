@@ -9,11 +9,12 @@ from keystoneauth1 import adapter
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
+from blazar_sched.domain import exception
 from blazar_sched.service import database
+from blazar_sched.service import enforcement
 from blazar_sched.service import resources
 from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import neutron as neutron_
@@ -22,13 +23,19 @@ from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import event
+from blazar_sched.service.manager import flavor
+from blazar_sched.service.manager import floating_ip
+from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import herald
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import loop
+from blazar_sched.service.manager import monitor
+from blazar_sched.service.manager import notifier
 from blazar_sched.service.manager import rpc
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources import freepool
 
 LOG = log.getLogger(__name__)
 
@@ -64,29 +71,81 @@ class Manager:
         self._bus = rpc.transport(conf)
         self._herald = herald.Herald(self._bus, lambda: self.ledger.id)
         self.ledger = database.open_ledger(conf, self._herald.tell)
+        nova = nova or nova_.Nova(api(nova_conf.GROUP))
         self.services = base.Services(
             ledger=self.ledger,
-            nova=nova or nova_.Nova(api(nova_conf.GROUP)),
+            nova=nova,
             placement=placement
             or placement_.Placement(api(placement_conf.GROUP)),
             neutron=neutron or neutron_.Neutron(api(neutron_conf.GROUP)),
-            keystone=keystone or keystone_.Keystone(api(keystone_conf.GROUP)),
+            keystone=keystone or keystone_.load(conf),
+            freepool=freepool.Freepool(conf, nova),
         )
         drivers = resources.Drivers(self.services)
         self.instances = instance.Instances(self.ledger, self.services.nova)
         self._sync = loop.Loop('instance sync', self._sync_instances)
+        self.flavors = flavor.Flavors(self.ledger, self.services.nova)
+        self._flavor_sync = loop.Loop('flavor sync', self._sync_flavors)
         self._pruner = loop.Loop('pruner', self._prune)
+        self.notifier = notifier.Notifier(conf)
+        self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
         self.runner = event.Runner(
-            conf, self.ledger, drivers, clock, monotonic, self._sync.poke, pool
+            conf,
+            self.ledger,
+            drivers,
+            clock,
+            monotonic,
+            self._sync.poke,
+            self.notifier,
+            self.services.keystone,
+            self.enforcement,
+            pool,
         )
         self.leases = lease.Leases(
-            conf, self.ledger, drivers, self.runner, clock, wait
+            conf,
+            self.ledger,
+            drivers,
+            self.runner,
+            self.notifier,
+            self.enforcement,
+            clock,
+            wait,
         )
         self.hosts = host.Hosts(
-            self.ledger, self.services.nova, self.services.placement, clock
+            conf,
+            self.ledger,
+            nova,
+            self.services.placement,
+            self.services.freepool,
+            clock,
+        )
+        self.healer = healing.Healer(
+            conf, self.ledger, self.notifier, self.runner.poke, clock
+        )
+        self.monitor = monitor.Monitor(
+            conf, self.ledger, nova, self.healer, self.notifier
+        )
+        self._host_sync = loop.Loop('host sync', self._sync_hosts)
+        self.floating_ips = floating_ip.FloatingIPs(
+            self.ledger, self.services.neutron, clock
         )
         self.endpoint = endpoint.Endpoint(
-            self.ledger, self.leases, self.hosts
+            self.ledger,
+            self.leases,
+            self.hosts,
+            self.healer,
+            self.floating_ips,
+        )
+        # Who tells of what others do is started first, and stopped last.
+        self._parts = (
+            self._herald,
+            self.notifier,
+            self._pruner,
+            self._sync,
+            self._flavor_sync,
+            self._host_sync,
+            self.monitor,
+            self.runner,
         )
         self._server: rpc.Server | None = None
 
@@ -100,7 +159,7 @@ class Manager:
         """
         self.ledger.require_current()
         self.ledger.warm()
-        for part in (self._herald, self.runner, self._sync, self._pruner):
+        for part in self._parts:
             part.start()
         self._server = rpc.Server(self._bus, [self.endpoint])
         self._server.start()
@@ -114,13 +173,30 @@ class Manager:
         self.runner.stopping = True
         if self._server is not None:
             self._server.stop()
-        for part in (self.runner, self._sync, self._pruner, self._herald):
+        for part in reversed(self._parts):
             part.stop()
+        self.enforcement.stop()
         self.ledger.close()
 
     def _sync_instances(self) -> float:
         self.instances.sync()
         interval: float = self._conf.manager.sync_interval
+        return interval
+
+    def _sync_flavors(self) -> float:
+        interval: float = self._conf.manager.flavor_sync_interval
+        try:
+            self.flavors.sync()
+        except exception.Unavailable as e:
+            LOG.warning('The flavors stay as they were: %s', e)
+        return interval
+
+    def _sync_hosts(self) -> float:
+        interval: float = self._conf.manager.host_sync_interval
+        try:
+            self.hosts.sync()
+        except exception.Unavailable as e:
+            LOG.warning('The hosts stay as they were: %s', e)
         return interval
 
     def _prune(self) -> float:

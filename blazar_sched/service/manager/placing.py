@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing a whole lease: each reservation sees those placed before it.
 
-The lease's allocations are tried on the replica's index, and the index is
-put back as it was: only what the ledger commits may stay there.
+The lease's allocations are tried on the replica's indexes, and those are put
+back as they were: only what the ledger commits may stay there.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -37,39 +38,61 @@ def place(
     replica: state.Replica,
     lease: lease_.Lease,
     window: window_.Window,
+    old: Allocations | None = None,
     active: bool = False,
+    settled: Collection[str] = (),
 ) -> Allocations:
     """Return allocations for each reservation of a lease, by its id.
 
-    :param lease: as it is to be; what the replica knows of it is looked past
+    :param lease: as it is to be
     :param window: what is left of its own
+    :param old: what it holds, which is looked past; of a reservation that it
+        has no more too, unless it is active
     :param active: whether it must lose nothing of what it holds
+    :param settled: the ids of reservations that keep what they hold, for as
+        long as the lease still lasts
     :raises NotEnoughHostsAvailable: if one of them finds no room
     """
-    old = held(replica, lease)
-    placed: Allocations = {}
+    old = old or {}
+    placed: Allocations = {r.id: [] for r in lease.reservations}
     with contextlib.ExitStack() as trial:
-        everything = [a for many in old.values() for a in many]
-        trial.enter_context(_without(replica.index, everything))
-        for r in lease.reservations:
+        if not active:
+            # They may change places.
+            everything = [a for many in old.values() for a in many]
+            trial.enter_context(_without(replica, everything))
+        # What is settled is not there for the others to take.
+        for r in sorted(lease.reservations, key=lambda r: r.id not in settled):
             if r.resource_type not in reservation_.ON_HOSTS:
-                placed[r.id] = []
                 continue
-            if not active:
-                new = _choose(replica, r, window, old[r.id])
-            elif r.resource_type == reservation_.PHYSICAL_HOST:
-                new = _choose(replica, r, window, old[r.id])
-                _check_kept(old[r.id], new)
+            mine = old.get(r.id, [])
+            if active:
+                trial.enter_context(_without(replica, mine))
+            if r.id in settled:
+                new = _cut(mine, lease.window)
+            elif active and mine:
+                new = _keep(replica, r, lease.project_id, window, mine)
             else:
-                new = _grow(replica, r, window, old[r.id])
-            trial.enter_context(_with(replica.index, new, fitting=True))
+                new = _choose(replica, r, lease.project_id, window, mine)
+            trial.enter_context(_with(replica, new, fitting=True))
             placed[r.id] = new
     return placed
 
 
-def move(old: Allocations, window: window_.Window) -> Allocations:
-    """Return the same allocations over another window."""
-    return {id_: _move(many, window) for id_, many in old.items()}
+def _cut(
+    many: Iterable[allocation_.Allocation], window: window_.Window
+) -> list[allocation_.Allocation]:
+    """Return what of the allocations is inside a window.
+
+    Of one that would begin only after it, the window's last second.
+    """
+    return [
+        dataclasses.replace(
+            a,
+            start=max(window.start, min(a.start, window.end - 1)),
+            end=window.end,
+        )
+        for a in many
+    ]
 
 
 def _move(
@@ -83,40 +106,43 @@ def _move(
 
 @contextlib.contextmanager
 def _with(
-    index: ext.TimelineIndex,
+    replica: state.Replica,
     many: Sequence[allocation_.Allocation],
     fitting: bool,
 ) -> Iterator[None]:
-    """Have allocations in the index for a while.
+    """Have allocations in the indexes for a while.
 
     :param fitting: whether it is known that they fit
     :raises NotEnoughHostsAvailable: if there is no room for them
     """
-    try:
-        index.apply(
-            [state.add_allocation(a) for a in many], force=fitting
-        )
-    except ext.OverCapacity as e:
-        raise exception.NotEnoughHostsAvailable(
-            f'what the lease holds has no room in the new window: {e}',
-            field='reservations',
-        ) from e
-    try:
+    with contextlib.ExitStack() as undo:
+        for index, adds in replica.entries(many):
+            try:
+                index.apply(adds, force=fitting)
+            except ext.OverCapacity as e:
+                raise exception.NotEnoughHostsAvailable(
+                    'what the lease holds has no room in the new window: '
+                    f'{e}',
+                    field='reservations',
+                ) from e
+            undo.callback(index.apply, _removing(adds), force=True)
         yield
-    finally:
-        index.apply([('remove', a.id) for a in many], force=True)
 
 
 @contextlib.contextmanager
 def _without(
-    index: ext.TimelineIndex, many: Sequence[allocation_.Allocation]
+    replica: state.Replica, many: Sequence[allocation_.Allocation]
 ) -> Iterator[None]:
-    """Have allocations out of the index for a while."""
-    index.apply([('remove', a.id) for a in many], force=True)
-    try:
+    """Have allocations out of the indexes for a while."""
+    with contextlib.ExitStack() as undo:
+        for index, adds in replica.entries(many):
+            index.apply(_removing(adds), force=True)
+            undo.callback(index.apply, adds, force=True)
         yield
-    finally:
-        index.apply([state.add_allocation(a) for a in many], force=True)
+
+
+def _removing(adds: Iterable[state.Change]) -> list[state.Change]:
+    return [('remove', change[1]) for change in adds]
 
 
 def _new_id() -> str:
@@ -126,12 +152,29 @@ def _new_id() -> str:
 def _choose(
     replica: state.Replica,
     reservation: reservation_.Reservation,
+    project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
 ) -> list[allocation_.Allocation]:
     return placing.place(
-        replica.index, replica.catalog, reservation, window, old, _new_id
+        replica.index, replica.extra, replica.catalog, reservation,
+        project_id, window, old, _new_id,
     )
+
+
+def _keep(
+    replica: state.Replica,
+    reservation: reservation_.Reservation,
+    project_id: str,
+    window: window_.Window,
+    old: Sequence[allocation_.Allocation],
+) -> list[allocation_.Allocation]:
+    """Place so that nothing held is lost."""
+    if reservation.resource_type != reservation_.PHYSICAL_HOST:
+        return _grow(replica, reservation, project_id, window, old)
+    new = _choose(replica, reservation, project_id, window, old)
+    _check_kept(old, new)
+    return new
 
 
 def _check_kept(
@@ -148,6 +191,7 @@ def _check_kept(
 def _grow(
     replica: state.Replica,
     reservation: reservation_.Reservation,
+    project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
 ) -> list[allocation_.Allocation]:
@@ -157,37 +201,163 @@ def _grow(
     more = reservation.parameters['amount'] - sum(
         placing.count_slots(a.amounts, slot) for a in old
     )
-    with _with(replica.index, list(kept.values()), fitting=False):
+    with _with(replica, list(kept.values()), fitting=False):
         added = more and placing.place_instances(
             replica.index,
-            _growing(replica, reservation, kept),
+            replica.extra,
+            _growing(replica, reservation, project_id, kept),
             window,
             slot,
             more,
             reservation.parameters['affinity'],
         )
-    for host, count in (added or {}).items():
+    return list(_with_slots(reservation, window, kept, added or {}).values())
+
+
+def _with_slots(
+    reservation: reservation_.Reservation,
+    window: window_.Window,
+    kept: Mapping[str, allocation_.Allocation],
+    added: Mapping[str, int],
+) -> dict[str, allocation_.Allocation]:
+    """Return allocations by host, with slots added to those that are kept."""
+    both = dict(kept)
+    for host, count in added.items():
         base = kept.get(host) or allocation_.Allocation(
             _new_id(), reservation.id, host, window.start, window.end
         )
         amounts = {
             c: base.amounts.get(c, 0) + count * amount
-            for c, amount in slot.items()
+            for c, amount in reservation.slot().items()
         }
-        kept[host] = dataclasses.replace(base, amounts=amounts)
-    return list(kept.values())
+        both[host] = dataclasses.replace(
+            base, start=window.start, end=window.end, amounts=amounts
+        )
+    return both
 
 
 def _growing(
     replica: state.Replica,
     reservation: reservation_.Reservation,
+    project_id: str,
     kept: Mapping[str, allocation_.Allocation],
 ) -> placing.Candidates:
-    """Return the hosts on which the reservation's affinity lets it grow."""
-    candidates = replica.catalog.meeting(placing.requirement(reservation))
-    affinity = reservation.parameters['affinity']
-    if affinity is None:
+    """Return the hosts on which the reservation's affinity lets it grow.
+
+    Whole hosts have none.
+    """
+    candidates = replica.catalog.meeting(
+        placing.requirement(reservation), project_id
+    )
+    affinity = reservation.parameters.get('affinity')
+    if affinity is None or not kept:
         return candidates
     return replica.catalog.among(
         uuid for uuid in candidates.hosts if (uuid in kept) is affinity
     )
+
+
+def leave(
+    replica: state.Replica,
+    lease: lease_.Lease,
+    window: window_.Window,
+    hosts: Collection[str],
+    only: Collection[str] | None = None,
+) -> Allocations:
+    """Return what reservations hold once they have left some hosts.
+
+    Other hosts take it over, and what was missing before, as far as there is
+    room. What is on other hosts already stays there as it is.
+
+    :param window: what is left of the lease's own
+    :param hosts: uuids
+    :param only: the ids of the reservations that leave, None for all that
+        are on hosts
+    """
+    old = held(replica, lease)
+    placed: Allocations = {}
+    with contextlib.ExitStack() as trial:
+        for r in lease.reservations:
+            if r.resource_type not in reservation_.ON_HOSTS or not (
+                only is None or r.id in only
+            ):
+                continue
+            kept = {a.host: a for a in old[r.id] if a.host not in hosts}
+            candidates = _others(
+                _growing(replica, r, lease.project_id, kept), replica, hosts
+            )
+            if r.resource_type == reservation_.PHYSICAL_HOST:
+                lost = max(len(old[r.id]), r.parameters['min']) - len(kept)
+                new = _with_hosts(replica, r, window, candidates, kept, lost)
+            else:
+                new = _with_most(replica, r, window, candidates, kept)
+            changed = [a for h, a in new.items() if kept.get(h) != a]
+            grown = [kept[a.host] for a in changed if a.host in kept]
+            trial.enter_context(_without(replica, grown))
+            trial.enter_context(_with(replica, changed, fitting=True))
+            placed[r.id] = list(new.values())
+    return placed
+
+
+def _others(
+    candidates: placing.Candidates,
+    replica: state.Replica,
+    hosts: Collection[str],
+) -> placing.Candidates:
+    if candidates.hosts.keys().isdisjoint(hosts):
+        return candidates
+    return replica.catalog.among(
+        uuid for uuid in candidates.hosts if uuid not in hosts
+    )
+
+
+def _with_hosts(
+    replica: state.Replica,
+    reservation: reservation_.Reservation,
+    window: window_.Window,
+    candidates: placing.Candidates,
+    kept: Mapping[str, allocation_.Allocation],
+    count: int,
+) -> dict[str, allocation_.Allocation]:
+    """Return allocations by host, with up to so many whole hosts added."""
+    names = count > 0 and placing.place_hosts(
+        replica.index, replica.extra, candidates, window, 0, count
+    )
+    return dict(kept) | {
+        name: allocation_.Allocation(
+            _new_id(), reservation.id, name, window.start, window.end,
+            whole=True,
+        )
+        for name in names or ()
+    }
+
+
+def _with_most(
+    replica: state.Replica,
+    reservation: reservation_.Reservation,
+    window: window_.Window,
+    candidates: placing.Candidates,
+    kept: Mapping[str, allocation_.Allocation],
+) -> dict[str, allocation_.Allocation]:
+    """Return allocations by host, with the slots added that are missing.
+
+    As many of them as there is room for.
+    """
+    slot = reservation.slot()
+    added: dict[str, int] = {}
+    # What fits is searched for between these two: often it is all.
+    least = 0
+    most = count = reservation.parameters['amount'] - sum(
+        placing.count_slots(a.amounts, slot) for a in kept.values()
+    )
+    while least < most:
+        try:
+            added = placing.place_instances(
+                replica.index, replica.extra, candidates, window, slot,
+                count, reservation.parameters['affinity'],
+            )
+            least = count
+        except exception.NotEnoughHostsAvailable:
+            most = count - 1
+        count = -(-(least + most) // 2)
+    return _with_slots(reservation, window, kept, added)

@@ -34,6 +34,8 @@ STOP_TIMEOUT = 5.0
 # Seconds that `Client.connect` waits for an answer, and until it asks again.
 CONNECT_TIMEOUT = 5.0
 CONNECT_PAUSE = 0.5
+# Seconds that `Client.check` waits: load balancers do not wait long.
+CHECK_TIMEOUT = 5.0
 
 
 def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
@@ -79,10 +81,27 @@ class Client:
         :raises BlazarSchedError: the subclass that the manager raised
         :raises Unavailable: if no manager answers in time
         """
+        return self._call(self._client, ctxt, method, **kwargs)
+
+    def check(self) -> None:
+        """Pass if a manager answers soon, and reaches the database.
+
+        :raises Unavailable: otherwise
+        """
+        hasty = self._client.prepare(timeout=CHECK_TIMEOUT)
+        self._call(hasty, {}, 'check')
+
+    def _call(
+        self,
+        client: oslo_messaging.RPCClient,
+        ctxt: dict[str, Any],
+        method: str,
+        **kwargs: Any,
+    ) -> Any:
         if self._connecting:
             raise exception.Unavailable('no manager has answered yet')
         try:
-            return self._client.call(ctxt, method, **kwargs)
+            return client.call(ctxt, method, **kwargs)
         except (
             oslo_messaging.MessagingTimeout,
             oslo_messaging.MessageDeliveryFailure,
@@ -121,34 +140,30 @@ class Local:
         except oslo_messaging.ExpectedException as e:
             raise e.exc_info[1] from None
 
+    def check(self) -> None:
+        """Pass if the manager reaches the database.
 
-class Server:
-    """Answers calls with `endpoints`, in threads."""
+        :raises Unavailable: otherwise
+        """
+        self.call({}, 'check')
 
-    def __init__(
-        self, bus: oslo_messaging.Transport, endpoints: Sequence[Any]
-    ) -> None:
-        self._server = oslo_messaging.get_rpc_server(
-            bus,
-            oslo_messaging.Target(
-                exchange=EXCHANGE, topic=TOPIC, server=socket.gethostname()
-            ),
-            endpoints,
-            executor='threading',
-            access_policy=oslo_messaging.DefaultRPCAccessPolicy,
-        )
 
+class Background:
+    """A server of oslo.messaging that nobody has to wait for."""
+
+    def __init__(self, server: oslo_messaging.MessageHandlingServer) -> None:
+        self._server = server
         self._starting = _thread(self._server.start)
 
     def start(self) -> None:
-        """Begin to answer; where the broker is away, once it is back."""
+        """Begin to handle; where the broker is away, once it is back."""
         self._starting.start()
         self._starting.join(START_TIMEOUT)
         if self._starting.is_alive():
             LOG.warning('The message broker does not answer, trying on')
 
     def stop(self) -> None:
-        """Take no more calls; return when those under way are answered.
+        """Take no more; return when what is under way is handled.
 
         What takes longer than some seconds is left behind.
         """
@@ -159,11 +174,29 @@ class Server:
         stopping.start()
         stopping.join(STOP_TIMEOUT)
         if stopping.is_alive():
-            LOG.warning('Some calls are left without an answer')
+            LOG.warning('Some messages are left half handled')
 
     def _stop(self) -> None:
         self._server.stop()
         self._server.wait()
+
+
+class Server(Background):
+    """Answers calls with `endpoints`, in threads."""
+
+    def __init__(
+        self, bus: oslo_messaging.Transport, endpoints: Sequence[Any]
+    ) -> None:
+        server = oslo_messaging.get_rpc_server(
+            bus,
+            oslo_messaging.Target(
+                exchange=EXCHANGE, topic=TOPIC, server=socket.gethostname()
+            ),
+            endpoints,
+            executor='threading',
+            access_policy=oslo_messaging.DefaultRPCAccessPolicy,
+        )
+        super().__init__(server)
 
 
 def _thread(do: Callable[[], object]) -> threading.Thread:

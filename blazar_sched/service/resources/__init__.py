@@ -9,15 +9,10 @@ point in NAMESPACE, named as its resource type.
 import stevedore
 
 from blazar_sched.domain import exception
+from blazar_sched.service import extension
 from blazar_sched.service.resources import base
 
 NAMESPACE = 'blazar_sched.resources'
-
-
-def _refuse(
-    manager: object, entry_point: object, error: BaseException
-) -> None:
-    raise error
 
 
 class Drivers:
@@ -28,7 +23,7 @@ class Drivers:
             NAMESPACE,
             invoke_on_load=True,
             invoke_args=(services,),
-            on_load_failure_callback=_refuse,
+            on_load_failure_callback=extension.refuse,
         )
 
     def __getitem__(self, resource_type: str) -> base.Resource:

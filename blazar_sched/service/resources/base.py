@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
+from oslo_log import log
+
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
@@ -16,6 +18,9 @@ from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.resources import freepool as freepool_
+
+LOG = log.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,6 +32,7 @@ class Services:
     placement: placement_.Placement
     neutron: neutron_.Neutron
     keystone: keystone_.Keystone
+    freepool: freepool_.Freepool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,10 +42,12 @@ class Opened:
     :param degraded: whether it falls short of what was promised
     :param made: the ids of what was made in other services, by their name
         in the API: they are kept as the reservation's `made`
+    :param missing_resources: the reservation's flag, None to leave it
     """
 
     degraded: bool = False
     made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    missing_resources: bool | None = None
 
 
 class Resource:
@@ -55,6 +63,7 @@ class Resource:
         self._placement = services.placement
         self._neutron = services.neutron
         self._keystone = services.keystone
+        self._freepool = services.freepool
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
@@ -136,3 +145,14 @@ class Resource:
         :raises Unavailable: if it is to be tried again
         """
         return True
+
+    def _nova_of(self, lease: lease_.Lease) -> nova_.Nova:
+        """Return Nova as the lease's creator, if their trust still holds."""
+        adapter = self._keystone.adapter_for(lease.trust_id, 'compute')
+        if adapter is None:
+            LOG.info(
+                'Lease %s has no trust that holds: what its creator should '
+                "make is made in the service's own project", lease.id
+            )
+            return self._nova
+        return nova_.Nova(adapter)

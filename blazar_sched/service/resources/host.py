@@ -3,12 +3,16 @@
 
 Who may use a host in its window is decided by the filters in nova-scheduler.
 What is left to do is to clear it of what has to yield, and at the end of
-what the lease's project left there.
+what the lease's project left there; and to show the hosts in an aggregate.
 """
 
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+
+from oslo_log import log
 
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
@@ -16,8 +20,12 @@ from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.resources import aggregate as aggregate_
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import parameters as parameters_
+from blazar_sched.service.resources import servers as servers_
+
+LOG = log.getLogger(__name__)
 
 _DEFAULTS = {
     'min': None,
@@ -26,8 +34,10 @@ _DEFAULTS = {
     'resource_properties': '',
     'before_end': 'default',
 }
-# Blazar's 'snapshot' is not one of them: nothing here makes snapshots.
-_BEFORE_END = ('', 'default')
+_SNAPSHOT = 'snapshot'
+_BEFORE_END = ('', 'default', _SNAPSHOT)
+# What a server must be for Nova to make an image of it.
+_COPIED = ('ACTIVE', 'PAUSED', 'SHUTOFF', 'SUSPENDED')
 
 
 class HostResource(base.Resource):
@@ -47,7 +57,8 @@ class HostResource(base.Resource):
             parameters_.check_requirement(complete, name)
         if complete['before_end'] not in _BEFORE_END:
             raise exception.InvalidInput(
-                "before_end must be '' or 'default'", field='before_end'
+                "before_end must be '', 'default' or 'snapshot'",
+                field='before_end',
             )
         return complete
 
@@ -80,21 +91,75 @@ class HostResource(base.Resource):
     ) -> base.Opened:
         """Clear the hosts of what is overdue or preemptible.
 
-        :returns: True if other projects' servers are still to stay there
+        :returns: degraded if other projects' servers are still to stay there
         """
+        held = [hosts[allocation.host] for allocation in allocations]
+        aggregate = self._gather(lease, reservation, held)
+        projects = servers_.projects(lease, reservation)
         degraded = False
-        for allocation in allocations:
-            host = hosts[allocation.host]
+        for host in held:
             others = [
                 server
                 for server in self._nova.servers(host=host.service_name)
                 if server.node == host.hypervisor_hostname
-                and not _is_bound(server, lease, reservation)
+                and not _is_bound(server, projects, reservation)
             ]
             yielding = [s for s in others if s.preemptible or s.end <= now]
             self._nova.delete_servers(yielding)
             degraded = degraded or len(yielding) < len(others)
-        return base.Opened(degraded)
+        return base.Opened(
+            degraded, {'aggregate_id': aggregate.id, 'projects': projects}
+        )
+
+    def _gather(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        hosts: Sequence[host_.Host],
+    ) -> nova_.Aggregate:
+        """Have the reservation's hosts, and no others, in its aggregate."""
+        names = [host.service_name for host in hosts]
+        # At any moment a dedicated host is in this aggregate or in the pool,
+        # if not in both: whoever goes by them never finds it free for all.
+        aggregate = aggregate_.make(self._nova, lease, reservation, names)
+        self._freepool.leave(names)
+        left = aggregate_.others(self._ledger, aggregate, hosts)
+        self._freepool.join(_dedicated(left))
+        for host in left:
+            self._nova.remove_from_aggregate(aggregate, host.service_name)
+        return aggregate
+
+    def before_end(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> None:
+        """Make an image of each server that is bound, if that is asked for.
+
+        It is the creator's own, where there is a trust; else it is made as
+        an admin, and Nova shares it with the server's project.
+        """
+        if reservation.parameters['before_end'] != _SNAPSHOT:
+            return
+        creator = self._nova_of(lease)
+        for server in servers_.of_projects(self._nova, lease, reservation):
+            if server.reservation_id != reservation.id:
+                continue
+            if server.status not in _COPIED:
+                LOG.warning(
+                    'No image of server %s, which is %s',
+                    server.uuid, server.status,
+                )
+                continue
+            own = server.project_id == lease.project_id
+            nova = creator if own else self._nova
+            nova.create_image(
+                server,
+                f'reserved_{server.name}',
+                {'blazar:reservation': reservation.id},
+            )
 
     def end(
         self,
@@ -103,27 +168,40 @@ class HostResource(base.Resource):
         allocations: Sequence[allocation_.Allocation],
         hosts: Mapping[str, host_.Host],
     ) -> bool:
-        """Delete the project's servers that used the hosts.
+        """End the projects' servers that used the hosts, and give these back.
 
-        Those that draw on another reservation are its own affair.
+        Servers that draw on another reservation are its own affair.
 
         :returns: True if there is none left
         """
-        nodes = {hosts[a.host].hypervisor_hostname for a in allocations}
-        return self._nova.delete_servers(
+        held = [hosts[allocation.host] for allocation in allocations]
+        nodes = {host.hypervisor_hostname for host in held}
+        users = [
             server
-            for server in self._nova.servers(project_id=lease.project_id)
+            for server in servers_.of_projects(self._nova, lease, reservation)
             if server.reservation_id == reservation.id
             or (server.reservation_id is None and server.node in nodes)
-        )
+        ]
+        if not servers_.end_servers(self._nova, users, reservation.on_end):
+            return False
+        aggregate = self._nova.aggregate(reservation.id)
+        left = aggregate_.others(self._ledger, aggregate, held)
+        self._freepool.join(_dedicated([*held, *left]))
+        self._nova.delete_aggregate(reservation.id)
+        return True
+
+
+def _dedicated(hosts: Iterable[host_.Host]) -> list[str]:
+    """Return the service names of those that belong into the pool."""
+    return [h.service_name for h in hosts if h.hold == host_.DEDICATED]
 
 
 def _is_bound(
     server: nova_.Server,
-    lease: lease_.Lease,
+    projects: Collection[str],
     reservation: reservation_.Reservation,
 ) -> bool:
     return (
-        server.project_id == lease.project_id
+        server.project_id in projects
         and server.reservation_id == reservation.id
     )

@@ -4,6 +4,7 @@
 from concurrent import futures
 import datetime
 import json
+import time
 
 from falcon import testing
 import hypothesis
@@ -15,6 +16,7 @@ from blazar_sched.service.manager import rpc
 
 ALICE = {'X-Auth-Token': 'alice:p1'}
 BOB = {'X-Auth-Token': 'bob:p2'}
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -70,6 +72,18 @@ def create(api, headers=ALICE, **values):
     return answer.json['lease']
 
 
+def delete(api, lease_id, headers=None):
+    """Delete a lease, once its start is not in progress any more."""
+    for _ in range(100):
+        answer = api.simulate_delete(
+            f'/v1/leases/{lease_id}', headers=headers
+        )
+        if answer.status_code != 409:
+            break
+        time.sleep(0.1)
+    assert answer.status_code == 204, answer.text
+
+
 def everything(api):
     """All that the API shows."""
     return [
@@ -84,6 +98,13 @@ def refused(answer, status, *words):
     for word in words:
         assert word in answer.text
     return answer.json
+
+
+def test_a_service_with_a_manager_is_healthy(service):
+    answer = service.api.simulate_get(
+        '/healthcheck', headers={'X-Auth-Token': ':'}
+    )
+    assert (answer.status_code, answer.text) == (200, 'OK')
 
 
 def test_the_life_of_a_lease(api):
@@ -102,6 +123,8 @@ def test_the_life_of_a_lease(api):
     assert shown == made
     listed = api.simulate_get('/v1/leases', headers=ALICE).json['leases']
     assert listed == [made]
+    shown = api.simulate_get(path, headers={**ALICE, **V1_1}).json['lease']
+    assert shown['reservations'][0]['hosts'] == ['compute-1']
 
     answer = api.simulate_put(
         path,
@@ -134,7 +157,7 @@ def test_no_room_is_409_and_leaves_nothing(api):
     before = everything(api)
     for body in (
         lease(),
-        lease(start_date='2030-01-01 00:59', end_date=None),
+        lease(start_date='2030-01-01 00:59', end_date='2040-01-01 00:00'),
         lease(reservations=[instances()]),
         # The first reservation has room, the second has none.
         lease(
@@ -156,14 +179,25 @@ def test_windows_may_touch(api):
 
 
 def test_an_unbounded_lease(api):
-    made = create(api, end_date=None)
+    made = create(api, {**ALICE, **V1_1}, end_date=None)
     assert made['end_date'] is None
+    path = f'/v1/leases/{made["id"]}'
+    shown = api.simulate_get(path, headers=ALICE).json['lease']
+    assert shown['end_date'] is None
     answer = api.simulate_put(
-        f'/v1/leases/{made["id"]}',
-        json={'end_date': '2030-01-01 01:00'},
-        headers=ALICE,
+        path, json={'end_date': '2030-01-01 01:00'}, headers=ALICE
     )
     assert answer.json['lease']['end_date'] == '2030-01-01T01:00:00.000000'
+
+
+def test_a_lease_of_nothing_but_dates(api):
+    before = everything(api)
+    made = create(api, reservations=[])
+    assert made['reservations'] == []
+    assert len(made['events']) == 3
+    path = f'/v1/leases/{made["id"]}'
+    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    assert everything(api) == before
 
 
 # Dates on which readers disagree: what we answer.
@@ -179,8 +213,8 @@ DATES = [
     ('2020-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
     ('2016-12-31 23:59:60', '2030-01-01 00:00', 400, 'start_date'),
     ('0001-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
-    ('9999-12-31 00:00', None, 400, 'start_date'),
-    ('２０３０-01-01 00:00', None, 400, 'start_date'),
+    ('9999-12-31 00:00', '2030-01-01 00:00', 400, 'start_date'),
+    ('２０３０-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
     ('now', 'now', 400, 'end_date'),
 ]
 
@@ -194,8 +228,7 @@ def test_dates(api):
         assert answer.status_code == status, (start, end, answer.text)
         if status == 201:
             id_ = answer.json['lease']['id']
-            answer = api.simulate_delete(f'/v1/leases/{id_}')
-            assert answer.status_code == 204
+            delete(api, id_)
         else:
             refused(answer, status, field)
         assert everything(api) == before
@@ -334,6 +367,23 @@ def test_a_host_in_use_stays(api):
         'CantAddExtraCapability', 'gpu',
     )
     assert api.simulate_get(path).json['host'] == host
+
+
+@pytest.mark.parametrize(
+    'name',
+    ['$__class__', "$gpu' OR '1'='1", '$gpu"; DROP TABLE host; --', '$%s'],
+)
+def test_a_hostile_requirement_is_only_the_name_of_nothing(api, name):
+    before = everything(api)
+    reservation = {
+        **lease()['reservations'][0],
+        'resource_properties': json.dumps(['==', name, 'a100']),
+    }
+    answer = api.simulate_post(
+        '/v1/leases', json=lease(reservations=[reservation]), headers=ALICE
+    )
+    refused(answer, 409)
+    assert everything(api) == before
 
 
 def test_a_requirement_chooses(api):
@@ -574,7 +624,7 @@ RESERVATIONS = st.lists(
 def test_no_lease_is_a_fault_of_ours(
     service, api, name, start, end, before_end, reservations, move
 ):
-
+    headers = {**ALICE, **V1_1}
     body = {
         'name': name,
         'start_date': start,
@@ -582,7 +632,7 @@ def test_no_lease_is_a_fault_of_ours(
         'before_end_date': before_end,
         'reservations': reservations,
     }
-    made = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    made = api.simulate_post('/v1/leases', json=body, headers=headers)
     assert made.status_code in (201, 400, 409), made.text
     if made.status_code != 201:
         assert set(made.json) == ENVELOPE
@@ -592,7 +642,7 @@ def test_no_lease_is_a_fault_of_ours(
     path = f'/v1/leases/{shown["id"]}'
     changed = api.simulate_put(
         path,
-        headers=ALICE,
+        headers=headers,
         json={
             'end_date': end if end != 'now' else None,
             'reservations': [
@@ -603,5 +653,5 @@ def test_no_lease_is_a_fault_of_ours(
         },
     )
     assert changed.status_code in (200, 400, 409), changed.text
-    gone = api.simulate_delete(path, headers=ALICE)
+    gone = api.simulate_delete(path, headers=headers)
     assert gone.status_code in (204, 409), gone.text

@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's own client, unmodified: library, `blazar`, `openstack`.
-
-Against a real HTTP server on loopback, with the whole service behind it.
-"""
+"""A day with Blazar's own client, in its library and its two programs."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sysconfig
+import re
 
-from blazarclient import client as blazarclient
 from blazarclient import exception as client_exception
-from keystoneauth1 import session as session_
-from keystoneauth1 import token_endpoint
+from blazarclient import shell as programs
 import pytest
 
-from blazar_sched.service.api import server
+from tests.functional.client import conftest
+from tests.unit import neutron
 
 HOST_RESERVATION = {
     'resource_type': 'physical:host',
@@ -33,79 +27,22 @@ INSTANCE_ARGUMENT = (
     'resource_type=virtual:instance,vcpus=2,memory_mb=512,disk_gb=0,'
     'amount=3,affinity=True,resource_properties='
 )
-# The same commands by their names in each program.
-PROGRAMS = {
-    'blazar': {'prefix': ['blazar'], 'join': '-', 'set': 'update'},
-    'openstack': {'prefix': ['openstack', 'reservation'], 'join': ' ',
-                  'set': 'set'},
-}
+FLOATING_IP_ARGUMENT = (
+    f'resource_type=virtual:floatingip,network_id={neutron.NETWORK},amount=2,'
+    'required_floatingips=["203.0.113.7"]'
+)
 
 
-@pytest.fixture
-def endpoint(service):
-    running = server.serve(service.conf, service.bus)
-    yield f'http://127.0.0.1:{running.port}/v1'
-    running.stop()
-
-
-@pytest.fixture
-def login(endpoint):
-    """Return a library client for a token."""
-
-    def make(token):
-        auth = token_endpoint.Token(endpoint, token)
-        return blazarclient.Client(
-            '1', session=session_.Session(auth=auth),
-            service_type='reservation',
-        )
-
-    return make
-
-
-class Shell:
-    """One of the two programs, as a user of a token runs it."""
-
-    def __init__(self, program, endpoint, home):
-        self._program = PROGRAMS[program]
-        self._environ = {
-            'PATH': os.environ['PATH'],
-            'HOME': str(home),
-            'LANG': 'C.UTF-8',
-            # What the demonstration tells its users to set.
-            'OS_AUTH_TYPE': 'admin_token',
-            'OS_ENDPOINT': endpoint,
-            'OS_TOKEN': 'admin',
-        }
-
-    def run(self, noun, verb, *arguments):
-        prefix, join = self._program['prefix'], self._program['join']
-        verb = self._program.get(verb, verb)
-        command = [*prefix, *f'{noun}{join}{verb}'.split(), *arguments]
-        scripts = pathlib.Path(sysconfig.get_path('scripts'))
-        return subprocess.run(
-            [scripts / command[0], *command[1:]],
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    def do(self, *words):
-        done = self.run(*words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def read(self, *words):
-        shown = self.do(*words, '-f', 'json')
-        # create says so before it shows what it made.
-        return json.loads(shown[min(
-            shown.index(c) for c in '{[' if c in shown
-        ):])
-
-
-@pytest.fixture(params=PROGRAMS)
-def shell(request, endpoint, tmp_path):
-    return Shell(request.param, endpoint, tmp_path)
+def test_every_command_is_tried_here():
+    tried = re.findall(
+        r"shell\.(?:do|read|run)\(\s*'([a-z ]+)',\s*'([a-z]+)'",
+        pathlib.Path(__file__).read_text(),
+    )
+    names = conftest.PROGRAMS['blazar']['names']
+    commands = [' '.join(command) for command in tried]
+    assert {
+        names.get(command, command).replace(' ', '-') for command in commands
+    } == set(programs.COMMANDS_V1)
 
 
 def test_hosts_by_the_library(login):
@@ -228,6 +165,115 @@ def test_an_afternoon_with_the_programs(shell):
     assert [h['id'] for h in shell.read('host', 'list')] == ['2']
 
 
+def test_host_properties_with_the_programs(shell):
+    shell.do('host', 'create', 'compute-1', '--extra', 'gpu=a100')
+    shell.do('host', 'set', 'compute-1', '--extra', 'rack=7')
+    shown = shell.read('host property', 'show', 'rack')
+    assert shown['property'] == 'rack'
+    assert '7' in shown['property_values']
+    shell.do('host property', 'set', 'rack', '--private')
+    assert shell.read('host property', 'list') == [{'property': 'gpu'}]
+    assert {
+        p['property']: p['private']
+        for p in shell.read('host property', 'list', '--detail', '--all')
+    } == {'gpu': False, 'rack': True}
+    shell.do('host property', 'set', 'rack', '--public')
+    assert {
+        p['property'] for p in shell.read('host property', 'list')
+    } == {'gpu', 'rack'}
+    unset = shell.run('host', 'unset', 'compute-1', '--extra', 'rack')
+    if shell.program == 'openstack':
+        # Its entry point names a class that the client does not have.
+        assert 'UnsetAttributeHost' in unset.stderr
+    else:
+        assert unset.returncode == 0, unset.stderr
+        assert 'rack' not in shell.read('host', 'show', 'compute-1')
+
+
+def test_allocations_with_the_programs(shell):
+    shell.do('host', 'create', 'compute-1', '--extra', 'gpu=a100')
+    leases = [
+        shell.read(
+            'lease', 'create', f'run-{day}',
+            '--start-date', f'2030-01-0{day} 00:00',
+            '--end-date', f'2030-01-0{day} 12:00',
+            '--before-end-date', f'2030-01-0{day} 11:00',
+            '--reservation', HOST_ARGUMENT,
+        )
+        for day in (1, 2)
+    ]
+    listed = shell.do('allocation', 'list', 'host', '-f', 'json')
+    assert all(lease['id'] in listed for lease in leases)
+    for words in (('list', 'host'), ('show', 'host', 'compute-1')):
+        held = shell.do(
+            'allocation', *words, '--lease-id', leases[1]['id'], '-f', 'json'
+        )
+        assert leases[0]['id'] not in held
+        assert leases[1]['id'] in held
+    assert [
+        lease['name'] for lease in shell.read('lease', 'list', '--sort-by',
+                                              'start_date')
+    ] == ['run-1', 'run-2']
+
+
+def test_what_only_blazar_takes(endpoint, tmp_path):
+    shell = conftest.Shell('blazar', endpoint, tmp_path)
+    shell.do('host', 'create', 'compute-1')
+    lease = shell.read(
+        'lease', 'create', 'run',
+        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
+        '--physical-reservation', 'min=1,max=2,before_end=snapshot',
+    )
+    [reservation] = json.loads(f'[{lease["reservations"]}]')
+    assert reservation['resource_type'] == 'physical:host'
+    assert (reservation['min'], reservation['max']) == (1, 2)
+    assert reservation['before_end'] == 'snapshot'
+
+
+def test_a_lease_is_moved_with_the_programs(shell):
+    shell.do('host', 'create', 'compute-1', '--extra', 'gpu=a100')
+    shell.do(
+        'lease', 'create', 'run',
+        '--start-date', '2030-01-02 00:00', '--end-date', '2030-01-03 00:00',
+        '--reservation', HOST_ARGUMENT,
+    )
+    for options, start, end in [
+        (('--prolong-for', '1d', '--advance-by', '2h'),
+         '2030-01-01T22:00', '2030-01-04T00:00'),
+        (('--reduce-by', '30m', '--defer-by', '1h'),
+         '2030-01-01T23:00', '2030-01-03T23:30'),
+        (('--start-date', '2030-02-01 00:00',
+          '--end-date', '2030-02-02 00:00'),
+         '2030-02-01T00:00', '2030-02-02T00:00'),
+    ]:
+        shell.do('lease', 'set', 'run', *options)
+        shown = shell.read('lease', 'show', 'run')
+        assert shown['start_date'] == f'{start}:00.000000'
+        assert shown['end_date'] == f'{end}:00.000000'
+
+
+@pytest.mark.parametrize(
+    'options, start, end',
+    [
+        ({'prolong_for': '90m'}, '02T00:00', '03T01:30'),
+        ({'reduce_by': '12h'}, '02T00:00', '02T12:00'),
+        ({'end_date': '2030-01-09 01:00'}, '02T00:00', '09T01:00'),
+        ({'defer_by': '1h'}, '02T01:00', '03T00:00'),
+        ({'advance_by': '1d'}, '01T00:00', '03T00:00'),
+        ({'start_date': '2030-01-02 12:00'}, '02T12:00', '03T00:00'),
+        ({'defer_by': '2d', 'prolong_for': '2d'}, '04T00:00', '05T00:00'),
+    ],
+)
+def test_a_lease_is_moved_by_the_library(login, options, start, end):
+    leases = login('alice:p1').lease
+    made = leases.create(
+        'run', '2030-01-02 00:00', '2030-01-03 00:00', [], []
+    )
+    changed = leases.update(made['id'], **options)
+    assert changed['start_date'] == f'2030-01-{start}:00.000000'
+    assert changed['end_date'] == f'2030-01-{end}:00.000000'
+
+
 def test_bare_arguments_of_lease_create(shell):
     """The programs fill in what is left out: from now on, for a day."""
     shell.do('host', 'create', 'compute-1')
@@ -237,3 +283,82 @@ def test_bare_arguments_of_lease_create(shell):
         'amount=1',
     )
     assert lease['name'] == 'n'
+
+
+def test_floating_ips_by_the_library(login):
+    admin, alice = login('admin'), login('alice:p1')
+    made = [
+        admin.floatingip.create(neutron.NETWORK, f'203.0.113.{n}')
+        for n in (7, 8)
+    ]
+    assert made[0]['floating_ip_address'] == '203.0.113.7'
+    assert made[0]['subnet_id'] == neutron.SUBNET
+    assert alice.floatingip.list() == made
+    assert alice.floatingip.get(made[0]['id']) == made[0]
+    lease = alice.lease.create(
+        'addresses', '2030-01-01 00:00', '2030-01-01 01:00',
+        [
+            {
+                'resource_type': 'virtual:floatingip',
+                'network_id': neutron.NETWORK,
+                'amount': 1,
+                'required_floatingips': ['203.0.113.8'],
+            }
+        ],
+        [],
+    )
+    with pytest.raises(
+        client_exception.BlazarClientException, match='allocated'
+    ):
+        admin.floatingip.delete(made[1]['id'])
+    alice.lease.update(
+        lease['id'],
+        reservations=[
+            {
+                'id': lease['reservations'][0]['id'],
+                'amount': 2,
+                'required_floatingips': [],
+            }
+        ],
+    )
+    [changed] = alice.lease.get(lease['id'])['reservations']
+    assert (changed['amount'], changed['required_floatingips']) == (2, [])
+    alice.lease.delete(lease['id'])
+    for each in made:
+        admin.floatingip.delete(each['id'])
+    assert admin.floatingip.list() == []
+
+
+def test_floating_ips_by_the_programs(shell):
+    made = [
+        shell.read(
+            'floatingip', 'create', neutron.NETWORK, f'203.0.113.{n}'
+        )
+        for n in (7, 8)
+    ]
+    refused = shell.run('floatingip', 'create', neutron.NETWORK, '203.0.113.1')
+    assert refused.returncode != 0
+    assert 'gateway' in refused.stderr
+    assert sorted(
+        f['floating_ip_address'] for f in shell.read('floatingip', 'list')
+    ) == ['203.0.113.7', '203.0.113.8']
+    shown = shell.read('floatingip', 'show', made[0]['id'])
+    assert shown['floating_network_id'] == neutron.NETWORK
+
+    lease = shell.read(
+        'lease', 'create', 'addresses',
+        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
+        '--reservation', FLOATING_IP_ARGUMENT,
+    )
+    [reservation] = json.loads(f'[{lease["reservations"]}]')
+    assert reservation['amount'] == 2
+    assert reservation['required_floatingips'] == ['203.0.113.7']
+    shell.do(
+        'lease', 'set', 'addresses', '--reservation',
+        f'id={reservation["id"]},amount=1,required_floatingips=[]',
+    )
+    shell.do('floatingip', 'delete', made[1]['id'])
+    assert shell.run('floatingip', 'delete', made[0]['id']).returncode != 0
+    shell.do('lease', 'delete', 'addresses')
+    shell.do('floatingip', 'delete', made[0]['id'])
+    assert shell.read('floatingip', 'list') == []

@@ -136,11 +136,13 @@ class Nouns:
     def __init__(self):
         self._numbers = itertools.count(1)
 
-    def host(self, vcpus=8, **fields):
+    def host(self, vcpus=8, gpus=0, **fields):
+        gpu = {'CUSTOM_GPU': inventory.Inventory(gpus)} if gpus else {}
         held = {
             inventory.VCPU: inventory.Inventory(vcpus),
             inventory.MEMORY_MB: inventory.Inventory(65536, 512, 1.5),
             inventory.DISK_GB: inventory.Inventory(1000),
+            **gpu,
         }
         name = f'compute{next(self._numbers)}'
         return host_.Host(

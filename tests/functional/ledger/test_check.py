@@ -55,10 +55,13 @@ def test_one_too_many(store, plant, host):
 
 def test_every_class_is_looked_at(store, plant, host):
     # (65536 - 512) * 1.5 MB and 1000 GB are there.
-    plant({'amounts': {'MEMORY_MB': 97537, 'DISK_GB': 1001}})
+    plant(
+        {'amounts': {'MEMORY_MB': 97537, 'DISK_GB': 1001, 'CUSTOM_GPU': 1}}
+    )
     assert store.check() == [
-        f'host {host.uuid}: 97537 of 97536 MEMORY_MB allocated at 100',
+        f'host {host.uuid}: 1 of 0 CUSTOM_GPU allocated at 100',
         f'host {host.uuid}: 1001 of 1000 DISK_GB allocated at 100',
+        f'host {host.uuid}: 97537 of 97536 MEMORY_MB allocated at 100',
     ]
 
 

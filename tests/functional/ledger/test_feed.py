@@ -10,6 +10,7 @@ import random
 import pytest
 import sqlalchemy as sa
 
+from blazar_sched.domain import allocation
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
@@ -49,7 +50,17 @@ class Clients:
             assert fail
 
     def put_host(self, tx):
-        tx.put_host(self.nouns.host(vcpus=self.random.randint(1, 64)))
+        tx.put_host(self._host())
+
+    def _host(self):
+        return self.nouns.host(
+            vcpus=self.random.randint(1, 64), gpus=self.random.choice([0, 4])
+        )
+
+    def _amounts(self, vcpus):
+        """Of GPUs too, whether the host has some or not."""
+        gpus = self.random.choice([0, 0, 1, 2])
+        return {'VCPU': vcpus, **({'CUSTOM_GPU': gpus} if gpus else {})}
 
     def update_host(self, tx):
         if hosts := tx.hosts():
@@ -58,9 +69,7 @@ class Clients:
                 dataclasses.replace(
                     host,
                     reservable=not host.reservable,
-                    inventory=self.nouns.host(
-                        vcpus=self.random.randint(1, 64)
-                    ).inventory,
+                    inventory=self._host().inventory,
                 )
             )
 
@@ -114,7 +123,7 @@ class Clients:
                     host,
                     reservation_id=held.id,
                     whole=whole,
-                    amounts={} if whole else {'VCPU': 1 + number},
+                    amounts={} if whole else self._amounts(1 + number),
                     **({'id': known[number]} if number < len(known) else {}),
                 )
                 for number, host in enumerate(chosen)
@@ -132,6 +141,7 @@ class Clients:
                     ),
                     reservation_id=self.random.choice([None, *bound]),
                     preemptible=self.random.random() < 0.2,
+                    amounts=self._amounts(1),
                 )
             )
 
@@ -141,7 +151,7 @@ class Clients:
                 dataclasses.replace(
                     self.random.choice(instances),
                     host=self.random.choice(tx.hosts()).uuid,
-                    amounts={'VCPU': 3},
+                    amounts=self._amounts(3),
                 )
             )
 
@@ -164,8 +174,14 @@ def assert_same(replica, truth):
         assert getattr(replica, name) == getattr(truth, name), name
     for id_ in truth.reservations:
         assert replica.held(id_) == truth.held(id_)
-    replica.index.check()
-    ours, theirs = replica.index, truth.index
+    assert replica.extra.keys() == truth.extra.keys()
+    assert_same_index(replica.index, truth.index)
+    for name, index in replica.extra.items():
+        assert_same_index(index, truth.extra[name])
+
+
+def assert_same_index(ours, theirs):
+    ours.check()
     assert sorted(ours.hosts) == sorted(theirs.hosts)
     assert len(ours) == len(theirs)
     hosts = sorted(theirs.hosts)
@@ -255,6 +271,12 @@ def test_a_snapshot_of_a_moving_ledger(
     assert_same(pulled.copy.replica, scheduler_of(open_ledger()))
 
 
+def count(allocations):
+    if isinstance(allocations, allocation.Allocation):
+        return 1
+    return len(allocations[2])
+
+
 @pytest.mark.parametrize('limit', [1, 2, 7, 1000])
 def test_a_snapshot_is_whole_whatever_the_size_of_its_pages(
     store, nouns, host, small_pages, limit
@@ -267,9 +289,7 @@ def test_a_snapshot_is_whole_whatever_the_size_of_its_pages(
         page = wire.parse_snapshot(store.snapshot(after, limit))
         assert (page.ledger, page.after) == (store.id, after)
         records, allocations = map(list, packing.split(page.items))
-        assert len(records) + sum(len(each[2]) for each in allocations) <= (
-            limit
-        )
+        assert len(records) + sum(map(count, allocations)) <= limit
         items += page.items
         after = page.next
         if after is None:
@@ -280,6 +300,7 @@ def test_a_snapshot_is_whole_whatever_the_size_of_its_pages(
 
     assert_same(new, scheduler_of(store))
     assert any(map(new.held, new.reservations))
+    assert any(map(new.extra.owns, new.reservations))
 
 
 def test_a_page_has_many_allocations(store, nouns, host):
@@ -297,6 +318,33 @@ def test_a_page_has_many_allocations(store, nouns, host):
     [columns] = map(packing.unpack, page.items)
     assert len(columns[2]) == 7
     assert page.next is None
+
+
+def test_a_page_has_no_more_records_than_was_asked_for(store, nouns, host):
+    """However many allocations columns have no place for."""
+    lease = nouns.lease(reservations=7)
+
+    def work(tx):
+        tx.put_lease(lease)
+        for n, held in enumerate(lease.reservations):
+            amounts = {'VCPU': 1, 'CUSTOM_GPU': 1} if n % 3 else {'VCPU': 1}
+            tx.put_allocations(held.id, [
+                nouns.allocation(
+                    lease, host, reservation_id=held.id, amounts=amounts
+                )
+            ])
+
+    store.commit(work)
+    seen, after = [], 'allocation/'
+    while after is not None:
+        page = wire.parse_snapshot(store.snapshot(after, limit=2))
+        _, allocations = packing.split(page.items)
+        columns, *others = allocations
+        assert len(others) <= 2
+        seen += [*columns[2], *(noun.id for noun in others)]
+        after = page.next
+    held = [a.id for a, _ in store.allocations(lease_id=lease.id)]
+    assert sorted(seen) == sorted(held)
 
 
 def test_an_empty_ledger(store):

@@ -43,6 +43,47 @@ def test_a_lease_comes_back_whole(store, nouns):
     assert store.leases() == [lease]
 
 
+def test_a_lease_that_is_split_shares_what_it_had(store, nouns, host):
+    """What goes keeps all that is its own, and replicas learn whose it is."""
+    old = nouns.lease(reservations=2)
+    put(store, old)
+    kept, gone = old.reservations
+    held = [
+        nouns.allocation(old, host, reservation_id=gone.id),
+        nouns.allocation(old, host, reservation_id=kept.id),
+    ]
+    bound = nouns.instance(host, reservation_id=gone.id)
+
+    def occupy(tx):
+        for allocation in held:
+            tx.put_allocations(allocation.reservation_id, [allocation])
+        tx.put_instance(bound)
+
+    store.commit(occupy)
+    other = nouns.lease()
+    other = dataclasses.replace(
+        other,
+        reservations=(dataclasses.replace(gone, lease_id=other.id),),
+    )
+    rest = dataclasses.replace(old, reservations=(kept,))
+
+    def split(tx):
+        tx.split_lease(other)
+        tx.put_lease(rest)
+
+    store.commit(split)
+    assert store.lease(old.id) == rest
+    assert store.lease(other.id) == other
+    assert [
+        [a.id for a, _ in store.allocations(lease_id=lease.id)]
+        for lease in (other, rest)
+    ] == [[allocation.id] for allocation in held]
+    replica = store.replica
+    assert replica.reservations[gone.id].lease_id == other.id
+    assert replica.instances[bound.uuid].reservation_id == gone.id
+    assert store.check() == []
+
+
 def test_an_update_leaves_exactly_what_was_put(store, nouns, host):
     old = nouns.lease(reservations=2)
     other = nouns.lease()

@@ -175,3 +175,32 @@ def test_a_page_is_found_by_the_database(store, leases, queries):
     selects = [q for q in queries if q.startswith('SELECT')]
     assert len(selects) == 3
     assert 'LIMIT' in selects[0]
+
+
+def test_open_leases_are_a_projects_own_that_are_not_on_their_way_out(
+    store, nouns
+):
+    statuses = [
+        'PENDING', 'STARTING', 'ACTIVE', 'TERMINATING', 'ERROR',
+        'TERMINATED', 'DELETING',
+    ]  # fmt: skip
+    made = [nouns.lease(status=status) for status in statuses]
+    put(store, [*made, nouns.lease(project_id='other')])
+    found = store.open_leases(made[0].project_id)
+    assert sorted(found, key=lambda x: x.id) == sorted(
+        made[:5], key=lambda x: x.id
+    )
+
+
+def test_a_lease_of_another_project_takes_as_many_queries_as_none(
+    store, nouns, queries
+):
+    lease = nouns.lease(project_id='theirs')
+    put(store, [lease])
+    counts = []
+    for id_ in (lease.id, nouns.lease().id):
+        before = len(queries)
+        with pytest.raises(exception.LeaseNotFound):
+            store.lease(id_, 'mine')
+        counts.append(len(queries) - before)
+    assert counts[0] == counts[1] > 0

@@ -5,14 +5,19 @@ Every client is a manager of its own: with its own connections, replica and
 lock, so that nothing but the database stands between them.
 """
 
+import dataclasses
 import threading
+from unittest import mock
+import uuid
 
 import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import inventory
 from blazar_sched.service.ledger import models
+from blazar_sched.service.resources import floating_ip as resource
 
 CLIENTS = 12
 START, END = 100, 200
@@ -44,7 +49,7 @@ def run(client):
         ready.wait(60)
         try:
             outcomes.append(client() or 'won')
-        except exception.NotEnoughHostsAvailable:
+        except exception.Conflict:
             outcomes.append('full')
         except Exception as e:
             outcomes.append(repr(e))
@@ -145,3 +150,52 @@ def test_without_the_protocol_it_is_overbooked(
         f'host {host.uuid}: {CLIENTS + 1} of {capacity} VCPU allocated at '
         f'{START}'
     ]
+
+
+@pytest.fixture
+def floating_ip(store):
+    """The last one of its network."""
+    last = floating_ip_.FloatingIP(
+        str(uuid.uuid4()), str(uuid.uuid4()), 'subnet', '203.0.113.9'
+    )
+    store.commit(lambda tx: tx.add_floating_ip(last), placing=False)
+    return last
+
+
+def test_the_last_floating_ip_is_won_once(
+    store, open_ledger, nouns, floating_ip
+):
+    """By the driver's own look, which it takes inside the commit."""
+    overlap = Overlap(0.02)
+    driver = resource.FloatingIPResource(mock.Mock())
+
+    def client():
+        lease = nouns.lease(START, END)
+        reservation = nouns.reservation(
+            lease,
+            resource_type='virtual:floatingip',
+            parameters={
+                'network_id': floating_ip.network_id,
+                'amount': 1,
+                'required_floatingips': [],
+            },
+        )
+        lease = dataclasses.replace(lease, reservations=(reservation,))
+
+        def work(tx):
+            tx.add_lease(lease, ())
+            free = tx.free_floating_ips
+
+            def look(*args):
+                found = free(*args)
+                overlap.wait()
+                return found
+
+            tx.free_floating_ips = look
+            driver.book(tx, lease, reservation, lease.window)
+
+        open_ledger().commit(work)
+
+    assert run(client) == ['full'] * (CLIENTS - 1) + ['won']
+    assert len(store.leases()) == 1
+    assert store.check() == []

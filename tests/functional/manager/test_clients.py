@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clients against real services, one step at a time and each twice."""
 
+import dataclasses
 import threading
 import uuid
 
@@ -11,6 +12,7 @@ import pytest
 
 from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
@@ -20,6 +22,15 @@ from blazar_sched.service.clients import rest
 
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}
+FLAVOR = flavor_.Flavor(
+    id='',
+    name='mine',
+    vcpus=2,
+    memory_mb=256,
+    disk_gb=3,
+    ephemeral_gb=1,
+    swap_mb=64,
+)
 
 
 class TestNova:
@@ -36,14 +47,82 @@ class TestNova:
         with pytest.raises(exception.HostNotFound):
             nova.hypervisor(name)
 
+    def test_hypervisors(self, cloud, nova):
+        cloud.configure('api', max_limit=1)
+        found = {h.hostname: h for h in nova.hypervisors()}
+        cloud.configure('api', max_limit=1000)
+        assert found == {name: nova.hypervisor(name) for name in cloud.hosts}
+        assert found[HOST].up
+
+    def test_a_service_that_is_down_or_disabled(self, cloud, nova):
+        def up():
+            return {h.hostname for h in nova.hypervisors() if h.up}
+
+        cloud.stop_compute(HOST)
+        assert up() == set(cloud.hosts) - {HOST}
+        cloud.start_compute(HOST)
+        assert up() == set(cloud.hosts)
+        [service] = cloud.api.api_get(
+            f'/os-services?binary=nova-compute&host={HOST}'
+        ).body['services']
+        for status in ('disabled', 'enabled'):
+            cloud.api.api_put(
+                f'/os-services/{service["id"]}', {'status': status}
+            )
+            assert (HOST in up()) is (status == 'enabled')
+
+    def test_shelved_servers_leave_their_host(self, cloud, nova, wait_for):
+        server = cloud.boot(cloud.flavor())
+
+        def shown():
+            [found] = nova.servers()
+            return found
+
+        assert shown().name == server['name']
+        assert shown().status == 'ACTIVE'
+        # Twice, as one that is being shelved cannot be.
+        for _ in range(2):
+            assert not nova.shelve_servers([shown()])
+        wait_for('it is shelved', lambda: nova.shelve_servers([shown()]))
+        assert (shown().node, shown().status) == (None, 'SHELVED_OFFLOADED')
+        cloud.delete(server)
+        assert nova.shelve_servers(nova.servers())
+
+    def test_one_image_of_a_server(self, cloud, nova, wait_for):
+        server = cloud.boot(cloud.flavor())
+        [found] = nova.servers()
+        name = f'reserved_{found.name}'
+        for id_ in ('first', 'first', 'second'):
+            mark = {'blazar:reservation': id_}
+            wait_for(
+                'it is idle',
+                lambda: cloud.show(server)['OS-EXT-STS:task_state'] is None,
+            )
+            nova.create_image(found, name, mark)
+        cloud.delete(server)
+        nova.create_image(found, name, {'blazar:reservation': 'third'})
+        compute = adapter.Adapter(cloud.session(), service_type='compute')
+        images = compute.get(
+            '/images/detail', microversion=nova_.IMAGE_MICROVERSION
+        ).json()['images']
+        assert sorted(
+            i['metadata']['blazar:reservation']
+            for i in images
+            if i['name'] == name
+        ) == ['first', 'second']
+
     def test_flavor(self, cloud, nova):
         id_ = str(uuid.uuid4())
+        specs = {'blazar:reservation': id_}
         for _ in range(2):
-            nova.create_flavor(id_, 'mine', SLOT, {'blazar:reservation': id_})
+            nova.create_flavor(
+                dataclasses.replace(FLAVOR, id=id_, extra_specs=specs)
+            )
             nova.add_flavor_access(id_, 'project')
         shown = cloud.api.get_flavor(id_)
         assert (shown['vcpus'], shown['ram'], shown['disk']) == (2, 256, 3)
-        assert shown['extra_specs'] == {'blazar:reservation': id_}
+        assert (shown['OS-FLV-EXT-DATA:ephemeral'], shown['swap']) == (1, 64)
+        assert shown['extra_specs'] == specs
         assert not shown['os-flavor-access:is_public']
         assert access(cloud, id_) == ['project']
         for _ in range(2):
@@ -55,6 +134,79 @@ class TestNova:
         assert id_ not in {
             f['id'] for f in cloud.api.get_flavors(detail=False)
         }
+
+    def test_flavors_but_those_of_reservations(self, cloud, nova):
+        others = {f.id for f in nova.flavors()}
+        for id_, specs in (
+            ('of mine', {'hw:cpu_policy': 'dedicated'}),
+            ('reserved', {'blazar:reservation': 'x'}),
+        ):
+            nova.create_flavor(
+                dataclasses.replace(
+                    FLAVOR, id=id_, name=id_, extra_specs=specs
+                )
+            )
+        for project_id in ('b', 'a'):
+            cloud.api.api_post(
+                '/flavors/of%20mine/action',
+                {'addTenantAccess': {'tenant': project_id}},
+            )
+        public = cloud.flavor(3, 128, 4, name='public')
+        cloud.configure('api', max_limit=2)
+        known = nova.flavors()
+        cloud.configure('api', max_limit=1000)
+        found = {f.id: f for f in known if f.id not in others}
+        assert len(known) == len(others) + 2
+        assert found == {
+            'of mine': dataclasses.replace(
+                FLAVOR,
+                id='of mine',
+                name='of mine',
+                extra_specs={'hw:cpu_policy': 'dedicated'},
+                projects=('a', 'b'),
+            ),
+            public: flavor_.Flavor(public, 'public', 3, 128, 4),
+        }
+        for id_ in ('of%20mine', 'reserved', public):
+            nova.delete_flavor(id_)
+
+    def test_aggregate(self, cloud, nova):
+        assert nova.aggregate('mine') is None
+        for _ in range(2):
+            made = nova.create_aggregate('mine', {'a': '1', 'b': '2'})
+            nova.add_to_aggregate(made, HOST)
+        nova.set_aggregate_metadata(made, {'a': None, 'c': '3'})
+        assert nova.aggregate('mine') == nova_.Aggregate(
+            made.id, 'mine', (HOST,), {'b': '2', 'c': '3'}
+        )
+        nova.remove_from_aggregate(nova.aggregate('mine'), HOST)
+        assert nova.aggregate('mine').hosts == ()
+        nova.add_to_aggregate(made, HOST)
+        for _ in range(2):
+            nova.delete_aggregate('mine')
+        assert nova.aggregate('mine') is None
+
+    def test_server_group(self, cloud, nova):
+        """Of one project, which others of the same name are no use to."""
+        another = cloud.client('another')
+        theirs = another.post_server_groups(
+            {'name': 'mine', 'policy': 'affinity'}
+        )
+        ids = {
+            nova.create_server_group('mine', 'anti-affinity')
+            for _ in range(2)
+        }
+        [shown] = cloud.api.api_get('/os-server-groups').body['server_groups']
+        assert ids == {shown['id']} != {theirs['id']}
+        assert (shown['name'], shown['policy']) == ('mine', 'anti-affinity')
+        cloud.configure('api', max_limit=1)
+        for _ in range(2):
+            nova.delete_server_group('mine')
+        cloud.configure('api', max_limit=1000)
+        for api in (cloud.api, another):
+            assert api.api_get('/os-server-groups').body == {
+                'server_groups': []
+            }
 
     def test_servers(self, cloud, nova, wait_for):
         flavor = cloud.flavor(
@@ -146,6 +298,35 @@ class TestNova:
         assert server.amounts['DISK_GB'] == 6
 
 
+def test_amounts_of_every_class():
+    """As its flavor asks for them, but for its slot."""
+    shown = {
+        'id': 'x',
+        'tenant_id': 'p',
+        'created': '2026-01-01T00:00:00Z',
+        'image': {'id': 'image'},
+        'flavor': {
+            'vcpus': 4,
+            'ram': 2,
+            'disk': 10,
+            'ephemeral': 0,
+            'swap': 0,
+            'extra_specs': {
+                'hw:cpu_policy': 'dedicated',
+                'resources:CUSTOM_GPU': '2',
+                'blazar:reservation': 'r',
+                f'resources:{placement_.resource_class("r")}': '1',
+            },
+        },
+        'scheduler_hints': {'reservation': ['another']},
+    }
+    server = nova_._server(shown)
+    assert server.reservation_id == 'r'
+    assert server.amounts == {
+        'PCPU': 4, 'MEMORY_MB': 2, 'DISK_GB': 10, 'CUSTOM_GPU': 2
+    }
+
+
 def created(server):
     return lifetime.parse_time(server['created'], 'created')
 
@@ -194,9 +375,30 @@ class TestPlacement:
         assert found['MEMORY_MB'] == inventory.Inventory(16896, 512, 1.0)
         assert found['DISK_GB'] == inventory.Inventory(1000, 0, 1.0)
 
+    def test_traits(self, placement, placement_api, provider):
+        before = placement.traits(provider)
+        assert 'COMPUTE_NODE' in before
+        assert list(before) == sorted(before)
+        placement_api.put('/traits/CUSTOM_FAST', microversion='1.29')
+        generation = placement.generations()[provider]
+        for traits in ([*before, 'CUSTOM_FAST'], before):
+            placement_api.put(
+                f'/resource_providers/{provider}/traits',
+                json={
+                    'resource_provider_generation': generation,
+                    'traits': list(traits),
+                },
+                microversion='1.29',
+            )
+            assert set(placement.traits(provider)) == set(traits)
+            # So it is seen that they have changed.
+            generation += 1
+            assert placement.generations()[provider] == generation
+
     def test_unknown_provider(self, placement):
-        with pytest.raises(exception.HostNotFound):
-            placement.inventories(str(uuid.uuid4()))
+        for ask in (placement.inventories, placement.traits):
+            with pytest.raises(exception.HostNotFound):
+                ask(str(uuid.uuid4()))
 
     def test_child_and_inventory(
         self, placement, placement_api, provider, class_
@@ -293,6 +495,58 @@ class TestPlacement:
         assert not placement.remove_inventory(HOST, class_)
         placement_api.delete(f'/allocations/{consumer}', microversion='1.29')
         assert placement.remove_inventory(HOST, class_)
+
+    def test_released_by_who_goes_on(
+        self, placement, placement_api, provider, class_
+    ):
+        """A server that stays keeps all that it has but its slot."""
+        other = placement_.resource_class(str(uuid.uuid4()))
+        placement.create_resource_class(other)
+        for name in (class_, other):
+            placement.set_inventory(provider, HOST, name, 2)
+        [child] = self.children(placement_api, provider).values()
+        held = {
+            str(uuid.uuid4()): {
+                provider: {'resources': {'VCPU': 1}},
+                child: {'resources': {class_: 1}},
+            },
+            str(uuid.uuid4()): {child: {'resources': {class_: 1, other: 1}}},
+            str(uuid.uuid4()): {child: {'resources': {other: 1}}},
+        }
+        for consumer, allocations in held.items():
+            answer = placement_api.put(
+                f'/allocations/{consumer}',
+                json={
+                    'allocations': allocations,
+                    'project_id': 'p',
+                    'user_id': 'u',
+                    'consumer_generation': None,
+                },
+                microversion='1.29',
+            )
+            assert answer.status_code == 204
+        for _ in range(2):
+            placement.release_inventory(HOST, class_)
+        assert placement.remove_inventory(HOST, class_)
+        left = []
+        for consumer in held:
+            answer = placement_api.get(
+                f'/allocations/{consumer}', microversion='1.29'
+            )
+            left.append(
+                {
+                    id_: used['resources']
+                    for id_, used in answer.json()['allocations'].items()
+                }
+            )
+            placement_api.delete(
+                f'/allocations/{consumer}', microversion='1.29'
+            )
+        assert left == [
+            {provider: {'VCPU': 1}}, {child: {other: 1}}, {child: {other: 1}},
+        ]
+        assert placement.remove_inventory(HOST, other)
+        placement.delete_resource_class(other)
 
 
 class Broken:

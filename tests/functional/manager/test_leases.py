@@ -190,6 +190,38 @@ class TestInstances:
         manager.leases.delete(mine.id, OWNER)
         assert reserved(placement_api, cloud) == {}
 
+    def test_a_reservation_comes_and_goes_in_an_active_lease(
+        self, manager, cloud, placement_api, both, lease, wait_for
+    ):
+        mine = lease(slots(1))
+        kept = mine.reservations[0].id
+        new = manager.leases.update(
+            mine.id, OWNER, {'reservations': [slots(2, vcpus=1)]}
+        )
+        added = new.reservations[1].id
+        wait_for(
+            'it is open',
+            lambda: [
+                r.status for r in manager.ledger.lease(mine.id).reservations
+            ]
+            == ['active', 'active'],
+        )
+        fed(cloud, manager, wait_for)
+        stays, goes = (
+            cloud.boot(id_, project_id=OWNER) for id_ in (kept, added)
+        )
+        assert (stays['status'], goes['status']) == ('ACTIVE', 'ACTIVE')
+        manager.leases.update(
+            mine.id, OWNER, {'reservations': [{'id': added, 'remove': True}]}
+        )
+        wait_for('it is gone', lambda: len(manager.ledger.leases()) == 1)
+        assert {s['id'] for s in cloud.servers()} == {stays['id']}
+        assert added not in flavors(cloud)
+        assert classes(placement_api) == {placement_.resource_class(kept)}
+        assert list(reserved(placement_api, cloud).values()) == [1]
+        assert manager.ledger.check() == []
+        manager.leases.delete(mine.id, OWNER)
+
     def test_delete_undoes_it(
         self, manager, cloud, placement_api, both, lease, wait_for
     ):
@@ -204,6 +236,71 @@ class TestInstances:
         assert reserved(placement_api, cloud) == {}
         with pytest.raises(exception.LeaseNotFound):
             manager.ledger.lease(mine.id)
+
+    def test_hosts_and_projects_show_in_the_aggregate(
+        self, manager, cloud, nova, both, lease, ended
+    ):
+        mine = lease(slots(2, vcpus=8, projects=[OTHER]))
+        id_ = mine.reservations[0].id
+        shown = nova.aggregate(id_)
+        assert set(shown.hosts) == set(cloud.hosts)
+        assert shown.metadata == {
+            'blazar:owner': OWNER, 'reservation': id_, OTHER: 'blazar:project'
+        }
+        ended(mine)
+        assert nova.aggregate(id_) is None
+
+    def test_a_project_that_it_is_shared_with_uses_it(
+        self, manager, cloud, both, lease, ended, wait_for
+    ):
+        mine = lease(slots(1, projects=[OTHER]))
+        fed(cloud, manager, wait_for)
+        id_ = mine.reservations[0].id
+        server = cloud.boot(id_, project_id=OTHER)
+        assert server['status'] == 'ACTIVE'
+        ended(mine)
+        assert cloud.servers() == []
+
+    def test_affinity_has_a_server_group(
+        self, manager, cloud, both, lease, ended, wait_for, host_of
+    ):
+        # Without trusts the group is of the service's own project.
+        mine = lease(slots(2, affinity=False, projects=[cloud.project_id]))
+        [reservation] = mine.reservations
+        fed(cloud, manager, wait_for)
+        hints = {'group': reservation.made['server_group_id']}
+        booted = [cloud.boot(reservation.id, hints) for _ in range(2)]
+        [shown] = cloud.api.api_get('/os-server-groups').body['server_groups']
+        assert shown['name'] == reservation.id
+        assert set(shown['members']) == {s['id'] for s in booted}
+        assert set(map(host_of, booted)) == set(cloud.hosts)
+        ended(mine)
+        shown = cloud.api.api_get('/os-server-groups').body
+        assert shown == {'server_groups': []}
+
+    def test_what_is_kept_is_an_ordinary_server(
+        self, manager, cloud, placement_api, both, lease, ended, wait_for
+    ):
+        mine, another = lease(slots(1, on_end='keep')), cloud.flavor()
+        fed(cloud, manager, wait_for)
+        server = cloud.boot(mine.reservations[0].id, project_id=OWNER)
+        assert server['status'] == 'ACTIVE'
+        ended(mine)
+        assert cloud.show(server)['status'] == 'ACTIVE'
+        assert classes(placement_api) == set()
+        assert reserved(placement_api, cloud) == {}
+        held = placement_api.get(f'/allocations/{server["id"]}').json()
+        [used] = held['allocations'].values()
+        assert used['resources'] == {
+            'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 1
+        }
+        manager.instances.sync()
+        fed(cloud, manager, wait_for)
+        # Its flavor asks for a slot for ever; another one makes it movable.
+        resized = cloud.act(
+            server, 'resize', 'VERIFY_RESIZE', flavorRef=another
+        )
+        assert resized['status'] == 'VERIFY_RESIZE'
 
     def test_twice_and_after_half_of_it(
         self, manager, cloud, placement_api, both, lease
@@ -221,6 +318,49 @@ class TestInstances:
                 assert driver.end(mine, *args)
         assert reserved(placement_api, cloud) == {}
         manager.leases.delete(mine.id, OWNER)
+
+
+class TestFlavors:
+    def test_in_the_window_and_after_it(
+        self, manager, cloud, placement_api, both, lease, ended, wait_for
+    ):
+        traits = {'trait:COMPUTE_NODE': 'required'}
+        source = cloud.flavor(3, 256, 2, traits)
+        manager.flavors.sync()
+        before = flavors(cloud)
+        mine = lease(
+            {
+                'resource_type': 'flavor:instance',
+                'flavor_id': source,
+                'amount': 3,
+            }
+        )
+        id_ = mine.reservations[0].id
+        shown = cloud.api.get_flavor(id_)
+        assert (shown['vcpus'], shown['ram'], shown['disk']) == (3, 256, 2)
+        assert traits.items() < shown['extra_specs'].items()
+        assert sorted(reserved(placement_api, cloud).values()) == [1, 2]
+        fed(cloud, manager, wait_for)
+        booted = cloud.boot_many(3, id_, project_id=OWNER)
+        assert {s['status'] for s in booted} == {'ACTIVE'}
+        refused = cloud.boot(id_, project_id=OWNER)
+        assert refused['status'] == 'ERROR'
+        ended(mine)
+        assert cloud.servers() == []
+        assert flavors(cloud) == before
+        assert classes(placement_api) == set()
+
+    def test_a_trait_that_no_host_has(self, manager, cloud, both, lease):
+        source = cloud.flavor(extra_specs={'trait:CUSTOM_GOLD': 'required'})
+        manager.flavors.sync()
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            lease(
+                {
+                    'resource_type': 'flavor:instance',
+                    'flavor_id': source,
+                    'amount': 1,
+                }
+            )
 
 
 class TestHosts:

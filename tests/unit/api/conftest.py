@@ -8,6 +8,7 @@ from oslo_config import cfg
 import pytest
 
 from blazar_sched.conf import api as api_conf
+from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
 
@@ -16,13 +17,15 @@ class RoteManager:
     """Stands at the API's edge for `service.manager.rpc.Client`.
 
     `answers` holds what each method answers, or the exception it raises;
-    `calls` what was asked. Both go through JSON, as on the bus.
+    `calls` what was asked. Both go through JSON, as on the bus. `trouble` is
+    what a check of its health raises.
     """
 
     def __init__(self):
         self.answers = {}
         self.calls = []
         self.contexts = []
+        self.trouble = None
 
     def call(self, ctxt, method, **kwargs):
         sent = json.loads(json.dumps(kwargs, allow_nan=False))
@@ -34,11 +37,16 @@ class RoteManager:
             raise answer
         return json.loads(json.dumps(answer))
 
+    def check(self):
+        if self.trouble:
+            raise self.trouble
+
 
 @pytest.fixture
 def conf():
     service = cfg.ConfigOpts()
     api_conf.register(service)
+    keystone_conf.register(service)
     service([], default_config_files=[], default_config_dirs=[])
     return service
 
@@ -70,6 +78,9 @@ def lease():
         },
         'missing_resources': False,
         'resources_changed': False,
+        'projects': ['p7'],
+        'on_end': 'shelve',
+        'made': {},
         'created_at': 1767225600,
         'updated_at': None,
     }
@@ -119,6 +130,10 @@ def host():
         },
         'hold': 'shared',
         'unbounded': None,
+        'disabled': False,
+        'projects': ['p7'],
+        'region': 'west',
+        'traits': ['HW_CPU_X86_AVX2'],
         'reservable': True,
         'capabilities': {'gpu': 'true'},
         'created_at': 1767225600,
@@ -127,11 +142,26 @@ def host():
 
 
 @pytest.fixture
-def answers(lease, host):
+def floating_ip():
+    """A floating IP as the manager answers it."""
+    return {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000004',
+        'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
+        'subnet_id': 'b1f5d6c4-0000-4000-8000-000000000006',
+        'address': '192.0.2.7',
+        'reservable': True,
+        'created_at': 1767225600,
+        'updated_at': None,
+    }
+
+
+@pytest.fixture
+def answers(lease, host, floating_ip):
     """What a manager answers to each method when all is well."""
     return {
         'list_leases': [lease],
         'get_lease': lease,
+        'get_lease_hosts': {lease['reservations'][0]['id']: ['compute-1']},
         'create_lease': lease,
         'update_lease': lease,
         'delete_lease': None,
@@ -141,8 +171,13 @@ def answers(lease, host):
         'update_host': host,
         'delete_host': None,
         'list_allocations': [{'host_id': '7', 'reservations': []}],
+        'reallocate': None,
         'list_properties': [],
         'update_property': {'property': 'gpu', 'private': True},
+        'list_floating_ips': [floating_ip],
+        'get_floating_ip': floating_ip,
+        'create_floating_ip': floating_ip,
+        'delete_floating_ip': None,
     }
 
 
@@ -153,16 +188,24 @@ def requests():
     bodies = {
         ('POST', routes.LEASES): {
             'name': 'night-run',
+            'end_date': '2030-01-01 01:00',
             'reservations': [reservation],
         },
         ('PUT', routes.LEASE): {'name': 'day-run'},
         ('POST', routes.HOSTS): {'name': 'compute-1'},
         ('PUT', routes.HOST): {'gpu': 'true'},
+        ('PUT', routes.ALLOCATION): {'lease_id': 'l1'},
         ('PATCH', routes.PROPERTY): {'private': True},
+        ('POST', routes.FLOATING_IPS): {
+            'floating_network_id': 'n1',
+            'floating_ip_address': '192.0.2.7',
+        },
     }
     return {
         route: (
-            route.path.format(lease_id='l1', host_id='7', name='gpu'),
+            route.path.format(
+                lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1'
+            ),
             bodies.get((route.method, route.path)),
         )
         for route in routes.ROUTES

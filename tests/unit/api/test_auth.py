@@ -12,7 +12,7 @@ from blazar_sched.service.api import deploy
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 
-READ = {'blazar:leases:get'}
+READ = {'blazar:leases:get', 'blazar:floatingips:get'}
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
 }

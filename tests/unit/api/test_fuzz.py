@@ -2,6 +2,7 @@
 """Whatever is sent: no fault of ours, and every error in the envelope."""
 
 import json
+import re
 
 from falcon import testing
 import hypothesis
@@ -24,6 +25,8 @@ KEYS = st.sampled_from(
         'reservations', 'resource_type', 'min', 'max', 'vcpus', 'memory_mb',
         'disk_gb', 'amount', 'affinity', 'hypervisor_properties',
         'resource_properties', 'before_end', 'private', 'hold', 'unbounded',
+        'projects', 'on_end', 'network_id', 'required_floatingips',
+        'floating_network_id', 'floating_ip_address',
     ]
 ) | st.text(max_size=70)
 LEAVES = (
@@ -49,13 +52,18 @@ VALUES = st.recursive(
 RESERVATIONS = st.lists(
     st.fixed_dictionaries(
         {'resource_type': st.sampled_from(
-            ['physical:host', 'virtual:instance']
+            [
+                'physical:host', 'virtual:instance', 'flavor:instance',
+                'virtual:floatingip',
+            ]
         )},
         optional=dict.fromkeys(
             (
                 'id', 'min', 'max', 'vcpus', 'memory_mb', 'disk_gb',
                 'amount', 'affinity', 'hypervisor_properties',
-                'resource_properties', 'before_end',
+                'resource_properties', 'before_end', 'flavor_id',
+                'network_id', 'required_floatingips', 'projects', 'on_end',
+                'remove',
             ),
             LEAVES,
         ),
@@ -82,9 +90,7 @@ LATIN = st.text(
     st.characters(max_codepoint=255, exclude_categories=()), max_size=60
 )
 PATHS = st.sampled_from([route.path for route in routes.ROUTES]).flatmap(
-    lambda path: st.tuples(LATIN, LATIN, LATIN).map(
-        lambda v: path.format(lease_id=v[0], host_id=v[1], name=v[2])
-    )
+    lambda path: LATIN.map(lambda v: re.sub('{[a-z_]+}', lambda _: v, path))
 ) | LATIN.map('/'.__add__)
 HEADERS = st.dictionaries(
     st.sampled_from(
@@ -94,8 +100,12 @@ HEADERS = st.dictionaries(
         ]
     ).map('HTTP_'.__add__)
     | st.sampled_from(['CONTENT_TYPE', 'CONTENT_LENGTH', 'QUERY_STRING']),
-    LATIN | st.sampled_from(['application/json', '*/*', 'reservation 1.0']),
+    LATIN
+    | st.sampled_from(
+        ['application/json', '*/*', 'reservation 1.0', 'reservation 1.1']
+    ),
 )
+VERSIONS = st.sampled_from(['reservation 1.0', 'reservation 1.1'])
 METHODS = st.sampled_from(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'BREW'])
 
 
@@ -135,6 +145,7 @@ def test_any_request(application, method, path, body, headers):
 
 @SETTINGS
 @hypothesis.given(
+    VERSIONS,
     st.sampled_from(
         [
             ('POST', '/v1/leases'),
@@ -142,22 +153,28 @@ def test_any_request(application, method, path, body, headers):
             ('POST', '/v1/os-hosts'),
             ('PUT', '/v1/os-hosts/7'),
             ('PATCH', '/v1/os-hosts/properties/gpu'),
+            ('POST', '/v1/floatingips'),
         ]
     ),
     BODIES,
 )
-def test_any_body(application, target, body):
-    send(application, *target, body)
+def test_any_body(application, version, target, body):
+    headers = {'HTTP_OPENSTACK_API_VERSION': version}
+    send(application, *target, body, headers)
 
 
 @SETTINGS
-@hypothesis.given(LEASES)
+@hypothesis.given(VERSIONS, LEASES)
 def test_what_reaches_the_manager_is_what_it_was_promised(
-    application, manager, body
+    application, manager, version, body
 ):
     manager.calls.clear()
     status, _ = send(
-        application, 'POST', '/v1/leases', json.dumps(body).encode()
+        application,
+        'POST',
+        '/v1/leases',
+        json.dumps(body).encode(),
+        {'HTTP_OPENSTACK_API_VERSION': version},
     )
     for _, sent in manager.calls:
         values = sent['values']

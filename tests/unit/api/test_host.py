@@ -3,6 +3,8 @@
 
 import pytest
 
+from blazar_sched.domain import exception
+
 FOREVER = 2**63 - 1
 
 
@@ -29,6 +31,10 @@ def test_a_host_is_shown_as_blazar_does(api, manager, host):
             'updated_at': None,
             'hold': 'shared',
             'unbounded': None,
+            'disabled': False,
+            'projects': ['p7'],
+            'region': 'west',
+            'traits': ['HW_CPU_X86_AVX2'],
             'gpu': 'true',
         }
     }
@@ -59,6 +65,18 @@ def test_create(api, manager, host, key):
     ]
 
 
+def test_settings_that_are_no_text_are_sent_as_they_are(api, manager, host):
+    manager.answers |= {'create_host': host, 'update_host': host}
+    settings = {'disabled': True, 'projects': ['p1', 'p2']}
+    api.simulate_post('/v1/os-hosts', json={'name': 'a', **settings})
+    api.simulate_put('/v1/os-hosts/7', json=settings)
+    cleared = {'disabled': None, 'projects': None}
+    api.simulate_put('/v1/os-hosts/7', json=cleared)
+    assert [call['values'] for _, call in manager.calls] == [
+        settings, settings, cleared,
+    ]
+
+
 def test_update_deletes_by_null(api, manager, host):
     manager.answers['update_host'] = host
     answer = api.simulate_put('/v1/os-hosts/7', json={'a': None, 'b': '1'})
@@ -82,6 +100,12 @@ def test_update_deletes_by_null(api, manager, host):
         ('POST', {'name': 'a', 'k': ['v']}, 'k'),
         ('POST', {'name': 'a', 'k': 'v' * 4097}, 'k'),
         ('POST', {'name': 'a', 'vcpus': '64'}, 'vcpus'),
+        ('POST', {'name': 'a', 'traits': 'X'}, 'traits'),
+        ('POST', {'name': 'a', 'region': 'west'}, 'region'),
+        ('POST', {'name': 'a', 'disabled': 1}, 'disabled'),
+        ('POST', {'name': 'a', 'projects': [1]}, 'projects[0]'),
+        ('POST', {'name': 'a', 'projects': {}}, 'projects'),
+        ('PUT', {'projects': ['p'] * 51}, 'projects'),
         ('POST', {'name': 'a', **{f'k{n}': '' for n in range(200)}}, 'too'),
         ('PUT', {}, '{}'),
         ('PUT', {'k' * 65: 'v'}, 'k' * 65),
@@ -158,6 +182,41 @@ def test_allocation_of_one_host(api, manager):
             {'host_id': '7', 'lease_id': None, 'reservation_id': 'r1'},
         )
     ]
+
+
+@pytest.mark.parametrize('key', ['lease_id', 'reservation_id'])
+def test_moving_off_a_host_shows_what_is_left(api, manager, key):
+    manager.answers |= {
+        'reallocate': None,
+        'list_allocations': [{'host_id': '7', 'reservations': RESERVATIONS}],
+    }
+    answer = api.simulate_put('/v1/os-hosts/7/allocation', json={key: 'x'})
+    assert answer.json == {'allocation': SHOWN}
+    assert manager.calls == [
+        ('reallocate', {'host_id': '7', key: 'x'}),
+        ('list_allocations', {'host_id': '7'}),
+    ]
+
+
+def test_moving_off_a_host_without_room(api, manager):
+    manager.answers['reallocate'] = exception.NotEnoughHostsAvailable('no')
+    answer = api.simulate_put(
+        '/v1/os-hosts/7/allocation', json={'lease_id': 'x'}
+    )
+    assert answer.status_code == 409
+
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        {}, {'lease_id': 7}, {'lease_id': ''}, {'host_id': '8'}, [],
+        {'lease_id': 'x', 'reservation_id': 'y'},
+    ],
+)
+def test_a_bad_move_is_refused(api, manager, body):
+    answer = api.simulate_put('/v1/os-hosts/7/allocation', json=body)
+    assert answer.status_code == 400
+    assert manager.calls == []
 
 
 @pytest.mark.parametrize(

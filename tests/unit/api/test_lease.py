@@ -37,6 +37,9 @@ BODY = {
 }
 
 
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
+
+
 def without(name):
     return {k: v for k, v in BODY.items() if k != name}
 
@@ -50,10 +53,12 @@ def with_instance(**parameters):
     return {**BODY, 'reservations': [reservation]}
 
 
-def create(api, manager, lease, body):
+def create(api, manager, lease, body, headers=None):
     manager.answers['create_lease'] = lease
     answer = api.simulate_post(
-        '/v1/leases', json=body, headers={'X-Auth-Token': 'alice:p1'}
+        '/v1/leases',
+        json=body,
+        headers={'X-Auth-Token': 'alice:p1', **(headers or {})},
     )
     assert answer.status_code == 201, answer.text
     [(method, sent)] = manager.calls
@@ -155,6 +160,7 @@ def test_what_the_client_sends_goes_to_the_manager_in_plain_values(
 def test_parameters_have_the_apis_defaults(api, manager, lease):
     body = {
         'name': 'x',
+        'end_date': '2026-01-01 02:00',
         'reservations': [
             {'resource_type': 'physical:host', 'min': 1, 'max': 1},
             {
@@ -168,7 +174,6 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
     }
     values = create(api, manager, lease, body)
     assert values['start'] == 'now'
-    assert values['end'] == FOREVER
     assert values['before_end'] == 'default'
     host, instance = values['reservations']
     assert host['hypervisor_properties'] == host['resource_properties'] == ''
@@ -186,7 +191,6 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
         ('start_date', '2026-01-01 01:00:07', 1767229207),
         ('start_date', '2026-01-01T02:00:00+01:00', 1767229200),
         ('start_date', '2026-01-01T01:00:00.000000', 1767229200),
-        ('end_date', None, FOREVER),
         ('end_date', '2026-01-01T02:00Z', 1767232800),
         ('before_end_date', None, 'default'),
         ('before_end_date', '', 'default'),
@@ -227,9 +231,13 @@ BAD = {
     'empty name': ({**BODY, 'name': ''}, 'name'),
     'long name': ({**BODY, 'name': 'x' * 81}, 'name'),
     'name no text': ({**BODY, 'name': 7}, 'name'),
+    'name newline': ({**BODY, 'name': 'a\nb'}, 'name'),
+    'name ends in newline': ({**BODY, 'name': 'a\n'}, 'name'),
+    'name escape': ({**BODY, 'name': '\x1b[2J'}, 'name'),
+    'name DEL': ({**BODY, 'name': 'a\x7f'}, 'name'),
+    'name C1': ({**BODY, 'name': 'a\x9b31m'}, 'name'),
+    'name line separator': ({**BODY, 'name': 'a\u2028b'}, 'name'),
     'unknown key': ({**BODY, 'colour': 'red'}, 'colour'),
-    'no reservations': (without('reservations'), 'reservations'),
-    'empty reservations': ({**BODY, 'reservations': []}, 'reservations'),
     'reservations no list': ({**BODY, 'reservations': {}}, 'reservations'),
     'too many reservations': (
         {**BODY, 'reservations': [HOST_RESERVATION] * 101}, 'reservations'
@@ -240,8 +248,8 @@ BAD = {
     'no resource_type': (
         {**BODY, 'reservations': [{'min': 1, 'max': 1}]}, 'resource_type'
     ),
-    'unknown resource_type': (
-        with_host(resource_type='virtual:toaster'), 'resource_type'
+    'resource_type too long': (
+        with_host(resource_type='x' * 65), 'resource_type'
     ),
     'resource_type no text': (with_host(resource_type=[]), 'resource_type'),
     'events': (
@@ -303,6 +311,10 @@ BAD = {
     'start year 9999': (
         {**BODY, 'start_date': '9999-12-31 00:00'}, 'start_date'
     ),
+    'no end': (without('end_date'), 'end_date'),
+    'end null': ({**BODY, 'end_date': None}, 'end_date'),
+    'projects': (with_host(projects=['p2']), 'projects'),
+    'on_end': (with_host(on_end='keep'), 'on_end'),
     'end now': ({**BODY, 'end_date': 'now'}, 'end_date'),
     'end empty': ({**BODY, 'end_date': ''}, 'end_date'),
     'end no day': ({**BODY, 'end_date': '2026-02-30 00:00'}, 'end_date'),
@@ -326,12 +338,44 @@ def test_a_bad_value_is_refused_by_name_and_changes_nothing(
     assert manager.calls == []
 
 
+@pytest.mark.parametrize(
+    'name',
+    [
+        'nächtlicher Lauf №7 🌙',
+        'תור \u200f',
+        '<script>alert(1)</script>',
+        '{{ 7 * 7 }} ${jndi:ldap://x} %s',
+        "'; DROP TABLE lease; --",
+    ],
+)
+def test_a_name_is_data_and_stays_as_it_is(api, manager, lease, name):
+    values = create(api, manager, lease, {**BODY, 'name': name})
+    assert values['name'] == name
+    manager.answers['get_lease'] = {**lease, 'name': name}
+    answer = api.simulate_get('/v1/leases/l1')
+    assert answer.json['lease']['name'] == name
+
+
+@pytest.mark.parametrize(
+    'flavor_id, sent', [('m1.small', 'm1.small'), (7, '7')]
+)
+def test_an_id_of_digits_is_no_number(api, manager, lease, flavor_id, sent):
+    reservation = {
+        'resource_type': 'flavor:instance',
+        'flavor_id': flavor_id,
+        'amount': 1,
+    }
+    values = create(
+        api, manager, lease, {**BODY, 'reservations': [reservation]}
+    )
+    assert values['reservations'][0]['flavor_id'] == sent
+
+
 def test_an_update_sends_only_what_it_names(api, manager, lease):
     manager.answers['update_lease'] = lease
     for body, values in [
         ({'name': 'day-run'}, {'name': 'day-run'}),
         ({'end_date': 'now'}, {'end': 'now'}),
-        ({'end_date': None}, {'end': FOREVER}),
         ({'end_date': '2026-01-01 02:00'}, {'end': 1767232800}),
         ({'start_date': 'now'}, {'start': 'now'}),
         ({'start_date': '2026-01-01 02:00'}, {'start': 1767232800}),
@@ -360,6 +404,8 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
         ({'name': ''}, 'name'),
         ({'start_date': None}, 'start_date'),
         ({'end_date': 'soon'}, 'end_date'),
+        ({'end_date': None}, 'end_date'),
+        ({'reservations': [{'id': 'r1', 'projects': []}]}, 'projects'),
         ({'prolong_for': '1h'}, 'prolong_for'),
         ({'events': []}, 'events'),
         ({'reservations': [{'min': 1}]}, 'id'),
@@ -378,6 +424,143 @@ def test_a_bad_update_is_refused_by_name(api, manager, body, field):
     assert answer.status_code == 400
     assert field in answer.json['error_message']
     assert manager.calls == []
+
+
+def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
+    values = create(api, manager, lease, without('reservations'))
+    assert values['reservations'] == []
+
+
+@pytest.mark.parametrize(
+    'body', [without('end_date'), {**BODY, 'end_date': None}]
+)
+def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease, body):
+    values = create(api, manager, lease, body, V1_1)
+    assert values['end'] == FOREVER
+    manager.answers['update_lease'] = lease
+    answer = api.simulate_put(
+        '/v1/leases/l1', json={'end_date': None}, headers=V1_1
+    )
+    assert answer.status_code == 200
+    assert manager.calls[-1][1]['values'] == {'end': FOREVER}
+
+
+@pytest.mark.parametrize('with_', [with_host, with_instance])
+def test_from_1_1_on_a_reservation_may_say_who_uses_it_and_what_stays(
+    api, manager, lease, with_
+):
+    use = {'projects': ['p2', 'p3'], 'on_end': 'keep'}
+    values = create(api, manager, lease, with_(**use), V1_1)
+    [sent] = values['reservations']
+    assert sent.items() >= use.items()
+    manager.answers['update_lease'] = lease
+    changes = [{'id': 'r1', 'projects': [], 'on_end': 'shelve'}]
+    answer = api.simulate_put(
+        '/v1/leases/l1', json={'reservations': changes}, headers=V1_1
+    )
+    assert answer.status_code == 200
+    assert manager.calls[-1][1]['values'] == {'reservations': changes}
+
+
+@pytest.mark.parametrize(
+    'parameters, field',
+    [
+        ({'projects': 'p2'}, 'projects'),
+        ({'projects': ['p2', 'p2']}, 'projects'),
+        ({'projects': ['']}, 'projects[0]'),
+        ({'projects': ['p\n']}, 'projects[0]'),
+        ({'projects': ['p' * 65]}, 'projects[0]'),
+        ({'projects': [7]}, 'projects[0]'),
+        ({'projects': [f'p{n}' for n in range(51)]}, 'projects'),
+        ({'on_end': 'explode'}, 'on_end'),
+        ({'on_end': None}, 'on_end'),
+    ],
+)
+def test_1_1_refuses_bad_values_by_name(api, manager, parameters, field):
+    answer = api.simulate_post(
+        '/v1/leases', json=with_host(**parameters), headers=V1_1
+    )
+    assert answer.status_code == 400
+    assert field in answer.json['error_message']
+    changes = [{'id': 'r1', **parameters}]
+    answer = api.simulate_put(
+        '/v1/leases/l1', json={'reservations': changes}, headers=V1_1
+    )
+    assert answer.status_code == 400
+    assert field in answer.json['error_message']
+    assert manager.calls == []
+
+
+def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
+    manager.answers['update_lease'] = lease
+    new = {'resource_type': 'physical:host', 'min': 1, 'max': '1'}
+    gone = {'id': 'r1', 'remove': True}
+    asked = {'reservations': [new, gone, {'id': 'r2', 'min': 3}]}
+    answer = api.simulate_put('/v1/leases/l1', json=asked, headers=V1_1)
+    assert answer.status_code == 200, answer.text
+    [(_, sent)] = manager.calls
+    whole = {**HOST_RESERVATION, 'max': 1, 'before_end': 'default'}
+    assert sent['values'] == {
+        'reservations': [whole, gone, {'id': 'r2', 'min': 3}]
+    }
+
+
+@pytest.mark.parametrize(
+    'change, version, field',
+    [
+        ({'resource_type': 'physical:host', 'min': 1, 'max': 1}, '1.0', 'id'),
+        ({'id': 'r1', 'remove': True}, '1.0', 'remove'),
+        ({'id': 'r1', 'remove': False}, '1.1', 'remove'),
+        ({'resource_type': 'physical:host', 'max': 1}, '1.1', 'min'),
+        ({'min': 1}, '1.1', 'resource_type'),
+        (
+            {**HOST_RESERVATION, 'resource_properties': '["~"]'},
+            '1.1',
+            'reservations[0].resource_properties',
+        ),
+    ],
+)
+def test_reservations_that_cannot_come_or_go(
+    api, manager, change, version, field
+):
+    answer = api.simulate_put(
+        '/v1/leases/l1',
+        json={'reservations': [change]},
+        headers={'OpenStack-API-Version': f'reservation {version}'},
+    )
+    assert answer.status_code == 400
+    assert field in answer.json['error_message']
+    assert manager.calls == []
+
+
+def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
+    api, manager, lease
+):
+    manager.answers['get_lease'] = lease
+    id_ = lease['reservations'][0]['id']
+    manager.answers['get_lease_hosts'] = {id_: ['compute-1']}
+    shown = {
+        version: api.simulate_get(
+            f'/v1/leases/{lease["id"]}',
+            headers={'OpenStack-API-Version': f'reservation {version}'},
+        ).json['lease']
+        for version in ('1.0', '1.1')
+    }
+    new = shown['1.1']
+    assert new['start_date'] == '2026-01-01T01:00:00Z'
+    assert new['end_date'] == '2026-01-01T02:00:00Z'
+    assert new['created_at'] == '2026-01-01T00:00:00Z'
+    assert new['updated_at'] == '2026-01-01T00:01:01Z'
+    [event] = new['events']
+    assert event['time'] == '2026-01-01T01:00:00Z'
+    assert event['updated_at'] is None
+    [reservation] = new['reservations']
+    assert reservation['created_at'] == '2026-01-01T00:00:00Z'
+    assert reservation['projects'] == ['p7']
+    assert reservation['on_end'] == 'shelve'
+    [old] = shown['1.0']['reservations']
+    assert reservation['hosts'] == ['compute-1']
+    assert set(reservation) - set(old) == {'projects', 'on_end', 'hosts'}
 
 
 def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
@@ -548,3 +731,12 @@ def test_a_bad_idempotency_key_is_refused_by_name(api, manager, key):
     assert answer.status_code == 400
     assert 'Idempotency-Key' in answer.json['error_message']
     assert manager.calls == []
+
+
+def test_the_type_of_another_package_goes_to_its_driver(
+    api, manager, lease
+):
+    """What it asks for is not for us to know, nor to complete."""
+    asked = {'resource_type': 'acme:licence', 'seats': 3}
+    create(api, manager, lease, {**BODY, 'reservations': [asked]})
+    assert manager.calls[-1][1]['values']['reservations'] == [asked]

@@ -24,11 +24,21 @@ BLAZAR = {
     ('GET', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/os-hosts/properties'): 200,
     ('PATCH', '/v1/os-hosts/properties/{name}'): 200,
+    ('GET', '/v1/floatingips'): 200,
+    ('POST', '/v1/floatingips'): 201,
+    ('GET', '/v1/floatingips/{floating_ip_id}'): 200,
+    ('DELETE', '/v1/floatingips/{floating_ip_id}'): 204,
+}
+OURS = {
+    ('GET', '/openapi'): 200,
+    # Chameleon's, as is its rule's name.
+    ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
 }
 
 
 def test_blazars_routes_are_all_there():
-    assert {(r.method, r.path): r.status for r in routes.ROUTES} == BLAZAR
+    there = {(r.method, r.path): r.status for r in routes.ROUTES}
+    assert there == BLAZAR | OURS
 
 
 def test_every_rule_names_the_routes_that_ask_it():
@@ -57,8 +67,12 @@ def test_rules_have_blazars_names():
         'blazar:oshosts:put',
         'blazar:oshosts:delete',
         'blazar:oshosts:get_allocations',
+        'blazar:oshosts:reallocate',
         'blazar:oshosts:get_resource_properties',
         'blazar:oshosts:update_resource_properties',
+        'blazar:floatingips:get',
+        'blazar:floatingips:post',
+        'blazar:floatingips:delete',
     }
 
 
@@ -89,7 +103,7 @@ def test_versions(api):
                     'id': 'v1.0',
                     'status': 'CURRENT',
                     'min_version': '1.0',
-                    'max_version': '1.0',
+                    'max_version': '1.1',
                     'links': [
                         {
                             'rel': 'self',

@@ -17,10 +17,13 @@ from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 
+# No index of another class.
+NONE = {}
 SLOT = {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 0}
 
 
-def make_host(uuid, vcpus=8, memory_mb=16, **kwargs):
+def make_host(uuid, vcpus=8, memory_mb=16, gpus=0, **kwargs):
+    gpu = {'CUSTOM_GPU': inventory.Inventory(gpus)} if gpus else {}
     return host.Host(
         uuid=uuid,
         id='1',
@@ -29,6 +32,7 @@ def make_host(uuid, vcpus=8, memory_mb=16, **kwargs):
             'VCPU': inventory.Inventory(vcpus),
             'MEMORY_MB': inventory.Inventory(memory_mb),
             'DISK_GB': inventory.Inventory(100),
+            **gpu,
         },
         **kwargs,
     )
@@ -55,16 +59,18 @@ def by_uuid(*hosts):
 
 def these(index, hosts):
     """Every one of the hosts as a candidate."""
-    return placing.Catalog(index, hosts).meeting(requirements.all_of())
+    return placing.Catalog(index, hosts).meeting(requirements.all_of(), 'p')
 
 
-def place_hosts(index, hosts, *args, **kwargs):
-    return placing.place_hosts(index, these(index, hosts), *args, **kwargs)
+def place_hosts(index, hosts, *args, extra=NONE, **kwargs):
+    return placing.place_hosts(
+        index, extra, these(index, hosts), *args, **kwargs
+    )
 
 
-def place_instances(index, hosts, *args, **kwargs):
+def place_instances(index, hosts, *args, extra=NONE, **kwargs):
     return placing.place_instances(
-        index, these(index, hosts), *args, **kwargs
+        index, extra, these(index, hosts), *args, **kwargs
     )
 
 
@@ -86,7 +92,7 @@ class TestCandidates:
         known = by_uuid(*hosts)
         catalog = placing.Catalog(make_index(known), known)
         for _ in range(2):
-            found = catalog.meeting(requirement)
+            found = catalog.meeting(requirement, 'p')
             assert (found.hosts, list(found.rows)) == ({'a': hosts[0]}, [0])
 
     def test_all_reservable_hosts_when_nothing_is_required(self):
@@ -96,10 +102,10 @@ class TestCandidates:
     def test_hosts_that_changed_are_seen_once_the_catalog_forgot(self):
         known = dict(HOSTS)
         catalog = placing.Catalog(make_index(known), known)
-        assert len(catalog.meeting(requirements.all_of()).hosts) == 4
+        assert len(catalog.meeting(requirements.all_of(), 'p').hosts) == 4
         del known['b']
         catalog.forget()
-        found = catalog.meeting(requirements.all_of())
+        found = catalog.meeting(requirements.all_of(), 'p')
         assert (list(found.hosts), list(found.rows)) == (
             ['a', 'c', 'd'], [0, 2, 3]
         )
@@ -109,7 +115,39 @@ class TestCandidates:
         for _ in range(2):
             for vcpus in range(6, 6 + placing.MAX_REQUIREMENTS):
                 wanted = requirements.parse(f'["<=", "$vcpus", {vcpus}]', 'x')
-                assert len(catalog.meeting(wanted).hosts) == 4 * (vcpus >= 8)
+                found = catalog.meeting(wanted, 'p')
+                assert len(found.hosts) == 4 * (vcpus >= 8)
+
+    def test_a_disabled_host_is_not_used(self):
+        hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
+        assert list(these(make_index(hosts), hosts).hosts) == ['b']
+
+    def test_a_restricted_host_is_for_its_projects(self):
+        hosts = by_uuid(make_host('a', projects=('p', 'q')), make_host('b'))
+        catalog = placing.Catalog(make_index(hosts), hosts)
+        for project, wanted in [('p', 'ab'), ('x', 'b'), ('q', 'ab')]:
+            found = catalog.meeting(requirements.all_of(), project)
+            assert list(found.hosts) == list(wanted)
+        others = [
+            catalog.meeting(requirements.all_of(), project)
+            for project in ('x', 'y')
+        ]
+        assert others[0] is others[1]
+
+    def test_a_host_that_is_held_stays_until_a_monitor_says_no(self):
+        hosts = by_uuid(
+            make_host('a', disabled=True),
+            make_host('b', projects=('q',)),
+            make_host('c', reservable=False),
+            make_host('d', capabilities={'gpu': 'no'}, disabled=True),
+            make_host('e'),
+        )
+        catalog = placing.Catalog(make_index(hosts), hosts)
+        wanted = requirements.parse('["not", ["==", "$gpu", "no"]]', 'x')
+        found = catalog.meeting(wanted, 'p', kept=['a', 'b', 'c', 'd', 'x'])
+        assert set(found.hosts) == {'a', 'b', 'e'}
+        assert found.closed == {'a', 'b'}
+        assert set(catalog.meeting(wanted, 'p').hosts) == {'e'}
 
 
 class TestHosts:
@@ -335,7 +373,9 @@ class TestInstances:
 
 
 class TestPlace:
-    def place(self, index, parameters, kept=(), hosts=HOSTS, **kwargs):
+    def place(
+        self, index, parameters, kept=(), hosts=HOSTS, extra=NONE, **kwargs
+    ):
         ids = map('new-{}'.format, itertools.count())
         wanted = reservation.Reservation(
             id='mine',
@@ -345,7 +385,8 @@ class TestPlace:
             **kwargs,
         )
         return placing.place(
-            index, placing.Catalog(index, hosts), wanted, WINDOW, kept,
+            index, extra, placing.Catalog(index, hosts), wanted, 'p', WINDOW,
+            kept,
             lambda: next(ids),
         )
 
@@ -464,6 +505,92 @@ class TestPlace:
         )
         assert [a.host for a in placed] == ['b']
 
+    def test_a_disabled_host_is_kept_but_takes_nothing_more(self):
+        hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
+        index = make_index(hosts, ('mine', 'a', 10, 20, (4, 8, 0)))
+        held = allocation.Allocation(
+            'on-a', 'mine', 'a', 10, 20, {'VCPU': 4, 'MEMORY_MB': 8}
+        )
+
+        def place(amount, affinity, vcpus=2):
+            placed = self.place(
+                index,
+                {
+                    'vcpus': vcpus, 'memory_mb': 4, 'disk_gb': 0,
+                    'amount': amount, 'affinity': affinity,
+                    'resource_properties': '',
+                },
+                [held],
+                hosts,
+                resource_type='virtual:instance',
+            )
+            return {a.host: a.amounts['VCPU'] // vcpus for a in placed}
+
+        assert place(1, None) == {'a': 1}
+        assert place(2, None) == {'a': 2}
+        assert place(5, None) == {'a': 2, 'b': 3}
+        assert place(2, True) == {'a': 2}
+        assert place(3, True) == {'b': 3}
+        assert place(2, False) == {'a': 1, 'b': 1}
+        # It holds no slot of the new size there.
+        assert place(1, False, vcpus=6) == place(1, None, vcpus=6) == {'b': 1}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            place(7, None)
+
+    def test_a_disabled_host_is_kept_whole(self):
+        hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
+        index = make_index(hosts, ('mine', 'a', 10, 20, None))
+        held = allocation.Allocation('old', 'mine', 'a', 10, 20, whole=True)
+        placed = self.place(
+            index, {'min': 1, 'max': 2}, [held], hosts,
+            resource_type='physical:host',
+        )
+        assert [(a.host, a.id) for a in placed] == [
+            ('a', 'old'), ('b', 'new-0')
+        ]
+
+    def test_a_flavor_is_placed_by_all_that_it_asks(self):
+        hosts = by_uuid(
+            make_host('a'), make_host('b', gpus=2), make_host('c', gpus=8)
+        )
+        gpus = ext.TimelineIndex(['CUSTOM_GPU'])
+        gpus.apply([('capacity', 'b', [2]), ('capacity', 'c', [8])])
+        gpus.apply([('add', 'x', 'other', 'c', 19, 30, [5], False)])
+        placed = self.place(
+            make_index(hosts),
+            {
+                'resources': {'VCPU': 1, 'CUSTOM_GPU': 2},
+                'amount': 2,
+                'affinity': None,
+                'resource_properties': '',
+            },
+            hosts=hosts,
+            extra={'CUSTOM_GPU': gpus},
+            resource_type='flavor:instance',
+        )
+        assert {a.host: a.amounts for a in placed} == {
+            'b': {'VCPU': 1, 'CUSTOM_GPU': 2},
+            'c': {'VCPU': 1, 'CUSTOM_GPU': 2},
+        }
+
+    def test_what_no_host_has_has_no_room(self):
+        for resources in (
+            {'CUSTOM_GPU': 1},
+            {'VCPU': 1, 'CUSTOM_GPU': 1},
+            {'VCPU': 1 << 40},
+        ):
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                self.place(
+                    make_index(HOSTS),
+                    {
+                        'resources': resources,
+                        'amount': 1,
+                        'affinity': None,
+                        'resource_properties': '',
+                    },
+                    resource_type='flavor:instance',
+                )
+
     def test_a_bad_requirement_names_its_field(self):
         with pytest.raises(exception.InvalidInput) as caught:
             self.place(
@@ -484,6 +611,7 @@ class TestPlace:
 # Against brute force: every second of the window, every way to spread.
 
 TIMES = 8
+CLASSES = (*inventory.RESOURCE_CLASSES, 'CUSTOM_GPU')
 NAMES = 'abc'
 ENTRIES = st.lists(
     st.tuples(
@@ -493,8 +621,10 @@ ENTRIES = st.lists(
         st.integers(1, TIMES),
         st.none()
         | st.tuples(
-            st.integers(1, 4), st.integers(0, 4), st.integers(0, 1)
-        ),
+            st.integers(0, 4), st.integers(0, 4), st.integers(0, 1),
+            st.integers(0, 2),
+        ).filter(any)
+        | st.just((0, 0, 0, 1)),
     ),
     max_size=8,
 )
@@ -502,27 +632,70 @@ WINDOWS = st.tuples(
     st.integers(0, TIMES - 1), st.integers(1, TIMES)
 ).filter(lambda w: w[0] < w[1])
 ROOMS = st.fixed_dictionaries(
-    {name: st.tuples(st.integers(0, 6), st.integers(0, 6)) for name in NAMES}
+    {
+        name: st.tuples(
+            st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)
+        )
+        for name in NAMES
+    }
 )
 SETTINGS = hypothesis.settings(max_examples=300, deadline=None)
 
 
 class World:
-    """An index of what fits of the entries, and the same as plain lists."""
+    """An index of what fits of the entries, and the same as plain lists.
+
+    The fourth amount is of CUSTOM_GPU, of which not every host has any.
+    """
 
     def __init__(self, rooms, entries):
         self.hosts = by_uuid(
-            *(make_host(name, *room) for name, room in rooms.items())
+            *(
+                make_host(name, *room, gpus=gpus)
+                for name, (*room, gpus) in rooms.items()
+            )
         )
         self.index = make_index(self.hosts)
+        self.gpus = ext.TimelineIndex(['CUSTOM_GPU'])
+        self.gpus.apply([
+            ('capacity', name, [gpus])
+            for name, (*_, gpus) in rooms.items() if gpus
+        ])
+        self.extra = {'CUSTOM_GPU': self.gpus}
         self.entries = []
         for n, entry in enumerate(entries):
-            if entry[2] < entry[3]:
-                try:
-                    self.index.apply([add(n, *entry)])
-                except ext.OverCapacity:
-                    continue
-                self.entries.append((str(n), *entry))
+            self.try_to_add(str(n), *entry)
+
+    def try_to_add(self, id, owner, on, start, end, amounts):
+        if start >= end:
+            return
+        beside = [
+            e for e in self.entries
+            if e[2] == on and e[3] < end and start < e[4]
+        ]
+        if beside and (amounts is None or any(e[5] is None for e in beside)):
+            return
+        try:
+            self.add(id, owner, on, start, end, amounts)
+        except (ext.OverCapacity, ext.UnknownHost):
+            return
+        self.entries.append((id, owner, on, start, end, amounts))
+
+    def add(self, id, owner, on, start, end, amounts):
+        *main, gpus = amounts or (None, 0)
+        if gpus:
+            self.gpus.apply(
+                [('add', id, owner, on, start, end, [gpus], False)]
+            )
+        if amounts is None or any(main):
+            try:
+                self.index.apply([
+                    add(id, owner, on, start, end, amounts and main)
+                ])
+            except ext.OverCapacity:
+                if gpus:
+                    self.gpus.apply([('remove', id)])
+                raise
 
     def over(self, name, span):
         return [
@@ -540,8 +713,9 @@ class World:
         taking = self.over(name, span)
         if any(e[5] is None for e in taking):
             return 0
-        capacity = self.hosts[name].amounts()
-        wanted = [slot[c] for c in inventory.RESOURCE_CLASSES]
+        held = self.hosts[name].inventory
+        capacity = [held[c].capacity if c in held else 0 for c in CLASSES]
+        wanted = [slot[c] for c in CLASSES]
 
         def fits(count, at):
             now = [e[5] for e in taking if e[3] <= at < e[4]]
@@ -559,13 +733,15 @@ class World:
 
     def commit(self, allocations):
         """Put them in place of what is held; OverCapacity if too much."""
-        self.index.apply(
-            [('remove', e[0]) for e in self.entries if e[1] == 'mine']
-            + [
-                add(f'new-{name}', 'mine', name, span.start, span.end, amounts)
-                for name, span, amounts in allocations
-            ]
-        )
+        for index in (self.index, self.gpus):
+            index.apply([
+                ('remove', e[0])
+                for e in self.entries if e[1] == 'mine' and e[0] in index
+            ])
+        for name, span, amounts in allocations:
+            self.add(
+                f'new-{name}', 'mine', name, span.start, span.end, amounts
+            )
 
 
 @SETTINGS
@@ -585,7 +761,8 @@ def test_hosts_as_brute_force(rooms, entries, span, minimum, more, kept):
 
     def place():
         return place_hosts(
-            world.index, world.hosts, span, minimum, maximum, kept, 'mine'
+            world.index, world.hosts, span, minimum, maximum, kept, 'mine',
+            extra=world.extra,
         )
 
     if len(free) < minimum:
@@ -607,11 +784,12 @@ def test_hosts_as_brute_force(rooms, entries, span, minimum, more, kept):
     WINDOWS,
     st.fixed_dictionaries(
         {
-            'VCPU': st.integers(1, 3),
+            'VCPU': st.integers(0, 3),
             'MEMORY_MB': st.integers(0, 3),
             'DISK_GB': st.integers(0, 30),
+            'CUSTOM_GPU': st.integers(0, 2),
         }
-    ),
+    ).filter(lambda slot: any(slot.values())),
     st.integers(1, 8),
     st.sampled_from([True, False, None]),
     st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3)),
@@ -644,7 +822,7 @@ def test_instances_as_brute_force(
     def place():
         return place_instances(
             world.index, world.hosts, span, slot, amount, affinity, kept,
-            'mine',
+            'mine', extra=world.extra,
         )
 
     if not possible:
@@ -658,7 +836,7 @@ def test_instances_as_brute_force(
                room, amount, affinity)
     world.commit(
         [
-            (name, span, [count * slot[c] for c in inventory.RESOURCE_CLASSES])
+            (name, span, [count * slot[c] for c in CLASSES])
             for name, count in placed.items()
         ]
     )

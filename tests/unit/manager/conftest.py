@@ -6,6 +6,8 @@ the clients themselves meet the real services in tests/functional/manager.
 """
 
 from collections import Counter
+from collections import defaultdict
+import dataclasses
 import shutil
 import uuid
 
@@ -15,9 +17,11 @@ from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import manager as manager_
+from tests.unit import neutron as neutron_edge
 
 START = 1_800_000_000
 
@@ -45,10 +49,17 @@ class Nova:
     """Servers go when they have been asked to `slowness` + 1 times."""
 
     def __init__(self):
-        self.hypervisors = {}
+        self.nodes = {}
         self.stored = {}
-        self.flavors = {}
+        # Everybody's, and by id those of reservations.
+        self.known_flavors = []
+        self.made_flavors = {}
         self.access = set()
+        # By name: a nova_.Aggregate, and (id, policy).
+        self.aggregates = {}
+        self.server_groups = {}
+        # (server, name, metadata)
+        self.images = []
         self.asked = Counter()
         self.slowness = 0
         self.failures = 0
@@ -60,9 +71,13 @@ class Nova:
 
     def hypervisor(self, name):
         self._fail()
-        if name not in self.hypervisors:
+        if name not in self.nodes:
             raise exception.HostNotFound(name, field='name')
-        return self.hypervisors[name]
+        return self.nodes[name]
+
+    def hypervisors(self):
+        self._fail()
+        return iter(list(self.nodes.values()))
 
     def servers(self, host=None, project_id=None):
         self._fail()
@@ -81,9 +96,28 @@ class Nova:
                 self.stored.pop(server.uuid, None)
         return none
 
-    def create_flavor(self, flavor_id, name, slot, extra_specs):
+    def shelve_servers(self, servers):
+        none = True
+        for server in list(servers):
+            if server.node is None and server.status != 'BUILD':
+                continue
+            none = False
+            self.asked[server.uuid] += 1
+            if self.asked[server.uuid] > self.slowness:
+                self.stored[server.uuid] = dataclasses.replace(
+                    server, node=None, status='SHELVED_OFFLOADED'
+                )
+        return none
+
+    def create_image(self, server, name, metadata):
         self._fail()
-        self.flavors[flavor_id] = (name, dict(slot), dict(extra_specs))
+        image = server.uuid, name, dict(metadata)
+        if image not in self.images:
+            self.images.append(image)
+
+    def create_flavor(self, flavor):
+        self._fail()
+        self.made_flavors[flavor.id] = flavor
 
     def add_flavor_access(self, flavor_id, project_id):
         self._fail()
@@ -95,16 +129,75 @@ class Nova:
 
     def delete_flavor(self, flavor_id):
         self._fail()
-        self.flavors.pop(flavor_id, None)
+        self.made_flavors.pop(flavor_id, None)
+
+    def flavors(self):
+        self._fail()
+        return list(self.known_flavors)
+
+    def aggregate(self, name):
+        self._fail()
+        return self.aggregates.get(name)
+
+    def create_aggregate(self, name, metadata):
+        self._fail()
+        known = self.aggregates.get(name) or nova_.Aggregate(
+            len(self.aggregates) + 1, name, (), {}
+        )
+        self.aggregates[name] = dataclasses.replace(
+            known, metadata={**known.metadata, **metadata}
+        )
+        return self.aggregates[name]
+
+    def set_aggregate_metadata(self, aggregate, metadata):
+        self._fail()
+        known = self.aggregates[aggregate.name]
+        both = {**known.metadata, **metadata}
+        left = {k: v for k, v in both.items() if v is not None}
+        self.aggregates[aggregate.name] = dataclasses.replace(
+            known, metadata=left
+        )
+
+    def add_to_aggregate(self, aggregate, host):
+        self._set_members(aggregate, lambda hosts: hosts | {host})
+
+    def remove_from_aggregate(self, aggregate, host):
+        self._set_members(aggregate, lambda hosts: hosts - {host})
+
+    def _set_members(self, aggregate, change):
+        self._fail()
+        known = self.aggregates[aggregate.name]
+        self.aggregates[aggregate.name] = dataclasses.replace(
+            known, hosts=tuple(sorted(change(set(known.hosts))))
+        )
+
+    def delete_aggregate(self, name):
+        self._fail()
+        self.aggregates.pop(name, None)
+
+    def create_server_group(self, name, policy):
+        self._fail()
+        made = str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), policy
+        return self.server_groups.setdefault(name, made)[0]
+
+    def delete_server_group(self, name):
+        self._fail()
+        self.server_groups.pop(name, None)
 
 
 class Placement:
     def __init__(self):
         self.providers = {}
         self.classes = set()
-        # (hostname, resource class) to total.
+        # (hostname, resource class) to total, and to what servers use.
         self.children = {}
-        self.removed = []
+        self.used = Counter()
+        # By provider, what it has beside inventories.
+        self.traits_ = defaultdict(tuple)
+        self.generations_ = Counter()
+        self.looks = Counter()
+        # Hosts that have a child provider.
+        self.marked = set()
         self.failures = 0
 
     def _fail(self):
@@ -113,7 +206,29 @@ class Placement:
             raise exception.Unavailable('placement answered 500')
 
     def inventories(self, provider):
+        self._fail()
+        self.looks[provider] += 1
+        if provider not in self.providers:
+            raise exception.HostNotFound(provider)
         return self.providers[provider]
+
+    def traits(self, provider):
+        self._fail()
+        return self.traits_[provider]
+
+    def generations(self):
+        self._fail()
+        return {id_: self.generations_[id_] for id_ in self.providers}
+
+    def change(self, provider, inventories, traits=()):
+        """Have a resource provider changed by others."""
+        self.providers[provider] = inventories
+        self.traits_[provider] = traits
+        self.generations_[provider] += 1
+
+    def create_child(self, parent, hostname):
+        self._fail()
+        self.marked.add(hostname)
 
     def create_resource_class(self, name):
         self._fail()
@@ -130,11 +245,17 @@ class Placement:
 
     def remove_inventory(self, hostname, name):
         self._fail()
+        if self.used[hostname, name]:
+            return False
         self.children.pop((hostname, name), None)
         return True
 
+    def release_inventory(self, hostname, name):
+        self._fail()
+        self.used[hostname, name] = 0
+
     def delete_child(self, hostname):
-        self.removed.append(hostname)
+        self.marked.discard(hostname)
 
 
 class World:
@@ -145,19 +266,38 @@ class World:
         self.monotonic = self.clock.monotonic
         self.nova = Nova()
         self.placement = Placement()
+        self.neutron = neutron_edge.Neutron()
         self.waited = 0
-        self.manager = manager_.Manager(
-            conf, self.nova, self.placement, self.clock, self.monotonic,
-            self.wait,
-        )
+        self.begin(conf)
+
+    def begin(self, conf):
+        """Have a new manager, by what `conf` says now; return it."""
+        self.manager = self.another(conf)
         self.ledger = self.manager.ledger
         self.leases = self.manager.leases
         self.hosts = self.manager.hosts
+        self.floating_ips = self.manager.floating_ips
         self.runner = self.manager.runner
+        self.healer = self.manager.healer
+        self.monitor = self.manager.monitor
+        return self.manager
+
+    def another(self, conf):
+        """Return a manager of the same."""
+        return manager_.Manager(
+            conf, self.nova, self.placement, self.clock, self.monotonic,
+            self.wait, neutron=neutron_.Neutron(self.neutron),
+        )
 
     @property
     def now(self):
         return self.clock.now
+
+    def host(self, name):
+        """Return a registered host by its hostname."""
+        return next(
+            h for h in self.ledger.hosts() if h.hypervisor_hostname == name
+        )
 
     def wait(self, seconds):
         self.waited += seconds
@@ -166,7 +306,7 @@ class World:
     def add_host(self, name, vcpus=8, register=True, **values):
         """Have a compute node in Nova; return its uuid."""
         id_ = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-        self.nova.hypervisors[name] = nova_.Hypervisor(
+        self.nova.nodes[name] = nova_.Hypervisor(
             id_, name, name, 'QEMU', 8000, '{}', 'nova'
         )
         self.placement.providers[id_] = {
@@ -178,6 +318,17 @@ class World:
             self.hosts.create(name, values)
         return id_
 
+    def set_up(self, *names, up=True):
+        """Have nova-compute of nodes up or down, and let that be seen."""
+        for name in names:
+            self.nova.nodes[name] = dataclasses.replace(
+                self.nova.nodes[name], up=up
+            )
+        self.monitor.step()
+
+    def fail(self, *names):
+        self.set_up(*names, up=False)
+
     def add_server(self, node, project_id='other', vcpus=1, **values):
         server = nova_.Server(
             **{
@@ -188,6 +339,7 @@ class World:
                 'end': window.FOREVER,
                 'reservation_id': None,
                 'preemptible': False,
+                'status': 'ACTIVE',
                 **values,
             }
         )

@@ -38,9 +38,17 @@ class Edge:
     def __init__(self, *hosts):
         self.flavors = {}
         self.access = set()
+        self.aggregates = {}
+        self.server_groups = {}
         self.servers = {}
+        # By consumer and provider, how much of each resource class.
+        self.allocations = {}
+        # Names of the hosts whose service is down.
+        self.down = set()
         self.classes = set()
         self.providers = {}
+        # The project of who asks.
+        self.acting = 'service'
         self.asked = []
         self.meddle = lambda method, path: None
         self._hosts = hosts
@@ -57,6 +65,19 @@ class Edge:
                 ('POST', '/flavors/(.+)/os-extra_specs', self._set_specs),
                 ('POST', '/flavors/(.+)/action', self._change_access),
                 ('DELETE', '/flavors/(.+)', self._delete_flavor),
+                ('GET', '/os-aggregates', self._list_aggregates),
+                ('POST', '/os-aggregates', self._create_aggregate),
+                (
+                    'POST', '/os-aggregates/(.+)/action',
+                    self._change_aggregate,
+                ),
+                ('DELETE', '/os-aggregates/(.+)', self._delete_aggregate),
+                ('GET', '/os-server-groups', self._list_server_groups),
+                ('POST', '/os-server-groups', self._create_server_group),
+                (
+                    'DELETE', '/os-server-groups/(.+)',
+                    self._delete_server_group,
+                ),
                 ('PUT', '/resource_classes/(.+)', self._create_class),
                 ('DELETE', '/resource_classes/(.+)', self._delete_class),
                 ('GET', '/resource_providers', self._find_providers),
@@ -66,10 +87,17 @@ class Edge:
                     'GET', '/resource_providers/(.+)/inventories',
                     self._inventories,
                 ),
+                ('GET', '/resource_providers/(.+)/traits', self._traits),
                 (
                     'PUT', '/resource_providers/(.+)/inventories',
                     self._set_inventories,
                 ),
+                (
+                    'GET', '/resource_providers/(.+)/allocations',
+                    self._consumers,
+                ),
+                ('GET', '/allocations/(.+)', self._show_allocations),
+                ('PUT', '/allocations/(.+)', self._set_allocations),
             )
         ]
 
@@ -98,6 +126,8 @@ class Edge:
             (
                 self.flavors,
                 self.access,
+                self.aggregates,
+                self.server_groups,
                 self.servers,
                 self.classes,
                 {
@@ -125,7 +155,18 @@ class Edge:
         }
         return id_
 
-    def _hypervisors(self, hypervisor_hostname_pattern):
+    def take_slot(self, server, host, resource_class):
+        """Have a server use one, on that host's child provider."""
+        [child] = [
+            id_
+            for id_, provider in self.providers.items()
+            if provider['parent'] == self.uuid(host)
+        ]
+        self.allocations[server] = {
+            self.uuid(host): {'VCPU': 1}, child: {resource_class: 1},
+        }
+
+    def _hypervisors(self, hypervisor_hostname_pattern=''):
         found = [
             {
                 'id': self.uuid(name),
@@ -133,14 +174,21 @@ class Edge:
                 'hypervisor_type': 'QEMU',
                 'hypervisor_version': 1,
                 'service': {'host': name},
+                'state': 'down' if name in self.down else 'up',
+                'status': 'enabled',
             }
             for name in self._hosts
             if hypervisor_hostname_pattern in name
         ]
         return answer(200, {'hypervisors': found})
 
-    def _services(self, binary, host):
-        return answer(200, {'services': [{'zone': 'nova'}]})
+    def _services(self, binary, host=None):
+        found = [
+            {'zone': 'nova', 'host': name}
+            for name in self._hosts
+            if host in (None, name)
+        ]
+        return answer(200, {'services': found})
 
     def _list_servers(self, host=None, project_id=None, **query):
         found = [
@@ -182,6 +230,69 @@ class Edge:
         self.access = {pair for pair in self.access if pair[0] != id_}
         return answer(202 if self.flavors.pop(id_, None) else 404)
 
+    def _list_aggregates(self):
+        return answer(200, {'aggregates': list(self.aggregates.values())})
+
+    def _create_aggregate(self, body):
+        name = body['aggregate']['name']
+        if any(a['name'] == name for a in self.aggregates.values()):
+            return answer(409)
+        id_ = max(self.aggregates, default=0) + 1
+        self.aggregates[id_] = {
+            'id': id_, 'name': name, 'hosts': [], 'metadata': {},
+        }
+        return answer(200, {'aggregate': self.aggregates[id_]})
+
+    def _change_aggregate(self, id_, body):
+        [(action, said)] = body.items()
+        if int(id_) not in self.aggregates:
+            return answer(404)
+        aggregate = self.aggregates[int(id_)]
+        if action == 'set_metadata':
+            both = {**aggregate['metadata'], **said['metadata']}
+            aggregate['metadata'] = {
+                k: v for k, v in both.items() if v is not None
+            }
+            return answer(200, {'aggregate': aggregate})
+        host, adds = said['host'], action == 'add_host'
+        if host not in self._hosts:
+            return answer(404)
+        if (host in aggregate['hosts']) is adds:
+            return answer(409 if adds else 404)
+        change = list.append if adds else list.remove
+        change(aggregate['hosts'], host)
+        return answer(200, {'aggregate': aggregate})
+
+    def _delete_aggregate(self, id_):
+        aggregate = self.aggregates.get(int(id_))
+        if aggregate is None:
+            return answer(404)
+        if aggregate['hosts']:
+            return answer(400)
+        del self.aggregates[int(id_)]
+        return answer(200)
+
+    def _list_server_groups(self, offset, all_projects=None):
+        found = [
+            group
+            for group in self.server_groups.values()
+            if all_projects or group['project_id'] == self.acting
+        ]
+        # A page is of one.
+        page = found[int(offset) : int(offset) + 1]
+        return answer(200, {'server_groups': page})
+
+    def _create_server_group(self, body):
+        # Nova takes any number of the same name.
+        id_ = str(uuid.uuid4())
+        self.server_groups[id_] = {
+            'id': id_, 'project_id': self.acting, **body['server_group'],
+        }
+        return answer(200, {'server_group': self.server_groups[id_]})
+
+    def _delete_server_group(self, id_):
+        return answer(204 if self.server_groups.pop(id_, None) else 404)
+
     def _create_class(self, name):
         self.classes.add(name)
         return answer(201)
@@ -200,6 +311,7 @@ class Edge:
             'name': name,
             'parent': parent,
             'generation': 0,
+            'traits': [],
             'inventories': {c: self._inventory(t) for c, t in totals.items()},
         }
 
@@ -210,8 +322,10 @@ class Edge:
             'max_unit': 2**31 - 1, **given,
         }
 
-    def _find_providers(self, name):
-        found = [p for p in self.providers.values() if p['name'] == name]
+    def _find_providers(self, name=None):
+        found = [
+            p for p in self.providers.values() if name in (None, p['name'])
+        ]
         return answer(200, {'resource_providers': found})
 
     def _create_provider(self, body):
@@ -237,6 +351,11 @@ class Edge:
             },
         )
 
+    def _traits(self, id_):
+        if id_ not in self.providers:
+            return answer(404)
+        return answer(200, {'traits': self.providers[id_]['traits']})
+
     def _set_inventories(self, id_, body):
         if id_ not in self.providers:
             return answer(404)
@@ -245,12 +364,68 @@ class Edge:
             return conflict('placement.concurrent_update')
         if not set(body['inventories']) <= self.classes | set(SLOT_TOTALS):
             return answer(400)
+        gone = provider['inventories'].keys() - body['inventories'].keys()
+        if any(
+            gone & used.keys()
+            for held in self.allocations.values()
+            for provider_id, used in held.items()
+            if provider_id == id_
+        ):
+            return conflict('placement.inventory.inuse')
         provider['generation'] += 1
         provider['inventories'] = {
             class_: self._inventory(**held)
             for class_, held in body['inventories'].items()
         }
         return answer(200, body)
+
+    def _consumers(self, id_):
+        if id_ not in self.providers:
+            return answer(404)
+        found = {
+            consumer: {'resources': held[id_]}
+            for consumer, held in self.allocations.items()
+            if id_ in held
+        }
+        return answer(200, {'allocations': found})
+
+    def _show_allocations(self, consumer):
+        held = self.allocations.get(consumer, {})
+        if not held:
+            return answer(200, {'allocations': {}})
+        shown = {id_: {'resources': used} for id_, used in held.items()}
+        return answer(
+            200,
+            {
+                'allocations': shown,
+                'project_id': 'project',
+                'user_id': 'user',
+                'consumer_generation': 1,
+            },
+        )
+
+    def _set_allocations(self, consumer, body):
+        assert body['consumer_generation'] == 1
+        self.allocations[consumer] = {
+            id_: held['resources']
+            for id_, held in body['allocations'].items()
+        }
+        return answer(204)
+
+
+class Acting:
+    """The edge, for who acts in a project of their own."""
+
+    def __init__(self, edge, project_id):
+        self._edge = edge
+        self._project_id = project_id
+
+    def request(self, *args, **kwargs):
+        before, self._edge.acting = self._edge.acting, self._project_id
+        try:
+            return self._edge.request(*args, **kwargs)
+        finally:
+            self._edge.acting = before
 
 
 class Trouble:

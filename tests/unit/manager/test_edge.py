@@ -30,8 +30,8 @@ WHERE = {
     'meets a proxy': 'GET .*',
     'another has done it': 'DELETE .*',
     'conflicts': (
-        'POST /flavors|POST /resource_providers|DELETE /servers/.*'
-        '|DELETE /resource_classes/.*'
+        'POST /flavors|POST /os-aggregates|POST /resource_providers'
+        '|DELETE /servers/.*|DELETE /resource_classes/.*|PUT /allocations/.*'
     ),
     'is overtaken': 'PUT /resource_providers/.*',
 }
@@ -42,7 +42,24 @@ SLOTS = {
     'memory_mb': 512,
     'disk_gb': 1,
     'amount': 3,
+    'affinity': True,
+    'projects': ['friend'],
 }
+_UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+
+
+class Trusts:
+    """Keystone, in which the creators of leases trust the service."""
+
+    def __init__(self, edge):
+        self._edge = edge
+
+    def adapter_for(self, trust_id, service_type):
+        assert (trust_id, service_type) == ('trust', 'compute')
+        return edge_.Acting(self._edge, 'project')
+
+    def delete_trust(self, trust_id):
+        pass
 
 
 class Site:
@@ -54,22 +71,24 @@ class Site:
         self.manager = manager_.Manager(
             conf, nova_.Nova(self.edge), placement_.Placement(self.edge),
             self.clock, self.clock.monotonic, world.wait,
+            keystone=Trusts(self.edge),
         )
         self.ledger = self.manager.ledger
         for name in 'ab':
             self.manager.hosts.create(name, {})
 
-    def create(self):
+    def create(self, on_end):
         now = self.clock.now
         return self.manager.leases.create(
             {
                 'name': 'lease',
                 'project_id': 'project',
                 'user_id': 'user',
+                'trust_id': 'trust',
                 'start': 'now',
                 'end': now + 1000,
                 'before_end': None,
-                'reservations': [WHOLE, SLOTS],
+                'reservations': [WHOLE, {**SLOTS, 'on_end': on_end}],
             }
         )
 
@@ -82,9 +101,9 @@ class Site:
                 self.manager.runner.run(event, claim)
             self.clock.now += 5
 
-    def live(self):
+    def live(self, on_end='delete'):
         """Return what there was in the window, and what was left of it."""
-        lease = self.create()
+        lease = self.create(on_end)
         whole, slots = lease.reservations
         held = {
             a.reservation_id: a
@@ -97,18 +116,29 @@ class Site:
         self.edge.add_server(node, 'yields', lifetime='1')
         self.run_until(lease, 'ACTIVE')
         assert self.edge.servers == {}
-        inside = [
-            str(part).replace(slots.id, 'ID').replace(
-                placement_.resource_class(slots.id), 'CLASS'
-            ).replace(f'blazar_{"ab"[node == "a"]}', 'CHILD')
-            for part in self.edge.left()
-        ]
+        other = 'ab'[node == 'a']
+        class_ = placement_.resource_class(slots.id)
+        names = {
+            slots.id: 'SLOTS', whole.id: 'WHOLE', class_: 'CLASS',
+            f'blazar_{other}': 'CHILD', repr(node): 'NODE',
+            repr(other): 'OTHER',
+        }
+        inside = []
+        for part in self.edge.left():
+            part = str(sorted(part) if isinstance(part, set) else part)
+            for name, role in names.items():
+                part = part.replace(name, role)
+            inside.append(_UUID.sub('UUID', part))
         self.edge.add_server(node, 'project')
         self.edge.add_server(node, 'project', reservation=whole.id)
-        self.edge.add_server('x', 'project', reservation=slots.id)
+        server = self.edge.add_server('x', 'friend', reservation=slots.id)
+        if on_end == 'keep':
+            self.edge.take_slot(server, other, class_)
         self.clock.now += 1000
         self.run_until(lease, 'TERMINATED')
-        return inside, self.edge.left()
+        kept = self.edge.servers.pop(server, None)
+        self.edge.allocations.pop(server, None)
+        return inside, self.edge.left(), kept is not None
 
 
 @pytest.fixture
@@ -119,18 +149,50 @@ def site(conf, world):
 
 
 def test_without_trouble(site):
-    inside, left = site.live()
-    assert [len(part) > 5 for part in inside] == [
-        True, True, False, True, True,
-    ]
+    inside, left, kept = site.live()
+    flavors, access, aggregates, groups, servers, classes, totals = inside
+    assert 'SLOTS' in flavors
+    assert {'project', 'friend'} == set(re.findall('project|friend', access))
+    assert "'hosts': [OTHER]" in aggregates
+    assert "'project_id': 'project'" in groups
+    assert servers == '{}'
+    assert classes == "['CLASS']"
+    assert totals == "{('CHILD', 'CLASS'): 3}"
     assert not any(left)
+    assert not kept
 
 
-@pytest.mark.parametrize('trouble', [*ANYWHERE, *SOMEWHERE])
-def test_one_request_meets_trouble(site, trouble):
+def test_kept_without_trouble(site):
+    _, left, kept = site.live('keep')
+    assert not any(left)
+    assert kept
+
+
+def test_no_quota_for_a_server_group_only_degrades_it(site):
+    site.edge.meddle = lambda method, path: (
+        edge_.Trouble(False, edge_.answer(403))
+        if (method, path) == ('POST', '/os-server-groups')
+        else None
+    )
+    lease = site.create('delete')
+    site.run_until(lease, 'ACTIVE')
+    opened = site.ledger.lease(lease.id)
+    assert opened.degraded
+    assert opened.reservations[1].made['server_group_id'] is None
+    assert site.edge.flavors
+
+
+@pytest.mark.parametrize(
+    'trouble, on_end',
+    [
+        *((trouble, 'delete') for trouble in (*ANYWHERE, *SOMEWHERE)),
+        *((trouble, 'keep') for trouble in ('is done and fails', 'conflicts')),
+    ],
+)
+def test_one_request_meets_trouble(site, trouble, on_end):
     """Each of them in turn: the lease gets all of it, and leaves nothing."""
     site.edge.asked.clear()
-    healthy = site.live()
+    healthy = site.live(on_end)
     number = len(site.edge.asked)
     assert number > 20
     make = (ANYWHERE | SOMEWHERE)[trouble]
@@ -147,7 +209,7 @@ def test_one_request_meets_trouble(site, trouble):
             return make()
 
         site.edge.meddle = meddle
-        assert site.live() == healthy, site.edge.asked[-number:]
+        assert site.live(on_end) == healthy, site.edge.asked[-number:]
     assert met > 0
 
 

@@ -213,12 +213,12 @@ class TestFailure:
         assert failed.status == 'ERROR'
         assert failed.reservations[0].status == 'error'
         assert statuses(failed)['start_lease'] == 'ERROR'
-        assert world.nova.flavors
+        assert world.nova.made_flavors
         with pytest.raises(exception.InvalidStatus):
             world.leases.update(lease.id, None, {'end': world.now + 500})
         world.run(200)
         assert world.lease(lease).status == 'TERMINATED'
-        assert not world.nova.flavors
+        assert not world.nova.made_flavors
         assert not world.placement.children
         assert not world.placement.classes
 
@@ -256,20 +256,20 @@ class TestFailure:
         world.run(200)
         world.run(1)
         assert world.lease(lease).status == 'TERMINATED'
-        assert not world.nova.flavors
+        assert not world.nova.made_flavors
 
     def test_done_twice_is_done_once(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(2), start='now')
         world.run()
-        flavors = dict(world.nova.flavors)
+        flavors = dict(world.nova.made_flavors)
         children = dict(world.placement.children)
         driver_start(world, lease)
-        assert world.nova.flavors == flavors
+        assert world.nova.made_flavors == flavors
         assert world.placement.children == children
         world.run(200)
         driver_end(world, lease)
-        assert not world.nova.flavors
+        assert not world.nova.made_flavors
 
     def test_partial_end_goes_on_where_it_failed(self, world, conf, slots):
         world.add_host('a')
@@ -282,6 +282,154 @@ class TestFailure:
         assert world.lease(lease).status == 'TERMINATED'
         assert not world.placement.children
         assert not world.placement.classes
+
+
+class TestBeforeEnd:
+    @pytest.fixture
+    def told(self, world, monkeypatch):
+        """The reservations whose driver was told, in their order."""
+        told = []
+
+        def before_end(lease, reservation, allocations, hosts):
+            assert {a.host for a in allocations} <= set(hosts)
+            if world.nova.failures:
+                world.nova.failures -= 1
+                raise exception.Unavailable('compute answered 500')
+            told.append(reservation.id)
+
+        for resource_type in ('physical:host', 'virtual:instance'):
+            driver = world.runner._drivers[resource_type]
+            monkeypatch.setattr(driver, 'before_end', before_end)
+        return told
+
+    def test_each_reservation_once(self, world, told, whole, slots):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(whole(), slots(), before_end=world.now + 150)
+        world.run(149)
+        world.run()
+        assert told == []
+        world.run(1)
+        assert told == [r.id for r in lease.reservations]
+        world.run(20)
+        world.run(100)
+        assert len(told) == 2
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_again_when_the_end_moves(self, world, told):
+        world.add_host('a')
+        lease = world.create(start='now', before_end=world.now + 150)
+        world.run(150)
+        world.leases.update(lease.id, None, {'end': world.now + 500})
+        world.run(449)
+        assert len(told) == 1
+        world.run(1)
+        assert len(told) == 2
+
+    def test_one_that_fails_is_tried_again(self, world, told, whole, slots):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(
+            whole(), slots(), start='now', before_end=world.now + 50
+        )
+        world.run()
+        world.nova.failures = 2
+        for _ in range(3):
+            world.run(50)
+        assert told == [r.id for r in lease.reservations]
+        assert statuses(world.lease(lease))['before_end_lease'] == 'DONE'
+
+    def test_one_that_is_given_up_keeps_no_lease_from_its_end(
+        self, world, told, conf
+    ):
+        conf.set_override('event_max_retries', 1, 'manager')
+        world.add_host('a')
+        lease = world.create(start='now', before_end=world.now + 50)
+        world.run()
+        world.nova.failures = 2
+        world.run(50)
+        world.run(50)
+        now = world.lease(lease)
+        assert statuses(now)['before_end_lease'] == 'ERROR'
+        assert (now.status, now.degraded) == ('ACTIVE', True)
+        world.run(150)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert told == []
+
+    def test_late_but_still_before_the_end(self, world, told):
+        """The manager was away: the servers are there all the same."""
+        world.add_host('a')
+        lease = world.create(start='now', before_end=world.now + 150)
+        world.run()
+        world.run(1000)
+        assert told == [lease.reservations[0].id]
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_not_of_what_was_never_open(self, world, told):
+        world.add_host('a')
+        lease = world.create(before_end=world.now + 150)
+        world.run(1000)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert told == []
+
+
+class TestTrust:
+    """A lease's trust goes with it, after all that may need it."""
+
+    @pytest.fixture
+    def gone(self, world, monkeypatch):
+        gone = []
+
+        def delete_trust(trust_id):
+            gone.append(trust_id)
+            if world.placement.failures:
+                raise exception.Unavailable('identity cannot be reached')
+
+        keystone = world.manager.services.keystone
+        monkeypatch.setattr(keystone, 'delete_trust', delete_trust)
+        world.add_host('a')
+        return gone
+
+    def test_when_it_is_over(self, world, gone, slots):
+        lease = world.create(slots(), start='now', trust_id='trust')
+        assert lease.trust_id == 'trust'
+        world.run()
+        world.nova.slowness = 1
+        id_ = lease.reservations[0].id
+        world.add_server('a', 'project', reservation_id=id_)
+        world.run(200)
+        assert gone == []
+        for _ in range(3):
+            world.run(1)
+        assert gone == ['trust']
+        assert world.lease(lease).status == 'TERMINATED'
+
+    @pytest.mark.parametrize('start', ['now', 100])
+    def test_when_it_is_deleted(self, world, gone, start):
+        lease = world.create(start=start, trust_id='trust')
+        world.run()
+        world.leases.delete(lease.id, None)
+        assert gone == ['trust']
+
+    @pytest.mark.parametrize('start', ['now', 100])
+    def test_one_that_cannot_be_removed_is_left(self, world, gone, start):
+        lease = world.create(start=start, trust_id='trust')
+        world.run()
+        world.placement.failures = 1
+        world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+
+    def test_stays_with_the_lease_that_goes_on(self, world, gone, slots):
+        lease = world.create(
+            slots(), slots(), start='now', trust_id='trust'
+        )
+        world.run()
+        change = {'id': lease.reservations[0].id, 'remove': True}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.run()
+        assert len(world.ledger.leases()) == 1
+        assert 'trust' not in gone
+        assert world.lease(lease).trust_id == 'trust'
 
 
 def parts(world, lease):
@@ -430,9 +578,9 @@ class TestClaims:
         created = world.nova.create_flavor
         taken, steps = [], []
 
-        def create_flavor(flavor_id, *args):
-            steps.append(flavor_id)
-            created(flavor_id, *args)
+        def create_flavor(flavor):
+            steps.append(flavor.id)
+            created(flavor)
             world.clock.now += 1000
             [(_, mine)] = [
                 pair for pair in world.ledger.due_events(world.now) if pair[1]
@@ -454,9 +602,9 @@ class TestClaims:
         created = world.nova.create_flavor
         steps = []
 
-        def create_flavor(flavor_id, *args):
-            steps.append(flavor_id)
-            created(flavor_id, *args)
+        def create_flavor(flavor):
+            steps.append(flavor.id)
+            created(flavor)
             world.clock.now += 25
 
         world.nova.create_flavor = create_flavor
@@ -491,9 +639,9 @@ class TestClaims:
         begun = []
         created = world.nova.create_flavor
 
-        def create_flavor(flavor_id, *args):
-            begun.append(flavor_id)
-            created(flavor_id, *args)
+        def create_flavor(flavor):
+            begun.append(flavor.id)
+            created(flavor)
 
         world.nova.create_flavor = create_flavor
         other = manager_.Manager(
@@ -551,12 +699,12 @@ class TestThreads:
         created = running.nova.create_flavor
         slow = []
 
-        def create_flavor(flavor_id, *args):
+        def create_flavor(flavor):
             if not slow:
-                slow.append(flavor_id)
+                slow.append(flavor.id)
                 held.set()
                 assert hold.wait(PATIENCE)
-            created(flavor_id, *args)
+            created(flavor)
 
         running.nova.create_flavor = create_flavor
         first = running.create(slots(1, 1), start='now')
@@ -597,13 +745,13 @@ class TestThreads:
         hold, tried = threading.Event(), Counter()
         created = running.nova.create_flavor
 
-        def create_flavor(flavor_id, *args):
-            tried[flavor_id] += 1
-            if flavor_id in bad and tried[flavor_id] > 1:
+        def create_flavor(flavor):
+            tried[flavor.id] += 1
+            if flavor.id in bad and tried[flavor.id] > 1:
                 hold.wait(2 * PATIENCE)
-            if flavor_id in bad and tried[flavor_id] == 1:
+            if flavor.id in bad and tried[flavor.id] == 1:
                 raise exception.Unavailable('compute cannot be reached')
-            created(flavor_id, *args)
+            created(flavor)
 
         running.nova.create_flavor = create_flavor
         hanging = [
@@ -665,11 +813,11 @@ class TestThreads:
         created = running.nova.create_flavor
         hold, held, over = threading.Event(), threading.Event(), []
 
-        def create_flavor(flavor_id, *args):
+        def create_flavor(flavor):
             held.set()
             assert hold.wait(PATIENCE)
-            created(flavor_id, *args)
-            over.append(flavor_id)
+            created(flavor)
+            over.append(flavor.id)
 
         running.nova.create_flavor = create_flavor
         one.runner.step()

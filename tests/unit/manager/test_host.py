@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts: registered from what Nova and Placement say, and given up."""
 
+import dataclasses
+
 import pytest
 
 from blazar_sched.domain import exception
@@ -31,6 +33,42 @@ class TestCreate:
         [host] = world.ledger.hosts()
         assert (host.hold, host.unbounded) == ('dedicated', 'assume:2h')
         assert host.capabilities == {}
+
+    def test_marked_in_placement_and_with_its_traits(self, world, conf):
+        conf.set_override('region_name', 'west', 'nova')
+        manager = world.begin(conf)
+        uuid = world.add_host('a', register=False)
+        world.placement.traits_[uuid] = ('HW_NUMA_ROOT', 'CUSTOM_FAST')
+        host = manager.hosts.create('a', {})
+        assert host.traits == ('HW_NUMA_ROOT', 'CUSTOM_FAST')
+        assert host.region == 'west'
+        assert world.placement.marked == {'a'}
+
+    @pytest.mark.parametrize(
+        'value, disabled',
+        [
+            ('true', True), ('True', True), ('1', True), ('yes', True),
+            (True, True), ('false', False), ('0', False), ('', False),
+            (False, False), (None, False),
+        ],
+    )
+    def test_disabled(self, world, value, disabled):
+        world.add_host('a', disabled=value)
+        assert world.ledger.hosts()[0].disabled is disabled
+
+    @pytest.mark.parametrize(
+        'value, projects',
+        [
+            ('p1', ('p1',)),
+            ('p1, p2,p1', ('p1', 'p2')),
+            ('["p1", "p2"]', ('p1', 'p2')),
+            (['p1', 'p2'], ('p1', 'p2')),
+            ('', ()), ('[]', ()), (None, ()),
+        ],
+    )
+    def test_restricted_to_projects(self, world, value, projects):
+        world.add_host('a', projects=value)
+        assert world.ledger.hosts()[0].projects == projects
 
     def test_servers_there_are_known_at_once(self, world):
         uuid = world.add_host('a', register=False)
@@ -65,6 +103,17 @@ class TestCreate:
             ('', 'y'),
             ('memory_mb', '100'),
             ('hypervisor_hostname', 'b'),
+            ('region', 'west'),
+            ('trait:CUSTOM_FAST', 'true'),
+            ('disabled', 'perhaps'),
+            ('projects', ','),
+            ('projects', '["p1"'),
+            ('projects', '[["p1"]]'),
+            ('projects', '[' * 4000),
+            ('projects', ['p1', 7]),
+            ('projects', ['']),
+            ('projects', ['p' * 65]),
+            ('projects', [f'p{n}' for n in range(51)]),
         ],
     )
     def test_bad_value_is_named(self, world, name, value):
@@ -141,6 +190,185 @@ class TestUpdate:
         world.hosts.update(host.id, {'gpu': value})
 
 
+class TestDedicated:
+    """A dedicated host is in Nova's pool while nobody has it whole."""
+
+    def pool(self, world):
+        pool = world.nova.aggregates.get('freepool')
+        return pool and pool.hosts
+
+    def test_registered_and_given_up(self, world):
+        world.add_host('s')
+        assert self.pool(world) is None
+        world.add_host('a', hold='dedicated')
+        world.add_host('b', hold='dedicated')
+        assert self.pool(world) == ('a', 'b')
+        world.hosts.delete(world.host('a').id)
+        assert self.pool(world) == ('b',)
+
+    def test_by_default(self, world, conf):
+        conf.set_override('default_hold', 'dedicated', 'manager')
+        conf.set_override('freepool_aggregate_name', 'lake', 'manager')
+        world.begin(conf)
+        world.add_host('a')
+        world.add_host('s', hold='shared')
+        assert world.host('a').hold == 'dedicated'
+        assert world.nova.aggregates['lake'].hosts == ('a',)
+
+    def test_not_with_servers(self, world):
+        world.add_host('a', register=False)
+        world.add_server('a')
+        with pytest.raises(exception.HostHavingServers) as refusal:
+            world.hosts.create('a', {'hold': 'dedicated'})
+        assert refusal.value.status == 409
+        assert self.pool(world) is None
+        assert world.ledger.hosts() == []
+        world.hosts.create('a', {})
+
+    def test_a_second_registration_leaves_the_pool_alone(self, world):
+        world.add_host('a')
+        with pytest.raises(exception.HostExists):
+            world.hosts.create('a', {'hold': 'dedicated'})
+        assert self.pool(world) is None
+
+    def test_changed_and_back(self, world):
+        world.add_host('a')
+        id_ = world.host('a').id
+        world.hosts.update(id_, {'hold': 'dedicated'})
+        assert self.pool(world) == ('a',)
+        world.hosts.update(id_, {'rack': '1'})
+        assert self.pool(world) == ('a',)
+        world.hosts.update(id_, {'hold': None})
+        assert self.pool(world) == ()
+
+    def test_a_refused_change_leaves_the_pool_alone(self, world, whole):
+        world.add_host('a', gpu='yes')
+        world.create(whole(resource_properties='["==", "$gpu", "yes"]'))
+        with pytest.raises(exception.CantAddExtraCapability):
+            world.hosts.update(
+                world.host('a').id, {'hold': 'dedicated', 'gpu': None}
+            )
+        assert self.pool(world) is None
+
+    def test_what_failed_half_way_is_made_good_by_asking_again(self, world):
+        world.add_host('a')
+        id_ = world.host('a').id
+        for hold, pool in [('dedicated', ('a',)), ('shared', ())]:
+            for failures in range(1, 4):
+                world.nova.failures = failures
+                while True:
+                    try:
+                        world.hosts.update(id_, {'hold': hold})
+                    except exception.Unavailable:
+                        continue
+                    break
+                assert self.pool(world) == pool
+                assert world.host('a').hold == hold
+
+    def test_out_of_the_pool_while_reserved_whole(self, world, slots):
+        world.add_host('a', hold='dedicated')
+        lease = world.create()
+        id_ = lease.reservations[0].id
+        assert self.pool(world) == ('a',)
+        world.run(100)
+        assert self.pool(world) == ()
+        assert world.nova.aggregates[id_].hosts == ('a',)
+        world.run(100)
+        assert self.pool(world) == ('a',)
+        assert id_ not in world.nova.aggregates
+        world.create(slots(), start='now')
+        world.run()
+        assert self.pool(world) == ('a',)
+
+    def test_dedicated_in_the_midst_of_a_reservation(self, world):
+        world.add_host('a')
+        world.create(start='now')
+        world.run()
+        world.hosts.update(world.host('a').id, {'hold': 'dedicated'})
+        assert not self.pool(world)
+        world.run(200)
+        assert self.pool(world) == ('a',)
+
+
+class TestSync:
+    def test_what_differs_is_written(self, world):
+        uuid = world.add_host('a', gpu='yes', disabled='true')
+        before = world.host('a')
+        world.nova.nodes['a'] = dataclasses.replace(
+            world.nova.nodes['a'],
+            host='c1',
+            version=9000,
+            availability_zone='west',
+            type='X',
+            cpu_info='new',
+        )
+        world.placement.change(
+            uuid, {inventory.VCPU: inventory.Inventory(16, 2, 4.0)}, ('T',)
+        )
+        world.clock.now += 7
+        world.hosts.sync()
+        assert world.host('a') == dataclasses.replace(
+            before,
+            service_name='c1',
+            hypervisor_version=9000,
+            availability_zone='west',
+            hypervisor_type='X',
+            cpu_info='new',
+            inventory={inventory.VCPU: inventory.Inventory(16, 2, 4.0)},
+            traits=('T',),
+            updated_at=world.now,
+        )
+        world.check()
+
+    def test_nothing_is_written_if_nothing_differs(self, world):
+        world.add_host('a')
+        revision = world.ledger.changes(0)['revision']
+        for _ in range(2):
+            world.hosts.sync()
+        assert world.ledger.changes(0)['revision'] == revision
+
+    def test_only_what_changed_is_asked_about_again(self, world):
+        world.add_host('a')
+        b = world.add_host('b')
+        world.hosts.sync()
+        world.placement.looks.clear()
+        world.hosts.sync()
+        assert not world.placement.looks
+        world.placement.change(b, world.placement.providers[b], ('T',))
+        world.hosts.sync()
+        assert dict(world.placement.looks) == {b: 1}
+        assert world.host('b').traits == ('T',)
+
+    def test_what_shrank_stays_promised_and_is_logged(
+        self, world, slots, caplog
+    ):
+        uuid = world.add_host('a', vcpus=8)
+        world.add_host('b', vcpus=8)
+        lease = world.create(slots(4, vcpus=2, affinity=True))
+        held = world.held(lease)
+        [[_, on, _]] = held
+        small = {
+            c: dataclasses.replace(i, total=i.total // 2)
+            for c, i in world.placement.providers[on].items()
+        }
+        world.placement.change(on, small)
+        world.hosts.sync()
+        assert world.held(lease) == held
+        name = 'a' if on == uuid else 'b'
+        assert f'{name} has less than is promised' in caplog.text
+        caplog.clear()
+        world.hosts.sync()
+        assert 'promised' not in caplog.text
+
+    def test_a_host_that_nova_or_placement_lost_stays_as_it_was(self, world):
+        uuid = world.add_host('a')
+        before = world.host('a')
+        del world.nova.nodes['a']
+        del world.placement.providers[uuid]
+        world.hosts.sync()
+        assert world.host('a') == before
+
+
 class TestDelete:
     def test_with_what_ran_there(self, world):
         world.add_host('a', register=False)
@@ -150,7 +378,7 @@ class TestDelete:
         world.hosts.delete(host.id)
         assert world.ledger.hosts() == []
         assert world.ledger.instances() == []
-        assert world.placement.removed == ['a']
+        assert world.placement.marked == set()
         world.check()
         world.hosts.create('a', {})
 

@@ -111,6 +111,20 @@ class TestBound:
         assert records[thief.uuid].reservation_id is None
         assert records[unknown.uuid].reservation_id is None
 
+    def test_of_a_project_that_it_is_shared_with(self, world, host):
+        lease = self.lease(world)
+        [own] = lease.reservations
+        shared = dataclasses.replace(own, projects=('friend',))
+        world.ledger.commit(lambda tx: tx.put_lease(
+            dataclasses.replace(lease, reservations=(shared,))
+        ))
+        friend = world.add_server('a', 'friend', reservation_id=own.id)
+        thief = world.add_server('a', 'thief', reservation_id=own.id)
+        records = sync(world)
+        assert records[friend.uuid].reservation_id == own.id
+        assert records[friend.uuid].end == lease.end
+        assert records[thief.uuid].reservation_id is None
+
     def test_lives_as_long_as_the_reservation(self, world, host):
         lease = self.lease(world)
         id_ = lease.reservations[0].id

@@ -2,7 +2,6 @@
 """Leases: what a request becomes, and what refuses it."""
 
 from concurrent import futures
-import random
 
 import pytest
 
@@ -11,6 +10,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.service import faults
+from tests.unit import neutron
 
 
 def times(lease):
@@ -50,7 +50,6 @@ class TestCreate:
             ('end_date', {'end': 99}),
             ('end_date', {'end': -1}),
             ('start_date', {'start': window.TIME_LIMIT}),
-            ('reservations', {'reservations': []}),
             ('before_end_date', {'before_end': 1}),
             ('before_end_date', {'before_end': window.TIME_LIMIT}),
         ],
@@ -79,7 +78,7 @@ class TestCreate:
             ('min', {'min': '1'}),
             ('max', {'min': 3, 'max': 2}),
             ('max', {'max': 2**31}),
-            ('before_end', {'before_end': 'snapshot'}),
+            ('before_end', {'before_end': 'shutdown'}),
             ('resource_properties', {'resource_properties': '["=="]'}),
             ('hypervisor_properties', {'hypervisor_properties': 'x'}),
             ('hypervisor_properties', {'hypervisor_properties': 7}),
@@ -447,6 +446,15 @@ class TestUpdate:
             ],
         )
 
+    def test_reservations_keep_their_order(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(1), slots(1), slots(1))
+        ids = [r.id for r in lease.reservations]
+        change = {'id': ids[0], 'amount': 2}
+        new = self.update(world, lease, reservations=[change])
+        assert [r.id for r in new.reservations] == ids
+        assert new == world.lease(lease)
+
     def test_unknown_reservation(self, world, lease):
         for change in ({'id': 'x'}, {'max': 2}):
             self.refuse(
@@ -643,6 +651,546 @@ class TestUpdateActive:
         assert world.lease(lease).status == 'ACTIVE'
 
 
+class TestDates:
+    """Every way to move a lease, beside what comes of it.
+
+    In seconds from when the lease was made; one host, which others have
+    over [20, 60) and [240, 300).
+    """
+
+    NEVER = window.FOREVER
+    ROOM = exception.NotEnoughHostsAvailable
+    FIXED = exception.CantUpdateParameter
+    WRONG = exception.InvalidInput
+
+    @pytest.fixture
+    def move(self, world):
+        """move(old, at, start, end): the new window, or the refusal."""
+        zero = world.now
+        world.add_host('a')
+
+        def moment(at):
+            return at if at in ('now', self.NEVER) else zero + at
+
+        def held(lease):
+            [(allocation, _)] = world.ledger.allocations(lease_id=lease.id)
+            return allocation.start, allocation.end
+
+        def move(old, at, start, end):
+            lease = world.create(start=old[0] or 'now', end=old[1])
+            for other in ((20, 60), (240, 300)):
+                if other[0] >= old[1] or other[1] <= old[0]:
+                    world.create(start=other[0], end=other[1])
+            world.run()
+            world.clock.now += at
+            before, before_held = world.lease(lease), held(lease)
+            asked = {'start': start, 'end': end}
+            values = {
+                k: moment(v) for k, v in asked.items() if v is not None
+            }
+            try:
+                new = world.leases.update(lease.id, None, values)
+            except exception.BlazarSchedError as refusal:
+                assert world.lease(lease) == before
+                assert held(lease) == before_held
+                return type(refusal), refusal.field
+            finally:
+                world.check()
+            assert new == world.lease(lease)
+            # What is over of it need not be held any longer.
+            begins = new.start if at == 0 else max(held(lease)[0], new.start)
+            assert begins <= max(new.start, world.now)
+            assert held(lease) == (begins, new.end)
+            planned = {'start_lease': new.start, 'end_lease': new.end}
+            if new.end == self.NEVER:
+                del planned['end_lease']
+            assert times(new) == planned
+            return new.start - zero, (
+                new.end if new.end == self.NEVER else new.end - zero
+            )
+
+        return move
+
+    @pytest.mark.parametrize(
+        'start, end, expected',
+        [
+            (None, None, (100, 200)),
+            (100, 200, (100, 200)),
+            # Shorten, extend, back to back with the next one.
+            (None, 150, (100, 150)),
+            (None, 101, (100, 101)),
+            (None, 240, (100, 240)),
+            (None, 241, (ROOM, 'reservations')),
+            # Defer and advance its start, back to back with the last one.
+            (150, None, (150, 200)),
+            (60, None, (60, 200)),
+            (59, None, (ROOM, 'reservations')),
+            # Both: over itself, beside itself, past the next one.
+            (60, 240, (60, 240)),
+            (150, 240, (150, 240)),
+            (60, 100, (60, 100)),
+            (200, 240, (200, 240)),
+            (300, 400, (300, 400)),
+            (200, 241, (ROOM, 'reservations')),
+            (300, NEVER, (300, NEVER)),
+            (None, NEVER, (ROOM, 'reservations')),
+            # Now, and what is still this minute.
+            ('now', 20, (0, 20)),
+            (-59, 20, (0, 20)),
+            ('now', None, (ROOM, 'reservations')),
+            # What is past, or no window at all.
+            (-61, 20, (WRONG, 'start_date')),
+            (None, -61, (WRONG, 'end_date')),
+            (None, 'now', (WRONG, 'end_date')),
+            (None, 100, (WRONG, 'end_date')),
+            (200, None, (WRONG, 'end_date')),
+            (150, 120, (WRONG, 'end_date')),
+        ],
+    )
+    def test_before_its_start(self, move, start, end, expected):
+        assert move((100, 200), 0, start, end) == expected
+
+    @pytest.mark.parametrize(
+        'start, end, expected',
+        [
+            (None, None, (0, 200)),
+            (0, 200, (0, 200)),
+            (None, 81, (0, 81)),
+            (None, 240, (0, 240)),
+            (None, 241, (ROOM, 'reservations')),
+            (None, NEVER, (ROOM, 'reservations')),
+            (None, 'now', (0, 80)),
+            (None, 80, (0, 80)),
+            (None, 21, (0, 80)),
+            (None, 19, (WRONG, 'end_date')),
+            # Its start, in minutes, and any other one.
+            (59, 240, (0, 240)),
+            (60, None, (FIXED, 'start_date')),
+            (-1, None, (FIXED, 'start_date')),
+            ('now', 240, (FIXED, 'start_date')),
+        ],
+    )
+    def test_while_it_is_active(self, move, start, end, expected):
+        assert move((0, 200), 80, start, end) == expected
+
+
+class TestNothingNew:
+    """An update that asks for what is there already."""
+
+    @pytest.mark.parametrize('at', [0, 150])
+    def test_changes_nothing(self, world, slots, at):
+        world.add_host('a')
+        lease = world.create(
+            slots(2), slots(1), before_end=world.now + 140
+        )
+        world.run(at)
+        world.run()
+        before = world.lease(lease)
+        revision = world.ledger.changes(0)['newest']
+        world.clock.now += 7
+        asked = {
+            'name': lease.name,
+            'start': lease.start,
+            'end': lease.end,
+            'before_end': lease.before_end,
+            'reservations': [
+                {
+                    'id': lease.reservations[0].id,
+                    'amount': 2,
+                    'projects': [],
+                    'on_end': 'delete',
+                }
+            ],
+        }
+        for values in ({}, asked, *({k: v} for k, v in asked.items())):
+            assert world.leases.update(lease.id, None, values) == before
+        assert world.lease(lease) == before
+        assert world.ledger.changes(0)['newest'] == revision
+
+
+class TestUse:
+    """Who else may use a reservation, and what becomes of its servers."""
+
+    @pytest.mark.parametrize('kind', ['whole', 'slots'])
+    def test_is_kept(self, world, request, kind):
+        world.add_host('a')
+        ask = request.getfixturevalue(kind)
+        lease = world.create(ask(projects=['x', 'y'], on_end='keep'))
+        for noun in (lease, world.lease(lease)):
+            [reservation] = noun.reservations
+            assert reservation.projects == ('x', 'y')
+            assert reservation.on_end == 'keep'
+            assert 'projects' not in reservation.parameters
+        record = world.ledger.replica.reservations[reservation.id]
+        assert record.is_open_to('x')
+        assert not record.is_open_to('z')
+
+    def test_is_nobody_and_delete_unless_it_is_said(self, world):
+        world.add_host('a')
+        [reservation] = world.create().reservations
+        assert (reservation.projects, reservation.on_end) == ((), 'delete')
+
+    @pytest.mark.parametrize(
+        'field, value',
+        [
+            ('projects', None),
+            ('projects', 'project'),
+            ('projects', {'a': 1}),
+            ('projects', ['a', 1]),
+            ('projects', ['']),
+            ('projects', ['x' * 65]),
+            ('projects', ['a', 'b', 'a']),
+            ('projects', [str(n) for n in range(51)]),
+            ('on_end', None),
+            ('on_end', ''),
+            ('on_end', 'snapshot'),
+            ('on_end', ['keep']),
+        ],
+    )
+    def test_bad_value_is_named(self, world, whole, field, value):
+        world.add_host('a')
+        lease = world.create()
+        id_ = lease.reservations[0].id
+        for act in (
+            lambda: world.create(whole(**{field: value}), start=300, end=400),
+            lambda: world.leases.update(
+                lease.id, None, {'reservations': [{'id': id_, field: value}]}
+            ),
+        ):
+            with pytest.raises(exception.InvalidInput) as refusal:
+                act()
+            assert refusal.value.field == field
+        assert world.ledger.leases() == [lease]
+
+    @pytest.mark.parametrize('use', [{'projects': []}, {'on_end': 'keep'}])
+    def test_is_not_for_floating_ips(self, world, use):
+        [field] = use
+        with pytest.raises(exception.InvalidInput) as refusal:
+            world.create(
+                {
+                    'resource_type': 'virtual:floatingip',
+                    'network_id': neutron.NETWORK,
+                    'amount': 1,
+                    **use,
+                }
+            )
+        assert refusal.value.field == field
+
+    def test_the_most_that_is_taken(self, world, whole):
+        world.add_host('a')
+        projects = [f'{n:064}' for n in range(50)]
+        [reservation] = world.create(whole(projects=projects)).reservations
+        assert list(reservation.projects) == projects
+
+    def test_others_come_and_go_while_it_is_active(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(projects=['x']), start='now')
+        world.run()
+        id_ = lease.reservations[0].id
+
+        def may_boot():
+            return {p for flavor, p in world.nova.access if flavor == id_}
+
+        assert may_boot() == {'project', 'x'}
+        for projects in (['x', 'y'], ['y'], []):
+            change = {'id': id_, 'projects': projects}
+            world.leases.update(lease.id, None, {'reservations': [change]})
+            world.run()
+            assert may_boot() == {'project', *projects}
+            record = world.ledger.replica.reservations[id_]
+            assert list(record.projects) == projects
+        assert world.lease(lease).status == 'ACTIVE'
+
+    def test_needs_no_room(self, world, slots):
+        """Nothing more is asked for, whatever has come there since."""
+        world.add_host('a')
+        lease = world.create(slots(4, vcpus=2), start='now')
+        world.run()
+        world.add_server('a')
+        world.manager.instances.sync()
+        change = {'id': lease.reservations[0].id, 'on_end': 'keep'}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        assert world.lease(lease).reservations[0].on_end == 'keep'
+
+
+class TestAddAndRemove:
+    """Reservations that come to a lease, and go."""
+
+    def update(self, world, lease, *changes, **values):
+        return world.leases.update(
+            lease.id, None, {'reservations': list(changes), **values}
+        )
+
+    def test_one_is_added_before_the_start(self, world, whole, slots):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(whole())
+        new = self.update(world, lease, slots(2))
+        assert new == world.lease(lease)
+        assert new.reservations[0] == lease.reservations[0]
+        added = new.reservations[1]
+        assert (added.lease_id, added.status) == (lease.id, 'pending')
+        assert len({host for _, host, _ in world.held(lease)}) == 2
+        world.run(100)
+        assert {r.status for r in world.lease(lease).reservations} == {
+            'active'
+        }
+        assert added.id in world.nova.made_flavors
+        world.check()
+
+    def test_one_is_added_to_an_active_lease(self, world, whole, slots):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(slots(1, affinity=True), start='now')
+        world.run()
+        new = self.update(world, lease, slots(1, affinity=True), whole())
+        assert new.status == 'ACTIVE'
+        assert [r.status for r in new.reservations] == [
+            'active', 'pending', 'pending',
+        ]
+        world.run()
+        assert [r.status for r in world.lease(lease).reservations] == [
+            'active', 'active', 'active',
+        ]
+        assert new.reservations[1].id in world.nova.made_flavors
+        world.check()
+        world.run(200)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert not world.nova.made_flavors
+        assert not world.placement.children
+
+    def test_no_room_for_one_of_them_is_no_room_for_all(self, world, whole):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(whole())
+        before, held = world.lease(lease), world.held(lease)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.update(world, lease, whole(), whole(), name='new')
+        assert (world.lease(lease), world.held(lease)) == (before, held)
+        world.check()
+
+    @pytest.mark.parametrize(
+        'change, field',
+        [
+            ({}, 'reservations'),
+            ({'min': 1, 'max': 1}, 'reservations'),
+            ({'id': 'x', 'remove': True}, 'reservations'),
+            ({'resource_type': 'no:such'}, 'resource_type'),
+            ({'resource_type': 'physical:host', 'min': 0}, 'min'),
+        ],
+    )
+    def test_bad_change_is_named(self, world, change, field):
+        world.add_host('a')
+        lease = world.create()
+        with pytest.raises(exception.InvalidInput) as refusal:
+            self.update(world, lease, change)
+        assert refusal.value.field == field
+        assert world.lease(lease) == lease
+
+    def test_not_more_than_a_lease_may_have(self, world):
+        world.add_host('a')
+        lease = world.create()
+        asked = [{'resource_type': 'physical:host', 'min': 1, 'max': 1}] * 101
+        with pytest.raises(exception.InvalidInput) as refusal:
+            self.update(world, lease, *asked)
+        assert refusal.value.field == 'reservations'
+
+    def test_one_is_removed_before_the_start(self, world, whole, slots):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(whole(), slots())
+        first, second = lease.reservations
+        new = self.update(world, lease, {'id': first.id, 'remove': True})
+        assert new.reservations == (second,)
+        assert {id_ for id_, *_ in world.held(lease)} == {second.id}
+        assert len(world.ledger.leases()) == 1
+        world.create(whole())
+        world.check()
+
+    def test_one_is_replaced_on_its_own_host(self, world, whole, slots):
+        host = world.add_host('a')
+        lease = world.create(whole())
+        old = lease.reservations[0]
+        new = self.update(
+            world, lease, {'id': old.id, 'remove': True}, slots(1)
+        )
+        assert world.held(lease) == [(new.reservations[0].id, host, 2)]
+        world.check()
+
+    def test_one_is_removed_from_an_active_lease(self, world, whole, slots):
+        """It is ended first: what it had goes, and all else stays."""
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(slots(1), slots(2), start='now', end=1000)
+        world.run()
+        kept, gone = lease.reservations
+        mine = world.add_server('a', 'project', reservation_id=kept.id)
+        theirs = world.add_server('a', 'project', reservation_id=gone.id)
+        held = [h for h in world.held(lease) if h[0] == kept.id]
+        new = self.update(world, lease, {'id': gone.id, 'remove': True})
+        assert [r.id for r in new.reservations] == [kept.id]
+        assert new.status == 'ACTIVE'
+        [leaving] = [
+            x for x in world.ledger.leases() if x.id != lease.id
+        ]
+        assert (leaving.status, leaving.name) == ('DELETING', lease.name)
+        assert [r.id for r in leaving.reservations] == [gone.id]
+        world.check()
+        world.run()
+        world.run(1)
+        assert world.ledger.leases() == [world.lease(lease)]
+        assert set(world.nova.stored) == {mine.uuid}
+        assert theirs.uuid in world.nova.asked
+        assert set(world.nova.made_flavors) == {kept.id}
+        assert world.held(lease) == held
+        assert world.lease(lease).status == 'ACTIVE'
+        world.check()
+
+    def test_what_was_removed_is_free_once_it_is_gone(self, world, whole):
+        world.add_host('a')
+        lease = world.create(whole(), start='now', end=1000)
+        world.run()
+        server = world.add_server('a', 'project')
+        world.nova.slowness = 2
+        [old] = lease.reservations
+        self.update(world, lease, {'id': old.id, 'remove': True})
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.update(world, lease, whole())
+        for _ in range(5):
+            world.run(2)
+        assert server.uuid not in world.nova.stored
+        self.update(world, lease, whole())
+        world.run()
+        assert len(world.held(lease)) == 1
+        world.check()
+
+    def test_not_while_it_is_being_opened(self, world, whole, slots):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(whole(), start='now', end=1000)
+        world.run()
+        added = self.update(world, lease, slots()).reservations[1]
+        before = world.lease(lease)
+        with pytest.raises(exception.InvalidStatus):
+            self.update(world, lease, {'id': added.id, 'remove': True})
+        assert world.lease(lease) == before
+        world.run()
+        self.update(world, lease, {'id': added.id, 'remove': True})
+        world.run()
+        assert [r.id for r in world.lease(lease).reservations] == [
+            lease.reservations[0].id
+        ]
+        assert not world.nova.made_flavors
+
+    def test_what_stays_is_not_taken_by_what_grows(self, world, whole):
+        """However the hosts are counted out, nothing is booked twice."""
+        for name in 'abc':
+            world.add_host(name)
+        lease = world.create(whole(), whole(), start='now', end=1000)
+        world.run()
+        first, second = lease.reservations
+        held = {h for h in world.held(lease) if h[0] == second.id}
+        self.update(world, lease, {'id': first.id, 'min': 2, 'max': 2})
+        assert len(world.held(lease)) == 3
+        assert held < set(world.held(lease))
+        world.check()
+
+    def test_added_and_ended_at_once(self, world, slots):
+        """What was open is ended, though there is a start still to do."""
+        world.add_host('a')
+        lease = world.create(slots(), start='now', end=1000)
+        world.run()
+        world.clock.now += 10
+        self.update(world, lease, slots(), end='now')
+        world.run()
+        assert world.lease(lease).status == 'TERMINATED'
+        assert not world.nova.made_flavors
+        assert not world.placement.children
+        world.check()
+
+
+class TestAllOrNothing:
+    """What a lease has of several kinds is changed together."""
+
+    @pytest.fixture
+    def addresses(self, world):
+        """Ask for floating IPs, of two: addresses(amount, …)."""
+        for address in ('203.0.113.101', '203.0.113.102'):
+            world.floating_ips.create(neutron.NETWORK, address)
+        return lambda amount, **parameters: {
+            'resource_type': 'virtual:floatingip',
+            'network_id': neutron.NETWORK,
+            'amount': amount,
+            **parameters,
+        }
+
+    def state(self, world, lease):
+        ids = [r.id for r in world.lease(lease).reservations]
+        return (
+            world.lease(lease),
+            world.held(lease),
+            [world.ledger.floating_ips(id_) for id_ in ids],
+        )
+
+    def test_of_a_new_one(self, world, slots, addresses):
+        world.add_host('a', vcpus=8)
+        for asked in ((slots(1), addresses(3)), (slots(5), addresses(1))):
+            with pytest.raises(exception.Conflict):
+                world.create(*asked)
+        assert world.ledger.leases() == []
+        world.create(slots(4), addresses(2))
+        world.check()
+
+    @pytest.mark.parametrize('start', ['now', 100])
+    def test_of_an_update(self, world, slots, addresses, start):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(1), addresses(1), start=start)
+        world.run()
+        before = self.state(world, lease)
+        first, second = (r.id for r in lease.reservations)
+
+        def update(amount, number, **values):
+            world.leases.update(
+                lease.id,
+                None,
+                {
+                    'reservations': [
+                        {'id': first, 'amount': amount},
+                        {'id': second, 'amount': number},
+                    ],
+                    **values,
+                },
+            )
+
+        for values in ((2, 3), (5, 2)):
+            with pytest.raises(exception.Conflict):
+                update(*values, name='new', end=lease.end + 50)
+            assert self.state(world, lease) == before
+        update(2, 2, name='new', end=lease.end + 50)
+        assert len(self.state(world, lease)[2][1]) == 2
+        world.check()
+
+    def test_one_is_added_and_removed_while_it_is_active(
+        self, world, slots, addresses
+    ):
+        world.add_host('a')
+        lease = world.create(slots(1), start='now', end=1000)
+        world.run()
+        wanted = '203.0.113.102'
+        asked = addresses(1, required_floatingips=[wanted])
+        change = {'reservations': [asked]}
+        added = world.leases.update(lease.id, None, change).reservations[1]
+        world.run()
+        assert world.neutron.owned('project') == [wanted]
+        change = {'reservations': [{'id': added.id, 'remove': True}]}
+        world.leases.update(lease.id, None, change)
+        world.run()
+        assert world.neutron.owned('project') == []
+        assert len(world.ledger.leases()) == 1
+        world.create(addresses(2))
+        world.check()
+
+
 class TestUpdateActiveSlots:
     def active(self, world, *reservations):
         lease = world.create(*reservations, start='now', end=200)
@@ -742,7 +1290,7 @@ class TestDelete:
         assert world.ledger.leases() == []
         assert list(world.nova.stored) == [other.uuid]
         assert mine.uuid in world.nova.asked
-        assert not world.nova.flavors
+        assert not world.nova.made_flavors
         assert not world.placement.children
         assert not world.placement.classes
         world.check()
@@ -790,7 +1338,7 @@ class TestDelete:
         world.nova.failures = 0
         world.leases.delete(lease.id, None)
         assert world.ledger.leases() == []
-        assert not world.nova.flavors
+        assert not world.nova.made_flavors
 
     def test_terminated(self, world):
         world.add_host('a')
@@ -851,58 +1399,3 @@ class TestProjects:
         assert world.lease(lease) == lease
         assert world.ledger.leases('other') == []
         assert world.ledger.leases('project') == [lease]
-
-
-@pytest.mark.parametrize('seed', range(8))
-def test_any_history_keeps_the_ledger_sound(world, whole, slots, seed):
-    """Whatever is accepted or refused, nothing is booked twice."""
-    rng = random.Random(seed)
-    for name in 'abc':
-        world.add_host(name, vcpus=4)
-    kept = []
-
-    def create():
-        asked = [
-            rng.choice(
-                (
-                    whole(1, rng.randint(1, 2)),
-                    slots(
-                        rng.randint(1, 3),
-                        affinity=rng.choice((None, True, False)),
-                    ),
-                )
-            )
-            for _ in range(rng.randint(1, 2))
-        ]
-        start = rng.randint(0, 60)
-        end = start + rng.randint(1, 60)
-        kept.append(world.create(*asked, start=start, end=end))
-
-    def update():
-        lease = world.lease(rng.choice(kept))
-        values = {'end': world.now + rng.randint(0, 100)}
-        if lease.status == 'PENDING':
-            values['start'] = world.now + rng.randint(0, 50)
-        reservation = rng.choice(lease.reservations)
-        name = 'amount' if 'amount' in reservation.parameters else 'max'
-        if rng.random() < 0.5:
-            values['reservations'] = [
-                {'id': reservation.id, name: rng.randint(1, 4)}
-            ]
-        world.leases.update(lease.id, None, values)
-
-    def delete():
-        lease = kept.pop(rng.randrange(len(kept)))
-        world.leases.delete(lease.id, None)
-
-    accepted = 0
-    for _ in range(40):
-        act = rng.choice((create, create, update, delete))
-        try:
-            act() if act is create or kept else create()
-            accepted += 1
-        except exception.BlazarSchedError as refusal:
-            assert refusal.status < 500, refusal
-        world.run(rng.randint(0, 15))
-        world.check()
-    assert accepted > 10

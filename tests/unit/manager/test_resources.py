@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a lease's start and end do in Nova and Placement."""
 
+import dataclasses
+
 import pytest
 
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import inventory
 from blazar_sched.service.clients import placement as placement_
 
 
@@ -10,6 +16,16 @@ from blazar_sched.service.clients import placement as placement_
 def host(world):
     """A host registered empty; servers come onto it afterwards."""
     return world.add_host('a')
+
+
+def assert_nothing_left(world):
+    nova, placement = world.nova, world.placement
+    assert not nova.made_flavors
+    assert not nova.access
+    assert not nova.aggregates
+    assert not nova.server_groups
+    assert not placement.classes
+    assert not placement.children
 
 
 class TestHost:
@@ -78,6 +94,119 @@ class TestHost:
         assert set(world.nova.stored) == kept
         assert world.lease(lease).status == 'TERMINATED'
 
+    def test_an_aggregate_has_the_hosts_in_the_window_only(
+        self, world, whole
+    ):
+        for name in 'abc':
+            world.add_host(name)
+        lease = world.create(whole(2, 2, projects=['friend']))
+        assert not world.nova.aggregates
+        world.run(100)
+        [reservation] = world.lease(lease).reservations
+        aggregate = world.nova.aggregates[reservation.id]
+        held = {host for _, host, _ in world.held(lease)}
+        assert aggregate.hosts == tuple(sorted(
+            h.service_name for h in world.ledger.hosts() if h.uuid in held
+        ))
+        assert aggregate.metadata == {
+            'blazar:owner': 'project',
+            'reservation': reservation.id,
+            'friend': 'blazar:project',
+        }
+        assert reservation.made['aggregate_id'] == aggregate.id
+        world.run(100)
+        assert_nothing_left(world)
+
+    def test_who_shares_it_is_bound_and_ended_too(self, world, whole, host):
+        lease = world.create(whole(projects=['friend']), start='now')
+        [reservation] = lease.reservations
+        shared = world.add_server(
+            'a', 'friend', reservation_id=reservation.id, preemptible=True
+        )
+        world.run()
+        assert list(world.nova.stored) == [shared.uuid]
+        assert not world.lease(lease).degraded
+        world.run(200)
+        world.run(1)
+        assert not world.nova.stored
+
+    def test_the_end_can_shelve(self, world, whole, host):
+        lease = world.create(whole(on_end='shelve'), start='now')
+        world.run()
+        server = world.add_server(
+            'a', 'project', reservation_id=lease.reservations[0].id
+        )
+        world.nova.slowness = 1
+        world.run(200)
+        assert world.lease(lease).status == 'TERMINATING'
+        for _ in range(3):
+            world.run(2)
+        assert world.lease(lease).status == 'TERMINATED'
+        [left] = world.nova.stored.values()
+        assert (left.uuid, left.node) == (server.uuid, None)
+        assert left.status == 'SHELVED_OFFLOADED'
+
+    def test_a_server_on_its_way_to_the_host_is_waited_for(
+        self, world, whole, host
+    ):
+        lease = world.create(whole(on_end='shelve'), start='now')
+        world.run()
+        world.add_server(
+            None, 'project', reservation_id=lease.reservations[0].id,
+            status='BUILD',
+        )
+        world.nova.slowness = 1
+        world.run(200)
+        assert world.lease(lease).status == 'TERMINATING'
+
+    def test_the_end_can_let_live(self, world, whole, host):
+        lease = world.create(whole(on_end='keep'), start='now')
+        world.run()
+        server = world.add_server(
+            'a', 'project', reservation_id=lease.reservations[0].id
+        )
+        world.run(200)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.nova.stored == {server.uuid: server}
+        assert_nothing_left(world)
+
+    def test_before_the_end_each_bound_server_is_copied_once(
+        self, world, whole, host
+    ):
+        lease = world.create(
+            whole(before_end='snapshot', projects=['friend']), start='now',
+            before_end=world.now + 100,
+        )
+        world.run()
+        id_ = lease.reservations[0].id
+        mine = [
+            world.add_server('a', who, reservation_id=id_, name=f'of {who}')
+            for who in ('friend', 'project')
+        ]
+        world.add_server('a', 'project', reservation_id=id_, status='ERROR')
+        world.add_server('a', 'thief', reservation_id=id_)
+        world.add_server('a', 'project')
+        world.run(100)
+        copied = [
+            (s.uuid, f'reserved_{s.name}', {'blazar:reservation': id_})
+            for s in mine
+        ]
+        assert world.nova.images == copied
+        # A try that failed later on is done again from its start.
+        again = world.lease(lease)
+        driver = world.manager.runner._drivers['physical:host']
+        driver.before_end(again, again.reservations[0], [], {})
+        assert world.nova.images == copied
+
+    def test_no_copy_unless_it_is_asked_for(self, world, whole, host):
+        lease = world.create(start='now', before_end=world.now + 100)
+        world.run()
+        world.add_server(
+            'a', 'project', reservation_id=lease.reservations[0].id
+        )
+        world.run(100)
+        assert world.nova.images == []
+
 
 class TestInstance:
     def test_flavor_and_inventory_in_the_window_only(self, world, slots):
@@ -87,25 +216,170 @@ class TestInstance:
         id_ = lease.reservations[0].id
         class_ = placement_.resource_class(id_)
         assert class_ == 'CUSTOM_RESERVATION_' + id_.upper().replace('-', '_')
-        assert not world.nova.flavors
+        assert not world.nova.made_flavors
+        assert not world.nova.aggregates
         assert not world.placement.classes
         world.run(100)
-        assert world.nova.flavors == {
-            id_: (
-                f'reservation:{id_}',
-                {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 1},
-                {'blazar:reservation': id_, f'resources:{class_}': '1'},
+        assert world.nova.made_flavors == {
+            id_: flavor_.Flavor(
+                id=id_,
+                name=f'reservation:{id_}',
+                vcpus=2,
+                memory_mb=512,
+                disk_gb=1,
+                extra_specs={
+                    'blazar:reservation': id_, f'resources:{class_}': '1'
+                },
             )
         }
         assert world.nova.access == {(id_, 'project')}
+        aggregate = world.nova.aggregates[id_]
+        assert aggregate.hosts == ('a', 'b')
+        assert aggregate.metadata == {
+            'blazar:owner': 'project', 'reservation': id_
+        }
         assert world.placement.classes == {class_}
         assert sorted(world.placement.children.values()) == [1, 2]
         assert {name for _, name in world.placement.children} == {class_}
+        [reservation] = world.lease(lease).reservations
+        assert reservation.made['aggregate_id'] == aggregate.id
+        assert reservation.made['server_group_id'] is None
         world.run(100)
-        assert not world.nova.flavors
-        assert not world.nova.access
-        assert not world.placement.classes
-        assert not world.placement.children
+        assert_nothing_left(world)
+
+    @pytest.mark.parametrize(
+        'affinity, policy', [(True, 'affinity'), (False, 'anti-affinity')]
+    )
+    def test_affinity_is_kept_by_a_server_group(
+        self, world, slots, affinity, policy
+    ):
+        world.add_host('a')
+        lease = world.create(slots(1, affinity=affinity))
+        assert not world.nova.server_groups
+        world.run(100)
+        [reservation] = world.lease(lease).reservations
+        assert world.nova.server_groups == {
+            reservation.id: (reservation.made['server_group_id'], policy)
+        }
+        world.run(100)
+        assert_nothing_left(world)
+
+    def test_it_is_open_to_whom_it_is_shared_with(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(3, projects=['friend', 'guest']))
+        id_ = lease.reservations[0].id
+        world.run(100)
+        assert world.nova.access == {
+            (id_, project) for project in ('project', 'friend', 'guest')
+        }
+        assert world.nova.aggregates[id_].metadata['guest'] == (
+            'blazar:project'
+        )
+        for project in ('friend', 'guest'):
+            world.add_server('a', project, reservation_id=id_)
+        kept = world.add_server('a', 'friend')
+        change = {'id': id_, 'projects': ['friend']}
+        world.leases.update(lease.id, 'project', {'reservations': [change]})
+        world.run()
+        assert world.nova.access == {(id_, 'project'), (id_, 'friend')}
+        assert 'guest' not in world.nova.aggregates[id_].metadata
+        # Who may no longer boot has still had a server of it.
+        world.run(100)
+        world.run(1)
+        assert list(world.nova.stored) == [kept.uuid]
+        assert_nothing_left(world)
+
+    def test_what_is_kept_gives_its_slot_back(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(2, on_end='keep'), start='now')
+        world.run()
+        id_ = lease.reservations[0].id
+        server = world.add_server('a', 'project', reservation_id=id_)
+        world.placement.used['a', placement_.resource_class(id_)] = 1
+        world.run(200)
+        assert list(world.nova.stored) == [server.uuid]
+        assert world.lease(lease).status == 'TERMINATED'
+        assert_nothing_left(world)
+
+    def test_what_is_shelved_is_waited_for(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(2, on_end='shelve'), start='now')
+        world.run()
+        id_ = lease.reservations[0].id
+        server = world.add_server('a', 'project', reservation_id=id_)
+        world.run(200)
+        assert world.lease(lease).status == 'TERMINATING'
+        assert world.nova.made_flavors
+        world.run(1)
+        assert world.nova.stored[server.uuid].status == 'SHELVED_OFFLOADED'
+        assert world.lease(lease).status == 'TERMINATED'
+        assert_nothing_left(world)
+
+    @pytest.mark.parametrize('in_use', [False, True])
+    def test_a_host_that_it_has_no_more_is_given_up(
+        self, world, slots, in_use
+    ):
+        """At once, or at the end if a server is still there."""
+        first, second = world.add_host('a'), world.add_host('b')
+        lease = world.create(slots(2), start='now')
+        world.run()
+        id_ = lease.reservations[0].id
+        class_ = placement_.resource_class(id_)
+        [held] = [a for a, _ in world.ledger.allocations(lease_id=lease.id)]
+        before, after = ('a', 'b') if held.host == first else ('b', 'a')
+        moved = dataclasses.replace(
+            held, host=second if before == 'a' else first
+        )
+        world.placement.used[before, class_] = in_use
+
+        def move(tx):
+            tx.put_allocations(id_, [moved])
+            old = tx.lease(lease.id)
+            tx.put_lease(
+                dataclasses.replace(
+                    old, events=event_.start_again(old.events)
+                )
+            )
+
+        world.ledger.commit(move)
+        world.run()
+        hosts = {after, before} if in_use else {after}
+        assert set(world.nova.aggregates[id_].hosts) == hosts
+        assert world.placement.children == {(h, class_): 2 for h in hosts}
+        world.placement.used.clear()
+        world.run(200)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert_nothing_left(world)
+
+    def test_a_create_waits_for_its_server_group(self, world, slots):
+        """Its answer has the id, if the start is done in time."""
+        world.add_host('a')
+        waited = world.leases._wait
+
+        def wait(seconds):
+            waited(seconds)
+            world.run()
+
+        world.leases._wait = wait
+        lease = world.create(slots(1, affinity=True), start='now')
+        assert lease.status == 'ACTIVE'
+        [(id_, _)] = world.nova.server_groups.values()
+        assert lease.reservations[0].made['server_group_id'] == id_
+
+    def test_a_create_does_not_wait_for_ever(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(1, affinity=True), start='now')
+        assert lease.status == 'PENDING'
+        assert 4 < world.waited < 6
+
+    @pytest.mark.parametrize('values', [{}, {'affinity': None}])
+    def test_what_has_no_server_group_is_not_waited_for(
+        self, world, slots, values
+    ):
+        world.add_host('a')
+        world.create(slots(1, **values), start='now')
+        world.create(slots(1, affinity=True))
+        assert world.waited == 0
 
     def test_nobody_else_is_touched(self, world, slots):
         world.add_host('a')
@@ -140,3 +414,254 @@ class TestInstance:
             world.run(1)
         assert not world.placement.classes
         assert world.lease(lease).status == 'TERMINATED'
+
+
+SOURCE = flavor_.Flavor(
+    id='gold',
+    name='Gold',
+    vcpus=2,
+    memory_mb=1024,
+    disk_gb=10,
+    ephemeral_gb=5,
+    swap_mb=1025,
+    extra_specs={
+        'hw:numa_nodes': '1',
+        'trait:HW_CPU_X86_AVX2': 'required',
+        'blazar:lifetime': '1h',
+    },
+)
+
+
+def flavor(amount=1, **parameters):
+    return {
+        'resource_type': 'flavor:instance',
+        'flavor_id': 'gold',
+        'amount': amount,
+        **parameters,
+    }
+
+
+@pytest.fixture
+def know(world):
+    """know(flavors) -> they are Nova's, and copied."""
+
+    def make(*flavors):
+        world.nova.known_flavors = list(flavors)
+        world.manager.flavors.sync()
+
+    make(SOURCE)
+    return make
+
+
+class TestFlavor:
+    def host(self, world, name, *traits, **values):
+        """Have a host with these traits."""
+        world.placement.traits_[world.add_host(name, register=False)] = traits
+        return world.hosts.create(name, values)
+
+    def test_a_flavor_of_its_own_in_the_window(self, world, know):
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        lease = world.create(flavor(2))
+        assert not world.nova.made_flavors
+        world.run(100)
+        id_ = lease.reservations[0].id
+        class_ = placement_.resource_class(id_)
+        assert world.nova.made_flavors[id_] == dataclasses.replace(
+            SOURCE,
+            id=id_,
+            name=f'reservation:{id_}',
+            extra_specs={
+                'hw:numa_nodes': '1',
+                'trait:HW_CPU_X86_AVX2': 'required',
+                'blazar:reservation': id_,
+                f'resources:{class_}': '1',
+            },
+        )
+        assert world.placement.children == {('a', class_): 2}
+        world.run(100)
+        assert_nothing_left(world)
+
+    def test_all_its_disks_are_reserved(self, world, know):
+        """Root, ephemeral and swap: 17 GB of the host's 80."""
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        world.create(flavor(3))
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(flavor(2))
+        world.create(flavor(1))
+
+    def test_its_traits_choose_the_hosts(self, world, know):
+        self.host(world, 'plain')
+        self.host(world, 'noisy', 'HW_CPU_X86_AVX2', 'CUSTOM_NOISY')
+        good = self.host(world, 'good', 'HW_CPU_X86_AVX2', 'CUSTOM_X')
+        specs = {**SOURCE.extra_specs, 'trait:CUSTOM_NOISY': 'forbidden'}
+        know(dataclasses.replace(SOURCE, extra_specs=specs))
+        lease = world.create(flavor(4))
+        assert {host for _, host, _ in world.held(lease)} == {good.uuid}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(flavor(1))
+
+    @pytest.mark.parametrize(
+        'specs, fits',
+        [
+            ({'capabilities:hypervisor_type': 'QEMU'}, True),
+            ({'capabilities:hypervisor_type': 's== ironic'}, False),
+            ({'capabilities:hypervisor_type': 's!= ironic'}, True),
+            ({'capabilities:hypervisor_version': '>= 8000'}, True),
+            ({'capabilities:hypervisor_version': '= 8001'}, False),
+            # Nova's to decide.
+            ({'capabilities:hypervisor_type': '<in> iron'}, True),
+            ({'capabilities:rack': '7'}, True),
+        ],
+    )
+    def test_its_capabilities_choose_the_hosts(
+        self, world, know, specs, fits
+    ):
+        self.host(world, 'a')
+        know(dataclasses.replace(SOURCE, extra_specs=specs))
+        if fits:
+            world.create(flavor())
+        else:
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.create(flavor())
+
+    def test_so_do_the_properties_that_are_asked_for(self, world, know):
+        self.host(world, 'a', 'HW_CPU_X86_AVX2', rack='1')
+        wanted = self.host(world, 'b', 'HW_CPU_X86_AVX2', rack='2')
+        properties = '["==", "$rack", "2"]'
+        lease = world.create(flavor(resource_properties=properties))
+        assert [host for _, host, _ in world.held(lease)] == [wanted.uuid]
+
+    def test_its_custom_resources_are_counted(self, world, know):
+        specs = {'resources:CUSTOM_GPU': '2', 'hw:cpu_policy': 'dedicated'}
+        know(dataclasses.replace(SOURCE, extra_specs=specs))
+        id_ = world.add_host('a', vcpus=32, register=False)
+        del world.placement.providers[id_]['VCPU']
+        world.placement.providers[id_] |= {
+            'CUSTOM_GPU': inventory.Inventory(4),
+            'PCPU': inventory.Inventory(32),
+        }
+        world.hosts.create('a', {})
+        for amount in (3, 2):
+            if amount == 3:
+                with pytest.raises(exception.NotEnoughHostsAvailable):
+                    world.create(flavor(amount))
+            else:
+                world.create(flavor(amount))
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(flavor(1))
+
+    def test_what_was_promised_outlives_the_flavor(self, world, know):
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        lease = world.create(flavor(1))
+        know(dataclasses.replace(SOURCE, id='other', vcpus=8))
+        change = {'id': lease.reservations[0].id, 'amount': 2}
+        world.leases.update(lease.id, 'project', {'reservations': [change]})
+        world.run(100)
+        [made] = world.nova.made_flavors.values()
+        assert (made.vcpus, made.swap_mb) == (2, 1025)
+
+    @pytest.mark.parametrize('id_', ['platinum', 'gold ', '', None, 7, '\0'])
+    def test_an_unknown_flavor_is_refused(self, world, know, id_):
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        with pytest.raises(exception.InvalidInput) as refused:
+            world.create(flavor(flavor_id=id_))
+        assert refused.value.field == 'flavor_id'
+
+    def test_a_private_flavor_is_for_its_projects(self, world, know):
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        know(dataclasses.replace(SOURCE, projects=('friend',)))
+        with pytest.raises(exception.InvalidInput) as refused:
+            world.create(flavor())
+        assert refused.value.field == 'flavor_id'
+        world.create(flavor(), project_id='friend')
+
+    @pytest.mark.parametrize(
+        'specs',
+        [
+            {f'resources:{c}': '0' for c in ('VCPU', 'MEMORY_MB', 'DISK_GB')},
+            {'resources:CUSTOM_X': str(2**31)},
+        ],
+    )
+    def test_a_flavor_that_cannot_be_counted_is_refused(
+        self, world, know, specs
+    ):
+        self.host(world, 'a')
+        know(dataclasses.replace(SOURCE, extra_specs=specs))
+        with pytest.raises(exception.InvalidInput) as refused:
+            world.create(flavor())
+        assert refused.value.field == 'flavor_id'
+
+    @pytest.mark.parametrize(
+        'field, value',
+        [
+            ('amount', 0),
+            ('amount', '1'),
+            ('affinity', 'True'),
+            ('resource_properties', '["=="]'),
+            ('resource_properties', None),
+            ('vcpus', 1),
+        ],
+    )
+    def test_a_bad_value_is_named(self, world, know, field, value):
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        with pytest.raises(exception.InvalidInput) as refused:
+            world.create(flavor(**{field: value}))
+        assert refused.value.field == field
+
+    def update(self, world, lease, **changes):
+        change = {'id': lease.reservations[0].id, **changes}
+        new = world.leases.update(
+            lease.id, 'project', {'reservations': [change]}
+        )
+        world.run()
+        return new.reservations[0].parameters
+
+    def test_before_its_start_all_can_be_changed(self, world, know):
+        silver = dataclasses.replace(
+            SOURCE, id='silver', vcpus=1, extra_specs={'trait:X': 'required'}
+        )
+        know(SOURCE, silver)
+        properties = '["==", "$rack", "1"]'
+        self.host(world, 'a', 'HW_CPU_X86_AVX2', 'X', rack='1')
+        wanted = self.host(world, 'b', 'X', rack='1')
+        lease = world.create(flavor(2, resource_properties=properties))
+        asked = self.update(world, lease, amount=1, affinity=True)
+        assert (asked['amount'], asked['affinity']) == (1, True)
+        asked = self.update(
+            world, lease, flavor_id='silver', amount=5, affinity=None
+        )
+        # With the new flavor's traits, but what was asked for beside.
+        assert {host for _, host, _ in world.held(lease)} >= {wanted.uuid}
+        assert asked['asked_properties'] == properties
+        assert asked['resource_properties'] == (
+            '["and", ["==", "$trait:X", "true"], ["==", "$rack", "1"]]'
+        )
+        with pytest.raises(exception.InvalidInput) as refused:
+            self.update(world, lease, flavor_id='platinum')
+        assert refused.value.field == 'flavor_id'
+        same = self.update(world, lease, amount=5)
+        assert same == asked
+
+    def test_once_active_only_the_amount_upward(self, world, know):
+        know(SOURCE, dataclasses.replace(SOURCE, id='silver'))
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        lease = world.create(flavor(2), start='now')
+        world.run()
+        self.update(world, lease, amount=3)
+        assert list(world.placement.children.values()) == [3]
+        for field, value in (
+            ('amount', 2), ('affinity', True), ('flavor_id', 'silver'),
+            ('resource_properties', '["==", "$x", "1"]'),
+        ):
+            with pytest.raises(exception.CantUpdateParameter) as refused:
+                self.update(world, lease, **{field: value})
+            assert refused.value.field == field
+
+    def test_it_has_a_server_group_too(self, world, know):
+        self.host(world, 'a', 'HW_CPU_X86_AVX2')
+        self.host(world, 'b', 'HW_CPU_X86_AVX2')
+        lease = world.create(flavor(2, affinity=False))
+        assert len(world.held(lease)) == 2
+        world.run(100)
+        [(_, policy)] = world.nova.server_groups.values()
+        assert policy == 'anti-affinity'

@@ -114,10 +114,27 @@ def test_replicas_are_fed(world, call):
     assert (held.host, held.end) == (host, window.FOREVER)
 
 
-def test_nobody_answers(conf):
+def test_nobody_answers(conf, monkeypatch):
     client = rpc.Client(rpc.transport(conf), timeout=0.2)
     with pytest.raises(exception.Unavailable):
         client.call({}, 'list_leases', project_id=None)
+    monkeypatch.setattr(rpc, 'CHECK_TIMEOUT', 0.2)
+    with pytest.raises(exception.Unavailable):
+        client.check()
+
+
+def test_a_check_looks_at_the_database_too(world, conf, monkeypatch):
+    world.manager.start()
+    client = rpc.Client(rpc.transport(conf), timeout=20)
+    client.check()
+
+    def away():
+        raise exception.Unavailable('the database refused 1 times')
+
+    monkeypatch.setattr(world.manager.ledger, 'properties', away)
+    with pytest.raises(exception.Unavailable, match='database'):
+        client.check()
+    world.manager.stop()
 
 
 def test_a_bug_is_no_refusal(world, call):

@@ -84,24 +84,30 @@ def place_of(key):
 
 def items_of(records):
     """Make records the items of a full copy."""
-    entries = []
+    entries, others = [], []
     for kind, key, data in records:
         if kind != record.ALLOCATION:
             yield kind, key, data
             continue
         noun = record.decode(kind, data)
-        _, *entry = state.add_allocation(noun)
-        entries.append(entry)
+        if inventory.others(noun.amounts):
+            others.append((kind, key, data))
+        else:
+            _, *entry = state.add_allocation(noun)
+            entries.append(entry)
     yield from packing.texts(entries)
+    yield from others
 
 
 def records_of(items):
     """Undo `items_of`."""
     records, allocations = packing.split(items)
     yield from records
-    for hosts, _, ids, owners, rows, starts, ends, amounts, whole in (
-        allocations
-    ):
+    for each in allocations:
+        if isinstance(each, allocation.Allocation):
+            yield record.encode(each)
+            continue
+        hosts, _, ids, owners, rows, starts, ends, amounts, whole = each
         for n, id_ in enumerate(ids):
             own = amounts[n * packing.WIDTH:(n + 1) * packing.WIDTH]
             yield record.encode(
@@ -117,11 +123,17 @@ def records_of(items):
             )
 
 
+def amounts(vcpus, gpus):
+    held = {inventory.VCPU: vcpus, 'CUSTOM_GPU': gpus}
+    return {name: amount for name, amount in held.items() if amount}
+
+
 class Make:
     """Nouns with only what matters given."""
 
     @staticmethod
-    def host(uuid, vcpus=8, **fields):
+    def host(uuid, vcpus=8, gpus=0, **fields):
+        gpu = {'CUSTOM_GPU': inventory.Inventory(gpus)} if gpus else {}
         return host.Host(
             uuid=uuid,
             id=uuid,
@@ -130,6 +142,7 @@ class Make:
                 inventory.VCPU: inventory.Inventory(vcpus),
                 inventory.MEMORY_MB: inventory.Inventory(1 << 20),
                 inventory.DISK_GB: inventory.Inventory(1 << 20),
+                **gpu,
             },
             **fields,
         )
@@ -148,26 +161,26 @@ class Make:
 
     @staticmethod
     def allocation(
-        id, host, start=100, end=200, vcpus=0, reservation_id='r1'
+        id, host, start=100, end=200, vcpus=0, reservation_id='r1', gpus=0
     ):
-        """Whole-host unless `vcpus` are given."""
+        """Whole-host unless `vcpus` or `gpus` are given."""
         return allocation.Allocation(
             id=id,
             reservation_id=reservation_id,
             host=host,
             start=start,
             end=end,
-            amounts={inventory.VCPU: vcpus} if vcpus else {},
-            whole=not vcpus,
+            amounts=amounts(vcpus, gpus),
+            whole=not vcpus and not gpus,
         )
 
     @staticmethod
-    def instance(uuid, host, vcpus=1, **fields):
+    def instance(uuid, host, vcpus=1, gpus=0, **fields):
         return instance.Instance(
             uuid=uuid,
             host=host,
             project_id='p1',
-            amounts={inventory.VCPU: vcpus},
+            amounts=amounts(vcpus, gpus),
             **fields,
         )
 

@@ -17,6 +17,7 @@ from blazar_sched.replica import worker
 
 HOST = {
     'uuid': 'h1', 'id': '1', 'hypervisor_hostname': 'h1', 'inventory': {},
+    'projects': [], 'traits': [],
 }
 
 

@@ -469,15 +469,18 @@ class Managers:
             k for kind, k in ledger.image if kind == record.RESERVATION
         ]
         if number % 4 == 0 or not hosts:
-            ledger.commit(make.host(f'h{number}-{n}'))
+            ledger.commit(make.host(f'h{number}-{n}', gpus=number))
         elif number % 4 == 1:
+            gpus = number // 5
             ledger.commit(
                 make.reservation(f'of-{n}'),
                 *(
-                    make.allocation(f'{n}-{h}', h, reservation_id=f'of-{n}')
+                    make.allocation(
+                        f'{n}-{h}', h, reservation_id=f'of-{n}', gpus=gpus
+                    )
                     for h in hosts[:number]
                 ),
-                make.instance(f'i{n}', hosts[-1], end=500),
+                make.instance(f'i{n}', hosts[-1], end=500, gpus=gpus),
             )
         elif number % 4 == 2:
             host = hosts[number % len(hosts)]
@@ -522,7 +525,8 @@ class Managers:
         ledgers = {self.ledger.id: self.ledger, self.before.id: self.before}
         truth = ledgers[copy.ledger].at(copy.replica.revision)
         assert image_of(copy.replica) == truth.image
-        copy.replica.index.check()
+        for index in (copy.replica.index, *copy.replica.extra.values()):
+            index.check()
 
 
 FAULTS = (

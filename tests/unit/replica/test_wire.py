@@ -55,8 +55,8 @@ def test_last_page_of_a_snapshot_has_no_next():
 @pytest.mark.parametrize(
     'version, told',
     [
-        (2, 'older than ours, 3: upgrade blazar-sched where the manager'),
-        (4, 'newer than ours, 3: upgrade blazar-sched where nova-scheduler'),
+        (3, 'older than ours, 4: upgrade blazar-sched where the manager'),
+        (5, 'newer than ours, 4: upgrade blazar-sched where nova-scheduler'),
     ],
 )
 @pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
@@ -65,7 +65,7 @@ def test_another_version_is_refused_saying_what_to_do(parse, version, told):
         parse({'version': version})
 
 
-@pytest.mark.parametrize('version', [None, '3', True, 3.0])
+@pytest.mark.parametrize('version', [None, '4', True, 4.0])
 @pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
 def test_no_version_is_malformed(parse, version):
     page = wire.changes_page(LEDGER, 3, 5, [], 9)

@@ -170,7 +170,7 @@ def test_another_version_is_told_of_once(
         r.getMessage() for r in caplog.records if r.name == worker.__name__
     ]
     warning, *_, last = told
-    assert 'wire version 1 is older than ours, 3: upgrade' in warning
+    assert 'wire version 1 is older than ours, 4: upgrade' in warning
     assert 'again' in last
     assert len([t for t in told if 'wire version' in t]) == 1
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a client may send about a host.
 
-Every name that is not the host's own is a capability. ``hold`` and
-``unbounded`` are the host's settings, and are sent in the same way.
+Every name that is not the host's own is a capability. ``hold``,
+``unbounded``, ``disabled`` and ``projects`` are the host's settings, and are
+sent in the same way: `manager.host` reads them.
 """
 
 from typing import Any
 
+from blazar_sched.domain import reservation
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import text
 
 # What a host is shown with, whatever its capabilities: see views.host.
 OWN = (
@@ -24,17 +27,38 @@ OWN = (
     'service_name',
     'status',
     'reservable',
+    'region',
+    'traits',
     'trust_id',
     'created_at',
     'updated_at',
 )
 _MAX_CAPABILITIES = 200
 
-_CAPABILITY_NAME = {'minLength': 1, 'maxLength': 64}
+_CAPABILITY_NAME = {
+    'allOf': [
+        {'maxLength': 64, 'x-refusal': 'Extra capability key too long'},
+        text.line(64),
+    ]
+}
 _VALUE = {'type': ['string', 'integer'], 'maxLength': 4096}
 _OWN = dict.fromkeys(
-    OWN, {'not': {}, 'description': "is the host's own, no capability"}
+    OWN, {'not': {}, 'x-refusal': "is the host's own, no capability"}
 )
+
+
+def _settings(*null: str) -> dict[str, Any]:
+    """Describe the settings that are no text by nature."""
+    return {
+        'disabled': {'type': ['boolean', 'string', *null]},
+        'projects': {
+            'type': ['array', 'string', *null],
+            'items': text.line(reservation.MAX_PROJECT_ID),
+            'maxItems': reservation.MAX_PROJECTS,
+            'maxLength': 4096,
+        },
+    }
+
 
 CREATE = validation.validator(
     {
@@ -42,7 +66,8 @@ CREATE = validation.validator(
         'required': ['name'],
         'properties': {
             **_OWN,
-            'name': {'type': 'string', 'minLength': 1, 'maxLength': 255},
+            **_settings(),
+            'name': text.line(255),
         },
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
@@ -54,7 +79,7 @@ UPDATE = validation.validator(
     {
         'type': 'object',
         'minProperties': 1,
-        'properties': _OWN,
+        'properties': {**_OWN, **_settings('null')},
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
         # null deletes the capability.

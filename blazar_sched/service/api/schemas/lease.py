@@ -1,21 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may send about a lease."""
+"""What a client may send about a lease, and ask of a list of them."""
 
 from typing import Any
 
+import microversion_parse
+
+from blazar_sched.domain import state_machine
+from blazar_sched.service.api import listing
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import floating_ip
+from blazar_sched.service.api.schemas import text
 
 # The most that fits the index; its amounts are 32 bits wide.
 _MOST = 2**31 - 1
 _MAX_RESERVATIONS = 100
 
-_NAME = {'type': 'string', 'minLength': 1, 'maxLength': 80}
-_DATE = {'type': ['string', 'null'], 'maxLength': 40}
+_MAX_PARAMETERS = 100
+
+_NAME = text.line(80)
+_ID = {'type': 'string', 'maxLength': 36}
+_TYPE = text.line(64)
+_DATE = {
+    'type': 'string',
+    'maxLength': 40,
+    'description': (
+        '`2026-01-31 09:30`, with seconds and a zone if wanted; UTC without'
+    ),
+}
 _COUNT = {'type': 'integer', 'minimum': 1, 'maximum': _MOST}
 _SIZE = {'type': 'integer', 'minimum': 0, 'maximum': _MOST}
-_REQUIREMENT = {'type': 'string', 'default': ''}
+_REQUIREMENT = {
+    'type': 'string',
+    'default': '',
+    'description': 'JSON, as in `["==", "$gpu", "a100"]`',
+}
 
-# The parameters of each resource type.
+# The parameters of our own resource types. Those of another package's driver
+# are for it to check, as is whether there is such a one.
 PARAMETERS: dict[str, dict[str, Any]] = {
     'physical:host': {
         'min': _COUNT,
@@ -23,7 +45,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         'hypervisor_properties': _REQUIREMENT,
         'resource_properties': _REQUIREMENT,
         'before_end': {
-            'enum': ['', 'default'],
+            'enum': ['', 'default', 'snapshot'],
             'default': 'default',
         },
     },
@@ -35,17 +57,62 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         'affinity': {'type': ['boolean', 'null'], 'default': None},
         'resource_properties': _REQUIREMENT,
     },
+    'flavor:instance': {
+        # Nova's, the ids of flavors are whatever their maker chose.
+        'flavor_id': text.line(255),
+        'amount': _COUNT,
+        'affinity': {'type': ['boolean', 'null'], 'default': None},
+        'resource_properties': _REQUIREMENT,
+    },
+    'virtual:floatingip': {
+        'network_id': floating_ip.ID,
+        'amount': _COUNT,
+        'required_floatingips': {
+            'type': 'array',
+            'items': floating_ip.ADDRESS,
+            'maxItems': 1000,
+            'default': [],
+        },
+    },
 }
 # Parameters that hold a requirement.
 REQUIREMENTS = ('hypervisor_properties', 'resource_properties')
 
+# The types whose reservations others may use and servers may outlive.
+ON_HOSTS = ('physical:host', 'virtual:instance', 'flavor:instance')
+# What a reservation of these types has beside its parameters, from 1.1 on.
+USE = {
+    'projects': {
+        'type': 'array',
+        'maxItems': 50,
+        'uniqueItems': True,
+        'items': text.line(64),
+        'description': 'Who may use it beside its own project',
+    },
+    'on_end': {
+        'enum': ['delete', 'shelve', 'keep'],
+        'description': 'What becomes of its servers; `delete` if absent',
+    },
+}
+_REMOVE = {
+    'remove': {'const': True, 'description': 'The lease loses it'},
+}
 
-def _of_type(resource_type: str, parameters: dict[str, Any]) -> dict:
+
+def _use(version: microversion_parse.Version) -> validation.Schema:
+    return USE if version >= microversion.V1_1 else {}
+
+
+def _of_type(
+    resource_type: str, version: microversion_parse.Version
+) -> validation.Schema:
     """Say what else a reservation of `resource_type` has."""
+    parameters = PARAMETERS[resource_type]
+    use = _use(version) if resource_type in ON_HOSTS else {}
     return {
         'if': {'properties': {'resource_type': {'const': resource_type}}},
         'then': {
-            'properties': {'resource_type': {}, **parameters},
+            'properties': {'resource_type': {}, **parameters, **use},
             'required': [
                 name
                 for name, schema in parameters.items()
@@ -56,68 +123,138 @@ def _of_type(resource_type: str, parameters: dict[str, Any]) -> dict:
     }
 
 
-_NEW_RESERVATION = {
-    'type': 'object',
-    'required': ['resource_type'],
-    'properties': {'resource_type': {'enum': list(PARAMETERS)}},
-    'allOf': [_of_type(*item) for item in PARAMETERS.items()],
-}
-
-# Which type a reservation has is the manager's to know.
-_CHANGED_RESERVATION = {
-    'type': 'object',
-    'required': ['id'],
-    'properties': {
-        'id': {'type': 'string', 'maxLength': 36},
-        'resource_type': {'enum': list(PARAMETERS)},
-        **PARAMETERS['physical:host'],
-        **PARAMETERS['virtual:instance'],
-    },
-    'additionalProperties': False,
-}
-
-CREATE = validation.validator(
-    {
+def _new_reservation(
+    version: microversion_parse.Version,
+) -> validation.Schema:
+    return {
         'type': 'object',
-        'required': ['name', 'reservations'],
+        'required': ['resource_type'],
+        'properties': {'resource_type': _TYPE},
+        'maxProperties': _MAX_PARAMETERS,
+        'allOf': [_of_type(type_, version) for type_ in PARAMETERS],
+    }
+
+
+def _changed_reservation(
+    version: microversion_parse.Version,
+) -> validation.Schema:
+    # Which type a reservation has is the manager's to know; what is absent
+    # stays as it is.
+    parameters = {
+        name: {k: v for k, v in schema.items() if k != 'default'}
+        for of_type in PARAMETERS.values()
+        for name, schema in of_type.items()
+    }
+    return {
+        'type': 'object',
+        'required': ['id'],
+        'properties': {'id': _ID, 'resource_type': _TYPE},
+        'maxProperties': _MAX_PARAMETERS,
+        # Another package's type has to be named.
+        'if': {'properties': {'resource_type': {'enum': list(PARAMETERS)}}},
+        'then': {
+            'properties': {
+                'id': {},
+                'resource_type': {},
+                **parameters,
+                **_use(version),
+                **(_REMOVE if version >= microversion.V1_1 else {}),
+            },
+            'additionalProperties': False,
+        },
+    }
+
+
+def _known_or_new(
+    version: microversion_parse.Version,
+) -> validation.Schema:
+    changed = _changed_reservation(version)
+    if version < microversion.V1_1:
+        return changed
+    return {
+        'if': {'required': ['id']},
+        'then': changed,
+        'else': _new_reservation(version),
+    }
+
+
+def _absent_for(meaning: str) -> validation.Schema:
+    """Describe a time that may be null, or absent from a new lease."""
+    return {
+        **_DATE,
+        'type': ['string', 'null'],
+        'description': f'{_DATE["description"]}; null is {meaning}',
+    }
+
+
+def _create(version: microversion_parse.Version) -> validation.Schema:
+    bounded = version < microversion.V1_1
+    return {
+        'type': 'object',
+        'required': ['name', 'end_date'] if bounded else ['name'],
         'properties': {
             'name': _NAME,
-            # Absent: now.
-            'start_date': _DATE,
-            # Absent or null: never.
-            'end_date': _DATE,
-            # Absent or null: as long before the end as configured.
-            'before_end_date': _DATE,
+            'start_date': _absent_for('now'),
+            'end_date': _DATE if bounded else _absent_for('never'),
+            'before_end_date': _absent_for('as the operator has set it'),
             'reservations': {
                 'type': 'array',
-                'minItems': 1,
                 'maxItems': _MAX_RESERVATIONS,
-                'items': _NEW_RESERVATION,
+                'items': _new_reservation(version),
             },
             # Blazar's clients always send the list, nearly always empty.
             'events': {'type': 'array', 'maxItems': 0},
         },
         'additionalProperties': False,
     }
-)
 
-UPDATE = validation.validator(
-    {
+
+def _update(version: microversion_parse.Version) -> validation.Schema:
+    bounded = version < microversion.V1_1
+    return {
         'type': 'object',
         'properties': {
             'name': _NAME,
-            'start_date': {'type': 'string', 'maxLength': 40},
-            'end_date': _DATE,
-            'before_end_date': _DATE,
+            'start_date': _DATE,
+            'end_date': _DATE if bounded else _absent_for('never'),
+            'before_end_date': _absent_for('as the operator has set it'),
             'reservations': {
                 'type': 'array',
                 'maxItems': _MAX_RESERVATIONS,
-                'items': _CHANGED_RESERVATION,
+                'items': _known_or_new(version),
             },
         },
         'additionalProperties': False,
     }
-)
+
+
+# The most characters of an id, and of a text that a list is asked for.
+MAX_ID = 36
+MAX_TEXT = 255
+STATUSES = list(state_machine.MACHINES[state_machine.LEASE].states)
+QUERY = {
+    'name': text.asked(MAX_TEXT, 'Only those of this name'),
+    'status': {'enum': STATUSES, 'description': 'Only those in this status'},
+    'project_id': text.asked(
+        MAX_TEXT, "Only this project's; an admin's to ask"
+    ),
+    **listing.QUERY,
+}
+# Names a request: made again under the same key, it makes no second lease.
+KEY_HEADER = 'Idempotency-Key'
+HEADERS = {
+    KEY_HEADER: {
+        'type': 'string',
+        'pattern': '^[ -~]{1,255}$',
+        'description': (
+            'Names the request: whoever had no answer sends it again under '
+            'the same key, and is answered with the lease that it made'
+        ),
+    }
+}
+
+CREATE = validation.by_version(_create)
+UPDATE = validation.by_version(_update)
 
 _WHOLE_NUMBERS = ('min', 'max', 'vcpus', 'memory_mb', 'disk_gb', 'amount')
 _AFFINITIES = {
@@ -152,6 +289,9 @@ def _plain(reservation: Any) -> Any:
         if isinstance(text, str) and text.isascii() and text.isdigit():
             # As many digits as any number that is let through.
             read[name] = int(text[:20])
+    if type(read.get('flavor_id')) is int:
+        # The client takes an id of digits for a number.
+        read['flavor_id'] = str(read['flavor_id'])
     if isinstance(read.get('affinity'), str | int):
         text = str(read['affinity']).lower()
         read['affinity'] = _AFFINITIES.get(text, read['affinity'])
@@ -160,7 +300,7 @@ def _plain(reservation: Any) -> Any:
 
 def with_defaults(reservation: dict[str, Any]) -> dict[str, Any]:
     """Return a valid new `reservation` with every parameter of its type."""
-    schemas = PARAMETERS[reservation['resource_type']]
+    schemas = PARAMETERS.get(reservation['resource_type'], {})
     defaults = {
         name: schema['default']
         for name, schema in schemas.items()

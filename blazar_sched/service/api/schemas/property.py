@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may send about a host property."""
+"""What a client may send about a host property, and ask of a list of them."""
 
 from blazar_sched.service.api import validation
 
+QUERY = {
+    'detail': {'type': 'boolean', 'description': 'With their values'},
+    'all': {'type': 'boolean', 'description': 'Private ones too'},
+}
 UPDATE = validation.validator(
     {
         'type': 'object',

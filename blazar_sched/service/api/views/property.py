@@ -3,6 +3,11 @@
 
 from typing import Any
 
+import microversion_parse
+
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.views import shape
+
 
 def brief(noun: dict[str, Any]) -> dict[str, Any]:
     """Show its name."""
@@ -15,4 +20,18 @@ def detail(noun: dict[str, Any]) -> dict[str, Any]:
         'property': noun['property'],
         'private': noun['private'],
         'values': noun['values'],
+    }
+
+
+def schema(version: microversion_parse.Version) -> validation.Schema:
+    """Describe both: brief ones have a name only."""
+    return {
+        **shape.whole(
+            {
+                'property': shape.TEXT,
+                'private': shape.BOOLEAN,
+                'values': shape.many(shape.TEXT),
+            }
+        ),
+        'required': ['property'],
     }

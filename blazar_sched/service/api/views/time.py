@@ -1,32 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times in Blazar's two forms, from whole seconds since 1970 UTC."""
+"""Times as text, from whole seconds since 1970 UTC: one form a version."""
 
+from collections.abc import Callable
+import dataclasses
 import datetime
 import functools
 
+import microversion_parse
+
 from blazar_sched.domain import window
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import validation
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 # A lease shows most of its times more than once.
 _remembering = functools.lru_cache(maxsize=1024)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """`date` is for what is planned, `stamp` for what has been.
+
+    Both show as None what never comes, or has not been. The schemas describe
+    what they return.
+    """
+
+    date: Callable[[int], str | None]
+    stamp: Callable[[int | None], str | None]
+    date_schema: validation.Schema
+    stamp_schema: validation.Schema
+
+
 @_remembering
-def date(seconds: int) -> str | None:
-    """``2026-01-31T09:30:00.000000``, None for one that never comes."""
+def _date(seconds: int) -> str | None:
+    """``2026-01-31T09:30:00.000000``."""
     if seconds == window.FOREVER:
         return None
     return _utc(seconds).isoformat(timespec='microseconds')
 
 
 @_remembering
-def stamp(seconds: int | None) -> str | None:
-    """``2026-01-31 09:30:00``, None for what has not been."""
-    if seconds is None:
+def _stamp(seconds: int | None) -> str | None:
+    """``2026-01-31 09:30:00``."""
+    return None if seconds is None else _utc(seconds).isoformat(' ')
+
+
+@_remembering
+def _with_zone(seconds: int | None) -> str | None:
+    """``2026-01-31T09:30:00Z``."""
+    if seconds is None or seconds == window.FOREVER:
         return None
-    return _utc(seconds).isoformat(' ')
+    return f'{_utc(seconds).isoformat()}Z'
+
+
+def _schema(example: str, **form: str) -> validation.Schema:
+    return {
+        'type': ['string', 'null'],
+        'description': f'UTC, as in {example}',
+        **form,
+    }
+
+
+_BLAZARS = Form(
+    _date,
+    _stamp,
+    _schema('2026-01-31T09:30:00.000000'),
+    _schema('2026-01-31 09:30:00'),
+)
+_ISO_SCHEMA = _schema('2026-01-31T09:30:00Z', format='date-time')
+_ISO = Form(_with_zone, _with_zone, _ISO_SCHEMA, _ISO_SCHEMA)
+
+
+def form(version: microversion_parse.Version) -> Form:
+    """Return how a version of the API writes times."""
+    return _ISO if version >= microversion.V1_1 else _BLAZARS
 
 
 def _utc(seconds: int) -> datetime.datetime:
-    """Return a time without a zone: none of the two forms shows it."""
+    """Return a time without a zone: what shows one adds it."""
     return _EPOCH + datetime.timedelta(seconds=seconds)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resource classes that the main index does not know.
+
+HostState has no figures of them, few hosts have any, and every cloud has its
+own: so each has an index of itself alone, of the hosts that have inventory of
+it. An entry there has the same id and owner as in the main index; what takes
+nothing of RESOURCE_CLASSES is only here, a whole host is only there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import itertools
+from typing import Any
+
+from blazar_sched import ext
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import inventory
+
+# Of an index; see ext.TimelineIndex.apply.
+Change = tuple[Any, ...]
+
+# Changes that a new index takes at once, so that none holds the GIL for long.
+CHUNK = 1000
+# An entry that changes is there twice for a while, then under such an id.
+_TWIN = '{}+'
+
+
+class Batch:
+    """What changes in all classes together.
+
+    What is added must be removed too if it may be there already.
+    """
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, host_.Host | None] = {}
+        self.removes: list[str] = []
+        # (resource class, change)
+        self.adds: list[tuple[str, Change]] = []
+
+    def add(
+        self, id_: str, owner: str, host: str, start: int, end: int,
+        amounts: Mapping[str, int],
+    ) -> None:
+        for name, amount in inventory.others(amounts).items():
+            change = 'add', id_, owner, host, start, end, (amount,), False
+            self.adds.append((name, change))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Plan:
+    """One index's changes: first, how to undo those, and last."""
+
+    first: list[Change] = dataclasses.field(default_factory=list)
+    undo: list[Change] = dataclasses.field(default_factory=list)
+    last: list[Change] = dataclasses.field(default_factory=list)
+
+
+class Extra(dict[str, ext.TimelineIndex]):
+    """The indexes, by resource class.
+
+    A host whose inventory of a class is gone stays in the index, without
+    capacity, as long as something is taken of it there.
+
+    :param hosts: every host by uuid, as it was before a batch; whoever
+        changes it must `prune`
+    """
+
+    def __init__(self, hosts: Mapping[str, host_.Host]) -> None:
+        super().__init__()
+        self._hosts = hosts
+        # Those hosts, as (resource class, uuid).
+        self._without: set[tuple[str, str]] = set()
+
+    def owns(self, owner: str) -> bool:
+        """Tell whether any entry is the owner's."""
+        return any(index.held(owner) for index in self.values())
+
+    @contextlib.contextmanager
+    def changing(self, batch: Batch) -> Iterator[None]:
+        """Add what a batch adds, then, after the block, remove the rest.
+
+        So whoever looks meanwhile finds too much taken, never too little.
+        If the block fails nothing is changed.
+
+        :raises TimelineError: if an entry cannot be used
+        """
+        plans = self._plans(batch)
+        with contextlib.ExitStack() as undo:
+            for name, plan in plans.items():
+                if name not in self:
+                    self[name] = ext.TimelineIndex([name])
+                    undo.callback(self._drop_empty, name)
+                index = self[name]
+                index.apply(plan.first, force=True)
+                undo.callback(index.apply, plan.undo[::-1], force=True)
+            yield
+            undo.pop_all()
+        for name, plan in plans.items():
+            self[name].apply(plan.last, force=True)
+
+    def load(self, batch: Batch) -> set[str]:
+        """Fill new indexes, in pieces.
+
+        :returns: the ids of what is on a host that is not in the batch, and
+            so was left out
+        :raises TimelineError: if an entry cannot be used
+        """
+        left_out = {
+            change[1] for _, change in batch.adds
+            if batch.hosts.get(change[3]) is None
+        }
+        batch.adds = [
+            each for each in batch.adds if each[1][1] not in left_out
+        ]
+        for name, plan in self._plans(batch).items():
+            self[name] = ext.TimelineIndex([name])
+            changes = iter(plan.first)
+            while chunk := list(itertools.islice(changes, CHUNK)):
+                self[name].apply(chunk, force=True)
+        return left_out
+
+    def prune(self) -> None:
+        """Forget the hosts of which nothing is there or taken any more."""
+        dropped = set()
+        for name, uuid in tuple(self._without):
+            host = self._hosts.get(uuid)
+            gone = host is None or name not in host.inventory
+            if gone and self._has(name, uuid):
+                try:
+                    self[name].apply([('drop', uuid)])
+                except ext.HostInUse:
+                    continue
+                dropped.add(name)
+            self._without.discard((name, uuid))
+        for name in dropped:
+            self._drop_empty(name)
+
+    def _plans(self, batch: Batch) -> dict[str, _Plan]:
+        plans: dict[str, _Plan] = defaultdict(_Plan)
+        known = self._plan_hosts(plans, batch)
+        removed = set()
+        for id_ in batch.removes:
+            for name, index in self.items():
+                if id_ in index:
+                    plans[name].last.append(('remove', id_))
+                    removed.add((name, id_))
+        for name, change in batch.adds:
+            _, id_, owner, host, *rest = change
+            plan = plans[name]
+            if (name, host) not in known and not self._has(name, host):
+                if batch.hosts.get(host, self._hosts.get(host)) is None:
+                    raise ext.UnknownHost(host)
+                known.add((name, host))
+                self._plan_host(plan, name, host, None)
+            if (name, id_) in removed:
+                twin = _TWIN.format(id_)
+                plan.first.append(('add', twin, owner, host, *rest))
+                plan.undo.append(('remove', twin))
+                plan.last.extend([('remove', twin), change])
+            else:
+                plan.first.append(change)
+                plan.undo.append(('remove', id_))
+        return plans
+
+    def _plan_hosts(
+        self, plans: Mapping[str, _Plan], batch: Batch
+    ) -> set[tuple[str, str]]:
+        """Plan for the hosts; return (resource class, uuid) of them."""
+        planned = set()
+        for uuid, host in batch.hosts.items():
+            now = {} if host is None else inventory.others(host.inventory)
+            for name in {**now, **self}:
+                if name in now or self._has(name, uuid):
+                    planned.add((name, uuid))
+                    self._plan_host(plans[name], name, uuid, now.get(name))
+        return planned
+
+    def _plan_host(
+        self,
+        plan: _Plan,
+        name: str,
+        uuid: str,
+        now: inventory.Inventory | None,
+    ) -> None:
+        if now is None:
+            self._without.add((name, uuid))
+        plan.first.append(('capacity', uuid, (_capacity(now),)))
+        if self._has(name, uuid):
+            host = self._hosts.get(uuid)
+            before = None if host is None else host.inventory.get(name)
+            plan.undo.append(('capacity', uuid, (_capacity(before),)))
+        else:
+            plan.undo.append(('drop', uuid))
+
+    def _has(self, name: str, uuid: str) -> bool:
+        return name in self and self[name].rows([uuid])[0] >= 0
+
+    def _drop_empty(self, name: str) -> None:
+        if not self[name].hosts:
+            del self[name]
+
+
+def _capacity(held: inventory.Inventory | None) -> int:
+    return 0 if held is None else held.capacity

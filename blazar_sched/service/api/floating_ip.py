@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floating IPs: what each request asks of the manager."""
+
+from typing import Any
+
+import falcon
+
+from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import floating_ip as schemas
+from blazar_sched.service.api.views import floating_ip as views
+
+Body = dict[str, Any]
+
+
+def list_floating_ips(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """List those that can be reserved."""
+    found = caller.call('list_floating_ips')
+    return {
+        'floatingips': [views.floating_ip(f, caller.version) for f in found]
+    }
+
+
+def show_floating_ip(
+    req: falcon.Request, caller: caller_.Caller, floating_ip_id: str
+) -> Body:
+    """Show one that can be reserved."""
+    found = caller.call('get_floating_ip', floating_ip_id=floating_ip_id)
+    return {'floatingip': views.floating_ip(found, caller.version)}
+
+
+def create_floating_ip(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """Register an address of an external network as reservable."""
+    validation.check(schemas.CREATE, req.media)
+    made = caller.call(
+        'create_floating_ip',
+        network_id=req.media['floating_network_id'],
+        address=req.media['floating_ip_address'],
+    )
+    return {'floatingip': views.floating_ip(made, caller.version)}
+
+
+def delete_floating_ip(
+    req: falcon.Request, caller: caller_.Caller, floating_ip_id: str
+) -> None:
+    """Make an address no longer reservable."""
+    caller.call('delete_floating_ip', floating_ip_id=floating_ip_id)

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenAPI document: the route table and the schemas, told to programs.
+
+There is one for each version of the API. What a request may hold is said by
+the very schema that it is held to.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import http
+import inspect
+import re
+from typing import Any
+
+import microversion_parse
+
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import allocation as allocation_schemas
+from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
+from blazar_sched.service.api.schemas import host as host_schemas
+from blazar_sched.service.api.schemas import lease as lease_schemas
+from blazar_sched.service.api.schemas import property as property_schemas
+from blazar_sched.service.api.views import allocation as allocation_views
+from blazar_sched.service.api.views import floating_ip as floating_ip_views
+from blazar_sched.service.api.views import host as host_views
+from blazar_sched.service.api.views import lease as lease_views
+from blazar_sched.service.api.views import property as property_views
+from blazar_sched.service.api.views import shape
+from blazar_sched.service.api.views import version as version_views
+
+Document = dict[str, Any]
+ByVersion = Mapping[microversion_parse.Version, Any]
+
+JSON = 'application/json'
+# What each noun is called in the document, and its schema.
+NOUNS: dict[str, Callable[[microversion_parse.Version], validation.Schema]] = {
+    'Allocation': allocation_views.schema,
+    'FloatingIP': floating_ip_views.schema,
+    'Host': host_views.schema,
+    'Lease': lease_views.schema,
+    'Property': property_views.schema,
+    'Version': version_views.schema,
+}
+# See errors.envelope.
+ERROR = shape.whole(
+    {
+        'error_code': shape.INTEGER,
+        'error_message': shape.TEXT,
+        'error_name': shape.TEXT,
+    }
+)
+# What any request may be refused with; then one that needs a token, one that
+# changes something, one with a body, and one that names something.
+ANY = {400, 406, 500, 503}
+WITH_TOKEN = {401, 403}
+CHANGING = {409}
+WITH_BODY = {404, 413, 415}
+WITH_VARIABLE = {404}
+REFUSALS = sorted(ANY | WITH_TOKEN | CHANGING | WITH_BODY | WITH_VARIABLE)
+
+
+def _noun(name: str) -> validation.Schema:
+    return {'$ref': f'#/components/schemas/{name}'}
+
+
+def _one(key: str, noun: str) -> validation.Schema:
+    return shape.whole({key: _noun(noun)})
+
+
+def _many(key: str, noun: str) -> validation.Schema:
+    return shape.whole({key: shape.many(_noun(noun))})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operation:
+    """What a handler reads and answers.
+
+    :param answer: the schema of its body, None if it has none
+    :param body: what holds the request's body, for all versions or for each
+    :param query: the schemas of the query's parameters
+    :param headers: those of the request's own headers
+    """
+
+    answer: validation.Schema | None = None
+    body: Any = None
+    query: Mapping[str, validation.Schema] = dataclasses.field(
+        default_factory=dict
+    )
+    headers: Mapping[str, validation.Schema] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+_LEASES = _many('leases', 'Lease')
+_LEASES['properties']['leases_links'] = version_views.LINKS
+
+# By the handler's name.
+OPERATIONS = {
+    'show_document': Operation({'type': 'object'}),
+    'list_versions': Operation(_many('versions', 'Version')),
+    'list_leases': Operation(_LEASES, query=lease_schemas.QUERY),
+    'show_lease': Operation(_one('lease', 'Lease')),
+    'create_lease': Operation(
+        _one('lease', 'Lease'),
+        lease_schemas.CREATE,
+        headers=lease_schemas.HEADERS,
+    ),
+    'update_lease': Operation(
+        _one('lease', 'Lease'), lease_schemas.UPDATE
+    ),
+    'delete_lease': Operation(),
+    'list_hosts': Operation(_many('hosts', 'Host')),
+    'show_host': Operation(_one('host', 'Host')),
+    'create_host': Operation(_one('host', 'Host'), host_schemas.CREATE),
+    'update_host': Operation(_one('host', 'Host'), host_schemas.UPDATE),
+    'delete_host': Operation(),
+    'list_allocations': Operation(
+        _many('allocations', 'Allocation'), query=allocation_schemas.QUERY
+    ),
+    'show_allocation': Operation(
+        _one('allocation', 'Allocation'), query=allocation_schemas.QUERY
+    ),
+    'update_allocation': Operation(
+        _one('allocation', 'Allocation'), allocation_schemas.UPDATE
+    ),
+    'list_properties': Operation(
+        _many('resource_properties', 'Property'),
+        query=property_schemas.QUERY,
+    ),
+    'update_property': Operation(
+        _one('resource_property', 'Property'), property_schemas.UPDATE
+    ),
+    'list_floating_ips': Operation(
+        _many('floatingips', 'FloatingIP')
+    ),
+    'show_floating_ip': Operation(_one('floatingip', 'FloatingIP')),
+    'create_floating_ip': Operation(
+        _one('floatingip', 'FloatingIP'), floating_ip_schemas.CREATE
+    ),
+    'delete_floating_ip': Operation(),
+}
+
+
+def document(
+    routes: Iterable[Any], version: microversion_parse.Version
+) -> Document:
+    """Build the document of one version of the API.
+
+    :param routes: those of `routes.ROUTES` to tell of
+    """
+    paths: dict[str, Document] = {}
+    for route in routes:
+        described = _describe(route, version)
+        paths.setdefault(route.path, {})[route.method.lower()] = described
+    return {
+        'openapi': '3.1.0',
+        'info': {
+            'title': 'Reservations',
+            'description': inspect.cleandoc(microversion.__doc__),
+            'version': str(version),
+            'license': {'name': 'Apache-2.0', 'identifier': 'Apache-2.0'},
+        },
+        'paths': paths,
+        'components': {
+            'schemas': {
+                'Error': ERROR,
+                **{name: schema(version) for name, schema in NOUNS.items()},
+            },
+            'parameters': {'Version': _version_header(version)},
+            'responses': {
+                str(status): _refusal(status) for status in REFUSALS
+            },
+            'securitySchemes': {
+                'token': {
+                    'type': 'apiKey',
+                    'in': 'header',
+                    'name': 'X-Auth-Token',
+                    'description': "Keystone's",
+                }
+            },
+        },
+    }
+
+
+def _describe(
+    route: Any, version: microversion_parse.Version
+) -> Document:
+    operation = OPERATIONS[route.handler.__name__]
+    summary, _, more = inspect.getdoc(route.handler).partition('\n')
+    variables = re.findall(r'{(\w+)}', route.path)
+    described = {
+        'summary': summary,
+        'description': more.strip(),
+        'parameters': [
+            {'$ref': '#/components/parameters/Version'},
+            *_parameters('path', dict.fromkeys(variables, shape.TEXT)),
+            *_parameters('query', operation.query),
+            *_parameters('header', operation.headers),
+        ],
+        'responses': {
+            str(route.status): _success(operation),
+            **{
+                str(status): {'$ref': f'#/components/responses/{status}'}
+                for status in _refusals(route, operation, variables)
+            },
+        },
+        'security': [{'token': []}] if route.rule else [],
+    }
+    if route.rule:
+        described['x-policy'] = route.rule
+    if operation.body is not None:
+        described['requestBody'] = {
+            'required': True,
+            'content': {JSON: {'schema': _body(operation, version)}},
+        }
+    return described
+
+
+def _body(
+    operation: Operation, version: microversion_parse.Version
+) -> validation.Schema:
+    if isinstance(operation.body, Mapping):
+        return operation.body[version].schema
+    return operation.body.schema
+
+
+def _parameters(
+    place: str, schemas: Mapping[str, validation.Schema]
+) -> list[Document]:
+    return [
+        {
+            'name': name,
+            'in': place,
+            'required': place == 'path',
+            'schema': schema,
+        }
+        for name, schema in schemas.items()
+    ]
+
+
+def _version_header(version: microversion_parse.Version) -> Document:
+    return {
+        'name': microversion.HEADER,
+        'in': 'header',
+        'required': version != microversion.KNOWN[0],
+        'description': (
+            f'{microversion.VERSIONS[0]} without it. The answer says in the '
+            'same header which it was.'
+        ),
+        'schema': {'const': f'{microversion.SERVICE_TYPE} {version}'},
+    }
+
+
+def _success(operation: Operation) -> Document:
+    if operation.answer is None:
+        return {'description': 'Done'}
+    return {
+        'description': 'Done',
+        'content': {JSON: {'schema': operation.answer}},
+    }
+
+
+def _refusals(
+    route: Any, operation: Operation, variables: Iterable[str]
+) -> list[int]:
+    statuses = set(ANY)
+    if route.rule:
+        statuses |= WITH_TOKEN
+    if route.method != 'GET':
+        statuses |= CHANGING
+    if operation.body is not None:
+        statuses |= WITH_BODY
+    if variables:
+        statuses |= WITH_VARIABLE
+    return sorted(statuses)
+
+
+def _refusal(status: int) -> Document:
+    return {
+        'description': http.HTTPStatus(status).phrase,
+        'content': {JSON: {'schema': _noun('Error')}},
+    }

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client may send about a floating IP."""
+
+from blazar_sched.service.api import validation
+
+ID = {
+    'type': 'string',
+    'minLength': 1,
+    'maxLength': 36,
+    'allOf': [
+        {
+            'not': {'pattern': '[^!-~]'},
+            'x-refusal': 'must be of printable ASCII, without blanks',
+        }
+    ],
+}
+# IPv4 or IPv6, which the manager looks into.
+ADDRESS = {'type': 'string', 'minLength': 1, 'maxLength': 45}
+
+CREATE = validation.validator(
+    {
+        'type': 'object',
+        'required': ['floating_network_id', 'floating_ip_address'],
+        'properties': {
+            'floating_network_id': ID,
+            'floating_ip_address': ADDRESS,
+        },
+        'additionalProperties': False,
+    }
+)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a version of the API is shown."""
+
+from typing import Any
+
+import microversion_parse
+
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.views import shape
+
+LINKS = shape.many(shape.whole({'rel': shape.TEXT, 'href': shape.TEXT}))
+
+
+def version(prefix: str) -> dict[str, Any]:
+    """Show the one major version, in the form that clients discover.
+
+    :param prefix: the URL that the API is under
+    """
+    return {
+        'id': 'v1.0',
+        'status': 'CURRENT',
+        'links': [{'rel': 'self', 'href': f'{prefix}/v1'}],
+        'min_version': microversion.VERSIONS[0],
+        'max_version': microversion.VERSIONS[-1],
+    }
+
+
+def schema(version: microversion_parse.Version) -> validation.Schema:
+    """Describe it."""
+    return shape.whole(
+        {
+            'id': shape.TEXT,
+            'status': shape.TEXT,
+            'links': LINKS,
+            'min_version': shape.TEXT,
+            'max_version': shape.TEXT,
+        }
+    )

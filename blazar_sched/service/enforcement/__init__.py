@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Enforcement: what the operator does not let projects have.
+
+Filters are found by their entry points: see `base.Filter`, which they
+extend. Limits are checked in the commit that writes a lease, so that many at
+once cannot pass together. Who has to ask another service does so ahead of
+it: the commit is tried, undone, asked about, and made.
+"""
+
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any
+from typing import TypeVar
+
+import futurist
+from futurist import rejection
+from oslo_config import cfg
+from oslo_log import log
+import stevedore
+
+from blazar_sched.conf import enforcement as enforcement_conf
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import states
+from blazar_sched.service import extension
+from blazar_sched.service.enforcement import base
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import reader
+
+LOG = log.getLogger(__name__)
+
+T = TypeVar('T')
+
+NAMESPACE = 'blazar_sched.enforcement'
+# How often it is asked again because the lease was changed meanwhile.
+TRIES = 5
+# Threads that tell others of the end of leases, and how many may wait for
+# them while a service is away.
+_WORKERS = 2
+_MOST_WAITING = 1000
+
+
+class _Undone(Exception):
+    """Undoes a commit that is to be asked about; says what it did."""
+
+    def __init__(self, asked: base.Asked, held: base.Held) -> None:
+        super().__init__()
+        self.asked = asked
+        self.held = held
+
+
+class Enforcement:
+    """The enabled filters.
+
+    :param pool: runs what is done after a lease's end, else threads
+    :raises ValueError: if a filter is not there, or lacks an option
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: ledger_.Ledger,
+        pool: futures.Executor | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._filters = _load(conf)
+        self._pool = pool or futurist.ThreadPoolExecutor(
+            _WORKERS, rejection.reject_when_reached(_MOST_WAITING)
+        )
+
+    def inquiry(self, now: int) -> 'Inquiry':
+        """Return what puts one request to the filters."""
+        return Inquiry(self._filters, self._ledger, now)
+
+    def ending(
+        self, source: reader.Reader, lease: lease_.Lease
+    ) -> Callable[[], object]:
+        """Return what tells the filters that a lease is over, for then.
+
+        :param source: the ledger or a commit, which still know what it has
+        """
+        told = [f for f in self._filters if f.wants_end]
+        if not told or lease.status == states.LEASE_TERMINATED:
+            return lambda: None
+        held = base.held(source, lease)
+        return lambda: [self._tell(f, lease, held) for f in told]
+
+    def stop(self) -> None:
+        """Leave untold what is not told yet."""
+        self._pool.shutdown(wait=False)
+
+    def _tell(
+        self, filter_: base.Filter, lease: lease_.Lease, held: base.Held
+    ) -> None:
+        try:
+            self._pool.submit(_tell, filter_, lease, held)
+        except (futurist.RejectedSubmission, RuntimeError) as e:
+            LOG.warning(
+                '%s is not told of the end of lease %s: %s',
+                type(filter_).__name__, lease.id, e,
+            )
+
+
+class Inquiry:
+    """One request, as it is put to the filters.
+
+    The work of its commit calls `check` last of all.
+    """
+
+    def __init__(
+        self,
+        filters: list[base.Filter],
+        ledger: ledger_.Ledger,
+        now: int,
+    ) -> None:
+        self._filters = filters
+        self._asking = [f for f in filters if f.asks]
+        self._ledger = ledger
+        self._now = now
+        self._allowed: base.Asked | None = None
+
+    def check(
+        self,
+        tx: Any,
+        lease: lease_.Lease,
+        current: lease_.Lease | None = None,
+    ) -> None:
+        """Pass if a lease may be as this commit has written it.
+
+        It always may be called otherwise.
+
+        :param current: as it was, None if it is new
+        :raises BlazarSchedError: what a filter refuses it with
+        """
+        asked = base.Asked(lease, current, self._now)
+        if asked.asks_nothing:
+            return
+        for f in self._filters:
+            f.check(asked, tx)
+        if self._asking and not self._is_allowed(asked):
+            raise _Undone(asked, base.held(tx, lease))
+
+    def commit(self, work: Callable[[Any], T]) -> T:
+        """Commit as the ledger does, with the filters' consent.
+
+        :raises BlazarSchedError: what a filter refuses it with
+        :raises Unavailable: if others keep changing the lease
+        """
+        for _ in range(TRIES):
+            try:
+                return self._ledger.commit(work)
+            except _Undone as e:
+                undone = e
+            self._ask(undone.asked, undone.held)
+        raise exception.Unavailable('others keep changing the lease')
+
+    def _is_allowed(self, asked: base.Asked) -> bool:
+        # What a lease is to be follows from what is asked for, which stays
+        # the same, and from what it is.
+        return (
+            self._allowed is not None
+            and self._allowed.current == asked.current
+        )
+
+    def _ask(self, asked: base.Asked, held: base.Held) -> None:
+        current: base.Held = {}
+        if asked.current is not None:
+            current = base.held(self._ledger, asked.current)
+        for f in self._asking:
+            f.ask(asked, held, current)
+        self._allowed = asked
+
+
+def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
+    found = stevedore.NamedExtensionManager(
+        NAMESPACE,
+        conf[enforcement_conf.GROUP].enabled_filters,
+        name_order=True,
+        on_load_failure_callback=extension.refuse,
+        on_missing_entrypoints_callback=_refuse_missing,
+    )
+    return [each.plugin(conf) for each in found]
+
+
+def _refuse_missing(names: set[str]) -> None:
+    raise ValueError(
+        f'[enforcement] enabled_filters: there is no {", ".join(names)}'
+    )
+
+
+def _tell(
+    filter_: base.Filter, lease: lease_.Lease, held: base.Held
+) -> None:
+    try:
+        filter_.on_end(lease, held)
+    except Exception:
+        LOG.exception('%s: lease %s', type(filter_).__name__, lease.id)

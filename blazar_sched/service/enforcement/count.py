@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many leases a project may have."""
+
+from blazar_sched.domain import exception
+from blazar_sched.service.enforcement import base
+from blazar_sched.service.ledger import reader
+
+
+class MaxLeasesFilter(base.Filter):
+    """Limits the leases of a project that are not over."""
+
+    def check(self, asked: base.Asked, source: reader.Reader) -> None:
+        """Refuse a new lease that is one too many.
+
+        :raises MaxLeases: if it is
+        """
+        most = self._conf.max_leases_per_project
+        if (
+            asked.current is not None
+            or most == base.NO_LIMIT
+            or asked.project_id in self._conf.max_leases_exempt_project_ids
+        ):
+            return
+        base.limit(
+            exception.MaxLeases,
+            most,
+            len(source.open_leases(asked.project_id)),
+            0,
+            'a project may have {most} leases at most',
+            'project_id',
+        )

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a lease may last."""
+
+from blazar_sched.domain import exception
+from blazar_sched.service.enforcement import base
+from blazar_sched.service.ledger import reader
+
+
+class MaxLeaseDurationFilter(base.Filter):
+    """Limits the seconds from a lease's start to its end."""
+
+    def check(self, asked: base.Asked, source: reader.Reader) -> None:
+        """Refuse a lease that lasts too long.
+
+        :raises MaxLeaseDuration: naming end_date
+        """
+        if asked.project_id in (
+            self._conf.max_lease_duration_exempt_project_ids
+        ):
+            return
+        base.limit(
+            exception.MaxLeaseDuration,
+            self._conf.max_lease_duration,
+            asked.lease.window.duration,
+            asked.current.window.duration if asked.current else 0,
+            'a lease may last {most} seconds at most',
+            'end_date',
+        )

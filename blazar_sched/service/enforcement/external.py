@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leaves the decision to another service, in Blazar's own wire format.
+
+Each question is a POST of ``context``, ``lease`` and, for an update,
+``current_lease``. 204 is yes; 403 is no, its ``message`` says why; anything
+else is no without a reason.
+"""
+
+import datetime
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+import requests
+
+from blazar_sched.conf import keystone as keystone_conf
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window as window_
+from blazar_sched.service.enforcement import base
+
+LOG = log.getLogger(__name__)
+
+# Seconds that the service may be silent; a client waits for it.
+TIMEOUT = 20
+# How often it is told that a lease is over.
+TRIES = 2
+CHECK_CREATE = 'check_create'
+CHECK_UPDATE = 'check_update'
+ON_END = 'on_end'
+# What its text was is for the log: it may be meant for nobody else.
+DENIED = 'the external service denied the request'
+_YES = 204
+_NO = 403
+_EPOCH = datetime.datetime(1970, 1, 1)
+# What is not text of a host.
+_NUMBERS = ('vcpus', 'memory_mb', 'local_gb', 'hypervisor_version')
+
+Document = dict[str, Any]
+
+
+class ExternalServiceFilter(base.Filter):
+    """Asks the service; what has no endpoint is not asked.
+
+    :raises ValueError: if there is no endpoint at all
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        super().__init__(conf)
+        self._keystone = conf[keystone_conf.GROUP]
+        self._endpoints = {
+            name: endpoint
+            for name in (CHECK_CREATE, CHECK_UPDATE, ON_END)
+            if (endpoint := self._endpoint(name))
+        }
+        if not self._endpoints:
+            raise ValueError(
+                'ExternalServiceFilter needs [enforcement] '
+                'external_service_base_endpoint'
+            )
+        self.asks = bool({CHECK_CREATE, CHECK_UPDATE} & set(self._endpoints))
+        self.wants_end = ON_END in self._endpoints
+
+    def ask(
+        self, asked: base.Asked, held: base.Held, current: base.Held
+    ) -> None:
+        """Ask whether a lease may be created, or updated.
+
+        :raises ExternalServiceFilter: if not, with the service's message
+        :raises Unavailable: if the service cannot be reached
+        """
+        question, also = CHECK_CREATE, {}
+        if asked.current is not None:
+            question = CHECK_UPDATE
+            also = {'current_lease': _lease(asked.current, current)}
+        if question in self._endpoints:
+            self._post(question, asked.lease, held, also)
+
+    def on_end(self, lease: lease_.Lease, held: base.Held) -> None:
+        """Say that a lease is over; if that fails, once more."""
+        for _ in range(TRIES):
+            try:
+                return self._post(ON_END, lease, held, {})
+            except exception.BlazarSchedError as e:
+                failed = e
+        raise failed
+
+    def _endpoint(self, name: str) -> str | None:
+        own: str | None = self._conf[f'external_service_{name}_endpoint']
+        shared = self._conf.external_service_base_endpoint
+        if own or not shared:
+            return own
+        return f'{shared.rstrip("/")}/{name.replace("_", "-")}'
+
+    def _post(
+        self,
+        question: str,
+        lease: lease_.Lease,
+        held: base.Held,
+        also: Document,
+    ) -> None:
+        token = self._conf.external_service_token
+        try:
+            answer = requests.post(
+                self._endpoints[question],
+                json={
+                    'context': self._context(lease),
+                    'lease': _lease(lease, held),
+                    **also,
+                },
+                headers={'X-Auth-Token': token} if token else {},
+                timeout=TIMEOUT,
+                allow_redirects=False,
+            )
+        except requests.RequestException as e:
+            raise exception.Unavailable(
+                'the external service cannot be reached'
+            ) from e
+        if answer.status_code != _YES:
+            raise exception.ExternalServiceFilter(_reason(answer))
+
+    def _context(self, lease: lease_.Lease) -> Document:
+        return {
+            'user_id': lease.user_id,
+            'project_id': lease.project_id,
+            # There if keystoneauth has loaded a plugin that has it.
+            'auth_url': getattr(self._keystone, 'auth_url', None),
+            'region_name': self._keystone.region_name,
+        }
+
+
+def _reason(answer: requests.Response) -> str:
+    """Return what the service lets its users know."""
+    try:
+        if answer.status_code == _NO:
+            return str(answer.json()['message'])
+    except (ValueError, LookupError, TypeError):
+        pass
+    LOG.warning(
+        'The external service answered %d: %s',
+        answer.status_code, answer.text[:200],
+    )
+    return DENIED
+
+
+def _lease(lease: lease_.Lease, held: base.Held) -> Document:
+    return {
+        'id': lease.id,
+        'name': lease.name,
+        'user_id': lease.user_id,
+        'project_id': lease.project_id,
+        'trust_id': lease.trust_id,
+        'status': lease.status,
+        'start_date': _date(lease.start),
+        'end_date': _date(lease.end),
+        'before_end_date': _date(lease.before_end),
+        'reservations': [
+            _reservation(r, held) for r in lease.reservations
+        ],
+    }
+
+
+def _reservation(
+    reservation: reservation_.Reservation, held: base.Held
+) -> Document:
+    return {
+        'id': reservation.id,
+        'lease_id': reservation.lease_id,
+        'resource_type': reservation.resource_type,
+        **reservation.parameters,
+        'allocations': [
+            _host(x) if isinstance(x, host_.Host) else _floating_ip(x)
+            for x in held.get(reservation.id, ())
+        ],
+    }
+
+
+def _host(host: host_.Host) -> Document:
+    """Blazar's code shows capabilities beside the rest, its pages apart."""
+    shown = host.properties()
+    return {
+        **shown,
+        **{name: int(shown[name]) for name in _NUMBERS},
+        'id': host.id,
+        'reservable': host.reservable,
+        'extra': dict(host.capabilities),
+    }
+
+
+def _floating_ip(floating_ip: floating_ip_.FloatingIP) -> Document:
+    return {
+        'id': floating_ip.id,
+        'floating_network_id': floating_ip.network_id,
+        'subnet_id': floating_ip.subnet_id,
+        'floating_ip_address': floating_ip.address,
+        'reservable': floating_ip.reservable,
+    }
+
+
+def _date(at: int | None) -> str | None:
+    """Say a time as Blazar does: UTC without saying so."""
+    if at is None or at == window_.FOREVER:
+        return None
+    return (_EPOCH + datetime.timedelta(seconds=at)).isoformat()

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far ahead a lease may be."""
+
+from blazar_sched.domain import exception
+from blazar_sched.service.enforcement import base
+from blazar_sched.service.ledger import reader
+
+
+class MaxHorizonFilter(base.Filter):
+    """Limits the seconds from now to a lease's start, and to its end."""
+
+    def check(self, asked: base.Asked, source: reader.Reader) -> None:
+        """Refuse a lease that is too far ahead.
+
+        :raises MaxStartHorizon: naming start_date
+        :raises MaxEndHorizon: naming end_date
+        """
+        if asked.project_id in self._conf.max_horizon_exempt_project_ids:
+            return
+        lease, current, now = asked.lease, asked.current, asked.now
+        base.limit(
+            exception.MaxStartHorizon,
+            self._conf.max_start_horizon,
+            lease.start - now,
+            current.start - now if current else 0,
+            'a lease may start {most} seconds from now at most',
+            'start_date',
+        )
+        base.limit(
+            exception.MaxEndHorizon,
+            self._conf.max_end_horizon,
+            lease.end - now,
+            current.end - now if current else 0,
+            'a lease may end {most} seconds from now at most',
+            'end_date',
+        )

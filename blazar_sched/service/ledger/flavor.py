@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors in SQL: a copy of Nova's."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import flavor
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
+
+
+def _from_row(row: Any) -> flavor.Flavor:
+    return flavor.Flavor(
+        id=row.id,
+        name=row.name,
+        vcpus=row.vcpus,
+        memory_mb=row.memory_mb,
+        disk_gb=row.disk_gb,
+        ephemeral_gb=row.ephemeral_gb,
+        swap_mb=row.swap_mb,
+        extra_specs=row.extra_specs,
+        projects=None if row.projects is None else tuple(row.projects),
+    )
+
+
+def get(connection: sa.Connection, flavor_id: str) -> flavor.Flavor | None:
+    """Return a flavor, None if it is not there."""
+    if not models.is_text(flavor_id):
+        return None
+    query = sa.select(models.Flavor).where(models.Flavor.id == flavor_id)
+    for row in connection.execute(query):
+        # MySQL overlooks blanks at the end.
+        if row.id == flavor_id:
+            return _from_row(row)
+    return None
+
+
+def list_(connection: sa.Connection) -> list[flavor.Flavor]:
+    """Return all flavors."""
+    return [_from_row(r) for r in connection.execute(sa.select(models.Flavor))]
+
+
+def put(connection: sa.Connection, nouns: Iterable[flavor.Flavor]) -> None:
+    """Make the flavors `nouns`; only what differs is written."""
+    rows.replace(
+        connection,
+        models.Flavor,
+        sa.true(),
+        map(_to_row, nouns),
+    )
+
+
+def _to_row(noun: flavor.Flavor) -> dict[str, Any]:
+    projects = None if noun.projects is None else list(noun.projects)
+    return rows.columns(noun, projects=projects)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floating IPs in SQL, and which reservation has which in its window."""
+
+from collections.abc import Collection
+from typing import Any
+import uuid
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip
+from blazar_sched.domain import window as window_
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
+from blazar_sched.service.ledger.models import FloatingIP
+from blazar_sched.service.ledger.models import FloatingIPAllocation
+
+
+def from_row(row: Any) -> floating_ip.FloatingIP:
+    return floating_ip.FloatingIP(
+        id=row.id,
+        network_id=row.network_id,
+        subnet_id=row.subnet_id,
+        address=row.address,
+        reservable=row.reservable,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def get(
+    connection: sa.Connection, floating_ip_id: str
+) -> floating_ip.FloatingIP:
+    """Return a floating IP.
+
+    :raises FloatingIPNotFound: if it is not there
+    """
+    if models.is_id(floating_ip_id):
+        for noun in _select(connection, FloatingIP.id == floating_ip_id):
+            return noun
+    raise exception.FloatingIPNotFound(f'no floating IP {floating_ip_id}')
+
+
+def list_(
+    connection: sa.Connection, reservation_id: str | None
+) -> list[floating_ip.FloatingIP]:
+    """Return all floating IPs, or those allocated to a reservation."""
+    if reservation_id is None:
+        return _select(connection, sa.true())
+    return _select(
+        connection,
+        FloatingIP.id.in_(
+            sa.select(FloatingIPAllocation.floating_ip_id).where(
+                FloatingIPAllocation.reservation_id == reservation_id
+            )
+        ),
+    )
+
+
+def free(
+    connection: sa.Connection,
+    network_id: str,
+    window: window_.Window,
+    reservation_id: str,
+) -> list[floating_ip.FloatingIP]:
+    """Return what no other reservation has at any time of a window."""
+    if not models.is_id(network_id):
+        return []
+    taken = sa.exists().where(
+        FloatingIPAllocation.floating_ip_id == FloatingIP.id,
+        FloatingIPAllocation.reservation_id != reservation_id,
+        FloatingIPAllocation.start < window.end,
+        FloatingIPAllocation.end > window.start,
+    )
+    return _select(
+        connection,
+        sa.and_(
+            FloatingIP.network_id == network_id, FloatingIP.reservable, ~taken
+        ),
+    )
+
+
+def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
+    """Insert a floating IP.
+
+    :raises FloatingIPExists: if its network has the address already
+    """
+    if _select(
+        connection,
+        sa.and_(
+            FloatingIP.network_id == new.network_id,
+            FloatingIP.address == new.address,
+        ),
+    ):
+        raise exception.FloatingIPExists(
+            f'{new.address} is registered', field='floating_ip_address'
+        )
+    rows.add(connection, FloatingIP, [rows.columns(new)])
+
+
+def delete(connection: sa.Connection, floating_ip_id: str) -> None:
+    """Delete a floating IP.
+
+    :raises FloatingIPNotFound: if it is not there
+    :raises CantDeleteFloatingIP: while it is allocated
+    """
+    gone = get(connection, floating_ip_id)
+    holder = connection.scalar(
+        sa.select(FloatingIPAllocation.reservation_id)
+        .where(FloatingIPAllocation.floating_ip_id == gone.id)
+        .limit(1)
+    )
+    if holder is not None:
+        raise exception.CantDeleteFloatingIP(
+            f'{gone.address} is allocated, such as to reservation {holder}'
+        )
+    connection.execute(sa.delete(FloatingIP).where(FloatingIP.id == gone.id))
+
+
+def put_allocations(
+    connection: sa.Connection,
+    reservation_id: str,
+    floating_ip_ids: Collection[str],
+    window: window_.Window,
+) -> None:
+    """Make those the reservation's floating IPs, all of them in `window`."""
+    parent = FloatingIPAllocation.reservation_id == reservation_id
+    held = sa.select(
+        FloatingIPAllocation.floating_ip_id, FloatingIPAllocation.id
+    ).where(parent)
+    known = {row.floating_ip_id: row.id for row in connection.execute(held)}
+    rows.replace(
+        connection,
+        FloatingIPAllocation,
+        parent,
+        [
+            {
+                'id': known.get(floating_ip_id) or str(uuid.uuid4()),
+                'reservation_id': reservation_id,
+                'floating_ip_id': floating_ip_id,
+                'start': window.start,
+                'end': window.end,
+            }
+            for floating_ip_id in floating_ip_ids
+        ],
+    )
+
+
+def drop_allocations(
+    connection: sa.Connection, reservation_ids: Collection[str]
+) -> None:
+    """Delete the allocations of reservations."""
+    connection.execute(
+        sa.delete(FloatingIPAllocation).where(
+            FloatingIPAllocation.reservation_id.in_(reservation_ids)
+        )
+    )
+
+
+def _select(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> list[floating_ip.FloatingIP]:
+    found = connection.execute(sa.select(FloatingIP).where(condition))
+    return sorted(map(from_row, found), key=floating_ip.order)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the ledger's copy of Nova's flavors."""
+
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.ledger import ledger as ledger_
+
+
+class Flavors:
+    """The flavors."""
+
+    def __init__(self, ledger: ledger_.Ledger, nova: nova_.Nova) -> None:
+        self._ledger = ledger
+        self._nova = nova
+
+    def sync(self) -> None:
+        """Bring every copy up to date, in at most one commit.
+
+        :raises Unavailable: if Nova does not answer
+        """
+        new = self._nova.flavors()
+        if _by_id(new) != _by_id(self._ledger.flavors()):
+            self._ledger.commit(lambda tx: tx.put_flavors(new), placing=False)
+
+
+def _by_id(flavors: list[flavor_.Flavor]) -> dict[str, flavor_.Flavor]:
+    return {flavor.id: flavor for flavor in flavors}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notifications: what becomes of leases and hosts, for who listens.
+
+By oslo.messaging, where [oslo_messaging_notifications] names a driver, with
+Blazar's publisher, level, event types and payload. What Blazar has no type
+for has one of ours. They are sent in their order, from a thread of their own
+and after the commit: a broker that hangs delays nothing, and loses them.
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+import datetime
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+import oslo_messaging
+
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window
+from blazar_sched.service.manager import loop
+
+LOG = log.getLogger(__name__)
+
+PUBLISHER = 'blazar.lease'
+# Blazar's; an event of a lease is LEASE_EVENT and its type, once it is done.
+LEASE_CREATE = 'lease.create'
+LEASE_UPDATE = 'lease.update'
+LEASE_DELETE = 'lease.delete'
+LEASE_EVENT = 'lease.event.'
+# The owner was told of an end that has been moved since.
+BEFORE_END_STOP = 'lease.event.before_end_lease.stop'
+# Ours: behind the type of an event that was given up.
+ERROR = '.error'
+LEASE_DEGRADED = 'lease.degraded'
+LEASE_HEALED = 'lease.healed'
+HOST_FAILURE = 'host.failure'
+HOST_RECOVERY = 'host.recovery'
+
+# So many wait for a broker that hangs; then the oldest are lost.
+MOST_WAITING = 10_000
+# Seconds between two steps where there is nothing to send.
+IDLE = 3600.0
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+class Notifier:
+    """Sends notifications; safe to share between threads."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        #: Whether anything is sent at all.
+        self.is_on = bool(conf.oslo_messaging_notifications.driver)
+        self._notifier = oslo_messaging.Notifier(
+            oslo_messaging.get_notification_transport(conf), PUBLISHER
+        )
+        self._waiting: collections.deque[tuple[str, dict[str, Any]]] = (
+            collections.deque(maxlen=MOST_WAITING)
+        )
+        self._loop = loop.Loop('notifier', self.step)
+
+    def start(self) -> None:
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Send no more; what waits behind one that hangs is lost."""
+        self._loop.stop()
+
+    def lease(self, event_type: str, lease: lease_.Lease) -> None:
+        """Tell soon what has become of a lease: `event_type` is above."""
+        if self.is_on:
+            self._put(event_type, _lease(lease))
+
+    def host(self, event_type: str, host: host_.Host) -> None:
+        """Tell soon what has become of a host: `event_type` is above."""
+        if self.is_on:
+            self._put(event_type, _host(host))
+
+    def step(self) -> float:
+        """Send what waits."""
+        while self._waiting:
+            event_type, payload = self._waiting.popleft()
+            try:
+                self._notifier.info({}, event_type, payload)
+            except Exception:
+                # Whatever a driver raises: nothing depends on it.
+                LOG.exception('%s could not be sent', event_type)
+        return IDLE
+
+    def _put(self, event_type: str, payload: dict[str, Any]) -> None:
+        if len(self._waiting) == MOST_WAITING:
+            LOG.warning('%s is lost: too many wait', self._waiting[0][0])
+        self._waiting.append((event_type, payload))
+        self._loop.poke()
+
+
+def _lease(noun: lease_.Lease) -> dict[str, Any]:
+    return {
+        'lease_id': noun.id,
+        'name': noun.name,
+        'user_id': noun.user_id,
+        'project_id': noun.project_id,
+        'trust_id': noun.trust_id,
+        'start_date': _date(noun.start),
+        'end_date': _date(noun.end),
+        'status': noun.status,
+        'degraded': noun.degraded,
+        'reservations': list(map(_reservation, noun.reservations)),
+        'events': [
+            _dated(dataclasses.asdict(e), 'time', 'created_at', 'updated_at')
+            for e in noun.events
+        ],
+        'created_at': _date(noun.created_at),
+        'updated_at': _date(noun.updated_at),
+    }
+
+
+def _reservation(noun: reservation_.Reservation) -> dict[str, Any]:
+    fields = dataclasses.asdict(noun)
+    return {
+        **fields.pop('parameters'),
+        'resource_id': noun.id,
+        **_dated(fields, 'created_at', 'updated_at'),
+    }
+
+
+def _host(noun: host_.Host) -> dict[str, Any]:
+    fields = dataclasses.asdict(noun)
+    return {
+        'host_id': fields.pop('id'),
+        **_dated(fields, 'created_at', 'updated_at'),
+    }
+
+
+def _dated(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {**fields, **{name: _date(fields[name]) for name in names}}
+
+
+def _date(seconds: int | None) -> str | None:
+    """``2026-01-31T09:30:00.000000``, as Blazar's are on the bus."""
+    if seconds is None or seconds == window.FOREVER:
+        return None
+    at = _EPOCH + datetime.timedelta(seconds=seconds)
+    return at.isoformat(timespec='microseconds')

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``flavor:instance``: slots of the size of one of Nova's flavors.
+
+What the flavor asks for is kept with the reservation as it was then, so it
+may change in Nova, or go, and nothing that was promised does.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import json
+from typing import Any
+
+from blazar_sched import ext
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import requirements
+from blazar_sched.service.resources import parameters as parameters_
+from blazar_sched.service.resources import slots
+
+_DEFAULTS = {
+    'flavor_id': None,
+    'amount': None,
+    'affinity': None,
+    'resource_properties': '',
+}
+# What a server of a reservation is by it, and not by its flavor.
+_OURS = 'blazar:'
+# What Nova's ComputeCapabilitiesFilter may ask of hosts that is known of
+# them here, and how it asks.
+_CAPABILITIES = ('hypervisor_type', 'hypervisor_version')
+_OPERATORS = {
+    '': '==', '==': '==', 's==': '==', '!=': '!=', 's!=': '!=',
+    '=': '>=', '>=': '>=', '<=': '<=',
+}  # fmt: skip
+
+
+class FlavorResource(slots.SlotsResource):
+    """The driver of ``flavor:instance``."""
+
+    def validate(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
+        """Return the parameters complete, with all of the flavor.
+
+        :raises InvalidInput: naming the one that is wrong
+        """
+        asked = _check(parameters)
+        return _freeze(asked, self._flavor(asked['flavor_id'], project_id))
+
+    def _changed(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        project_id: str,
+    ) -> dict[str, Any]:
+        known = {name: parameters[name] for name in _DEFAULTS}
+        known['resource_properties'] = parameters['asked_properties']
+        asked = _check({**known, **changes})
+        if asked['flavor_id'] != parameters['flavor_id']:
+            return self.validate(asked, project_id)
+        return _freeze(asked, _frozen(parameters))
+
+    def _flavor(self, flavor_id: Any, project_id: str) -> flavor_.Flavor:
+        """Return the ledger's copy of a flavor.
+
+        :raises InvalidInput: if the project may not use it, or nobody can
+        """
+        found = isinstance(flavor_id, str) and self._ledger.flavor(flavor_id)
+        if not found or not found.is_open_to(project_id):
+            raise exception.InvalidInput(
+                f'no flavor {str(flavor_id)[:64]!r} is known',
+                field='flavor_id',
+            )
+        return found
+
+
+def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    complete = parameters_.check_names(parameters, _DEFAULTS)
+    parameters_.check_integer(complete, 'amount', 1)
+    slots.check_affinity(complete)
+    parameters_.check_requirement(complete, 'resource_properties')
+    return complete
+
+
+def _freeze(
+    asked: Mapping[str, Any], flavor: flavor_.Flavor
+) -> dict[str, Any]:
+    """Return what was asked for, with all of the flavor.
+
+    `resource_properties` are what hosts must have for either of them;
+    `asked_properties` those that were asked for.
+    """
+    return {
+        **asked,
+        'resource_properties': _requirement(
+            asked['resource_properties'], flavor
+        ),
+        'asked_properties': asked['resource_properties'],
+        'name': flavor.name,
+        'vcpus': flavor.vcpus,
+        'memory_mb': flavor.memory_mb,
+        'disk_gb': flavor.disk_gb,
+        'ephemeral_gb': flavor.ephemeral_gb,
+        'swap_mb': flavor.swap_mb,
+        'extra_specs': {
+            name: value
+            for name, value in flavor.extra_specs.items()
+            if not name.startswith(_OURS)
+        },
+        'resources': _resources(flavor),
+    }
+
+
+def _frozen(parameters: Mapping[str, Any]) -> flavor_.Flavor:
+    """Return the flavor as it was."""
+    return flavor_.Flavor(
+        id=parameters['flavor_id'],
+        name=parameters['name'],
+        vcpus=parameters['vcpus'],
+        memory_mb=parameters['memory_mb'],
+        disk_gb=parameters['disk_gb'],
+        ephemeral_gb=parameters['ephemeral_gb'],
+        swap_mb=parameters['swap_mb'],
+        extra_specs=parameters['extra_specs'],
+    )
+
+
+def _resources(flavor: flavor_.Flavor) -> dict[str, int]:
+    swap_gb = -(-flavor.swap_mb // 1024)
+    asked = flavor_.resources(
+        flavor.vcpus,
+        flavor.memory_mb,
+        flavor.disk_gb + flavor.ephemeral_gb + swap_gb,
+        flavor.extra_specs,
+    )
+    if not asked or max(asked.values()) > ext.AMOUNT_LIMIT:
+        raise exception.InvalidInput(
+            f'flavor {flavor.id!r} asks for nothing, or for too much',
+            field='flavor_id',
+        )
+    return asked
+
+
+def _requirement(asked: str, flavor: flavor_.Flavor) -> str:
+    """Return what hosts must have, as JSON text."""
+    required, forbidden = flavor_.traits(flavor.extra_specs)
+    having = {
+        name: json.dumps(['==', f'$trait:{name}', 'true'])
+        for name in (*required, *forbidden)
+    }
+    parts = [having[name] for name in required]
+    parts += [f'["not", {having[name]}]' for name in forbidden]
+    parts += _capabilities(flavor)
+    if not parts:
+        return asked
+    # As text, so that no number in it is written otherwise.
+    if json.loads(asked or '[]'):
+        parts.append(asked)
+    text = f'["and", {", ".join(parts)}]'
+    requirements.parse(text, 'resource_properties')
+    return text
+
+
+def _capabilities(flavor: flavor_.Flavor) -> Iterator[str]:
+    """Yield what the extra specs ``capabilities:…`` ask of hosts."""
+    for name in _CAPABILITIES:
+        text = flavor.extra_specs.get(f'capabilities:{name}')
+        asked, _, value = (text or '').rpartition(' ')
+        operator = _OPERATORS.get(asked.strip())
+        if text is not None and operator is not None:
+            yield json.dumps([operator, f'${name}', value])

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``virtual:floatingip``: addresses of an external network.
+
+Which ones is settled when the lease is written, of those that the operator
+has registered. In its window the project has them as floating IPs.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_log import log
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+from blazar_sched.service.clients import neutron as neutron_
+from blazar_sched.service.resources import base
+from blazar_sched.service.resources import parameters as parameters_
+
+LOG = log.getLogger(__name__)
+
+_REQUIRED = 'required_floatingips'
+_DEFAULTS = {'network_id': None, 'amount': None, _REQUIRED: ()}
+_MAX_ID = 36
+
+
+class FloatingIPResource(base.Resource):
+    """The driver of ``virtual:floatingip``."""
+
+    def validate(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
+        """Return the parameters complete.
+
+        :raises InvalidInput: naming the one that is wrong
+        """
+        complete = parameters_.check_names(parameters, _DEFAULTS)
+        network_id = complete['network_id']
+        if not isinstance(network_id, str) or not (
+            0 < len(network_id) <= _MAX_ID
+        ):
+            raise exception.InvalidInput(
+                "network_id must be an external network's id",
+                field='network_id',
+            )
+        parameters_.check_integer(complete, 'amount', 1)
+        complete[_REQUIRED] = _required(complete)
+        return complete
+
+    def update(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        active: bool,
+        project_id: str,
+    ) -> dict[str, Any]:
+        """Return the changed parameters.
+
+        :raises CantUpdateParameter: for another network; for required
+            addresses, unless they are given up; for less in an active lease
+        :raises InvalidInput: naming the one that is wrong
+        """
+        new = self.validate({**parameters, **changes}, project_id)
+        if new['network_id'] != parameters['network_id']:
+            raise exception.CantUpdateParameter(
+                'network_id cannot be changed', field='network_id'
+            )
+        if new[_REQUIRED] and new[_REQUIRED] != parameters[_REQUIRED]:
+            raise exception.CantUpdateParameter(
+                f'{_REQUIRED} can only be given up, by []', field=_REQUIRED
+            )
+        if active and new['amount'] < parameters['amount']:
+            raise exception.CantUpdateParameter(
+                'amount cannot become less in an active lease', field='amount'
+            )
+        return new
+
+    def book(
+        self,
+        tx: Any,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        window: window_.Window,
+    ) -> None:
+        """Allocate as many addresses as are reserved.
+
+        An active one keeps what it has; another one gets what it requires,
+        and keeps of the rest what it can.
+
+        :raises NotEnoughFloatingIPAvailable: if there are too few
+        """
+        parameters = reservation.parameters
+        held = {f.id for f in tx.floating_ips(reservation.id)}
+        # The lease's other reservations may have to have these.
+        wanted = {
+            address
+            for other in lease.reservations
+            if other.id != reservation.id
+            for address in other.parameters.get(_REQUIRED, ())
+        }
+        free = sorted(
+            tx.free_floating_ips(
+                parameters['network_id'], window, reservation.id
+            ),
+            key=lambda f: (f.id not in held, f.address in wanted),
+        )
+        if reservation.status == states.RESERVATION_PENDING:
+            first = _pick(free, parameters[_REQUIRED])
+        else:
+            first = [f for f in free if f.id in held]
+            if len(first) < len(held):
+                raise exception.NotEnoughFloatingIPAvailable(
+                    f'{len(held) - len(first)} floating IPs in use could not '
+                    'be kept',
+                    field='reservations',
+                )
+        ids = {f.id for f in first}
+        chosen = [*first, *(f for f in free if f.id not in ids)]
+        amount = parameters['amount']
+        if len(chosen) < amount:
+            raise exception.NotEnoughFloatingIPAvailable(
+                f'of network {parameters["network_id"]} only {len(chosen)} '
+                'registered floating IPs are free then',
+                field='amount',
+            )
+        tx.put_floating_ip_allocations(
+            reservation.id, [f.id for f in chosen[:amount]], window
+        )
+
+    def start(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+        now: int,
+    ) -> base.Opened:
+        """Make the floating IPs in the lease's project.
+
+        An address that Neutron may have given to others by now, as its
+        subnets are, or has given to others, is replaced by a free one.
+
+        :returns: degraded, if that is not enough, or not what is required
+        """
+        parameters = reservation.parameters
+        subnets = self._neutron.subnets(parameters['network_id'])
+        found = {f.address: f for f in self._made(lease, reservation)}
+        made = [
+            found.get(wanted.address)
+            or self._make(lease, reservation, wanted, subnets, now)
+            for wanted in self._ledger.floating_ips(reservation.id)
+        ]
+        opened = [f for f in made if f is not None]
+        for floating_ip in opened:
+            self._neutron.tag_floating_ip(
+                floating_ip, ('blazar', f'reservation:{reservation.id}')
+            )
+        missing = len(opened) < parameters['amount']
+        addresses = {f.address for f in opened}
+        return base.Opened(
+            degraded=missing
+            or not addresses.issuperset(parameters[_REQUIRED]),
+            made={'floating_ips': sorted(f.id for f in opened)},
+            missing_resources=missing,
+        )
+
+    def end(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> bool:
+        """Delete the floating IPs.
+
+        :returns: True: nothing is left
+        """
+        for floating_ip in self._made(lease, reservation):
+            self._neutron.delete_floating_ip(floating_ip.id)
+        return True
+
+    def _made(
+        self, lease: lease_.Lease, reservation: reservation_.Reservation
+    ) -> list[neutron_.FloatingIP]:
+        """Return what is there of what was made for the reservation.
+
+        A start that crashed has kept no ids, the project may have changed the
+        description: either will do.
+        """
+        ids = reservation.made.get('floating_ips', ())
+        return [
+            floating_ip
+            for floating_ip in self._neutron.floating_ips(
+                project_id=lease.project_id,
+                floating_network_id=reservation.parameters['network_id'],
+            )
+            if floating_ip.id in ids
+            or floating_ip.description == _description(reservation)
+        ]
+
+    def _make(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocated: floating_ip_.FloatingIP,
+        subnets: Sequence[floating_ip_.Subnet],
+        now: int,
+    ) -> neutron_.FloatingIP | None:
+        """Make an allocated floating IP, or a free one in its place."""
+        wanted: floating_ip_.FloatingIP | None = allocated
+        refused: set[str] = set()
+        while wanted is not None:
+            try:
+                floating_ip_.find_subnet(wanted.address, subnets)
+                made = self._neutron.create_floating_ip(
+                    wanted.network_id,
+                    wanted.address,
+                    lease.project_id,
+                    _description(reservation),
+                )
+            except (exception.InvalidInput, exception.NotFound) as e:
+                LOG.warning('Reservation %s: %s', reservation.id, e)
+                made = None
+            except exception.Conflict as e:
+                LOG.warning('Reservation %s: %s', reservation.id, e)
+                return None
+            if made is not None:
+                return made
+            refused.add(wanted.id)
+            wanted = self._replace(lease, reservation, wanted, refused, now)
+        return None
+
+    def _replace(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        broken: floating_ip_.FloatingIP,
+        refused: Collection[str],
+        now: int,
+    ) -> floating_ip_.FloatingIP | None:
+        """Allocate a free floating IP instead of a broken one.
+
+        :returns: None if there is none, or the reservation has moved on
+        """
+        window = window_.Window(max(lease.start, now), lease.end)
+
+        def work(tx: Any) -> floating_ip_.FloatingIP | None:
+            kept = {f.id for f in tx.floating_ips(reservation.id)}
+            free = [
+                f
+                for f in tx.free_floating_ips(
+                    broken.network_id, window, reservation.id
+                )
+                if f.id not in kept and f.id not in refused
+            ]
+            if broken.id not in kept or not free:
+                return None
+            new: floating_ip_.FloatingIP = free[0]
+            tx.put_floating_ip_allocations(
+                reservation.id, kept - {broken.id} | {new.id}, window
+            )
+            return new
+
+        return self._ledger.commit(work, placing=False)
+
+
+def _description(reservation: reservation_.Reservation) -> str:
+    return f'blazar reservation {reservation.id}'
+
+
+def _required(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the required addresses, each in the form that it is kept in.
+
+    :raises InvalidInput: if one is none, or there are too many
+    """
+    asked = parameters[_REQUIRED]
+    if not isinstance(asked, list | tuple):
+        raise exception.InvalidInput(
+            f'{_REQUIRED} must be a list', field=_REQUIRED
+        )
+    required = [floating_ip_.parse(text, _REQUIRED) for text in asked]
+    if len(set(required)) < len(required):
+        raise exception.InvalidInput(
+            f'{_REQUIRED} must be different addresses', field=_REQUIRED
+        )
+    if len(required) > parameters['amount']:
+        raise exception.InvalidInput(
+            f'{_REQUIRED} must not be more than the amount', field=_REQUIRED
+        )
+    return required
+
+
+def _pick(
+    free: Sequence[floating_ip_.FloatingIP], required: Sequence[str]
+) -> list[floating_ip_.FloatingIP]:
+    """Return the required ones.
+
+    :raises NotEnoughFloatingIPAvailable: if one is not free
+    """
+    by_address = {f.address: f for f in free}
+    missing = [address for address in required if address not in by_address]
+    if missing:
+        raise exception.NotEnoughFloatingIPAvailable(
+            f'{", ".join(missing)} is not registered, or not free then',
+            field=_REQUIRED,
+        )
+    return [by_address[address] for address in required]

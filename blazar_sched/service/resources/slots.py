@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slots of one size: what all reservations of instances have in common.
+
+In its window the project has a private flavor of that size. Each server of
+it takes one of a resource class that only the reservation's hosts have, as
+many on each as there are slots.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import placing
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.resources import aggregate as aggregate_
+from blazar_sched.service.resources import base
+from blazar_sched.service.resources import servers as servers_
+
+_POLICIES = {True: 'affinity', False: 'anti-affinity'}
+
+
+def check_affinity(parameters: Mapping[str, Any]) -> None:
+    """Refuse what is no affinity.
+
+    :raises InvalidInput: naming it
+    """
+    if not isinstance(parameters['affinity'], bool | None):
+        raise exception.InvalidInput(
+            'affinity must be true, false or null', field='affinity'
+        )
+
+
+class SlotsResource(base.Resource):
+    """A driver of reservations of instances.
+
+    The aggregate says which hosts it has, or had: a host joins it before it
+    gets inventory, and leaves it after it has none.
+    """
+
+    def update(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        active: bool,
+        project_id: str,
+    ) -> dict[str, Any]:
+        """Return the changed parameters.
+
+        :raises CantUpdateParameter: if the lease is active, unless the
+            amount grows
+        :raises InvalidInput: naming the one that is wrong
+        """
+        new = self._changed(parameters, changes, project_id)
+        for name in new if active else ():
+            grows = name == 'amount' and new[name] > parameters[name]
+            if new[name] != parameters[name] and not grows:
+                raise exception.CantUpdateParameter(
+                    f'{name} cannot be changed so in an active lease: only '
+                    'the amount can, upward',
+                    field=name,
+                )
+        return new
+
+    def _changed(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        project_id: str,
+    ) -> dict[str, Any]:
+        return self.validate({**parameters, **changes}, project_id)
+
+    def start(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+        now: int,
+    ) -> base.Opened:
+        """Give the projects their flavor, and the hosts their inventory.
+
+        :returns: degraded if it has no server group for its affinity, which
+            its slots keep all the same
+        """
+        slots = placement_.resource_class(reservation.id)
+        held = [hosts[allocation.host] for allocation in allocations]
+        self._placement.create_resource_class(slots)
+        aggregate = aggregate_.make(
+            self._nova, lease, reservation, [h.service_name for h in held]
+        )
+        for host, allocation in zip(held, allocations, strict=True):
+            self._placement.set_inventory(
+                host.uuid,
+                host.hypervisor_hostname,
+                slots,
+                placing.count_slots(allocation.amounts, reservation.slot()),
+            )
+        self._give_up(aggregate, slots, held)
+        group_id = self._make_server_group(lease, reservation)
+        self._nova.create_flavor(_flavor(reservation, slots))
+        projects = servers_.projects(lease, reservation)
+        allowed = {lease.project_id, *reservation.projects}
+        for project_id in projects:
+            if project_id in allowed:
+                self._nova.add_flavor_access(reservation.id, project_id)
+            else:
+                self._nova.remove_flavor_access(reservation.id, project_id)
+        affinity = reservation.parameters['affinity']
+        return base.Opened(
+            degraded=affinity is not None and group_id is None,
+            made={
+                'flavor_id': reservation.id,
+                'aggregate_id': aggregate.id,
+                'server_group_id': group_id,
+                'projects': projects,
+            },
+        )
+
+    def end(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> bool:
+        """End the servers, and remove all that the start has made.
+
+        :returns: True if nothing is left
+        """
+        for project_id in servers_.projects(lease, reservation):
+            self._nova.remove_flavor_access(reservation.id, project_id)
+        bound = [
+            server
+            for server in servers_.of_projects(self._nova, lease, reservation)
+            if server.reservation_id == reservation.id
+        ]
+        if not servers_.end_servers(self._nova, bound, reservation.on_end):
+            return False
+        self._nova.delete_flavor(reservation.id)
+        if reservation.parameters['affinity'] is not None:
+            self._nova.delete_server_group(reservation.id)
+        if not self._empty(reservation, allocations, hosts):
+            return False
+        self._placement.delete_resource_class(
+            placement_.resource_class(reservation.id)
+        )
+        self._nova.delete_aggregate(reservation.id)
+        return True
+
+    def _make_server_group(
+        self, lease: lease_.Lease, reservation: reservation_.Reservation
+    ) -> str | None:
+        """Return the id of the server group that keeps the affinity.
+
+        Nova lets a project use its own only, so the lease's creator makes it.
+        """
+        affinity = reservation.parameters['affinity']
+        if affinity is None:
+            return None
+        return self._nova_of(lease).create_server_group(
+            reservation.id, _POLICIES[affinity]
+        )
+
+    def _give_up(
+        self,
+        aggregate: nova_.Aggregate,
+        slots: str,
+        hosts: Iterable[host_.Host],
+    ) -> None:
+        """Give up all hosts but these, unless they are in use."""
+        for host in aggregate_.others(self._ledger, aggregate, hosts):
+            if self._placement.remove_inventory(
+                host.hypervisor_hostname, slots
+            ):
+                self._nova.remove_from_aggregate(
+                    aggregate, host.service_name
+                )
+
+    def _empty(
+        self,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> bool:
+        """Take the inventory off every host; say whether it is."""
+        slots = placement_.resource_class(reservation.id)
+        held = [hosts[allocation.host] for allocation in allocations]
+        aggregate = self._nova.aggregate(reservation.id)
+        left = aggregate_.others(self._ledger, aggregate, held)
+        names = [host.hypervisor_hostname for host in (*held, *left)]
+        if reservation.on_end == reservation_.KEEP:
+            # A server that stays would hold its slot for ever.
+            for name in names:
+                self._placement.release_inventory(name, slots)
+        # Each of them, before saying that one is still in use.
+        removed = [
+            self._placement.remove_inventory(name, slots) for name in names
+        ]
+        return all(removed)
+
+
+def _flavor(
+    reservation: reservation_.Reservation, slots: str
+) -> flavor_.Flavor:
+    """Return the flavor of the reservation's servers."""
+    parameters = reservation.parameters
+    return flavor_.Flavor(
+        id=reservation.id,
+        name=f'reservation:{reservation.id}',
+        vcpus=parameters['vcpus'],
+        memory_mb=parameters['memory_mb'],
+        disk_gb=parameters['disk_gb'],
+        ephemeral_gb=parameters.get('ephemeral_gb', 0),
+        swap_mb=parameters.get('swap_mb', 0),
+        extra_specs={
+            **parameters.get('extra_specs', {}),
+            'blazar:reservation': reservation.id,
+            f'resources:{slots}': '1',
+        },
+    )

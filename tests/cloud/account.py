@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in the cloud, as an administrator sees it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.cloud import person as person_
+from tests.cloud import polling
+
+
+class Nova:
+    def __init__(self, admin: person_.Person) -> None:
+        self._compute = admin.sdk.compute
+
+    def host_of(self, server: Any) -> str:
+        return str(self._compute.get_server(server['id']).compute_host)
+
+    def status_of(self, server: Any) -> str | None:
+        """Return a server's status, None if it is gone."""
+        found = self._compute.find_server(server['id'], all_projects=True)
+        return found and found.status
+
+    def flavor(self, flavor_id: str) -> Any:
+        """Return a flavor, None if there is none."""
+        return self._compute.find_flavor(flavor_id, get_extra_specs=True)
+
+    def projects_of(self, flavor_id: str) -> set[str]:
+        """Return who may use a private flavor."""
+        access = self._compute.get_flavor_access(flavor_id)
+        return {each['tenant_id'] for each in access}
+
+    def hosts_in(self, aggregate: str) -> list[str] | None:
+        """Return a host aggregate's hosts, None if there is none."""
+        for found in self._compute.aggregates():
+            if found.name == aggregate:
+                return sorted(found.hosts or ())
+        return None
+
+    def set_down(self, host: str, down: bool) -> None:
+        """Say that a compute host has failed, or is back."""
+        [service] = self._compute.services(binary='nova-compute', host=host)
+        self._compute.update_service_forced_down(service, forced=down)
+
+    def server_group(self, name: str) -> Any:
+        """Return a server group of any project, None if there is none."""
+        groups = self._compute.server_groups(all_projects=True)
+        return next((group for group in groups if group.name == name), None)
+
+
+class Placement:
+    def __init__(self, admin: person_.Person) -> None:
+        self._placement = admin.sdk.placement
+
+    def slots(self, reservation_id: str) -> dict[str, int]:
+        """Return a reservation's slots by host."""
+        return {
+            provider.name.removeprefix('blazar_'): inventory.total
+            for provider in self._placement.resource_providers()
+            for inventory in self._placement.resource_provider_inventories(
+                provider
+            )
+            if inventory.resource_class == _class(reservation_id)
+        }
+
+    def has_class(self, reservation_id: str) -> bool:
+        classes = self._placement.resource_classes()
+        return _class(reservation_id) in {each.name for each in classes}
+
+
+def _class(reservation_id: str) -> str:
+    return f'CUSTOM_RESERVATION_{reservation_id.upper().replace("-", "_")}'
+
+
+def clear(admin: person_.Person) -> None:
+    """Remove all leases, servers, hosts and reservable addresses."""
+    _remove(admin, 'leases')
+    compute = admin.sdk.compute
+    for server in compute.servers(all_projects=True, details=False):
+        compute.delete_server(server, force=True)
+    polling.until(
+        lambda: not any(compute.servers(all_projects=True, details=False))
+    )
+    _remove(admin, 'os-hosts')
+    _remove(admin, 'floatingips')
+
+
+def _remove(admin: person_.Person, collection: str) -> None:
+    def ids() -> Iterable[str]:
+        name = collection.removeprefix('os-')
+        return [each['id'] for each in admin.get(collection)[name]]
+
+    def gone() -> bool:
+        # One that is just being started or ended is refused for a while.
+        for each in ids():
+            admin.reservation.delete(f'/{collection}/{each}')
+        return not ids()
+
+    polling.until(gone)

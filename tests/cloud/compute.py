@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute hosts whose servers are nothing but Nova's notes of them."""
+
+import openstack
+
+from tests.cloud import processes as processes_
+from tests.cloud import site as site_
+
+
+class Computes:
+    """nova-compute with its fake driver, once for each host."""
+
+    def __init__(
+        self, site: site_.Site, processes: processes_.Processes
+    ) -> None:
+        self._site = site
+        self._processes = processes
+
+    def configure(self) -> None:
+        for host in self._site.hosts:
+            own = self._site.made('nova', host)
+            sections = {
+                'DEFAULT': {
+                    'host': host,
+                    'state_path': own,
+                    'compute_driver': 'fake.MediumFakeDriver',
+                },
+                'oslo_concurrency': {'lock_path': own / 'lock'},
+            }
+            self._site.write(f'{host}.conf', sections)
+
+    def start(self) -> None:
+        """Start them; Placement must answer, or they wait for a minute."""
+        for host in self._site.hosts:
+            files = (
+                f'--config-file={self._site.etc / name}'
+                for name in ('nova.conf', f'{host}.conf')
+            )
+            self._processes.start(host, 'nova-compute', *files)
+
+    def wait(self, admin: openstack.connection.Connection) -> None:
+        """Wait until Nova may send a server to each of them."""
+        for host in self._site.hosts:
+            self._processes.wait(
+                host, lambda host=host: _is_there(admin, host)
+            )
+
+
+def _is_there(admin: openstack.connection.Connection, host: str) -> bool:
+    is_mapped = any(
+        hypervisor.name == host and hypervisor.state == 'up'
+        for hypervisor in admin.compute.hypervisors()
+    )
+    providers = admin.placement.resource_providers(name=host)
+    return is_mapped and any(
+        list(admin.placement.resource_provider_inventories(provider))
+        for provider in providers
+    )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real cloud: `make test-cloud` brings one up.
+
+The tests share it and leave it as they found it: empty.
+"""
+
+import json
+import os
+import pathlib
+
+import pytest
+
+from tests.cloud import __main__ as main
+from tests.cloud import account
+from tests.cloud import person
+from tests.cloud import polling
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(pathlib.Path(__file__).parent):
+            item.add_marker('cloud')
+            if main.VARIABLE not in os.environ:
+                item.add_marker(
+                    pytest.mark.skip(
+                        f'{main.VARIABLE} is not set: see `make test-cloud`'
+                    )
+                )
+
+
+@pytest.fixture(scope='session')
+def description():
+    """What `python -m tests.cloud` tells of the cloud."""
+    return json.loads(os.environ[main.VARIABLE])
+
+
+@pytest.fixture(scope='session')
+def new_person(description):
+    """new_person(user, project) -> a Person."""
+    return lambda user, project: person.Person(
+        description['auth_url'], user, project
+    )
+
+
+@pytest.fixture(scope='session')
+def admin(new_person):
+    return new_person('admin', 'admin')
+
+
+@pytest.fixture(scope='session')
+def demo(new_person):
+    return new_person('demo', 'demo')
+
+
+@pytest.fixture(scope='session')
+def alt(new_person):
+    return new_person('alt', 'alt')
+
+
+@pytest.fixture(autouse=True)
+def empty(admin):
+    yield
+    account.clear(admin)
+
+
+@pytest.fixture
+def register(admin):
+    """register('compute-1', extra='…') registers a host; returns it."""
+
+    def register(name, **settings):
+        return admin.create('os-hosts', name=name, **settings)
+
+    return register
+
+
+@pytest.fixture
+def nova(admin):
+    """What an administrator sees in Nova."""
+    return account.Nova(admin)
+
+
+@pytest.fixture
+def placement(admin):
+    """What an administrator sees in Placement."""
+    return account.Placement(admin)
+
+
+@pytest.fixture(scope='session')
+def until():
+    return polling.until

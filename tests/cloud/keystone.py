@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keystone: who is who."""
+
+from collections.abc import Mapping
+
+from tests.cloud import service
+from tests.cloud import site as site_
+
+_KEYS = ('fernet_tokens', 'credential')
+
+
+class Keystone(service.Service):
+    name = 'keystone'
+    type = 'identity'
+    path = '/v3'
+    application = 'keystone.wsgi.api:application'
+    threads = 8
+    databases = ('keystone',)
+
+    @classmethod
+    def environment(cls, site: site_.Site) -> Mapping[str, str]:
+        return {'OS_KEYSTONE_CONFIG_DIR': str(site.etc)}
+
+    def configure(self) -> None:
+        keys = {
+            group: {'key_repository': self._site.made('keystone', group)}
+            for group in _KEYS
+        }
+        sections = {
+            'DEFAULT': {'use_stderr': True},
+            'database': {'connection': self._site.databases['keystone']},
+            'cache': {'enabled': True, 'backend': 'oslo_cache.dict'},
+            **keys,
+        }
+        self._site.write('keystone.conf', sections)
+
+    def upgrade(self) -> None:
+        self._manage('db_sync')
+        for command in ('fernet_setup', 'credential_setup'):
+            self._manage(
+                command, '--keystone-user', 'root', '--keystone-group', 'root'
+            )
+        endpoints = [
+            f'--bootstrap-{interface}-url={self.url}'
+            for interface in ('admin', 'internal', 'public')
+        ]
+        self._manage(
+            'bootstrap',
+            f'--bootstrap-password={site_.PASSWORD}',
+            f'--bootstrap-region-id={site_.REGION}',
+            *endpoints,
+        )
+
+    def _manage(self, *arguments: object) -> None:
+        conf = self._site.etc / 'keystone.conf'
+        self._upgrade('keystone-manage', '--config-file', conf, *arguments)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova but for its computes; our filters and weighers in its scheduler."""
+
+from collections.abc import Mapping
+import pathlib
+import re
+
+from tests.cloud import home
+from tests.cloud import service
+from tests.cloud import site as site_
+
+_STATE = '/var/lib/nova'
+
+
+class Nova(service.Service):
+    name = 'nova'
+    type = 'compute'
+    path = '/v2.1'
+    application = 'nova.wsgi.osapi_compute:application'
+    threads = 8
+    databases = ('nova_api', 'nova_cell0', 'nova_cell1')
+
+    @classmethod
+    def environment(cls, site: site_.Site) -> Mapping[str, str]:
+        return {
+            'OS_NOVA_CONFIG_DIR': str(site.etc),
+            # The first one is not a configuration file.
+            'OS_NOVA_CONFIG_FILES': ';'.join(
+                (str(site.venv / 'etc/nova/api-paste.ini'), 'nova.conf')
+            ),
+            'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1',
+        }
+
+    def configure(self) -> None:
+        state = self._site.made('nova')
+        as_nova = self._site.credentials('nova')
+        sections = {
+            'DEFAULT': {
+                'my_ip': '127.0.0.1',
+                'host': 'controller',
+                'state_path': state,
+                'transport_url': self._site.bus,
+                'report_interval': 10,
+                'use_stderr': True,
+            },
+            'api': {'auth_strategy': 'keystone'},
+            'api_database': {'connection': self._site.databases['nova_api']},
+            'conductor': {'workers': 1},
+            'database': {'connection': self._site.databases['nova_cell1']},
+            'glance': {
+                **as_nova, 'endpoint_override': self._site.url('glance'),
+            },
+            'keystone_authtoken': self._site.authtoken('nova'),
+            'neutron': {
+                **as_nova, 'endpoint_override': self._site.url('neutron'),
+            },
+            'notifications': {'notification_format': 'versioned'},
+            'oslo_concurrency': {'lock_path': state / 'lock'},
+            'oslo_messaging_notifications': {'driver': 'messagingv2'},
+            'placement': as_nova,
+            'quota': {'driver': 'nova.quota.NoopQuotaDriver'},
+            'scheduler': {
+                'workers': 1, 'discover_hosts_in_cells_interval': 2,
+            },
+            'service_user': {**as_nova, 'send_service_user_token': True},
+            'vnc': {'enabled': False},
+            'workarounds': {'skip_hypervisor_version_check_on_lm': True},
+        }
+        self._site.write('nova.conf', sections, _as_the_readme_tells(state))
+
+    def upgrade(self) -> None:
+        cell0 = self._site.databases['nova_cell0']
+        self._manage('api_db', 'sync')
+        self._manage('cell_v2', 'map_cell0', '--database_connection', cell0)
+        self._manage('cell_v2', 'create_cell', '--name', 'cell1')
+        self._manage('db', 'sync')
+
+    def start(self) -> None:
+        conf = ('--config-file', self._site.etc / 'nova.conf')
+        for program in ('nova-conductor', 'nova-scheduler'):
+            self._processes.start(program, program, *conf)
+        super().start()
+
+    def _manage(self, *arguments: object) -> None:
+        conf = self._site.etc / 'nova.conf'
+        self._upgrade('nova-manage', '--config-file', conf, *arguments)
+
+
+def _as_the_readme_tells(state: pathlib.Path) -> str:
+    """Return the lines that the README adds to nova.conf."""
+    readme = (home.ROOT / 'README.md').read_text()
+    [section] = re.findall(
+        r'^### In nova-scheduler$(.*?)^###', readme, re.MULTILINE | re.DOTALL
+    )
+    [block] = re.findall(r'```ini\n(.*?)```', section, re.DOTALL)
+    assert _STATE in block
+    return block.replace(_STATE, str(state))

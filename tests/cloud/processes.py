@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud's processes, each with a log and a file with its id."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+# Seconds until a process does what it was started for: on a busy machine.
+PATIENCE = 240
+# Seconds until one that was told to end is killed.
+GRACE = 10
+
+
+class Failed(Exception):
+    """A process did not do what it was started for; its log says why."""
+
+
+class Processes:
+    """All processes of one cloud.
+
+    :param folder: theirs, for logs and ids
+    :param programs: where the programs are
+    :param environment: of them all, beside our own
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        programs: pathlib.Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._folder = folder
+        self._programs = programs
+        self._environment = {**os.environ, **environment}
+        self._commands: dict[str, list[str]] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def run(self, name: str, program: str, *arguments: object) -> None:
+        """Run a program to its end.
+
+        :raises Failed: if it says so
+        """
+        process = self._popen(name, self._command(program, *arguments))
+        if process.wait():
+            raise self._failure(name)
+
+    def start(self, name: str, program: str, *arguments: object) -> None:
+        self._commands[name] = self._command(program, *arguments)
+        self._start(name)
+
+    def wait(self, name: str, ready: Callable[[], bool]) -> None:
+        """Wait until a process that was started is ready.
+
+        :raises Failed: if it ends before, or takes too long
+        """
+        deadline = time.monotonic() + PATIENCE
+        while not ready():
+            late = time.monotonic() > deadline
+            if late or self._running[name].poll() is not None:
+                raise self._failure(name)
+            time.sleep(0.1)
+
+    def revive(self) -> None:
+        """Start those again that have ended, as a service manager would."""
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                self._start(name)
+
+    def end(self) -> None:
+        """End them all, and what they have started."""
+        for process in self._running.values():
+            _signal(process, signal.SIGTERM)
+        deadline = time.monotonic() + GRACE
+        for process in self._running.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            _signal(process, signal.SIGKILL)
+            process.wait()
+
+    def _command(self, program: str, *arguments: object) -> list[str]:
+        return [str(self._programs / program), *map(str, arguments)]
+
+    def _start(self, name: str) -> None:
+        process = self._popen(name, self._commands[name])
+        self._running[name] = process
+        (self._folder / f'{name}.pid').write_text(str(process.pid))
+
+    def _popen(
+        self, name: str, command: list[str]
+    ) -> subprocess.Popen[bytes]:
+        with self._log(name).open('ab') as log:
+            return subprocess.Popen(
+                command,
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # A group of its own: nova-scheduler forks.
+                start_new_session=True,
+            )
+
+    def _log(self, name: str) -> pathlib.Path:
+        return self._folder / f'{name}.log'
+
+    def _failure(self, name: str) -> Failed:
+        log = self._log(name)
+        end = log.read_text(errors='replace')[-3000:]
+        return Failed(f'{name} does not work, see {log}:\n{end}')
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where everything of one cloud is."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import pathlib
+import random
+import socket
+
+REGION = 'RegionOne'
+# Of every user: they are all on loopback, and gone with the cloud.
+PASSWORD = 'secret'
+
+# Below those that the system gives to outgoing connections: between our look
+# at a port and its service's there are thousands of these.
+_PORTS = range(20000, 32000)
+
+Sections = Mapping[str, Mapping[str, object]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """One cloud's places.
+
+    :param folder: its own: configuration, state and logs
+    :param venv: the virtual environment that its services run in
+    :param databases: an SQLAlchemy URL by name
+    :param bus: a transport_url
+    :param ports: where each service listens on loopback, by name
+    :param hosts: the names of its compute hosts
+    :param hold: how they are held whose registration does not say it
+    """
+
+    folder: pathlib.Path
+    venv: pathlib.Path
+    databases: Mapping[str, str]
+    bus: str
+    ports: Mapping[str, int]
+    hosts: Sequence[str]
+    hold: str
+
+    def url(self, name: str) -> str:
+        return f'http://127.0.0.1:{self.ports[name]}'
+
+    @property
+    def etc(self) -> pathlib.Path:
+        return self.made('etc')
+
+    def made(self, *names: str) -> pathlib.Path:
+        """Return a folder of ours, which is there."""
+        folder = self.folder.joinpath(*names)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def write(self, name: str, sections: Sections, more: str = '') -> None:
+        """Write a configuration file."""
+        (self.etc / name).write_text(ini(sections) + more)
+
+    def credentials(self, user: str) -> dict[str, object]:
+        """Return a service user's, as keystoneauth's options."""
+        return {
+            'auth_type': 'password',
+            'auth_url': f'{self.url("keystone")}/v3',
+            'username': user,
+            'password': PASSWORD,
+            'project_name': 'service',
+            'user_domain_name': 'Default',
+            'project_domain_name': 'Default',
+            'region_name': REGION,
+        }
+
+    def authtoken(self, user: str) -> dict[str, object]:
+        """Return the options of a service that is given tokens."""
+        return {
+            **self.credentials(user),
+            'www_authenticate_uri': self.url('keystone'),
+            'service_token_roles': 'service',
+            'service_token_roles_required': True,
+        }
+
+
+def ini(sections: Sections) -> str:
+    lines = []
+    for section, options in sections.items():
+        lines.append(f'[{section}]')
+        lines.extend(f'{name} = {value}' for name, value in options.items())
+    return '\n'.join(lines) + '\n'
+
+
+def free_ports(names: Iterable[str]) -> dict[str, int]:
+    """Return a free port for each name."""
+    found: dict[str, int] = {}
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            probe = stack.enter_context(socket.socket())
+            found[name] = _bind(probe)
+    return found
+
+
+def _bind(probe: socket.socket) -> int:
+    for port in random.sample(_PORTS, 100):
+        with contextlib.suppress(OSError):
+            probe.bind(('127.0.0.1', port))
+            return port
+    raise OSError('no port is free')

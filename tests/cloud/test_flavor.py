@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``flavor:instance`` on a real cloud."""
+
+import uuid
+
+import pytest
+
+from tests.cloud import person
+from tests.cloud import polling
+
+
+@pytest.fixture(autouse=True)
+def hosts(register):
+    register('compute-1')
+    register('compute-2')
+
+
+@pytest.fixture
+def new_flavor(admin):
+    """new_flavor(extra specs) -> the id of a flavor of Nova's."""
+    made = []
+
+    def new_flavor(**extra_specs):
+        flavor = admin.sdk.compute.create_flavor(
+            name=str(uuid.uuid4()), vcpus=1, ram=256, disk=1, ephemeral=2
+        )
+        made.append(flavor)
+        if extra_specs:
+            admin.sdk.compute.create_flavor_extra_specs(flavor, extra_specs)
+        return flavor.id
+
+    yield new_flavor
+    for flavor in made:
+        admin.sdk.compute.delete_flavor(flavor)
+
+
+def book(who, flavor_id):
+    """Book, once the service knows the flavor."""
+    wanted = {
+        'resource_type': 'flavor:instance',
+        'flavor_id': flavor_id,
+        'amount': 2,
+        'affinity': None,
+    }
+
+    def look():
+        try:
+            return who.book(wanted)
+        except person.Refused as e:
+            assert 'flavor_id' in str(e)
+            return None
+
+    return who.wait_for(polling.until(look), 'ACTIVE')
+
+
+def test_it_has_the_flavors_size_from_start_to_end(
+    demo, nova, placement, new_flavor
+):
+    lease = book(demo, new_flavor(**{'hw:cpu_policy': 'shared'}))
+    [reservation] = lease['reservations']
+    flavor = nova.flavor(reservation['id'])
+    assert (flavor.vcpus, flavor.ram, flavor.disk) == (1, 256, 1)
+    assert flavor.ephemeral == 2
+    assert flavor.extra_specs['hw:cpu_policy'] == 'shared'
+    assert nova.projects_of(reservation['id']) == {demo.project_id}
+    assert sum(placement.slots(reservation['id']).values()) == 2
+
+    servers = [demo.boot(name, reservation['id']) for name in ('a', 'b')]
+    assert demo.finds_no_host('c', reservation['id'])
+
+    demo.end(lease)
+    assert [nova.status_of(server) for server in servers] == [None, None]
+    assert nova.flavor(reservation['id']) is None
+    assert nova.hosts_in(reservation['id']) is None
+    assert not placement.has_class(reservation['id'])
+
+
+def test_a_trait_that_no_host_may_have_leaves_no_room(demo, new_flavor):
+    flavor_id = new_flavor(**{'trait:COMPUTE_NODE': 'forbidden'})
+    with pytest.raises(person.Refused, match='409'):
+        book(demo, flavor_id)

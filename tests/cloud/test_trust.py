@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that act for a creator whose token, or who themselves, are gone."""
+
+import datetime
+import uuid
+
+from keystoneauth1 import adapter
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
+import pytest
+
+from tests.cloud import person
+from tests.cloud import site
+
+SOON = datetime.timedelta(seconds=8)
+LATER = datetime.timedelta(days=1)
+
+
+@pytest.fixture
+def eve(admin, demo, new_person):
+    """Somebody of demo's project, whom the tests may delete."""
+    identity = admin.sdk.identity
+    name = f'eve-{uuid.uuid4()}'
+    user = identity.create_user(
+        name=name, password=site.PASSWORD, domain_id='default'
+    )
+    identity.assign_project_role_to_user(
+        demo.project_id, user, identity.find_role('member')
+    )
+    yield new_person(name, 'demo')
+    identity.delete_user(user, ignore_missing=True)
+
+
+@pytest.fixture
+def trusts(admin):
+    """trusts(person) -> the ids of the trusts that they have made."""
+
+    def trusts(trustor):
+        answer = admin.sdk.identity.get(
+            '/OS-TRUST/trusts', params={'trustor_user_id': trustor.user_id}
+        )
+        return [trust['id'] for trust in answer.json()['trusts']]
+
+    return trusts
+
+
+@pytest.fixture
+def is_gone(nova, placement):
+    """is_gone(lease) tells whether nothing is left of its slots."""
+
+    def is_gone(lease):
+        [reservation] = lease['reservations']
+        return not (
+            nova.flavor(reservation['id'])
+            or placement.has_class(reservation['id'])
+            or placement.slots(reservation['id'])
+        )
+
+    return is_gone
+
+
+def revoke(who):
+    token = who.sdk.auth_token
+    answer = who.sdk.identity.delete(
+        '/auth/tokens', headers={'X-Subject-Token': token}
+    )
+    assert answer.status_code == 204
+
+
+def test_a_lease_lives_without_the_token_that_made_it(
+    eve, admin, register, trusts, nova, is_gone
+):
+    register('compute-1')
+    lease = eve.book(
+        person.instances(affinity=True), start=SOON, length=SOON
+    )
+    assert trusts(eve) == [lease['trust_id']]
+    revoke(eve)
+    admin.wait_for(lease, 'ACTIVE')
+    [reservation] = lease['reservations']
+    assert nova.projects_of(reservation['id']) == {eve.project_id}
+    # Nova has no way to make one for another project.
+    group = nova.server_group(reservation['id'])
+    assert (group.project_id, group.user_id) == (eve.project_id, eve.user_id)
+    admin.wait_for(lease, 'TERMINATED')
+    assert is_gone(lease)
+    assert nova.server_group(reservation['id']) is None
+    assert trusts(eve) == []
+
+
+@pytest.mark.parametrize('started', [False, True])
+def test_a_lease_can_be_deleted_without_its_creator(
+    eve, admin, register, is_gone, started
+):
+    register('compute-1')
+    lease = eve.book(person.instances(), start=None if started else LATER)
+    if started:
+        admin.wait_for(lease, 'ACTIVE')
+    admin.sdk.identity.delete_user(eve.user_id)
+    assert admin.lease(lease)['user_id'] == eve.user_id
+    answer = admin.reservation.delete(f'/leases/{lease["id"]}')
+    assert answer.status_code == 204, answer.text
+    with pytest.raises(person.Refused, match='404'):
+        admin.lease(lease)
+    assert is_gone(lease)
+
+
+def test_a_lease_starts_and_ends_without_its_creator(
+    eve, admin, register, nova, is_gone
+):
+    register('compute-1')
+    lease = eve.book(person.instances(), start=SOON)
+    admin.sdk.identity.delete_user(eve.user_id)
+    admin.wait_for(lease, 'ACTIVE')
+    [reservation] = lease['reservations']
+    assert nova.flavor(reservation['id'])
+    admin.end(lease)
+    assert is_gone(lease)
+
+
+def test_a_lease_that_is_deleted_or_refused_leaves_no_trust(
+    eve, register, trusts
+):
+    register('compute-1')
+    lease = eve.book(person.hosts(), start=LATER)
+    with pytest.raises(person.Refused, match='409'):
+        eve.book(person.hosts(), start=LATER)
+    assert trusts(eve) == [lease['trust_id']]
+    eve.reservation.delete(f'/leases/{lease["id"]}')
+    assert trusts(eve) == []
+
+
+def test_an_application_credential_makes_a_lease_without_a_trust(
+    eve, register, trusts, description
+):
+    register('compute-1')
+    credential = eve.sdk.identity.create_application_credential(
+        eve.user_id, 'program'
+    )
+    auth = v3.ApplicationCredential(
+        description['auth_url'],
+        application_credential_id=credential.id,
+        application_credential_secret=credential.secret,
+    )
+    eve.reservation = adapter.Adapter(
+        session.Session(auth), service_type='reservation', raise_exc=False
+    )
+    lease = eve.book(person.hosts())
+    assert lease['trust_id'] is None
+    assert trusts(eve) == []
+    eve.wait_for(lease, 'ACTIVE')
+    eve.end(lease)

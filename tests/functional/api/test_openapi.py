@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests made up from the OpenAPI document, over the whole service."""
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.service.api import deploy
+from blazar_sched.service.api import microversion
+from tests.unit import neutron
+
+schemathesis = pytest.importorskip(
+    'schemathesis', reason='schemathesis is not installed'
+)
+checks = pytest.importorskip('schemathesis.specs.openapi.checks')
+
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+]
+SETTINGS = hypothesis.settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+
+@pytest.fixture
+def there(service):
+    """What is there to be named in a path."""
+    host = service.api.simulate_post(
+        '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'}
+    ).json['host']
+    lease = service.api.simulate_post(
+        '/v1/leases',
+        json={
+            'name': 'night-run',
+            'start_date': '2030-01-01 00:00',
+            'end_date': '2030-01-01 01:00',
+            'reservations': [
+                {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+            ],
+        },
+    ).json['lease']
+    floating_ip = service.api.simulate_post(
+        '/v1/floatingips',
+        json={
+            'floating_network_id': neutron.NETWORK,
+            'floating_ip_address': '203.0.113.7',
+        },
+    ).json['floatingip']
+    return {
+        'host_id': host['id'],
+        'lease_id': lease['id'],
+        'floating_ip_id': floating_ip['id'],
+        'name': 'gpu',
+    }
+
+
+@pytest.mark.parametrize('version', microversion.VERSIONS)
+def test_whatever_is_asked_is_answered_as_described(service, there, version):
+    # Tokens are another test's affair.
+    headers = {
+        microversion.HEADER: f'reservation {version}',
+        'X-Auth-Token': 'admin',
+    }
+    document = schemathesis.openapi.from_wsgi(
+        '/openapi.json',
+        deploy.deploy(service.conf, service.bus),
+        headers=headers,
+    )
+    operations = [result.ok() for result in document.get_all_operations()]
+    # What is there goes last.
+    for operation in sorted(operations, key=lambda o: o.method == 'delete'):
+
+        @SETTINGS
+        @hypothesis.given(_cases(operation, headers, there))
+        def ask(case):
+            case.call_and_validate(checks=CHECKS)
+
+        ask()
+
+
+def _cases(operation, headers, there):
+    """Requests as they should be, some of them to what is there, and any."""
+    variables = {p.name for p in operation.path_parameters}
+    named = {name: there[name] for name in variables & set(there)}
+    return st.one_of(
+        operation.as_strategy(mode, headers=headers, path_parameters=path)
+        for mode in schemathesis.GenerationMode
+        for path in (None, named)
+    )

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that are lent their creator's roles, over a Keystone by HTTP."""
+
+import json
+import logging
+
+from falcon import testing
+from keystonemiddleware import fixture as keystone_fixture
+import pytest
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.service.api import deploy
+from tests.unit import keystone as cloud_
+
+BODY = {
+    'name': 'night-run',
+    'start_date': '2030-01-01 00:00',
+    'end_date': '2030-01-01 01:00',
+    'reservations': [{'resource_type': 'physical:host', 'min': 1, 'max': 1}],
+}
+
+
+@pytest.fixture
+def cloud():
+    cloud = cloud_.Keystone()
+    cloud.add_user('alice', p1=['member', 'reader'])
+    yield cloud
+    cloud.stop()
+
+
+@pytest.fixture
+def tokens():
+    with keystone_fixture.AuthTokenFixture() as fixture:
+        yield fixture
+
+
+@pytest.fixture
+def conf(cloud, tmp_path):
+    path = tmp_path / 'api.conf'
+    path.write_text(
+        '[api]\nauth_strategy = keystone\n'
+        '[keystone_authtoken]\n'
+        'www_authenticate_uri = http://keystone.example/\n'
+        + cloud.configuration()
+    )
+    return conf_.load(files=[str(path)])
+
+
+@pytest.fixture
+def api(service, conf):
+    service.api.simulate_post('/v1/os-hosts', json={'name': 'compute-1'})
+    return testing.TestClient(deploy.deploy(conf, service.bus))
+
+
+@pytest.fixture
+def token(cloud, tokens):
+    """A token of alice's, which the API's middleware knows too."""
+    token = cloud.issue('alice', 'p1')
+    tokens.add_token_data(
+        token,
+        user_id='alice',
+        project_id='p1',
+        role_list=['member', 'reader'],
+    )
+    return token
+
+
+def create(api, token, key=None, **values):
+    headers = {'X-Auth-Token': token}
+    if key is not None:
+        headers['Idempotency-Key'] = key
+    return api.simulate_post(
+        '/v1/leases', json={**BODY, **values}, headers=headers
+    )
+
+
+def test_a_lease_has_a_trust_for_one_call(api, cloud, token):
+    # The first one also asks where Keystone is, and who we are.
+    create(api, token, reservations=[])
+    cloud.asked.clear()
+    answer = create(api, token)
+    assert answer.status_code == 201, answer.text
+    id_ = answer.json['lease']['trust_id']
+    assert cloud.trusts[id_]['trustor_user_id'] == 'alice'
+    assert cloud.asked == [('POST', '/v3/OS-TRUST/trusts')]
+
+
+def test_the_token_may_come_by_its_other_header(api, cloud, token):
+    answer = api.simulate_post(
+        '/v1/leases', json=BODY, headers={'X-Storage-Token': token}
+    )
+    assert list(cloud.trusts) == [answer.json['lease']['trust_id']]
+
+
+def test_the_token_goes_no_further_than_the_api(
+    api, cloud, token, service, monkeypatch, caplog
+):
+    told = []
+    call = service.bus.call
+
+    def spy(ctxt, method, **kwargs):
+        told.append(json.dumps([ctxt, method, kwargs]))
+        return call(ctxt, method, **kwargs)
+
+    monkeypatch.setattr(service.bus, 'call', spy)
+    with caplog.at_level(logging.DEBUG):
+        assert create(api, token).status_code == 201
+    assert told and caplog.text
+    assert token not in ''.join(told) + caplog.text
+
+
+def test_a_refused_lease_leaves_no_trust(api, cloud, token):
+    create(api, token)
+    before = dict(cloud.trusts)
+    assert create(api, token).status_code == 409
+    assert cloud.trusts == before
+
+
+def test_a_lease_that_nobody_answers_for_leaves_no_trust(
+    api, cloud, token, service
+):
+    service.manager.stop()
+    service.conf.set_override('rpc_response_timeout', 1)
+    assert create(api, token).status_code == 503
+    assert cloud.trusts == {}
+
+
+def test_a_request_made_again_leaves_no_second_trust(api, cloud, token):
+    first = create(api, token, key='k').json
+    assert create(api, token, key='k').json == first
+    assert list(cloud.trusts) == [first['lease']['trust_id']]
+
+
+def test_a_token_that_cannot_be_lent_makes_a_lease_all_the_same(
+    api, cloud, token
+):
+    cloud.tokens[token] = ('alice', 'p1', True)
+    answer = create(api, token)
+    assert answer.status_code == 201
+    assert answer.json['lease']['trust_id'] is None
+
+
+def test_a_token_that_was_revoked_meanwhile_is_401(
+    api, cloud, token, service
+):
+    """The middleware may know it for some minutes more."""
+    cloud.revoke('alice')
+    answer = create(api, token)
+    assert answer.status_code == 401
+    assert answer.json['error_name'] == 'Unauthorized'
+    assert 'keystone.example' in answer.headers['www-authenticate']
+    assert service.manager.ledger.leases() == []
+
+
+def test_a_keystone_that_fails_makes_no_lease(api, cloud, token, service):
+    cloud.broken = True
+    assert create(api, token).status_code == 503
+    assert service.manager.ledger.leases() == []
+
+
+def test_a_trust_that_cannot_be_taken_back_hides_no_refusal(
+    api, cloud, token
+):
+    create(api, token)
+    refuse = cloud.answer
+
+    def answer(method, path, token, body):
+        if method == 'DELETE':
+            return 500, {}, {}
+        return refuse(method, path, token, body)
+
+    cloud.answer = answer
+    assert create(api, token).status_code == 409
+
+
+def test_an_operator_can_do_without(cloud, conf, token, service):
+    conf.set_override('use_trusts', False, 'api')
+    api = testing.TestClient(deploy.deploy(conf, service.bus))
+    answer = create(api, token, reservations=[])
+    assert answer.json['lease']['trust_id'] is None
+    assert cloud.trusts == {}
+
+
+def test_nobody_names_a_trust_themselves(api, token, cloud):
+    assert create(api, token, trust_id='t1').status_code == 400
+    assert cloud.trusts == {}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blazar's own client, unmodified: library, `blazar`, `openstack`.
+
+Against a real HTTP server on loopback, with the whole service behind it.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sysconfig
+
+from blazarclient import client as blazarclient
+from keystoneauth1 import session as session_
+from keystoneauth1 import token_endpoint
+import pytest
+
+from blazar_sched.service.api import server
+
+# How each program is told what openstack calls 'reservation lease set'.
+PROGRAMS = {
+    'blazar': {
+        'prefix': ['blazar'],
+        'join': '-',
+        'names': {'lease set': 'lease update', 'host set': 'host update'},
+    },
+    'openstack': {
+        'prefix': ['openstack', 'reservation'],
+        'join': ' ',
+        'names': {},
+    },
+}
+
+
+@pytest.fixture
+def endpoint(service):
+    running = server.serve(service.conf, service.bus)
+    yield f'http://127.0.0.1:{running.port}/v1'
+    running.stop()
+
+
+@pytest.fixture
+def login(endpoint):
+    """Return a library client for a token."""
+
+    def make(token):
+        auth = token_endpoint.Token(endpoint, token)
+        return blazarclient.Client(
+            '1', session=session_.Session(auth=auth),
+            service_type='reservation',
+        )
+
+    return make
+
+
+class Shell:
+    """One of the two programs, as a user of a token runs it."""
+
+    def __init__(self, program, endpoint, home):
+        self.program = program
+        self._program = PROGRAMS[program]
+        self._environ = {
+            'PATH': os.environ['PATH'],
+            'HOME': str(home),
+            'LANG': 'C.UTF-8',
+            # What the demonstration tells its users to set.
+            'OS_AUTH_TYPE': 'admin_token',
+            'OS_ENDPOINT': endpoint,
+            'OS_TOKEN': 'admin',
+        }
+
+    def run(self, noun, verb, *arguments):
+        name = f'{noun} {verb}'
+        name = self._program['names'].get(name, name)
+        name = name.replace(' ', self._program['join'])
+        command = [*self._program['prefix'], *name.split(), *arguments]
+        scripts = pathlib.Path(sysconfig.get_path('scripts'))
+        return subprocess.run(
+            [scripts / command[0], *command[1:]],
+            env=self._environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def do(self, *words):
+        done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def read(self, *words):
+        shown = self.do(*words, '-f', 'json')
+        # create says so before it shows what it made.
+        return json.loads(shown[min(
+            shown.index(c) for c in '{[' if c in shown
+        ):])
+
+
+@pytest.fixture(params=PROGRAMS)
+def shell(request, endpoint, tmp_path):
+    return Shell(request.param, endpoint, tmp_path)

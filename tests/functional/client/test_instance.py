@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations of instances, by Blazar's own client."""
+
+from blazarclient import exception as client_exception
+import pytest
+
+from tests.functional import conftest as service_
+
+DATES = ('2030-01-01 00:00', '2030-01-02 00:00')
+# What Blazar's answers have, of either type.
+SHOWN = {
+    'id', 'lease_id', 'resource_id', 'resource_type', 'status',
+    'missing_resources', 'resources_changed', 'created_at', 'updated_at',
+    'vcpus', 'memory_mb', 'disk_gb', 'amount', 'affinity', 'flavor_id',
+    'aggregate_id', 'server_group_id', 'resource_properties',
+}
+FLAVOR = {
+    'resource_type': 'flavor:instance',
+    'flavor_id': service_.FLAVOR['id'],
+    'amount': 2,
+    'affinity': None,
+    'resource_properties': '',
+}
+SLOTS = {
+    'resource_type': 'virtual:instance',
+    'vcpus': 1,
+    'memory_mb': 512,
+    'disk_gb': 10,
+    'amount': 2,
+    'affinity': False,
+    'resource_properties': '',
+}
+SERVER_GROUP = service_.SERVER_GROUP
+
+
+@pytest.fixture
+def alice(login, service):
+    service.manager.flavors.sync()
+    login('admin').host.create('compute-1')
+    login('admin').host.create('compute-2')
+    return login('alice:p1')
+
+
+def test_a_flavor_by_the_library(alice):
+    made = alice.lease.create('n', *DATES, [FLAVOR], [])
+    [shown] = made['reservations']
+    assert shown.keys() == SHOWN
+    assert shown['flavor_id'] == shown['id']
+    size = [shown[name] for name in ('vcpus', 'memory_mb', 'disk_gb')]
+    assert size == [2, 2048, 20]
+    assert (shown['amount'], shown['affinity']) == (2, None)
+    assert shown['resource_properties'] == ''
+    changed = alice.lease.update(
+        made['id'], reservations=[{'id': shown['id'], 'amount': 3}]
+    )
+    assert changed['reservations'][0]['amount'] == 3
+    alice.lease.delete(made['id'])
+
+
+def test_a_server_group_by_the_library(alice):
+    """The answer has its id, for the boots that follow."""
+    made = alice.lease.create('n', 'now', DATES[1], [SLOTS], [])
+    [shown] = made['reservations']
+    assert shown.keys() == SHOWN
+    assert shown['server_group_id'] == SERVER_GROUP
+    assert shown['aggregate_id'] == 1
+    alice.lease.delete(made['id'])
+
+
+@pytest.mark.parametrize(
+    'field, value', [('flavor_id', 'nope'), ('affinity', 'maybe')]
+)
+def test_refusals_by_the_library(alice, field, value):
+    with pytest.raises(
+        client_exception.BlazarClientException, match=field
+    ) as caught:
+        alice.lease.create('n', *DATES, [{**FLAVOR, field: value}], [])
+    assert caught.value.kwargs['code'] == 400
+
+
+def test_by_the_programs(shell, service):
+    service.manager.flavors.sync()
+    shell.do('host', 'create', 'compute-1')
+    shell.do(
+        'lease', 'create', 'n',
+        '--start-date', DATES[0], '--end-date', DATES[1],
+        '--reservation',
+        f'resource_type=flavor:instance,flavor_id={service_.FLAVOR["id"]},'
+        'amount=1',
+        '--reservation',
+        'resource_type=virtual:instance,vcpus=1,memory_mb=1,disk_gb=0,'
+        'amount=2,affinity=True,resource_properties=',
+    )
+    shown = service.manager.ledger.leases()[0].reservations
+    flavor, slots = shown
+    assert flavor.parameters['name'] == 'small'
+    assert slots.parameters['affinity'] is True
+    shell.do('lease', 'set', 'n', '--reservation', f'id={flavor.id},amount=2')
+    changed = service.manager.ledger.leases()[0].reservations
+    assert changed[0].parameters['amount'] == 2
+    shell.do('lease', 'delete', 'n')

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floating IPs in the ledger, and who has which one when."""
+
+import dataclasses
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window
+from blazar_sched.service.ledger import models
+
+NETWORK = str(uuid.uuid4())
+START, END = 100, 200
+
+
+def noun(address, **fields):
+    return floating_ip.FloatingIP(
+        **{
+            'id': str(uuid.uuid4()),
+            'network_id': NETWORK,
+            'subnet_id': str(uuid.uuid4()),
+            'address': address,
+            'created_at': 1,
+            **fields,
+        }
+    )
+
+
+@pytest.fixture
+def pair(store):
+    """Two floating IPs, the lower address first."""
+    both = [noun('203.0.113.9'), noun('203.0.113.10')]
+
+    def work(tx):
+        for each in reversed(both):
+            tx.add_floating_ip(each)
+
+    store.commit(work, placing=False)
+    return both
+
+
+@pytest.fixture
+def book(store, nouns):
+    """book(ip, …, start=, end=) returns a lease that has them."""
+
+    def write(*ips, start=START, end=END):
+        lease = nouns.lease(start, end)
+        lease = dataclasses.replace(
+            lease,
+            reservations=tuple(
+                dataclasses.replace(
+                    r,
+                    resource_type=reservation.FLOATING_IP,
+                    parameters={'network_id': NETWORK, 'amount': len(ips)},
+                )
+                for r in lease.reservations
+            ),
+        )
+
+        def work(tx):
+            tx.add_lease(lease, ())
+            put(tx, lease, ips)
+
+        store.commit(work)
+        return lease
+
+    return write
+
+
+def put(tx, lease, ips, start=None, end=None):
+    tx.put_floating_ip_allocations(
+        lease.reservations[0].id,
+        [ip.id for ip in ips],
+        window.Window(start or lease.start, end or lease.end),
+    )
+
+
+def free(source, start=START, end=END, reservation_id='', network=NETWORK):
+    return source.free_floating_ips(
+        network, window.Window(start, end), reservation_id
+    )
+
+
+def held(source, lease):
+    return source.floating_ips(lease.reservations[0].id)
+
+
+def test_what_is_added_is_there(store, pair):
+    assert store.floating_ips() == pair
+    for one in pair:
+        assert store.floating_ip(one.id) == one
+
+
+@pytest.mark.parametrize('unknown', [str(uuid.uuid4()), 'no id', '\0', ''])
+def test_an_unknown_one(store, pair, unknown):
+    with pytest.raises(exception.FloatingIPNotFound):
+        store.floating_ip(unknown)
+    with pytest.raises(exception.FloatingIPNotFound):
+        store.commit(
+            lambda tx: tx.delete_floating_ip(unknown), placing=False
+        )
+
+
+def test_an_address_is_one_network_s_once(store, pair):
+    again = noun(pair[0].address)
+    with pytest.raises(exception.FloatingIPExists):
+        store.commit(lambda tx: tx.add_floating_ip(again), placing=False)
+    elsewhere = dataclasses.replace(again, network_id=str(uuid.uuid4()))
+    store.commit(lambda tx: tx.add_floating_ip(elsewhere), placing=False)
+    assert len(store.floating_ips()) == 3
+
+
+def test_replicas_learn_nothing_of_it(store, pair):
+    assert store.changes(0)['newest'] == 0
+
+
+@pytest.mark.parametrize(
+    'start, end, left',
+    [
+        (50, 100, 2), (50, 101, 1), (100, 200, 1), (150, 160, 1),
+        (199, 300, 1), (200, 300, 2), (50, window.FOREVER, 1),
+    ],
+)
+def test_what_is_free_in_a_window(store, pair, book, start, end, left):
+    lease = book(pair[0])
+    assert free(store, start, end) == pair[-left:]
+    own = lease.reservations[0].id
+    assert free(store, start, end, reservation_id=own) == pair
+
+
+def test_what_is_never_free(store, pair):
+    hidden = noun('203.0.113.11', reservable=False)
+    store.commit(lambda tx: tx.add_floating_ip(hidden), placing=False)
+    assert free(store) == pair
+    for network in (str(uuid.uuid4()), '\0', 'no id'):
+        assert free(store, network=network) == []
+
+
+def test_a_lease_without_an_end_has_it_for_ever(store, pair, book):
+    book(*pair, end=window.FOREVER)
+    assert free(store, 50, 100) == pair
+    assert free(store, 2 * 10**9, 2 * 10**9 + 1) == []
+
+
+def test_a_commit_sees_what_it_has_written(store, pair, book):
+    lease = book(pair[0])
+
+    def work(tx):
+        put(tx, lease, pair)
+        assert free(tx) == []
+        assert held(tx, lease) == pair
+        put(tx, lease, pair[1:])
+        assert free(tx) == pair[:1]
+
+    store.commit(work, placing=False)
+    assert held(store, lease) == pair[1:]
+
+
+def test_another_window_of_the_same(store, pair, book, database):
+    lease = book(*pair)
+
+    def rows():
+        with database.connect() as connection:
+            found = connection.execute(sa.select(models.FloatingIPAllocation))
+            return {row.id: (row.start, row.end) for row in found}
+
+    before = rows()
+    store.commit(lambda tx: put(tx, lease, pair, 120, 180), placing=False)
+    assert rows() == dict.fromkeys(before, (120, 180))
+    assert free(store, 100, 120) == pair
+
+
+def test_they_go_with_their_lease(store, pair, book):
+    lease = book(*pair)
+    with pytest.raises(exception.CantDeleteFloatingIP):
+        store.commit(
+            lambda tx: tx.delete_floating_ip(pair[0].id), placing=False
+        )
+    store.commit(lambda tx: tx.delete_lease(lease.id))
+    assert free(store) == pair
+    store.commit(lambda tx: tx.delete_floating_ip(pair[0].id), placing=False)
+    assert store.floating_ips() == pair[1:]
+    assert store.check() == []
+
+
+def test_they_go_with_their_reservation(store, pair, book):
+    lease = book(*pair)
+    store.commit(
+        lambda tx: tx.put_lease(dataclasses.replace(lease, reservations=()))
+    )
+    assert free(store) == pair
+    assert store.check() == []
+
+
+def test_they_are_dropped(store, pair, book):
+    first, second = book(pair[0]), book(pair[1])
+    store.commit(
+        lambda tx: tx.drop_floating_ip_allocations(
+            [r.id for r in first.reservations]
+        ),
+        placing=False,
+    )
+    assert held(store, first) == []
+    assert held(store, second) == pair[1:]
+
+
+class TestBlocking:
+    def end(self, store, lease):
+        def work(tx):
+            token = str(uuid.uuid4())
+            [end] = [
+                e for e in lease.events if e.event_type == event.END_LEASE
+            ]
+            tx.claim_event(end.id, event.Claim('me', token, 1), None)
+            tx.finish_event(end.id, token, 'DONE')
+
+        store.commit(work, placing=False)
+
+    def test_until_the_lease_before_it_is_over(self, store, pair, book):
+        first = book(pair[0], start=50, end=100)
+        second = book(*pair)
+        third = book(pair[1], start=200, end=300)
+        assert not store.is_blocked(first.id)
+        assert store.is_blocked(second.id)
+        assert store.is_blocked(third.id)
+        self.end(store, first)
+        assert not store.is_blocked(second.id)
+
+    def test_not_by_who_had_another(self, store, pair, book):
+        book(pair[0], start=50, end=100)
+        assert not store.is_blocked(book(pair[1]).id)
+
+
+class TestCheck:
+    def test_two_leases_at_one_instant(self, store, pair, book):
+        book(pair[0], pair[1])
+        assert store.check() == []
+        book(pair[0], start=200, end=300)
+        assert store.check() == []
+        book(pair[1], start=199, end=300)
+        [fault] = store.check()
+        assert fault.startswith(f'floating_ip {pair[1].id}: ')
+
+    def test_outside_the_lease(self, store, pair, book):
+        lease = book(pair[0])
+        store.commit(lambda tx: put(tx, lease, pair[:1], 99), placing=False)
+        [fault] = store.check()
+        assert 'from 99 to 200, its lease is from 100 to 200' in fault
+
+    def test_left_by_a_lease_that_is_over(self, store, pair, book):
+        lease = book(pair[0])
+
+        def work(tx):
+            tx.set_lease_status(lease.id, 'TERMINATED')
+            tx.set_reservation_status(lease.reservations[0].id, 'deleted')
+
+        store.commit(work, placing=False)
+        assert any(
+            f.startswith('floating_ip_allocation ') and 'TERMINATED' in f
+            for f in store.check()
+        )

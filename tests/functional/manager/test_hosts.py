@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts as Nova and Placement see them held, fail and come back."""
+
+import time
+
+from keystoneauth1 import adapter
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.service.clients import nova as nova_
+
+OWNER = 'owner'
+
+
+@pytest.fixture
+def lease(manager, wait_for):
+    """lease(values, **parameters) has a host whole; it is ACTIVE."""
+
+    def create(values=None, **parameters):
+        now = int(time.time())
+        created = manager.leases.create(
+            {
+                'name': 'lease',
+                'project_id': OWNER,
+                'user_id': 'user',
+                'start': 'now',
+                'end': now + 600,
+                'before_end': None,
+                'reservations': [
+                    {
+                        'resource_type': 'physical:host',
+                        'min': 1,
+                        'max': 1,
+                        **parameters,
+                    }
+                ],
+                **(values or {}),
+            }
+        )
+        return settled(manager, wait_for, created, 'ACTIVE')
+
+    return create
+
+
+@pytest.fixture
+def ended(manager, wait_for):
+    def end(lease):
+        manager.leases.update(lease.id, None, {'end': 'now'})
+        return settled(manager, wait_for, lease, 'TERMINATED')
+
+    return end
+
+
+def settled(manager, wait_for, lease, status):
+    """Return the lease once it is so, and no event of it is under way."""
+
+    def probe():
+        shown = manager.ledger.lease(lease.id)
+        started = shown.events[0].status == 'DONE'
+        return shown if shown.status == status and started else None
+
+    return wait_for(f'lease {status}', probe)
+
+
+def members(nova, name):
+    found = nova.aggregate(name)
+    return None if found is None else set(found.hosts)
+
+
+def held_by(manager, lease):
+    names = {h.uuid: h.hypervisor_hostname for h in manager.ledger.hosts()}
+    return {
+        names[a.host]
+        for a, _ in manager.ledger.allocations(lease_id=lease.id)
+    }
+
+
+def test_registered_as_they_are(manager, cloud, placement):
+    for name, uuid in cloud.hosts.items():
+        host = manager.hosts.create(name, {})
+        assert host.traits == placement.traits(uuid)
+        assert 'COMPUTE_NODE' in host.traits
+        assert host.inventory == placement.inventories(uuid)
+    manager.hosts.sync()
+    assert {h.updated_at for h in manager.ledger.hosts()} == {None}
+
+
+def test_dedicated(manager, cloud, nova, lease, ended):
+    for name in cloud.hosts:
+        host = manager.hosts.create(name, {'hold': 'dedicated'})
+    assert members(nova, 'freepool') == set(cloud.hosts)
+    mine = lease()
+    held = held_by(manager, mine)
+    assert members(nova, 'freepool') == set(cloud.hosts) - held
+    assert members(nova, mine.reservations[0].id) == held
+    ended(mine)
+    assert members(nova, 'freepool') == set(cloud.hosts)
+    assert members(nova, mine.reservations[0].id) is None
+    manager.hosts.update(host.id, {'hold': 'shared'})
+    assert members(nova, 'freepool') == set(cloud.hosts) - {
+        host.hypervisor_hostname
+    }
+    for host in manager.ledger.hosts():
+        manager.hosts.delete(host.id)
+    assert members(nova, 'freepool') == set()
+
+
+def test_not_dedicated_with_a_server(manager, cloud, nova, host_of):
+    server = cloud.boot(cloud.flavor())
+    with pytest.raises(exception.HostHavingServers):
+        manager.hosts.create(host_of(server), {'hold': 'dedicated'})
+    cloud.delete(server)
+
+
+def test_a_lease_leaves_the_host_that_fails(
+    manager, cloud, nova, lease, ended, wait_for
+):
+    for name in cloud.hosts:
+        manager.hosts.create(name, {})
+    mine = lease()
+    [failed] = held_by(manager, mine)
+    [other] = set(cloud.hosts) - {failed}
+    cloud.stop_compute(failed)
+    try:
+        manager.monitor.notice()
+        wait_for('moved', lambda: held_by(manager, mine) == {other})
+        mine = settled(manager, wait_for, mine, 'ACTIVE')
+        assert mine.reservations[0].resources_changed
+        assert not mine.degraded
+        assert members(nova, mine.reservations[0].id) == {other}
+    finally:
+        cloud.start_compute(failed)
+    manager.monitor.notice()
+    wait_for(
+        'back', lambda: all(h.reservable for h in manager.ledger.hosts())
+    )
+    ended(mine)
+    assert manager.ledger.check() == []
+
+
+@pytest.mark.parametrize('on_end', ['delete', 'shelve', 'keep'])
+def test_copied_before_the_end_and_ended(
+    manager, cloud, nova, lease, ended, wait_for, on_end
+):
+    [name, _] = cloud.hosts
+    manager.hosts.create(name, {})
+    before_end = int(time.time()) + 20
+    mine = lease(
+        {'before_end': before_end}, before_end='snapshot', on_end=on_end
+    )
+    id_ = mine.reservations[0].id
+    # By the name of its host, so that no filter has to be fed.
+    server = cloud.boot(
+        cloud.flavor(), {'reservation': id_}, project_id=OWNER,
+        availability_zone=f'nova:{name}',
+    )
+    assert server['status'] == 'ACTIVE'
+    manager.leases.update(mine.id, None, {'before_end': int(time.time()) + 1})
+    compute = adapter.Adapter(cloud.session(), service_type='compute')
+
+    def copied():
+        images = compute.get(
+            '/images/detail', microversion=nova_.IMAGE_MICROVERSION
+        ).json()['images']
+        return [
+            i['name'] for i in images
+            if i['metadata'].get('blazar:reservation') == id_
+        ]
+
+    wait_for('copied', copied)
+    assert copied() == [f'reserved_{server["name"]}']
+    wait_for(
+        'idle', lambda: cloud.show(server)['OS-EXT-STS:task_state'] is None
+    )
+    ended(mine)
+    left = {s['id']: s['status'] for s in cloud.servers()}
+    assert left == {
+        'delete': {},
+        'shelve': {server['id']: 'SHELVED_OFFLOADED'},
+        'keep': {server['id']: 'ACTIVE'},
+    }[on_end]

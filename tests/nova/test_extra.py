@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A resource class that HostState does not know, in a real Nova."""
+
+from nova.virt import fake
+import pytest
+
+from blazar_sched.demo import cloud as cloud_
+
+HOUR = 3600
+SOON = 900
+GPUS = {'c1': 4, 'c2': 1}
+
+
+@pytest.fixture(scope='module', autouse=True)
+def driver():
+    """Have computes report GPUs, as a provider configuration file does."""
+    report = fake.FakeDriver.update_provider_tree
+
+    def report_gpus(self, provider_tree, nodename, allocations=None):
+        report(self, provider_tree, nodename, allocations)
+        total = GPUS.get(nodename)
+        if total:
+            held = dict(provider_tree.data(nodename).inventory)
+            held['CUSTOM_GPU'] = {
+                'total': total, 'min_unit': 1, 'max_unit': total,
+                'step_size': 1, 'allocation_ratio': 1.0, 'reserved': 0,
+            }
+            provider_tree.update_inventory(nodename, held)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            fake.FakeDriver, 'update_provider_tree', report_gpus
+        )
+        yield
+
+
+@pytest.fixture(scope='module')
+def gpu_flavor(cloud):
+    return {
+        gpus: cloud.flavor(1, extra_specs={'resources:CUSTOM_GPU': str(gpus)})
+        for gpus in (1, 2, 3, 4)
+    }
+
+
+def lasting(seconds):
+    return {'lifetime': str(seconds)}
+
+
+class TestLifetime:
+    def test_has_room_until_it_is_reserved(self, lab, gpu_flavor):
+        lab.register('c1', 'c2')
+        lab.reserve('c1', vcpus=1, gpus=3)
+
+        assert lab.passes('c1', gpu_flavor[4], lasting(SOON - 120))
+        assert not lab.passes('c1', gpu_flavor[2], lasting(SOON + 120))
+        assert lab.passing(gpu_flavor[1], lasting(SOON + 120)) == ['c1', 'c2']
+        assert lab.passing(gpu_flavor[1]) == ['c1', 'c2']
+
+    def test_who_asks_for_none_is_not_in_the_way(self, lab):
+        lab.register('c1')
+        lab.reserve('c1', vcpus=1, gpus=4)
+
+        assert lab.passes('c1', lab.flavor(7))
+        assert not lab.passes('c1', lab.flavor(8))
+
+    def test_the_instances_that_are_known_count(self, lab, gpu_flavor):
+        lab.register('c1')
+        server = lab.boot(gpu_flavor[1], host='c1')
+        lab.know(server)
+        lab.reserve('c1', vcpus=1, gpus=2)
+
+        assert lab.passes('c1', gpu_flavor[1])
+        assert not lab.passes('c1', gpu_flavor[2])
+        assert lab.passes('c1', gpu_flavor[2], lasting(60))
+
+    def test_of_a_multi_create_each_one_counts(self, lab, gpu_flavor):
+        lab.register('c1')
+        lab.reserve('c1', vcpus=1, gpus=3)
+        servers = lab.cloud.boot_many(2, gpu_flavor[1], host='c1')
+        assert {s['status'] for s in servers} == {'ERROR'}
+        lab.cloud.delete(*servers)
+
+        # Elsewhere there is room for another one.
+        servers = lab.cloud.boot_many(2, gpu_flavor[1])
+        assert sorted(map(cloud_.host_of, servers)) == ['c1', 'c2']
+
+    def test_own_use_is_looked_past_in_a_resize(self, lab, gpu_flavor):
+        lab.cloud.configure('DEFAULT', allow_resize_to_same_host=True)
+        lab.register('c1')
+        server = lab.boot(gpu_flavor[1], host='c1')
+        lab.know(server)
+        lab.reserve('c1', vcpus=1, gpus=2)
+
+        def resize(gpus):
+            return lab.cloud.act(
+                server, 'resize', 'VERIFY_RESIZE', 'ACTIVE',
+                flavorRef=gpu_flavor[gpus],
+            )['status']
+
+        assert resize(3) == 'ACTIVE'
+        assert resize(2) == 'VERIFY_RESIZE'
+
+
+class TestReservation:
+    """Slots of a ``flavor:instance`` reservation."""
+
+    def test_up_to_what_is_left_of_it(self, lab, gpu_flavor):
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', start=-60, vcpus=4, gpus=2)
+        hint = {'reservation': mine}
+
+        assert lab.passing(gpu_flavor[2], hint) == ['c1']
+        assert not lab.passes('c1', gpu_flavor[3], hint)
+        server = lab.boot(gpu_flavor[1], hint)
+        lab.know(server, end=HOUR, reservation_id=mine)
+        assert lab.passes('c1', gpu_flavor[1], hint)
+        assert not lab.passes('c1', gpu_flavor[2], hint)
+        # Of vCPUs there is as much left as was asked for.
+        assert lab.passes('c1', lab.flavor(3), hint)
+        assert not lab.passes('c1', lab.flavor(4), hint)
+
+    def test_none_of_what_it_does_not_hold(self, lab, gpu_flavor):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60, vcpus=4)
+
+        assert not lab.passes('c1', gpu_flavor[1], {'reservation': mine})
+
+    def test_all_of_a_host_of_ones_own(self, lab, gpu_flavor):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60)
+
+        assert lab.passes('c1', gpu_flavor[4], {'reservation': mine})
+        assert not lab.passes('c1', gpu_flavor[1])
+
+
+@pytest.mark.parametrize('hours, host', [(1, 'c1'), (3, 'c2')])
+def test_the_weigher_sees_its_gaps(lab, gpu_flavor, hours, host):
+    # What is left of a resize would weigh too.
+    lab.cloud.report()
+    lab.register('c1', 'c2')
+    for name, start in (('c1', 2), ('c2', 20)):
+        lab.reserve(
+            name, start=start * HOUR, end=48 * HOUR, vcpus=1,
+            gpus=GPUS[name],
+        )
+
+    server = lab.boot(gpu_flavor[1], lasting(hours * HOUR))
+
+    assert cloud_.host_of(server) == host

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers to test on.
+
+They are those that the environment names, else those on the usual ports of
+this machine that let us in, else private ones, which end with the stack that
+they are found on.
+"""
+
+import contextlib
+import subprocess
+
+import amqp
+import sqlalchemy as sa
+
+from tests.services import broker as broker_
+from tests.services import database as database_
+from tests.services import private
+
+DATABASES = {
+    'mysql': ('mysql+pymysql://root@127.0.0.1:3306/', private.MariaDB),
+    'postgresql': (
+        'postgresql+psycopg2://postgres@127.0.0.1:5432/postgres',
+        private.PostgreSQL,
+    ),
+}
+BROKER = 'rabbit://guest:guest@127.0.0.1:5672/'
+
+
+def databases(stack: contextlib.ExitStack) -> list[str]:
+    """Return the URLs of all database servers.
+
+    :raises private.Missing: if one has to be started and is not installed
+    """
+    engines = database_.servers() or DATABASES
+    return [database(stack, engine) for engine in engines]
+
+
+def database(stack: contextlib.ExitStack, engine: str) -> str:
+    """Return the URL of one database server.
+
+    :raises private.Missing: if it has to be started and is not installed
+    """
+    named = database_.servers().get(engine)
+    if named:
+        return _said(named, 'as the environment says')
+    url, server = DATABASES[engine]
+    if _lets_in(url):
+        return _said(url, 'there already')
+    return _started(stack, server)
+
+
+def broker(stack: contextlib.ExitStack) -> str:
+    """Return the transport_url of a virtual host of our own.
+
+    :raises private.Missing: if one has to be started and is not installed
+    """
+    named = broker_.named()
+    if named:
+        return _said(named, 'as the environment says')
+    try:
+        broker_.enter(BROKER)
+        return _said(
+            stack.enter_context(broker_.made(BROKER)), 'there already'
+        )
+    except (OSError, subprocess.SubprocessError, amqp.AMQPError):
+        return _started(stack, private.RabbitMQ)
+
+
+def _lets_in(url: str) -> bool:
+    """Say whether the server at `url` lets us make databases."""
+    try:
+        with database_.made(url):
+            return True
+    except sa.exc.SQLAlchemyError:
+        return False
+
+
+def _started(
+    stack: contextlib.ExitStack, server: type[private.Server]
+) -> str:
+    return _said(stack.enter_context(server()).url, 'started for these tests')
+
+
+def _said(url: str, how: str) -> str:
+    shown = sa.make_url(url).render_as_string(hide_password=True)
+    print(f'Testing on {shown}, {how}', flush=True)
+    return url

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What load balancers are told."""
+
+from falcon import testing
+from oslo_middleware.healthcheck import opts
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.service.api import deploy
+
+
+@pytest.fixture(params=['no token', 'bad token'])
+def headers(request):
+    return {'X-Auth-Token': ':'} if request.param == 'bad token' else {}
+
+
+def test_healthy_needs_no_token(api, headers):
+    answer = api.simulate_get('/healthcheck', headers=headers)
+    assert answer.status_code == 200
+    assert answer.text == 'OK'
+    assert 'x-openstack-request-id' in answer.headers
+    head = api.simulate_head('/healthcheck', headers=headers)
+    assert head.status_code == 204
+
+
+def test_unhealthy_without_a_manager(api, manager):
+    manager.trouble = exception.Unavailable('the manager does not answer')
+    answer = api.simulate_get(
+        '/healthcheck', headers={'Accept': 'application/json'}
+    )
+    assert answer.status_code == 503
+    assert answer.json['reasons'] == ['the manager does not answer']
+    assert api.simulate_head('/healthcheck').status_code == 503
+    manager.trouble = None
+    assert api.simulate_get('/healthcheck').status_code == 200
+
+
+def test_whom_it_is_not_configured_for_it_does_not_answer(conf, manager):
+    conf.register_opts(opts.HEALTHCHECK_OPTS, 'healthcheck')
+    conf.set_override('allowed_source_ranges', ['192.0.2.0/24'], 'healthcheck')
+    api = testing.TestClient(deploy.deploy(conf, manager))
+    answer = api.simulate_get('/healthcheck', remote_addr='127.0.0.1')
+    assert answer.status_code == 404
+    answer = api.simulate_get('/healthcheck', remote_addr='192.0.2.7')
+    assert answer.status_code == 200

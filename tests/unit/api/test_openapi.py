@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The document says what the API does."""
+
+import importlib.util
+import pathlib
+import re
+
+import jsonschema
+import pytest
+
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import openapi
+from blazar_sched.service.api import routes
+
+REQUESTS = [r for r in routes.ROUTES if r.path != routes.DOCUMENT]
+
+
+def ask(api, method, path, version, **kwargs):
+    headers = {'OpenStack-API-Version': f'reservation {version}'}
+    return api.simulate_request(method, path, headers=headers, **kwargs)
+
+
+@pytest.fixture(params=microversion.VERSIONS)
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def document(api, version):
+    answer = ask(api, 'GET', '/openapi.json', version)
+    assert answer.status_code == 200
+    assert answer.json['info']['version'] == version
+    return answer.json
+
+
+def check(document, schema, instance):
+    """Hold `instance` to a schema of the document."""
+    whole = {**schema, 'components': document['components']}
+    jsonschema.Draft202012Validator(whole).validate(instance)
+
+
+def test_every_route_is_described(document):
+    there = {
+        (method.upper(), path)
+        for path, methods in document['paths'].items()
+        for method in methods
+    }
+    assert there == {(r.method, r.path) for r in routes.ROUTES}
+    for path, methods in document['paths'].items():
+        for described in methods.values():
+            assert described['summary']
+            named = {
+                p['name'] for p in described['parameters'] if 'in' in p
+            }
+            assert named >= set(re.findall(r'{(\w+)}', path))
+
+
+def test_nothing_is_described_that_is_not_there():
+    handlers = {r.handler.__name__ for r in routes.ROUTES}
+    assert set(openapi.OPERATIONS) == handlers
+
+
+@pytest.mark.parametrize('route', REQUESTS, ids=lambda r: r.method + r.path)
+def test_requests_and_answers_are_as_described(
+    api, manager, answers, requests, document, version, route
+):
+    manager.answers = answers
+    path, body = requests[route]
+    answer = ask(api, route.method, path, version, json=body)
+    assert answer.status_code == route.status
+    described = document['paths'][route.path][route.method.lower()]
+    shown = described['responses'][str(route.status)]
+    if 'content' in shown:
+        schema = shown['content']['application/json']['schema']
+        check(document, schema, answer.json)
+    else:
+        assert answer.content == b''
+    if 'requestBody' in described:
+        content = described['requestBody']['content']
+        check(document, content['application/json']['schema'], body)
+
+
+def test_refusals_are_as_described(api, document, version):
+    answer = ask(api, 'POST', '/v1/leases', version, json={})
+    described = document['paths']['/v1/leases']['post']['responses']['400']
+    name = described['$ref'].rpartition('/')[2]
+    content = document['components']['responses'][name]['content']
+    check(document, content['application/json']['schema'], answer.json)
+
+
+def test_each_version_has_its_own(api):
+    properties = {
+        version: ask(api, 'GET', '/openapi.json', version).json['components'][
+            'schemas'
+        ]['Lease']['properties']
+        for version in microversion.VERSIONS
+    }
+    old = properties['1.0']['reservations']['items']['oneOf'][0]
+    new = properties['1.1']['reservations']['items']['oneOf'][0]
+    assert set(new['properties']) - set(old['properties']) == {
+        'projects', 'on_end', 'hosts',
+    }
+
+
+def test_the_pages_for_people_are_of_this_version():
+    file = pathlib.Path(__file__).parents[3] / 'api-ref/generate.py'
+    spec = importlib.util.spec_from_file_location('generate', file)
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    for page, text in generate.pages().items():
+        assert page.read_text() == text, 'run python api-ref/generate.py'
+
+
+PARAMETERS = {
+    'virtual:instance': {
+        'vcpus': 1,
+        'memory_mb': 512,
+        'disk_gb': 0,
+        'amount': 2,
+        'affinity': False,
+        'resource_properties': '',
+    },
+    'flavor:instance': {
+        'flavor_id': 'm1.small',
+        'amount': 1,
+        'affinity': None,
+        'name': 'small',
+        'resources': {'VCPU': 1},
+        'vcpus': 1,
+        'memory_mb': 512,
+        'disk_gb': 0,
+        'ephemeral_gb': 0,
+        'swap_mb': 0,
+        'extra_specs': {},
+        'resource_properties': '',
+        'asked_properties': '',
+    },
+    'virtual:floatingip': {
+        'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
+        'amount': 2,
+        'required_floatingips': ['192.0.2.7'],
+    },
+    'acme:licence': {'seats': 3},
+}
+
+
+@pytest.mark.parametrize('resource_type', PARAMETERS)
+def test_a_reservation_of_any_type_is_as_described(
+    api, manager, answers, document, version, resource_type
+):
+    [reservation] = answers['get_lease']['reservations']
+    reservation['resource_type'] = resource_type
+    reservation['parameters'] = PARAMETERS[resource_type]
+    manager.answers = answers
+    answer = ask(api, 'GET', '/v1/leases/l1', version)
+    assert answer.status_code == 200, answer.text
+    check(document, document['components']['schemas']['Lease'],
+          answer.json['lease'])
+    [shown] = answer.json['lease']['reservations']
+    # Whose hosts they are is not for the owner of a part to know.
+    assert 'hosts' not in shown

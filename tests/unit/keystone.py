@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Keystone behind real HTTP: tokens and trusts, refused as by version 30.
+
+Of its API it has what `clients.keystone` asks for, and a service ``compute``
+that says who asks.
+"""
+
+from http import server
+import json
+import threading
+import uuid
+
+from keystoneauth1 import fixture
+
+SERVICE = 'blazar-sched'
+
+
+class Keystone:
+    """Users by name, with their roles by project; `asked` is the log.
+
+    A trust lives as long as its trustor; it is of use while they are enabled
+    and have its roles.
+    """
+
+    def __init__(self):
+        self.asked = []
+        self.tokens = {}
+        self.trusts = {}
+        self.roles = {}
+        self.disabled = set()
+        self.broken = False
+        self.add_user(SERVICE, service=['admin'])
+        self._server = server.ThreadingHTTPServer(
+            ('127.0.0.1', 0), type('Handler', (_Handler,), {'cloud': self})
+        )
+        self.url = f'http://127.0.0.1:{self._server.server_port}'
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        ).start()
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+    def configuration(self):
+        """Return the options that name it."""
+        return (
+            '[keystone]\n'
+            'auth_type = password\n'
+            f'auth_url = {self.url}\n'
+            f'username = {SERVICE}\n'
+            'user_domain_name = Default\n'
+            'password = secret\n'
+            'project_name = service\n'
+            'project_domain_name = Default\n'
+        )
+
+    def add_user(self, name, **projects):
+        self.roles[name] = {p: set(names) for p, names in projects.items()}
+
+    def delete_user(self, name):
+        """Its trusts and tokens go with it."""
+        del self.roles[name]
+        for id_, trust in list(self.trusts.items()):
+            if name in (trust['trustor_user_id'], trust['trustee_user_id']):
+                del self.trusts[id_]
+        self.revoke(name)
+
+    def revoke(self, name):
+        self.tokens = {
+            t: who for t, who in self.tokens.items() if who[0] != name
+        }
+
+    def issue(self, user, project, delegated=False):
+        """Return a new token."""
+        token = f'token-{uuid.uuid4().hex}'
+        self.tokens[token] = (user, project, delegated)
+        return token
+
+    def answer(self, method, path, token, body):
+        """Return a status, a document and headers."""
+        self.asked.append((method, path))
+        if self.broken:
+            return 503, {}, {}
+        match method, path.strip('/').split('/'):
+            case 'GET', ['']:
+                return 300, fixture.DiscoveryList(self.url, v2=False), {}
+            case 'GET', ['v3']:
+                return 200, {'version': fixture.V3Discovery(self.url)}, {}
+            case 'POST', ['v3', 'auth', 'tokens']:
+                return self._authenticate(body['auth'])
+            case 'POST', ['v3', 'OS-TRUST', 'trusts']:
+                return self._create_trust(token, body['trust'])
+            case 'DELETE', ['v3', 'OS-TRUST', 'trusts', id_]:
+                return self._delete_trust(token, id_)
+            case 'GET', ['compute', 'whoami']:
+                return self._say_who(token)
+        return 404, {}, {}
+
+    def _authenticate(self, auth):
+        user = auth['identity']['password']['user']
+        if user['password'] != 'secret':
+            return 401, {}, {}
+        name, scope = user['name'], auth['scope']
+        if 'project' in scope:
+            return self._grant(name, scope['project']['name'], False)
+        trust = self.trusts.get(scope['OS-TRUST:trust']['id'])
+        if trust is None:
+            return 401, {}, {}
+        trustor, project = trust['trustor_user_id'], trust['project_id']
+        held = self.roles[trustor].get(project, set())
+        lent = {role['name'] for role in trust['roles']}
+        if trustor in self.disabled or not lent <= held:
+            return 403, {}, {}
+        return self._grant(trustor, project, True)
+
+    def _grant(self, user, project, delegated):
+        granted = fixture.V3Token(user_id=user, project_id=project)
+        for type_, path in {'identity': '', 'compute': '/compute'}.items():
+            granted.add_service(type_).add_standard_endpoints(
+                public=self.url + path
+            )
+        token = self.issue(user, project, delegated)
+        return 201, granted, {'X-Subject-Token': token}
+
+    def _create_trust(self, token, trust):
+        if token not in self.tokens:
+            return 401, {}, {}
+        user, project, delegated = self.tokens[token]
+        if delegated or user != trust['trustor_user_id']:
+            return 403, {}, {}
+        lent = {role['name'] for role in trust['roles']}
+        if not lent <= self.roles[user].get(trust['project_id'], set()):
+            return 404, {}, {}
+        id_ = uuid.uuid4().hex
+        self.trusts[id_] = trust
+        return 201, {'trust': {'id': id_, **trust}}, {}
+
+    def _delete_trust(self, token, id_):
+        if token not in self.tokens:
+            return 401, {}, {}
+        if id_ not in self.trusts:
+            return 404, {}, {}
+        user, project, _ = self.tokens[token]
+        trustor = self.trusts[id_]['trustor_user_id']
+        if user != trustor and 'admin' not in self.roles[user][project]:
+            return 403, {}, {}
+        del self.trusts[id_]
+        return 204, None, {}
+
+    def _say_who(self, token):
+        if token not in self.tokens:
+            return 401, {}, {}
+        user, project, _ = self.tokens[token]
+        return 200, {'user': user, 'project': project}, {}
+
+
+class _Handler(server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def _answer(self):
+        length = int(self.headers.get('Content-Length', 0))
+        body = json.loads(self.rfile.read(length)) if length else None
+        status, document, headers = self.cloud.answer(
+            self.command, self.path, self.headers.get('X-Auth-Token'), body
+        )
+        said = b'' if document is None else json.dumps(document).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Length', str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    do_GET = do_POST = do_DELETE = _answer
+
+    def log_message(self, *args):
+        pass

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A driver of somebody else's is found by its entry point, and is used."""
+
+import textwrap
+
+import pytest
+from stevedore import extension
+
+from blazar_sched.domain import exception
+
+DRIVER = """
+    from blazar_sched.domain import exception
+    from blazar_sched.service.resources import base
+
+    done = []
+
+    class LicenceResource(base.Resource):
+        def validate(self, parameters, project_id):
+            if parameters.keys() != {'seats'}:
+                raise exception.InvalidInput('no seats', field='seats')
+            return dict(parameters)
+
+        def start(self, lease, reservation, allocations, hosts, now):
+            done.append(('start', reservation.id, allocations))
+            return base.Opened(made={'key': 'K-1'})
+
+        def end(self, lease, reservation, allocations, hosts):
+            done.append(('end', reservation.id, reservation.made))
+            return True
+"""
+ENTRY_POINT = """
+    [blazar_sched.resources]
+    acme:licence = acme_licence:LicenceResource
+"""
+METADATA = """
+    Metadata-Version: 2.1
+    Name: acme-licence
+    Version: 1.0
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed package that knows of one resource type more."""
+    site = tmp_path / 'site'
+    about = site / 'acme_licence-1.0.dist-info'
+    about.mkdir(parents=True)
+    for path, text in (
+        (site / 'acme_licence.py', DRIVER),
+        (about / 'entry_points.txt', ENTRY_POINT),
+        (about / 'METADATA', METADATA),
+    ):
+        path.write_text(textwrap.dedent(text).lstrip())
+    monkeypatch.syspath_prepend(site)
+    # Where stevedore keeps what it has found, in this process and beyond.
+    monkeypatch.setattr(extension.ExtensionManager, 'ENTRY_POINT_CACHE', {})
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+
+
+def test_a_type_of_another_package_lives_from_start_to_end(
+    package, world, whole
+):
+    import acme_licence
+
+    lease = world.create({'resource_type': 'acme:licence', 'seats': 3})
+    (mine,) = lease.reservations
+    assert world.lease(lease).reservations[0].parameters == {'seats': 3}
+    world.run(100)
+    assert world.lease(lease).status == 'ACTIVE'
+    assert world.lease(lease).reservations[0].made == {'key': 'K-1'}
+    world.run(100)
+    assert world.lease(lease).status == 'TERMINATED'
+    assert acme_licence.done == [
+        ('start', mine.id, []), ('end', mine.id, {'key': 'K-1'})
+    ]
+
+
+def test_what_its_driver_refuses_is_refused(package, world):
+    with pytest.raises(exception.InvalidInput) as refused:
+        world.create({'resource_type': 'acme:licence', 'chairs': 3})
+    assert refused.value.field == 'seats'
+    assert world.ledger.leases() == []
+
+
+def test_a_type_that_no_package_knows_is_refused(world):
+    with pytest.raises(exception.InvalidInput) as refused:
+        world.create({'resource_type': 'acme:licence', 'seats': 3})
+    assert refused.value.field == 'resource_type'

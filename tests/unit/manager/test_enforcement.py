@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operator does not let projects have, at its very edge."""
+
+from concurrent import futures
+import types
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+import stevedore
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window
+from blazar_sched.service import enforcement
+from blazar_sched.service.enforcement import base
+from blazar_sched.service.enforcement import size
+
+LIMITS = (
+    'MaxLeaseDurationFilter',
+    'MaxHorizonFilter',
+    'MaxLeasesFilter',
+    'MaxSizeFilter',
+)
+
+
+@pytest.fixture
+def conf(conf):
+    conf.set_override('enabled_filters', LIMITS, 'enforcement')
+    return conf
+
+
+@pytest.fixture
+def limit(conf):
+    def set_(**options):
+        for name, value in options.items():
+            conf.set_override(name, value, 'enforcement')
+
+    return set_
+
+
+@pytest.fixture
+def world(world):
+    for name in ('compute-1', 'compute-2', 'compute-3', 'compute-4'):
+        world.add_host(name)
+    return world
+
+
+def test_without_limits_everything_passes(world, whole):
+    lease = world.create(whole(1, 4), end=window.FOREVER)
+    assert world.lease(lease).status == 'PENDING'
+
+
+@pytest.mark.parametrize(
+    'option, allowed, refused, error, field',
+    [
+        (
+            'max_lease_duration',
+            {'start': 50, 'end': 150},
+            {'start': 50, 'end': 151},
+            exception.MaxLeaseDuration,
+            'end_date',
+        ),
+        (
+            'max_lease_duration',
+            {'start': 50, 'end': 150},
+            {'start': 50, 'end': window.FOREVER},
+            exception.MaxLeaseDuration,
+            'end_date',
+        ),
+        (
+            'max_start_horizon',
+            {'start': 100, 'end': 1000},
+            {'start': 101, 'end': 1000},
+            exception.MaxStartHorizon,
+            'start_date',
+        ),
+        (
+            'max_end_horizon',
+            {'start': 1, 'end': 100},
+            {'start': 1, 'end': 101},
+            exception.MaxEndHorizon,
+            'end_date',
+        ),
+        (
+            'max_end_horizon',
+            {'start': 1, 'end': 100},
+            {'start': 1, 'end': window.FOREVER},
+            exception.MaxEndHorizon,
+            'end_date',
+        ),
+    ],
+)
+def test_times_have_limits(
+    world, limit, option, allowed, refused, error, field
+):
+    limit(**{option: 100})
+    kept = world.create(**allowed)
+    with pytest.raises(error, match='100') as e:
+        world.create(**refused)
+    assert (e.value.status, e.value.field) == (400, field)
+    assert world.ledger.leases() == [kept]
+    world.check()
+
+
+@pytest.mark.parametrize(
+    'option, error',
+    [
+        ('max_hosts_per_lease', exception.MaxHosts),
+        ('max_hosts_per_project', exception.MaxHosts),
+        ('max_instances_per_lease', exception.MaxInstances),
+        ('max_instances_per_project', exception.MaxInstances),
+    ],
+)
+def test_sizes_have_limits(world, limit, whole, slots, option, error):
+    def ask(count):
+        if error is exception.MaxHosts:
+            return whole(1, count)
+        return slots(count)
+
+    limit(**{option: 3})
+    for many in ([ask(4)], [ask(2), ask(2)]):
+        with pytest.raises(error, match='3') as e:
+            world.create(*many)
+        assert (e.value.status, e.value.field) == (400, 'reservations')
+    assert world.ledger.leases() == []
+    world.create(ask(2), ask(1))
+    world.check()
+
+
+def test_a_project_has_a_limit_over_all_its_leases(world, limit, whole):
+    limit(max_hosts_per_project=3)
+    world.create(whole(2, 2))
+    # Also at another time.
+    with pytest.raises(exception.MaxHosts):
+        world.create(whole(2, 2), start=300, end=400)
+    world.create(whole(1, 1), start=300, end=400)
+    world.create(whole(2, 2), start=300, end=400, project_id='other')
+
+
+def test_the_count_of_leases_has_a_limit(world, limit):
+    limit(max_leases_per_project=2)
+    first, second = world.create(), world.create()
+    with pytest.raises(exception.MaxLeases, match='2') as e:
+        world.create()
+    assert e.value.status == 400
+    world.create(project_id='other')
+    world.leases.delete(first.id, None)
+    world.create()
+    assert world.lease(second).status == 'PENDING'
+
+
+def test_a_lease_that_is_over_does_not_count(world, limit):
+    limit(max_leases_per_project=1, max_hosts_per_project=1)
+    lease = world.create(start='now', end=100)
+    world.run()
+    with pytest.raises(exception.MaxLeases):
+        world.create(start=300, end=400)
+    world.run(101)
+    assert world.lease(lease).status == 'TERMINATED'
+    world.create()
+
+
+def test_many_at_once_do_not_pass_together(world, limit):
+    limit(max_leases_per_project=3)
+
+    def create(number):
+        try:
+            return world.create(start=1000 * number, end=1000 * number + 1)
+        except exception.MaxLeases:
+            return None
+
+    with futures.ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(create, range(1, 17)))
+    assert sum(lease is not None for lease in made) == 3
+    assert len(world.ledger.leases()) == 3
+
+
+@pytest.mark.parametrize(
+    'option, exempt, values',
+    [
+        ('max_lease_duration', 'max_lease_duration', {'end': 500}),
+        ('max_start_horizon', 'max_horizon', {}),
+        ('max_end_horizon', 'max_horizon', {}),
+        ('max_leases_per_project', 'max_leases', {}),
+        ('max_hosts_per_lease', 'max_size', {}),
+        ('max_hosts_per_project', 'max_size', {}),
+    ],
+)
+def test_projects_can_be_exempt(world, limit, option, exempt, values):
+    limit(**{option: 0, f'{exempt}_exempt_project_ids': ['big', 'own']})
+    for project_id in ('big', 'own'):
+        world.create(project_id=project_id, **values)
+    with pytest.raises(exception.LimitExceeded):
+        world.create(project_id='small', **values)
+
+
+class TestUpdate:
+    """What was let in before a limit can always be made smaller."""
+
+    @pytest.fixture
+    def lease(self, world, whole):
+        return world.create(whole(2, 2), start=100, end=300)
+
+    @pytest.mark.parametrize(
+        'option, limited, error',
+        [
+            ('max_lease_duration', {'end': 301}, exception.MaxLeaseDuration),
+            (
+                'max_start_horizon',
+                {'start': 101, 'end': 290},
+                exception.MaxStartHorizon,
+            ),
+            ('max_end_horizon', {'end': 301}, exception.MaxEndHorizon),
+            ('max_hosts_per_lease', {'max': 3}, exception.MaxHosts),
+            ('max_hosts_per_project', {'max': 3}, exception.MaxHosts),
+        ],
+    )
+    def test_a_lease_beyond_the_limit_does_not_grow(
+        self, world, limit, lease, option, limited, error
+    ):
+        limit(**{option: 1})
+        values = self.values(world, lease, **limited)
+        with pytest.raises(error):
+            world.leases.update(lease.id, None, values)
+        assert world.lease(lease) == lease
+        world.check()
+
+    @pytest.mark.parametrize(
+        'smaller', [{'end': 299}, {'start': 99, 'end': 298}, {'min': 1}]
+    )
+    def test_a_lease_beyond_all_limits_can_shrink(
+        self, world, limit, lease, smaller
+    ):
+        limit(
+            max_lease_duration=1,
+            max_start_horizon=1,
+            max_end_horizon=1,
+            max_leases_per_project=0,
+            max_hosts_per_lease=1,
+            max_hosts_per_project=1,
+        )
+        values = self.values(world, lease, **smaller)
+        changed = world.leases.update(lease.id, None, values)
+        assert changed == world.lease(lease) != lease
+
+    def test_it_can_be_called_otherwise(self, world, limit, lease):
+        limit(max_lease_duration=1)
+        changed = world.leases.update(lease.id, None, {'name': 'other'})
+        assert changed.name == 'other'
+
+    def test_it_can_be_ended(self, world, limit, lease):
+        world.run(150)
+        limit(max_lease_duration=1, max_end_horizon=1)
+        world.leases.update(lease.id, None, {'end': 'now'})
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+
+    @staticmethod
+    def values(world, lease, **changes):
+        values = {
+            k: world.now + changes[k] for k in ('start', 'end') if k in changes
+        }
+        if {'min', 'max'} & set(changes):
+            [reservation] = lease.reservations
+            values['reservations'] = [{'id': reservation.id, **changes}]
+        return values
+
+
+def test_limits_can_change_while_the_manager_runs(world, limit):
+    limit(max_leases_per_project=0)
+    with pytest.raises(exception.MaxLeases):
+        world.create()
+    limit(max_leases_per_project=1)
+    world.create()
+
+
+def test_a_filter_that_is_not_there_is_named(conf):
+    conf.set_override('enabled_filters', ['NoFilter'], 'enforcement')
+    with pytest.raises(ValueError, match='NoFilter'):
+        enforcement.Enforcement(conf, None)
+
+
+def test_a_filter_of_another_package_is_found(
+    conf, tmp_path, monkeypatch
+):
+    (tmp_path / 'stranger.py').write_text(
+        'from blazar_sched.service.enforcement import base\n'
+        'class Filter(base.Filter):\n'
+        '    def check(self, asked, source):\n'
+        '        raise RuntimeError(asked.project_id)\n'
+    )
+    info = tmp_path / 'stranger-1.0.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Name: stranger\nVersion: 1.0\n')
+    (info / 'entry_points.txt').write_text(
+        '[blazar_sched.enforcement]\nStrangerFilter = stranger:Filter\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    # What this process has found before.
+    monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
+    conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
+    inquiry = enforcement.Enforcement(conf, None).inquiry(0)
+    lease = lease_.Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
+    with pytest.raises(RuntimeError, match='p1'):
+        inquiry.check(None, lease)
+
+
+RESERVATIONS = st.lists(
+    st.tuples(st.sampled_from(['physical:host', *reservation_.INSTANCES]),
+              st.integers(1, 5)),
+    max_size=4,
+)
+MOST = st.integers(-1, 12)
+
+
+def build(id_, asked):
+    return lease_.Lease(
+        id_, 'lease', 'p1', 'u1', 0, 1, 'PENDING',
+        reservations=tuple(
+            reservation_.Reservation(
+                str(n), id_, type_, 'pending',
+                {'min': 1, 'max': count}
+                if type_ == 'physical:host'
+                else {'amount': count},
+            )
+            for n, (type_, count) in enumerate(asked)
+        ),
+    )
+
+
+@hypothesis.given(
+    st.lists(RESERVATIONS, max_size=4), RESERVATIONS,
+    st.none() | RESERVATIONS, st.tuples(MOST, MOST, MOST, MOST),
+)
+def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
+    names = (
+        'max_hosts_per_lease', 'max_instances_per_lease',
+        'max_hosts_per_project', 'max_instances_per_project',
+    )
+    group = types.SimpleNamespace(
+        max_size_exempt_project_ids=[],
+        **dict(zip(names, most, strict=True)),
+    )
+    lease = build('mine', asked)
+    current = None if before is None else build('mine', before)
+    leases = [build(str(n), o) for n, o in enumerate(others)]
+    source = types.SimpleNamespace(open_leases=lambda p: [*leases, lease])
+
+    def hosts(many):
+        return sum(c for t, c in many if t == 'physical:host')
+
+    def instances(many):
+        return sum(c for t, c in many if t != 'physical:host')
+
+    beyond = False
+    for count, single, all_ in (
+        (hosts, most[0], most[2]), (instances, most[1], most[3]),
+    ):
+        new, old = count(asked), count(before or ())
+        rest = sum(map(count, others))
+        beyond |= new > old and (
+            -1 < single < new or -1 < all_ < rest + new
+        )
+    filter_ = size.MaxSizeFilter({'enforcement': group})
+    try:
+        filter_.check(base.Asked(lease, current, 0), source)
+        refused = False
+    except exception.LimitExceeded:
+        refused = True
+    assert refused == beyond

@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The external service, over real HTTP: what it is asked, and its word."""
+
+from http import server
+import json
+import queue
+import threading
+
+from keystoneauth1 import loading
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip
+from blazar_sched.domain import lease as lease_
+from blazar_sched.service import enforcement
+from blazar_sched.service.enforcement import base
+from blazar_sched.service.enforcement import external
+
+ENDED = 5
+ADDRESS_ID = '00000000-0000-4000-8000-000000000000'
+
+
+class Service:
+    """Answers with `answers` in turn, then 204; `asked` is what it was."""
+
+    def __init__(self):
+        self.answers = []
+        self.asked = queue.Queue()
+        self.before_answer = lambda question: None
+        self._server = server.ThreadingHTTPServer(
+            ('127.0.0.1', 0), type('Handler', (_Handler,), {'service': self})
+        )
+        self.url = f'http://127.0.0.1:{self._server.server_port}'
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        ).start()
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+    def questions(self):
+        """Return (path, document, token) of all that was asked by now."""
+        return [self.asked.get() for _ in range(self.asked.qsize())]
+
+    def next(self):
+        return self.asked.get(timeout=ENDED)
+
+
+class _Handler(server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        question = (
+            self.path, json.loads(body), self.headers.get('X-Auth-Token')
+        )
+        self.service.before_answer(question)
+        self.service.asked.put(question)
+        answers = self.service.answers
+        status, text = answers.pop(0) if answers else (204, '')
+        self.send_response(status)
+        self.send_header('Location', self.service.url)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def service():
+    service = Service()
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def conf(conf, service):
+    def set_(name, value):
+        conf.set_override(name, value, 'enforcement')
+
+    set_('enabled_filters', ['ExternalServiceFilter'])
+    set_('external_service_base_endpoint', service.url + '/policy/')
+    set_('external_service_token', 'secret')
+    return conf
+
+
+@pytest.fixture
+def world(world):
+    world.add_host('compute-1', gpu='a100')
+    return world
+
+
+ALLOCATION = {
+    'id': '1',
+    'hypervisor_hostname': 'compute-1',
+    'service_name': 'compute-1',
+    'hypervisor_type': 'QEMU',
+    'hypervisor_version': 8000,
+    'cpu_info': '{}',
+    'availability_zone': 'nova',
+    'vcpus': 8,
+    'memory_mb': 8192,
+    'local_gb': 80,
+    'reservable': True,
+    'gpu': 'a100',
+    'extra': {'gpu': 'a100'},
+}
+
+
+def test_a_new_lease_is_asked_about_in_blazars_words(world, service, whole):
+    world.clock.now = 1_800_000_000
+    lease = world.create(whole(), trust_id='t1')
+    [(path, document, token)] = service.questions()
+    assert (path, token) == ('/policy/check-create', 'secret')
+    [reservation] = document['lease'].pop('reservations')
+    [allocation] = reservation.pop('allocations')
+    assert ALLOCATION.items() <= allocation.items()
+    assert reservation == {
+        'id': lease.reservations[0].id,
+        'lease_id': lease.id,
+        'resource_type': 'physical:host',
+        'min': 1,
+        'max': 1,
+        'hypervisor_properties': '',
+        'resource_properties': '',
+        'before_end': 'default',
+    }
+    assert document == {
+        'context': {
+            'user_id': 'user',
+            'project_id': 'project',
+            'auth_url': None,
+            'region_name': None,
+        },
+        'lease': {
+            'id': lease.id,
+            'name': 'lease',
+            'user_id': 'user',
+            'project_id': 'project',
+            'trust_id': 't1',
+            'status': 'PENDING',
+            'start_date': '2027-01-15T08:01:40',
+            'end_date': '2027-01-15T08:03:20',
+            'before_end_date': None,
+        },
+    }
+
+
+def test_it_is_told_where_keystone_is(conf, service):
+    conf.set_override('region_name', 'RegionOne', 'keystone')
+    # As the client of Keystone does.
+    password = loading.get_auth_plugin_conf_options('password')
+    conf.register_opts(password, 'keystone')
+    conf.set_override('auth_url', 'http://k.example/v3', 'keystone')
+    filter_ = external.ExternalServiceFilter(conf)
+    filter_.ask(_asked(), {}, {})
+    [(_, document, _)] = service.questions()
+    assert document['context']['auth_url'] == 'http://k.example/v3'
+    assert document['context']['region_name'] == 'RegionOne'
+
+
+def test_a_slot_is_an_allocation(world, service, slots):
+    world.add_host('compute-2')
+    world.create(slots(5, 2))
+    [(_, document, _)] = service.questions()
+    [reservation] = document['lease']['reservations']
+    hosts = [a['hypervisor_hostname'] for a in reservation['allocations']]
+    assert len(hosts) == 5
+    assert set(hosts) == {'compute-1', 'compute-2'}
+
+
+def test_a_floating_ip_is_an_allocation(world, service):
+    world.ledger.commit(
+        lambda tx: tx.add_floating_ip(
+            floating_ip.FloatingIP(ADDRESS_ID, 'net', 'subnet', '203.0.113.7')
+        )
+    )
+    world.create(
+        {
+            'resource_type': 'virtual:floatingip',
+            'network_id': 'net',
+            'amount': 1,
+        }
+    )
+    [(_, document, _)] = service.questions()
+    [reservation] = document['lease']['reservations']
+    assert reservation['allocations'] == [
+        {
+            'id': ADDRESS_ID,
+            'floating_network_id': 'net',
+            'subnet_id': 'subnet',
+            'floating_ip_address': '203.0.113.7',
+            'reservable': True,
+        }
+    ]
+
+
+def test_a_change_is_asked_about_beside_what_is(world, service, whole):
+    world.add_host('compute-2')
+    lease = world.create(whole(1, 1))
+    service.questions()
+    world.leases.update(
+        lease.id,
+        None,
+        {
+            'end': world.now + 900,
+            'reservations': [
+                {'id': lease.reservations[0].id, 'min': 2, 'max': 2}
+            ],
+        },
+    )
+    [(path, document, _)] = service.questions()
+    assert path == '/policy/check-update'
+    assert set(document) == {'context', 'current_lease', 'lease'}
+    old, new = document['current_lease'], document['lease']
+    assert old['end_date'] < new['end_date']
+    for shown, count in ((old, 1), (new, 2)):
+        [reservation] = shown['reservations']
+        assert reservation['max'] == count
+        assert len(reservation['allocations']) == count
+
+
+def test_an_open_end_is_null(world, service):
+    world.create(end=2**63 - 1)
+    [(_, document, _)] = service.questions()
+    assert document['lease']['end_date'] is None
+
+
+def test_another_name_is_no_question(world, service):
+    lease = world.create()
+    service.questions()
+    world.leases.update(lease.id, None, {'name': 'other'})
+    assert service.questions() == []
+
+
+@pytest.mark.parametrize(
+    'status, text, message',
+    [
+        (403, '{"message": "Not on Sundays."}', 'Not on Sundays.'),
+        (403, '{"reason": "secret"}', external.DENIED),
+        (403, '["secret"]', external.DENIED),
+        (403, 'secret', external.DENIED),
+        (200, '{"message": "secret"}', external.DENIED),
+        (302, 'secret', external.DENIED),
+        (500, '{"message": "secret"}', external.DENIED),
+    ],
+)
+def test_only_204_is_yes(world, service, status, text, message):
+    service.answers.append((status, text))
+    with pytest.raises(exception.ExternalServiceFilter) as e:
+        world.create()
+    assert (e.value.status, str(e.value)) == (400, message)
+    assert world.ledger.leases() == []
+    world.check()
+
+
+def test_a_change_that_is_refused_changes_nothing(world, service):
+    lease = world.create()
+    service.answers.append((403, '{"message": "no"}'))
+    with pytest.raises(exception.ExternalServiceFilter):
+        world.leases.update(lease.id, None, {'end': world.now + 900})
+    assert world.lease(lease) == lease
+    world.check()
+
+
+def test_a_service_that_is_away_lets_nobody_in(world, service):
+    service.stop()
+    with pytest.raises(exception.Unavailable):
+        world.create()
+    assert world.ledger.leases() == []
+
+
+def test_a_service_that_is_silent_is_not_waited_for(
+    world, service, monkeypatch
+):
+    monkeypatch.setattr(external, 'TIMEOUT', 0.1)
+    answer = threading.Event()
+    service.before_answer = lambda question: answer.wait(ENDED)
+    with pytest.raises(exception.Unavailable):
+        world.create()
+    answer.set()
+
+
+def test_a_lease_without_room_is_not_asked_about(world, service, whole):
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.create(whole(2, 2))
+    assert service.questions() == []
+
+
+def test_nobody_waits_for_the_service(world, service):
+    """While it thinks, the ledger is open to others."""
+
+    def write(question):
+        service.before_answer = lambda question: None
+        world.hosts.update('1', {'gpu': 'h100'})
+
+    service.before_answer = write
+    world.create()
+    assert world.ledger.host('1').capabilities == {'gpu': 'h100'}
+
+
+def test_room_that_is_gone_meanwhile_is_a_refusal(world, service, whole):
+    def write(question):
+        service.before_answer = lambda question: None
+        world.create(whole())
+
+    service.before_answer = write
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.create(whole())
+    assert len(world.ledger.leases()) == 1
+    world.check()
+
+
+def test_a_lease_that_changed_meanwhile_is_asked_about_again(world, service):
+    lease = world.create()
+    service.questions()
+
+    def write(question):
+        service.before_answer = lambda question: None
+        world.leases.update(lease.id, None, {'name': 'other'})
+
+    service.before_answer = write
+    changed = world.leases.update(lease.id, None, {'end': world.now + 900})
+    assert (changed.name, changed.end) == ('other', world.now + 900)
+    names = [d['current_lease']['name'] for _, d, _ in service.questions()]
+    assert names == ['lease', 'other']
+
+
+def test_a_lease_that_never_rests_is_given_up(world, service):
+    lease = world.create()
+    names = iter(range(1000))
+
+    def write(question):
+        world.leases.update(lease.id, None, {'name': str(next(names))})
+
+    service.before_answer = write
+    with pytest.raises(exception.Unavailable, match='others keep changing'):
+        world.leases.update(lease.id, None, {'end': world.now + 900})
+    assert world.lease(lease).end == lease.end
+    assert len(service.questions()) == 1 + enforcement.TRIES
+
+
+def test_a_request_made_again_is_no_question(world, service):
+    values = {
+        'name': 'lease',
+        'project_id': 'project',
+        'user_id': 'user',
+        'start': world.now + 100,
+        'end': world.now + 200,
+        'before_end': None,
+        'reservations': [
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+        ],
+    }
+    first = world.leases.create(values, 'k')
+    assert world.leases.create(values, 'k') == first
+    assert len(service.questions()) == 1
+
+
+class TestOnEnd:
+    def test_the_end_is_told_with_what_the_lease_had(self, world, service):
+        lease = world.create(start='now', end=100)
+        service.next()
+        world.run()
+        world.run(101)
+        path, document, token = service.next()
+        assert (path, token) == ('/policy/on-end', 'secret')
+        assert set(document) == {'context', 'lease'}
+        assert document['lease']['id'] == lease.id
+        [reservation] = document['lease']['reservations']
+        [allocation] = reservation['allocations']
+        assert allocation['hypervisor_hostname'] == 'compute-1'
+        assert world.lease(lease).status == 'TERMINATED'
+        world.leases.delete(lease.id, None)
+        assert service.questions() == []
+
+    @pytest.mark.parametrize('started', [False, True])
+    def test_a_lease_that_is_deleted_has_ended(
+        self, world, service, started
+    ):
+        lease = world.create(start='now' if started else 50, end=100)
+        service.next()
+        if started:
+            world.run()
+        world.leases.delete(lease.id, None)
+        path, document, _ = service.next()
+        assert path == '/policy/on-end'
+        assert document['lease']['id'] == lease.id
+        [reservation] = document['lease']['reservations']
+        assert len(reservation['allocations']) == 1
+
+    def test_a_service_that_fails_is_told_once_more(
+        self, world, service, caplog
+    ):
+        lease = world.create()
+        service.next()
+        service.answers += [(500, ''), (500, '')]
+        world.leases.delete(lease.id, None)
+        assert [service.next()[0] for _ in range(2)] == (
+            ['/policy/on-end'] * 2
+        )
+        assert world.ledger.leases() == []
+        world.manager.enforcement._pool.shutdown()
+        assert service.questions() == []
+        assert 'ExternalServiceFilter' in caplog.text
+
+    def test_a_manager_that_stops_tells_nobody(self, world, service):
+        lease = world.create()
+        service.next()
+        world.manager.enforcement.stop()
+        world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+        assert service.questions() == []
+
+
+class TestEndpoints:
+    @pytest.fixture
+    def set_(self, conf):
+        conf.clear_override('external_service_base_endpoint', 'enforcement')
+
+        def set_(name, value):
+            conf.set_override(
+                f'external_service_{name}', value, 'enforcement'
+            )
+            return external.ExternalServiceFilter(conf)
+
+        return set_
+
+    def test_one_of_its_own_is_enough(self, set_, service):
+        filter_ = set_('on_end_endpoint', service.url + '/over')
+        assert not filter_.asks
+        filter_.ask(_asked(), {}, {})
+        filter_.on_end(_asked().lease, {})
+        [(path, _, _)] = service.questions()
+        assert path == '/over'
+
+    def test_what_has_none_is_not_asked(self, set_, service):
+        filter_ = set_('check_update_endpoint', service.url + '/change')
+        filter_.ask(_asked(), {}, {})
+        assert service.questions() == []
+
+    def test_one_of_its_own_comes_first(self, set_, service):
+        set_('check_create_endpoint', service.url + '/new')
+        filter_ = set_('base_endpoint', service.url)
+        filter_.ask(_asked(), {}, {})
+        filter_.on_end(_asked().lease, {})
+        assert [path for path, _, _ in service.questions()] == [
+            '/new', '/on-end',
+        ]
+
+    def test_without_any_the_manager_does_not_start(self, conf, set_):
+        with pytest.raises(ValueError, match='base_endpoint'):
+            enforcement.Enforcement(conf, None)
+
+    @pytest.mark.parametrize('url', ['example.com', 'ftp://example.com/'])
+    def test_another_scheme_is_refused(self, conf, url):
+        with pytest.raises(ValueError):
+            conf.set_override(
+                'external_service_base_endpoint', url, 'enforcement'
+            )
+
+    def test_without_a_token_none_is_sent(self, set_, service):
+        set_('base_endpoint', service.url)
+        set_('token', '').ask(_asked(), {}, {})
+        [(_, _, token)] = service.questions()
+        assert token is None
+
+
+def _asked():
+    lease = lease_.Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
+    return base.Asked(lease, None, 0)

@@ -1,0 +1,663 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floating IPs: registered, allocated with a lease, made for its window.
+
+Neutron is stood in for at its HTTP edge, with its own statuses.
+"""
+
+import contextlib
+import itertools
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.service import faults
+from blazar_sched.service.clients import neutron as neutron_
+from tests.unit import neutron
+from tests.unit.manager import edge
+
+NETWORK = neutron.NETWORK
+ONE, TWO, THREE = (f'203.0.113.{n}' for n in (101, 102, 103))
+
+
+def addresses(amount=1, *required, **parameters):
+    return {
+        'resource_type': 'virtual:floatingip',
+        'network_id': NETWORK,
+        'amount': amount,
+        'required_floatingips': list(required),
+        **parameters,
+    }
+
+
+@pytest.fixture
+def registered(world):
+    """Three floating IPs, not in the order of their addresses."""
+    for address in (TWO, ONE, THREE):
+        world.floating_ips.create(NETWORK, address)
+
+
+def allocated(world, lease, number=0):
+    """Return the addresses of a lease's reservation."""
+    reservation = world.lease(lease).reservations[number]
+    return sorted(f.address for f in world.ledger.floating_ips(reservation.id))
+
+
+def refused(error, field, do, *args, **kwargs):
+    with pytest.raises(error) as caught:
+        do(*args, **kwargs)
+    assert caught.value.field == field
+    return str(caught.value)
+
+
+class TestRegistering:
+    def test_it_is_kept_as_neutron_knows_it(self, world):
+        made = world.floating_ips.create(NETWORK, ONE)
+        assert (made.network_id, made.address) == (NETWORK, ONE)
+        assert made.subnet_id == neutron.SUBNET
+        assert made.reservable
+        assert made.created_at == world.now
+        assert world.ledger.floating_ips() == [made]
+        assert world.ledger.floating_ip(made.id) == made
+
+    @pytest.mark.parametrize(
+        'address', ['203.0.113.1', '203.0.113.0', '203.0.113.15', 'x', '']
+    )
+    def test_an_address_that_cannot_be_promised(self, world, address):
+        refused(
+            exception.InvalidInput, 'floating_ip_address',
+            world.floating_ips.create, NETWORK, address,
+        )
+        assert world.ledger.floating_ips() == []
+
+    @pytest.mark.parametrize(
+        'network, address',
+        [
+            (NETWORK, '198.51.100.7'),
+            ('no-such', ONE),
+            ('../floatingips', ONE),
+            (neutron.INTERNAL, ONE),
+        ],
+    )
+    def test_no_such_subnet_or_external_network(self, world, network, address):
+        with pytest.raises(exception.NotFound):
+            world.floating_ips.create(network, address)
+
+    def test_once_only(self, world, registered):
+        refused(
+            exception.FloatingIPExists, 'floating_ip_address',
+            world.floating_ips.create, NETWORK, ONE,
+        )
+        assert len(world.ledger.floating_ips()) == 3
+
+    def test_without_a_network_service(self, world):
+        lost = neutron_.Neutron(None)
+        with pytest.raises(exception.Unavailable):
+            lost.subnets(NETWORK)
+
+    def test_deleted(self, world, registered):
+        first, *rest = world.ledger.floating_ips()
+        world.floating_ips.delete(first.id)
+        assert world.ledger.floating_ips() == rest
+        with pytest.raises(exception.FloatingIPNotFound):
+            world.floating_ips.delete(first.id)
+
+    def test_not_deleted_before_the_lease_is_over(self, world, registered):
+        lease = world.create(addresses(3))
+        [one, *_] = world.ledger.floating_ips()
+        for _ in range(2):
+            with pytest.raises(exception.CantDeleteFloatingIP):
+                world.floating_ips.delete(one.id)
+            world.run(100)
+        assert world.lease(lease).status == 'TERMINATED'
+        world.floating_ips.delete(one.id)
+
+
+class TestBooking:
+    def test_the_lowest_addresses_that_are_free(self, world, registered):
+        lease = world.create(addresses(2))
+        assert allocated(world, lease) == [ONE, TWO]
+        assert not world.neutron.stored
+        world.check()
+
+    def test_what_is_required(self, world, registered):
+        lease = world.create(addresses(2, THREE))
+        assert allocated(world, lease) == [ONE, THREE]
+
+    def test_several_reservations_share_nothing(self, world, registered):
+        lease = world.create(addresses(1), addresses(2, ONE))
+        assert allocated(world, lease, 0) == [TWO]
+        assert allocated(world, lease, 1) == [ONE, THREE]
+
+    def test_leases_follow_each_other_without_a_gap(self, world, registered):
+        world.create(addresses(3), start=100, end=200)
+        assert allocated(
+            world, world.create(addresses(3), start=200, end=300)
+        ) == [ONE, TWO, THREE]
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'amount',
+            world.create, addresses(), start=199, end=201,
+        )
+        world.check()
+
+    @pytest.mark.parametrize(
+        'asked, field',
+        [
+            (addresses(4), 'amount'),
+            (addresses(1, network_id='no-such'), 'amount'),
+            (addresses(1, '203.0.113.104'), 'required_floatingips'),
+        ],
+    )
+    def test_no_room_leaves_nothing(self, world, registered, asked, field):
+        world.add_host('a')
+        whole = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+        refused(
+            exception.NotEnoughFloatingIPAvailable, field,
+            world.create, whole, asked,
+        )
+        assert world.ledger.leases() == []
+        assert world.ledger.allocations() == []
+
+    def test_a_required_one_that_is_taken(self, world, registered):
+        world.create(addresses(1, TWO))
+        said = refused(
+            exception.NotEnoughFloatingIPAvailable, 'required_floatingips',
+            world.create, addresses(2, TWO, ONE),
+        )
+        assert TWO in said and ONE not in said
+
+    @pytest.mark.parametrize(
+        'asked, field',
+        [
+            (addresses(0), 'amount'),
+            (addresses('1'), 'amount'),
+            (addresses(True), 'amount'),
+            (addresses(None), 'amount'),
+            (addresses(network_id=None), 'network_id'),
+            (addresses(network_id=''), 'network_id'),
+            (addresses(network_id='x' * 37), 'network_id'),
+            (addresses(1, ONE, TWO), 'required_floatingips'),
+            (addresses(2, ONE, ONE), 'required_floatingips'),
+            (addresses(1, 'x'), 'required_floatingips'),
+            (addresses(1, 7), 'required_floatingips'),
+            (
+                addresses(required_floatingips=ONE), 'required_floatingips'
+            ),
+            (addresses(colour='red'), 'colour'),
+        ],
+    )
+    def test_a_bad_value_is_named(self, world, registered, asked, field):
+        refused(exception.InvalidInput, field, world.create, asked)
+
+
+class TestUpdating:
+    def change(self, world, lease, **values):
+        id_ = world.lease(lease).reservations[0].id
+        return world.leases.update(
+            lease.id, None, {'reservations': [{'id': id_, **values}]}
+        )
+
+    def move(self, world, lease, **times):
+        return world.leases.update(
+            lease.id, None, {k: world.now + v for k, v in times.items()}
+        )
+
+    @pytest.mark.parametrize('amount', [1, 3])
+    def test_the_amount_before_the_start(self, world, registered, amount):
+        lease = world.create(addresses(2, THREE))
+        self.change(world, lease, amount=amount)
+        assert len(allocated(world, lease)) == amount
+        assert THREE in allocated(world, lease)
+        world.run(100)
+        assert world.neutron.owned('project') == allocated(world, lease)
+        world.check()
+
+    def test_it_keeps_what_it_has(self, world, registered):
+        first = world.create(addresses(1))
+        lease = world.create(addresses(1))
+        world.leases.delete(first.id, None)
+        self.change(world, lease, amount=2)
+        assert allocated(world, lease) == [ONE, TWO]
+        self.change(world, lease, amount=1)
+        assert allocated(world, lease) == [ONE]
+
+    def test_too_many_change_nothing(self, world, registered):
+        lease = world.create(addresses(2))
+        world.create(addresses(1))
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'amount',
+            self.change, world, lease, amount=3,
+        )
+        assert world.lease(lease).reservations == lease.reservations
+        assert allocated(world, lease) == [ONE, TWO]
+
+    def test_the_network_never(self, world, registered):
+        lease = world.create(addresses())
+        refused(
+            exception.CantUpdateParameter, 'network_id',
+            self.change, world, lease, network_id=neutron.INTERNAL,
+        )
+        self.change(world, lease, network_id=NETWORK)
+
+    def test_required_ones_are_only_given_up(self, world, registered):
+        lease = world.create(addresses(1, THREE))
+        refused(
+            exception.CantUpdateParameter, 'required_floatingips',
+            self.change, world, lease, required_floatingips=[ONE],
+        )
+        self.change(world, lease, required_floatingips=[THREE])
+        updated = self.change(world, lease, required_floatingips=[])
+        parameters = updated.reservations[0].parameters
+        assert parameters['required_floatingips'] == []
+        assert allocated(world, lease) == [THREE]
+
+    def test_less_than_is_required(self, world, registered):
+        lease = world.create(addresses(2, ONE, TWO))
+        refused(
+            exception.InvalidInput, 'required_floatingips',
+            self.change, world, lease, amount=1,
+        )
+        self.change(world, lease, amount=1, required_floatingips=[])
+
+    def test_the_window_moves_with_the_lease(self, world, registered):
+        lease = world.create(addresses(3), start=100, end=200)
+        self.move(world, lease, start=300, end=400)
+        world.create(addresses(3), start=100, end=300)
+        world.create(addresses(3), start=400, end=500)
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'amount',
+            self.move, world, lease, end=401,
+        )
+        world.check()
+
+    def test_other_addresses_where_the_window_moves_to(
+        self, world, registered
+    ):
+        lease = world.create(addresses(1))
+        world.create(addresses(1, ONE), start=200, end=300)
+        self.move(world, lease, end=250)
+        assert allocated(world, lease) == [TWO]
+
+    def test_not_once_it_is_active(self, world, registered):
+        lease = world.create(addresses(1))
+        world.create(addresses(1, ONE), start=200, end=300)
+        world.run(100)
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'reservations',
+            self.move, world, lease, end=101,
+        )
+        world.run()
+        assert world.neutron.owned('project') == [ONE]
+
+    def test_an_active_lease_gets_more_at_once(self, world, registered):
+        lease = world.create(addresses(1), start='now')
+        world.run()
+        self.change(world, lease, amount=3)
+        world.run()
+        assert world.neutron.owned('project') == [ONE, TWO, THREE]
+        assert world.lease(lease).status == 'ACTIVE'
+        refused(
+            exception.CantUpdateParameter, 'amount',
+            self.change, world, lease, amount=2,
+        )
+        world.run(200)
+        assert world.neutron.owned('project') == []
+        world.check()
+
+    def test_a_reservation_comes_and_goes(self, world, registered):
+        lease = world.create(addresses(1), start='now')
+        world.run()
+        world.leases.update(
+            lease.id, None, {'reservations': [addresses(1, THREE)]}
+        )
+        world.run()
+        assert world.neutron.owned('project') == [ONE, THREE]
+        first = lease.reservations[0].id
+        world.leases.update(
+            lease.id,
+            None,
+            {'reservations': [{'id': first, 'remove': True}]},
+        )
+        world.run()
+        assert world.neutron.owned('project') == [THREE]
+        assert allocated(world, lease) == [THREE]
+        world.create(addresses(2), start='now')
+        world.check()
+
+    def test_an_end_now_frees_them(self, world, registered):
+        lease = world.create(addresses(3), start='now')
+        world.run(10)
+        world.leases.update(lease.id, None, {'end': 'now'})
+        world.run()
+        assert world.neutron.stored == {}
+        later = world.create(addresses(3), start='now')
+        world.run()
+        assert world.lease(later).status == 'ACTIVE'
+        assert len(world.neutron.stored) == 3
+
+
+class TestWindow:
+    def test_there_in_the_window_only(self, world, registered):
+        lease = world.create(addresses(2))
+        id_ = lease.reservations[0].id
+        assert world.neutron.asked == [
+            ('GET', '/v2.0/networks'), ('GET', '/v2.0/subnets')
+        ] * 3
+        world.run(99)
+        assert not world.neutron.stored
+        world.run(1)
+        assert world.neutron.owned('project') == [ONE, TWO]
+        made = world.neutron.stored
+        assert all(
+            f['tags'] == ['blazar', f'reservation:{id_}']
+            and f['floating_network_id'] == NETWORK
+            for f in made.values()
+        )
+        reservation = world.lease(lease).reservations[0]
+        assert reservation.made == {'floating_ips': sorted(made)}
+        assert not reservation.missing_resources
+        assert not world.lease(lease).degraded
+        world.run(100)
+        assert not world.neutron.stored
+        assert world.lease(lease).status == 'TERMINATED'
+        assert allocated(world, lease) == []
+        world.check()
+
+    def test_a_deleted_lease_leaves_nothing(self, world, registered):
+        for start in (100, 'now'):
+            lease = world.create(addresses(3), start=start)
+            world.run()
+            world.leases.delete(lease.id, None)
+            assert world.neutron.stored == {}
+            assert world.ledger.leases() == []
+        world.check()
+
+    def test_what_others_have_stays(self, world, registered):
+        kept = [
+            world.neutron.take('203.0.113.15', 'project'),
+            world.neutron.take('203.0.113.16', 'thief'),
+        ]
+        lease = world.create(addresses(1), start='now')
+        kept[1]['description'] = (
+            f'blazar reservation {lease.reservations[0].id}'
+        )
+        world.run()
+        world.run(200)
+        assert list(world.neutron.stored.values()) == kept
+
+    def test_what_the_project_changed_is_deleted(self, world, registered):
+        world.create(addresses(3), start='now')
+        world.run()
+        one, two, three = world.neutron.stored
+        world.neutron.stored[one].update(description='mine', tags=[])
+        world.neutron.forward(two)
+        del world.neutron.stored[three]
+        world.run(200)
+        assert world.neutron.stored == {}
+
+    def test_what_the_project_changed_is_still_the_leases(
+        self, world, registered
+    ):
+        lease = world.create(addresses(1), start='now')
+        world.run()
+        [one] = world.neutron.stored.values()
+        one['description'] = 'mine'
+        TestUpdating().change(world, lease, amount=2)
+        world.run()
+        assert outcome(world, lease) == (False, False, [ONE, TWO])
+        assert world.neutron.stored[one['id']] is one
+        world.run(200)
+        assert world.neutron.stored == {}
+
+    def test_what_the_project_deleted_is_made_again(self, world, registered):
+        """As far as a start is done again: when the lease grows."""
+        lease = world.create(addresses(1), start='now')
+        world.run()
+        world.neutron.stored.clear()
+        TestUpdating().change(world, lease, amount=2)
+        world.run()
+        assert world.neutron.owned('project') == [ONE, TWO]
+
+    def test_what_the_project_deletes_at_once_is_made_again(
+        self, world, registered
+    ):
+        lease = world.create(addresses(2), start='now')
+        deleted = []
+
+        def meddle(method, path):
+            if method == 'PUT' and not deleted:
+                deleted.append(world.neutron.stored.popitem())
+
+        world.neutron.meddle = meddle
+        for _ in range(10):
+            world.run(5)
+        assert deleted
+        assert world.neutron.owned('project') == [ONE, TWO]
+        assert world.lease(lease).status == 'ACTIVE'
+
+    def test_the_next_lease_waits_for_the_last_one(self, world, registered):
+        first = world.create(addresses(3), start='now', end=100)
+        second = world.create(addresses(3), start=100, end=200)
+        world.run()
+        world.neutron.meddle = lambda method, path: (
+            edge.Trouble(False, edge.answer(500))
+            if method == 'DELETE'
+            else None
+        )
+        world.run(100)
+        assert world.lease(first).status == 'TERMINATING'
+        assert world.lease(second).status == 'PENDING'
+        world.neutron.meddle = lambda method, path: None
+        for _ in range(10):
+            world.run(2)
+        assert world.lease(first).status == 'TERMINATED'
+        assert world.lease(second).status == 'ACTIVE'
+        assert allocated(world, second) == [ONE, TWO, THREE]
+
+
+def outcome(world, lease):
+    """Return (degraded, missing, addresses) of a lease that has started."""
+    held = world.lease(lease)
+    assert held.status == 'ACTIVE'
+    [reservation] = held.reservations
+    assert reservation.made['floating_ips'] == sorted(
+        id_
+        for id_, f in world.neutron.stored.items()
+        if f['project_id'] == 'project'
+    )
+    return (
+        held.degraded,
+        reservation.missing_resources,
+        world.neutron.owned('project'),
+    )
+
+
+class TestBroken:
+    """Right when it was registered, no more when the lease starts."""
+
+    def spoil(self, world, how, address):
+        [subnet] = world.neutron.subnets
+        if how == 'in a pool':
+            subnet['allocation_pools'].append(
+                {'start': address, 'end': address}
+            )
+        elif how == 'the gateway':
+            subnet['gateway_ip'] = address
+        elif how == 'taken':
+            world.neutron.take(address)
+        elif how == 'refused':
+            # Between the look at the subnets and the request.
+            asked = world.neutron.request
+
+            def request(url, method, json=None, **kwargs):
+                if json and address in str(json):
+                    return neutron.refusal(400, 'InvalidIpForSubnet')
+                return asked(url, method, json, **kwargs)
+
+            world.neutron.request = request
+
+    @pytest.mark.parametrize(
+        'how', ['in a pool', 'the gateway', 'taken', 'refused']
+    )
+    def test_it_is_replaced(self, world, registered, how):
+        lease = world.create(addresses(2))
+        self.spoil(world, how, ONE)
+        world.run(100)
+        assert outcome(world, lease) == (False, False, [TWO, THREE])
+        assert allocated(world, lease) == [TWO, THREE]
+        world.run(100)
+        assert world.neutron.owned('project') == []
+        world.check()
+
+    def test_not_by_one_of_another_lease(self, world, registered):
+        lease = world.create(addresses(2))
+        world.create(addresses(1), start=150, end=250)
+        self.spoil(world, 'in a pool', ONE)
+        world.run(100)
+        assert outcome(world, lease) == (True, True, [TWO])
+        world.check()
+
+    def test_not_by_another_one_that_is_broken(self, world, registered):
+        lease = world.create(addresses(1))
+        for address in (ONE, TWO, THREE):
+            self.spoil(world, 'in a pool', address)
+        world.run(100)
+        assert outcome(world, lease) == (True, True, [])
+
+    def test_a_required_one_is_replaced_but_missed(self, world, registered):
+        lease = world.create(addresses(1, TWO))
+        self.spoil(world, 'in a pool', TWO)
+        world.run(100)
+        assert outcome(world, lease) == (True, False, [ONE])
+
+    @pytest.mark.parametrize('what', ['network', 'subnet'])
+    def test_all_of_it_is_gone(self, world, registered, what):
+        lease = world.create(addresses(1))
+        if what == 'network':
+            del world.neutron.networks[NETWORK]
+        else:
+            world.neutron.subnets.clear()
+        world.run(100)
+        assert outcome(world, lease) == (True, True, [])
+
+    def test_the_projects_quota(self, world, registered):
+        lease = world.create(addresses(3))
+        world.neutron.quota = 1
+        world.run(100)
+        assert outcome(world, lease) == (True, True, [ONE])
+        assert allocated(world, lease) == [ONE, TWO, THREE]
+        # With more quota, whatever has the start done again makes them.
+        world.neutron.quota = 50
+        world.floating_ips.create(NETWORK, '203.0.113.104')
+        TestUpdating().change(world, lease, amount=4)
+        world.run()
+        degraded, missing, owned = outcome(world, lease)
+        assert (degraded, missing, len(owned)) == (True, False, 4)
+
+    def test_a_replacement_counts_from_then_on(self, world, registered):
+        """A crash after it: the next try begins with what was replaced."""
+        lease = world.create(addresses(1))
+        self.spoil(world, 'taken', ONE)
+        posts = []
+
+        def meddle(method, path):
+            if method == 'POST':
+                posts.append(path)
+                if len(posts) == 2:
+                    return edge.Trouble(True)
+            return None
+
+        world.neutron.meddle = meddle
+        world.run(100)
+        assert allocated(world, lease) == [TWO]
+        assert world.lease(lease).status != 'ACTIVE'
+        for _ in range(10):
+            world.run(5)
+        assert outcome(world, lease) == (False, False, [TWO])
+        assert len(posts) == 2
+
+
+def live(world, hook=None):
+    """Take a lease through its life; return what it had, and what it left.
+
+    :param hook: called with the name of each point that its events pass
+    """
+
+    def until(status):
+        last = world.now + 1200
+        while world.lease(lease).status != status:
+            assert world.now < last
+            with contextlib.suppress(Killed):
+                world.run(5)
+
+    lease = world.create(addresses(2), start='now', end=3000)
+    faults.arm(hook)
+    until('ACTIVE')
+    tags = [len(f['tags']) for f in world.neutron.stored.values()]
+    inside = outcome(world, lease), tags
+    world.neutron.forward(next(iter(world.neutron.stored)))
+    world.clock.now = max(world.now, lease.end)
+    until('TERMINATED')
+    faults.arm(None)
+    return inside, dict(world.neutron.stored)
+
+
+class Killed(BaseException):
+    """The manager ends here: its claim is left to run out."""
+
+
+TROUBLES = {
+    'fails': lambda: edge.Trouble(False, edge.answer(500)),
+    'is done and fails': lambda: edge.Trouble(True, edge.answer(500)),
+    'is done and times out': lambda: edge.Trouble(True),
+    'meets a proxy': lambda: edge.Trouble(False, edge.answer(200)),
+}
+
+
+@pytest.mark.parametrize('trouble', TROUBLES)
+def test_one_request_meets_trouble(world, registered, trouble):
+    """Each of them in turn: the lease gets all of it, and leaves nothing."""
+    world.neutron.asked.clear()
+    healthy = live(world)
+    assert healthy == (((False, False, [ONE, TWO]), [2, 2]), {})
+    met = 0
+    for unlucky in range(len(world.neutron.asked)):
+        passed = itertools.count()
+
+        def meddle(method, path, unlucky=unlucky, passed=passed):
+            nonlocal met
+            here = trouble != 'meets a proxy' or method == 'GET'
+            if next(passed) != unlucky or not here:
+                return None
+            met += 1
+            return TROUBLES[trouble]()
+
+        world.neutron.meddle = meddle
+        assert live(world) == healthy
+    assert met > 3
+    world.check()
+
+
+@pytest.fixture
+def disarmed():
+    yield
+    faults.arm(None)
+
+
+def test_killed_at_any_point(world, registered, disarmed):
+    """In turn, while one address of two has to be replaced."""
+    world.neutron.subnets[0]['allocation_pools'].append(
+        {'start': ONE, 'end': ONE}
+    )
+    points = []
+    healthy = live(world, points.append)
+    assert healthy == (((False, False, [TWO, THREE]), [2, 2]), {})
+    assert len(points) > 20
+    for last in range(len(points)):
+        passed = itertools.count()
+
+        def kill(name, last=last, passed=passed):
+            if next(passed) == last:
+                raise Killed
+
+        assert live(world, kill) == healthy, points[last]
+        world.check()

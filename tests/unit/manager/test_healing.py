@@ -1,0 +1,603 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failed hosts: what they were reserved for moves, or is said to be missing.
+
+Also hosts that a reservation is moved off by hand.
+"""
+
+from concurrent import futures
+import dataclasses
+import random
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
+
+HOUR = 3600
+
+
+@pytest.fixture
+def on(world):
+    """Return the names of the hosts that a lease holds, with its VCPUs."""
+
+    def on(lease):
+        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+        return sorted((names[h], vcpus) for _, h, vcpus in world.held(lease))
+
+    return on
+
+
+def flags(world, lease):
+    """Return degraded, and the first reservation's two flags."""
+    lease = world.lease(lease)
+    first = lease.reservations[0]
+    return lease.degraded, first.missing_resources, first.resources_changed
+
+
+class TestPending:
+    def test_moves(self, world, on):
+        world.add_host('a')
+        lease = world.create()
+        world.add_host('b')
+        world.fail('a')
+        assert on(lease) == [('b', 'whole')]
+        assert flags(world, lease) == (False, False, False)
+        world.check()
+
+    def test_what_finds_no_room_is_missing(self, world, on):
+        world.add_host('a')
+        lease = world.create()
+        world.fail('a')
+        assert on(lease) == []
+        assert flags(world, lease) == (True, True, False)
+        assert world.lease(lease).status == 'PENDING'
+        world.check()
+
+    def test_whole_again_once_there_is_room(self, world, on):
+        world.add_host('a')
+        lease = world.create()
+        world.fail('a')
+        world.add_host('b')
+        world.monitor.step()
+        assert on(lease) == [('b', 'whole')]
+        assert flags(world, lease) == (False, False, False)
+        world.check()
+
+    def test_whole_again_once_the_host_is_back(self, world, on):
+        world.add_host('a')
+        lease = world.create()
+        world.fail('a')
+        world.set_up('a')
+        assert on(lease) == [('a', 'whole')]
+        assert flags(world, lease) == (False, False, False)
+
+    def test_starts_with_what_is_left(self, world, whole, on):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(whole(2, 2))
+        world.fail('a')
+        world.run(100)
+        assert world.lease(lease).status == 'ACTIVE'
+        assert on(lease) == [('b', 'whole')]
+        assert flags(world, lease) == (True, True, False)
+
+    def test_fewer_than_it_had_but_no_fewer_than_promised(
+        self, world, whole, on
+    ):
+        for name in 'abc':
+            world.add_host(name)
+        lease = world.create(whole(1, 3))
+        world.fail('a')
+        assert on(lease) == [('b', 'whole'), ('c', 'whole')]
+        assert flags(world, lease) == (False, False, False)
+
+    def test_those_of_later_leases_stay_until_they_are_near(self, world, on):
+        world.add_host('a')
+        lease = world.create(start=2 * HOUR, end=3 * HOUR)
+        world.add_host('b')
+        world.fail('a')
+        assert on(lease) == [('a', 'whole')]
+        world.clock.now += HOUR
+        world.monitor.step()
+        assert on(lease) == [('b', 'whole')]
+
+    def test_all_move_if_the_interval_is_0(self, world, on, conf):
+        conf.set_override('healing_interval', 0, 'manager')
+        world.add_host('a')
+        lease = world.create(start=200 * HOUR, end=300 * HOUR)
+        world.add_host('b')
+        world.fail('a')
+        assert on(lease) == [('b', 'whole')]
+
+    def test_not_to_a_host_that_does_not_meet_what_is_required(
+        self, world, whole, on
+    ):
+        world.add_host('a', gpu='yes')
+        world.add_host('b')
+        world.add_host('c', gpu='yes', projects='another')
+        world.add_host('d', gpu='yes', disabled='true')
+        lease = world.create(whole(resource_properties='["==","$gpu","yes"]'))
+        world.fail('a')
+        assert on(lease) == []
+
+    def test_a_disabled_host_keeps_what_it_has(self, world, on):
+        world.add_host('a')
+        lease = world.create()
+        world.add_host('b')
+        world.hosts.update(world.host('a').id, {'disabled': 'true'})
+        world.monitor.step()
+        assert on(lease) == [('a', 'whole')]
+
+    def test_one_bad_lease_keeps_no_other(self, world, on, monkeypatch):
+        world.add_host('a')
+        leases = [world.create(start=t, end=t + 10) for t in (100, 110)]
+        world.add_host('b')
+        heal = world.healer._heal
+
+        def fail(lease_id, *args):
+            if lease_id == leases[0].id:
+                raise RuntimeError
+            heal(lease_id, *args)
+
+        monkeypatch.setattr(world.healer, '_heal', fail)
+        world.fail('a')
+        assert [on(lease) for lease in leases] == [
+            [('a', 'whole')], [('b', 'whole')],
+        ]
+
+
+class TestSlots:
+    def test_only_what_was_on_the_failed_host_moves(self, world, slots, on):
+        for name in 'abc':
+            world.add_host(name, vcpus=4)
+        lease = world.create(slots(4, vcpus=2))
+        [(first, _), (second, _)] = on(lease)
+        [third] = set('abc') - {first, second}
+        kept = next(
+            a for a, _ in world.ledger.allocations(lease_id=lease.id)
+            if a.host == world.host(second).uuid
+        )
+        world.fail(first)
+        assert on(lease) == sorted([(second, 4), (third, 4)])
+        assert kept in [
+            a for a, _ in world.ledger.allocations(lease_id=lease.id)
+        ]
+
+    def test_joins_what_it_has_elsewhere(self, world, slots, on):
+        world.add_host('a', vcpus=4)
+        lease = world.create(slots(2, vcpus=2))
+        world.add_host('b', vcpus=8)
+        world.leases.update(
+            lease.id, None,
+            {'reservations': [{'id': lease.reservations[0].id, 'amount': 4}]},
+        )
+        assert on(lease) == [('a', 4), ('b', 4)]
+        world.fail('a')
+        assert on(lease) == [('b', 8)]
+        world.check()
+
+    def test_as_many_as_there_is_room_for(self, world, slots, on):
+        world.add_host('a', vcpus=10)
+        lease = world.create(slots(5, vcpus=2))
+        world.add_host('b', vcpus=6)
+        world.fail('a')
+        assert on(lease) == [('b', 6)]
+        assert flags(world, lease) == (True, True, False)
+        world.add_host('c', vcpus=2)
+        world.monitor.step()
+        assert on(lease) == [('b', 6), ('c', 2)]
+        assert flags(world, lease) == (True, True, False)
+        world.add_host('d', vcpus=8)
+        world.monitor.step()
+        assert on(lease) == [('b', 6), ('c', 2), ('d', 2)]
+        assert flags(world, lease) == (False, False, False)
+
+    def test_together(self, world, slots, on):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(3, vcpus=2, affinity=True))
+        world.add_host('b', vcpus=4)
+        world.add_host('c', vcpus=6)
+        world.fail('a')
+        assert on(lease) == [('c', 6)]
+
+    def test_apart(self, world, slots, on):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(slots(2, affinity=False))
+        world.fail('a')
+        assert on(lease) == [('b', 2)]
+        assert flags(world, lease) == (True, True, False)
+        world.add_host('c')
+        world.monitor.step()
+        assert on(lease) == [('b', 2), ('c', 2)]
+
+    def test_two_of_a_lease_do_not_take_the_same_room(self, world, slots, on):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(2, vcpus=2), slots(2, vcpus=2))
+        world.add_host('b', vcpus=6)
+        world.fail('a')
+        assert sum(vcpus for _, vcpus in on(lease)) == 6
+        world.check()
+
+
+class TestActive:
+    @pytest.fixture
+    def lease(self, world):
+        world.add_host('a', hold='dedicated')
+        lease = world.create(start='now', end=500)
+        world.run()
+        return lease
+
+    def aggregates(self, world, lease):
+        found = world.nova.aggregates
+        return [
+            found[name].hosts
+            for name in (lease.reservations[0].id, 'freepool')
+        ]
+
+    def test_moves_with_all_that_its_start_does(self, world, lease, on):
+        world.add_host('b', hold='dedicated')
+        preemptible = world.add_server('b', preemptible=True)
+        assert self.aggregates(world, lease) == [('a',), ('b',)]
+        world.fail('a')
+        assert on(lease) == [('b', 'whole')]
+        assert flags(world, lease) == (False, False, True)
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+        assert self.aggregates(world, lease) == [('b',), ('a',)]
+        assert preemptible.uuid not in world.nova.stored
+        world.run(500)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.nova.aggregates.keys() == {'freepool'}
+        assert world.nova.aggregates['freepool'].hosts == ('a', 'b')
+
+    def test_missing_and_whole_again(self, world, lease, on):
+        world.fail('a')
+        world.run()
+        assert on(lease) == []
+        assert world.lease(lease).status == 'ACTIVE'
+        assert flags(world, lease) == (True, True, True)
+        assert self.aggregates(world, lease) == [(), ('a',)]
+        world.set_up('a')
+        world.run()
+        assert on(lease) == [('a', 'whole')]
+        assert flags(world, lease) == (False, False, True)
+        assert self.aggregates(world, lease) == [('a',), ()]
+
+    def test_whole_again_with_its_servers_there(self, world, lease, on):
+        world.add_server(
+            'a', 'project', reservation_id=lease.reservations[0].id
+        )
+        world.manager.instances.sync()
+        world.fail('a')
+        world.run()
+        world.manager.instances.sync()
+        assert on(lease) == []
+        world.set_up('a')
+        world.run()
+        assert on(lease) == [('a', 'whole')]
+        assert flags(world, lease) == (False, False, True)
+
+    @pytest.mark.parametrize('fails', [True, False])
+    def test_servers_that_stay_on_a_host_it_left_take_room_there(
+        self, world, lease, on, fails
+    ):
+        world.add_server(
+            'a', 'project', reservation_id=lease.reservations[0].id
+        )
+        world.manager.instances.sync()
+        world.add_host('b')
+        if fails:
+            world.fail('a')
+            world.set_up('a')
+        else:
+            world.healer.reallocate(world.host('a').id, lease_id=lease.id)
+        world.run()
+        assert on(lease) == [('b', 'whole')]
+        world.manager.instances.sync()
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create()
+        # They go with the lease.
+        world.create(start=lease.end - world.now, end=10**4)
+        world.check()
+
+    def test_degraded_for_another_reason_is_found_again(self, world, lease):
+        world.add_host('b')
+        world.fail('a', 'b')
+        world.run()
+        world.add_server('b')
+        world.set_up('b')
+        world.run()
+        assert flags(world, lease) == (True, False, True)
+
+    def test_the_window_begins_now(self, world, lease):
+        world.add_host('b')
+        world.clock.now += 50
+        world.fail('a')
+        [(allocation, _)] = world.ledger.allocations(lease_id=lease.id)
+        assert allocation.start == world.now
+        assert allocation.end == lease.end
+
+    def test_slots_leave_nothing_behind(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(2), start='now', end=500)
+        world.run()
+        world.add_host('b')
+        world.fail('a')
+        world.run()
+        [id_] = [r.id for r in lease.reservations]
+        assert world.nova.aggregates[id_].hosts == ('b',)
+        assert {name for name, _ in world.placement.children} == {'b'}
+        world.run(500)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert not world.placement.children
+        assert not world.placement.classes
+
+    def test_not_in_the_midst_of_an_event(self, world, lease, on):
+        world.add_host('b')
+        [end] = [
+            e for e in world.lease(lease).events
+            if e.event_type == 'end_lease'
+        ]
+        world.ledger.commit(
+            lambda tx: tx.put_lease(
+                dataclasses.replace(
+                    tx.lease(lease.id),
+                    events=tuple(
+                        dataclasses.replace(e, status='IN_PROGRESS')
+                        if e == end else e
+                        for e in tx.lease(lease.id).events
+                    ),
+                )
+            )
+        )
+        world.fail('a')
+        assert on(lease) == [('a', 'whole')]
+
+    def test_what_is_over_is_left_alone(self, world, lease, on):
+        world.clock.now = lease.end
+        world.fail('a')
+        assert on(lease) == [('a', 'whole')]
+        assert not world.lease(lease).degraded
+
+
+class TestOthers:
+    def test_who_listens_is_told(self, world, monkeypatch):
+        told = []
+        for kind in ('host', 'lease'):
+            monkeypatch.setattr(
+                world.manager.notifier, kind,
+                lambda event_type, noun: told.append((event_type, noun.id)),
+            )
+        world.add_host('a')
+        host = world.host('a').id
+        lease = world.create()
+        world.fail('a')
+        world.monitor.step()
+        world.set_up('a')
+        assert told == [
+            ('lease.create', lease.id),
+            ('host.failure', host),
+            ('lease.degraded', lease.id),
+            ('host.recovery', host),
+            ('lease.healed', lease.id),
+        ]
+
+    def test_several_managers_at_once(self, world, conf, slots):
+        for name in 'ab':
+            world.add_host(name, vcpus=8)
+        leases = [
+            world.create(slots(2, vcpus=2), start=n, end=n + 1)
+            for n in range(100, 120)
+        ]
+        before = world.ledger.changes(0, 10**4)['revision']
+        others = [world.another(conf) for _ in range(3)]
+
+        def used():
+            return {host for each in leases for _, host, _ in world.held(each)}
+
+        [first] = used()
+        name = world.ledger.host(first).hypervisor_hostname
+        world.nova.nodes[name] = dataclasses.replace(
+            world.nova.nodes[name], up=False
+        )
+        with futures.ThreadPoolExecutor(4) as pool:
+            steps = [
+                pool.submit(manager.monitor.step)
+                for manager in (world.manager, *others)
+            ]
+        for step in steps:
+            step.result()
+        for other in others:
+            other.ledger.close()
+        assert first not in used()
+        # One for the host, and one for each lease.
+        after = world.ledger.changes(0, 10**4)['revision']
+        assert after == before + 1 + len(leases)
+        world.check()
+
+
+class TestReallocate:
+    def test_off_a_host_by_lease_or_by_reservation(self, world, on):
+        world.add_host('a')
+        lease = world.create()
+        world.add_host('b')
+        world.healer.reallocate(world.host('a').id, lease_id=lease.id)
+        assert on(lease) == [('b', 'whole')]
+        world.healer.reallocate(
+            world.host('b').id, reservation_id=lease.reservations[0].id
+        )
+        assert on(lease) == [('a', 'whole')]
+        assert flags(world, lease) == (False, False, False)
+
+    def test_others_stay_there(self, world, slots, on):
+        world.add_host('a')
+        lease = world.create(slots(1), slots(1))
+        other = world.create(slots(1))
+        world.add_host('b')
+        first, second = (r.id for r in lease.reservations)
+        world.healer.reallocate(world.host('a').id, reservation_id=second)
+        held = {id_: host for id_, host, _ in world.held(lease)}
+        assert held == {
+            first: world.host('a').uuid, second: world.host('b').uuid,
+        }
+        assert on(other) == [('a', 2)]
+
+    def test_active(self, world, on):
+        world.add_host('a')
+        lease = world.create(start='now')
+        world.run()
+        world.add_host('b')
+        world.healer.reallocate(world.host('a').id, lease_id=lease.id)
+        world.run()
+        assert flags(world, lease) == (False, False, True)
+        id_ = lease.reservations[0].id
+        assert world.nova.aggregates[id_].hosts == ('b',)
+
+    @pytest.mark.parametrize('slots_', [False, True])
+    def test_no_room_changes_nothing(self, world, slots, on, slots_):
+        world.add_host('a')
+        lease = world.create(*([slots(2)] if slots_ else []))
+        world.add_host('b', vcpus=2)
+        world.fail('b')
+        before = world.lease(lease), world.held(lease)
+        with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+            world.healer.reallocate(world.host('a').id, lease_id=lease.id)
+        assert refusal.value.status == 409
+        assert (world.lease(lease), world.held(lease)) == before
+
+    def test_nothing_there(self, world):
+        world.add_host('a')
+        world.create()
+        world.add_host('b')
+        for host, lease_id, refusal in [
+            ('a', 'no-such', exception.NotFound),
+            ('b', None, exception.NotFound),
+        ]:
+            with pytest.raises(refusal):
+                world.healer.reallocate(world.host(host).id, lease_id)
+        with pytest.raises(exception.HostNotFound):
+            world.healer.reallocate('77', 'no-such')
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_nothing_moves_without_need_and_nothing_is_missing_without(
+    world, whole, slots, seed, conf
+):
+    """Against a plain look at every host and every allocation."""
+    draw = random.Random(seed)
+    conf.set_override('healing_interval', 0, 'manager')
+    names = [f'h{n}' for n in range(draw.randint(2, 6))]
+    for name in names:
+        world.add_host(name, vcpus=draw.choice([2, 4, 8]))
+    leases = list(filter(None, (
+        _lease(world, whole, slots, draw) for _ in range(draw.randint(1, 9))
+    )))
+    world.run()
+    for _ in range(3):
+        before = _allocations(world)
+        down = set(draw.sample(names, draw.randint(0, len(names))))
+        world.set_up(*set(names) - down)
+        world.fail(*down)
+        # Once more, for those that were looked at before the others moved.
+        world.monitor.step()
+        world.check()
+        after = _allocations(world)
+        _check_unmoved(world, before, after, down)
+        for lease in leases:
+            for reservation in world.lease(lease).reservations:
+                _check_filled(world, world.lease(lease), reservation, down)
+        world.clock.now += draw.choice([0, 30])
+        world.run()
+
+
+def _lease(world, whole, slots, draw):
+    start = draw.choice(['now', 20, 40])
+    asked = [
+        whole(1, draw.randint(1, 2)) if draw.random() < 0.5 else slots(
+            draw.randint(1, 4),
+            vcpus=draw.choice([1, 2]),
+            affinity=draw.choice([None, True, False]),
+        )
+        for _ in range(draw.randint(1, 2))
+    ]
+    try:
+        return world.create(*asked, start=start, end=draw.choice([60, 10**5]))
+    except exception.NotEnoughHostsAvailable:
+        return None
+
+
+def _allocations(world):
+    return {a.id: a for a, _ in world.ledger.allocations()}
+
+
+def _check_unmoved(world, before, after, down):
+    failed = {world.host(name).uuid for name in down}
+    for id_, old in before.items():
+        if old.host in failed:
+            continue
+        new = after[id_]
+        assert (new.host, new.end) == (old.host, old.end)
+        assert all(new.amounts[c] >= old.amounts[c] for c in old.amounts)
+    assert not failed & {
+        a.host for a in after.values() if a.end > world.now
+    }
+
+
+def _check_filled(world, lease, reservation, down):
+    """What is missing finds no room; what is not is all there."""
+    if lease.status == 'TERMINATED' or lease.end <= world.now:
+        return
+    held = [
+        a for a, _ in world.ledger.allocations(reservation_id=reservation.id)
+    ]
+    given = reservation.parameters
+    is_whole = reservation.resource_type == 'physical:host'
+    vcpus = sum(a.amounts.get('VCPU', 0) for a in held)
+    if is_whole:
+        missing = len(held) < given['min']
+    else:
+        missing = vcpus < given['amount'] * given['vcpus']
+    assert reservation.missing_resources is missing
+    if not missing:
+        return
+    mine = {a.host for a in held}
+    start = max(lease.start, world.now)
+    for host in world.ledger.hosts():
+        if host.hypervisor_hostname in down:
+            continue
+        if not is_whole and given['affinity'] is not None and mine and (
+            (host.uuid in mine) is not given['affinity']
+        ):
+            continue
+        assert not _has_room(world, host, start, lease.end, is_whole, given)
+
+
+def _has_room(world, host, start, end, is_whole, given):
+    there = [
+        a for a, _ in world.ledger.allocations(host=host.uuid)
+        if a.start < end and start < a.end
+    ]
+    if is_whole or any(a.whole for a in there):
+        return not there
+    used = {
+        at: {
+            c: sum(
+                a.amounts.get(c, 0) for a in there if a.start <= at < a.end
+            )
+            for c in inventory.RESOURCE_CLASSES
+        }
+        for at in {start, *(max(start, a.start) for a in there)}
+    }
+    slot = dict(
+        zip(
+            inventory.RESOURCE_CLASSES,
+            (given['vcpus'], given['memory_mb'], given['disk_gb']),
+            strict=True,
+        )
+    )
+    return all(
+        used[at][c] + slot[c] <= host.inventory[c].capacity
+        for at in used
+        for c in slot
+    )

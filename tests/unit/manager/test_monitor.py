@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts are up: asked regularly, and when Nova says that one changed."""
+
+import dataclasses
+import time
+
+import oslo_messaging
+import pytest
+
+from blazar_sched.domain import exception
+
+
+@pytest.fixture
+def revision(world):
+    return lambda: world.ledger.changes(0)['revision']
+
+
+def reservable(world):
+    return {h.hypervisor_hostname: h.reservable for h in world.ledger.hosts()}
+
+
+class TestPolling:
+    def test_down_and_up_again(self, world):
+        for name in 'ab':
+            world.add_host(name)
+        world.fail('a')
+        assert reservable(world) == {'a': False, 'b': True}
+        world.set_up('a')
+        assert reservable(world) == {'a': True, 'b': True}
+
+    def test_a_hypervisor_that_is_gone_has_failed(self, world):
+        world.add_host('a')
+        del world.nova.nodes['a']
+        world.monitor.step()
+        assert reservable(world) == {'a': False}
+
+    def test_no_lease_is_placed_on_a_failed_host(self, world):
+        world.add_host('a')
+        world.fail('a')
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create()
+
+    def test_nothing_is_written_if_nothing_differs(self, world, revision):
+        for name in 'ab':
+            world.add_host(name)
+        world.fail('a', 'b')
+        before = revision()
+        for _ in range(2):
+            world.monitor.step()
+        assert revision() == before
+
+    def test_all_of_a_rack_in_one_commit(self, world, revision):
+        for name in 'abc':
+            world.add_host(name)
+        before = revision()
+        world.fail('a', 'b', 'c')
+        assert revision() == before + 1
+
+    def test_while_nova_is_away_nothing_has_failed(self, world, caplog):
+        world.add_host('a')
+        world.nova.failures = 1
+        world.fail('a')
+        assert reservable(world) == {'a': True}
+        assert 'not known which hosts are up' in caplog.text
+        world.monitor.step()
+        assert reservable(world) == {'a': False}
+
+    def test_what_failed_is_healed_while_nova_is_away(self, world):
+        world.add_host('a')
+        lease = world.create()
+        world.ledger.commit(
+            lambda tx: tx.put_host(
+                dataclasses.replace(tx.hosts()[0], reservable=False)
+            )
+        )
+        world.nova.failures = 1
+        world.monitor.step()
+        assert world.lease(lease).degraded
+
+    def test_not_polled_if_that_is_off(self, world, conf):
+        conf.set_override('enable_polling_monitor', False, 'manager')
+        world.add_host('a')
+        world.fail('a')
+        assert reservable(world) == {'a': True}
+        world.monitor.notice()
+        world.nova.failures = 1
+        world.monitor.step()
+        # The notice is kept until it can be followed.
+        world.monitor.step()
+        assert reservable(world) == {'a': False}
+
+
+class TestNotifications:
+    @pytest.fixture
+    def listening(self, world, conf):
+        conf.set_override('enable_polling_monitor', False, 'manager')
+        conf.set_override('enable_notification_monitor', True, 'manager')
+        conf.set_override('notification_topics', ['news'], 'manager')
+        world.begin(conf)
+        world.add_host('a')
+        world.monitor.start()
+        yield world
+        world.monitor.stop()
+
+    @pytest.mark.parametrize(
+        'event_type, seen',
+        [('service.update', True), ('service.create', False)],
+    )
+    def test_nova_is_asked_when_a_service_is_updated(
+        self, listening, conf, event_type, seen
+    ):
+        world = listening
+        world.nova.nodes['a'] = dataclasses.replace(
+            world.nova.nodes['a'], up=False
+        )
+        oslo_messaging.Notifier(
+            oslo_messaging.get_notification_transport(conf),
+            'nova-compute:a',
+            driver='messaging',
+            topics=['news'],
+        ).info({}, event_type, {})
+        until = time.monotonic() + (10 if seen else 0.5)
+        while time.monotonic() < until and reservable(world)['a']:
+            time.sleep(0.02)
+        assert reservable(world) == {'a': not seen}

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notifications: real ones of oslo.messaging, kept by its test driver."""
+
+import json
+import threading
+
+import oslo_messaging
+from oslo_messaging.notify import _impl_test
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import window
+from blazar_sched.service.manager import notifier as notifier_
+
+EVENT = 'lease.event.'
+
+
+@pytest.fixture
+def loud(conf, request):
+    """A world whose manager notifies."""
+    _impl_test.reset()
+    conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+    yield request.getfixturevalue('world')
+    _impl_test.reset()
+
+
+def sent(world):
+    """Return what was sent since the last look: (type, payload)."""
+    world.manager.notifier.step()
+    messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
+    _impl_test.reset()
+    assert all(m['publisher_id'] == 'blazar.lease' for m in messages)
+    assert all(m['priority'] == 'INFO' for m in messages)
+    return [(m['event_type'], m['payload']) for m in messages]
+
+
+def types(world):
+    return [event_type for event_type, _ in sent(world)]
+
+
+class TestLease:
+    def test_payload_is_blazars(self, loud):
+        loud.add_host('a')
+        lease = loud.create(before_end=loud.now + 150)
+        [(event_type, payload)] = sent(loud)
+        assert event_type == 'lease.create'
+        [reservation] = payload.pop('reservations')
+        events = payload.pop('events')
+        assert payload == {
+            'lease_id': lease.id,
+            'name': 'lease',
+            'user_id': 'user',
+            'project_id': 'project',
+            'trust_id': None,
+            'start_date': '2027-01-15T08:01:40.000000',
+            'end_date': '2027-01-15T08:03:20.000000',
+            'status': 'PENDING',
+            'degraded': False,
+            'created_at': '2027-01-15T08:00:00.000000',
+            'updated_at': None,
+        }
+        asked = lease.reservations[0]
+        assert reservation['id'] == reservation['resource_id'] == asked.id
+        assert reservation['resource_type'] == 'physical:host'
+        assert (reservation['min'], reservation['max']) == (1, 1)
+        assert [(e['event_type'], e['time']) for e in events] == [
+            ('start_lease', '2027-01-15T08:01:40.000000'),
+            ('before_end_lease', '2027-01-15T08:02:30.000000'),
+            ('end_lease', '2027-01-15T08:03:20.000000'),
+        ]
+
+    def test_from_start_to_end(self, loud, slots):
+        loud.add_host('a')
+        lease = loud.create(slots(), before_end=loud.now + 150)
+        seen = []
+        for _ in range(5):
+            loud.run()
+            seen += [(type_, p['status']) for type_, p in sent(loud)]
+            loud.clock.now += 50
+        loud.leases.delete(lease.id, None)
+        seen += [(type_, p['status']) for type_, p in sent(loud)]
+        assert seen == [
+            ('lease.create', 'PENDING'),
+            ('lease.event.start_lease', 'ACTIVE'),
+            ('lease.event.before_end_lease', 'ACTIVE'),
+            ('lease.event.end_lease', 'TERMINATED'),
+            ('lease.delete', 'TERMINATED'),
+        ]
+
+    def test_a_lease_without_end(self, loud):
+        loud.add_host('a')
+        loud.create(end=window.FOREVER)
+        [(_, payload)] = sent(loud)
+        assert payload['end_date'] is None
+        json.dumps(payload, allow_nan=False)
+
+    def test_an_update_says_that_the_end_told_is_another(self, loud):
+        loud.add_host('a')
+        lease = loud.create(before_end=loud.now + 180)
+        loud.run(100)
+        sent(loud)
+        loud.leases.update(lease.id, None, {'end': lease.end + 5})
+        assert types(loud) == ['lease.update']
+        loud.run(85)
+        assert types(loud) == [EVENT + 'before_end_lease']
+        loud.leases.update(lease.id, None, {'name': 'other'})
+        assert types(loud) == ['lease.update']
+        loud.leases.update(lease.id, None, {'end': lease.end + 500})
+        assert types(loud) == ['lease.update', EVENT + 'before_end_lease.stop']
+
+    def test_nothing_of_what_is_refused_or_changes_nothing(self, loud):
+        loud.add_host('a')
+        lease = loud.create()
+        sent(loud)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            loud.create()
+        with pytest.raises(exception.InvalidInput):
+            loud.leases.update(lease.id, None, {'end': loud.now - 100})
+        loud.leases.update(lease.id, None, {'end': lease.end})
+        assert types(loud) == []
+
+    def test_a_request_repeated_makes_one(self, loud):
+        loud.add_host('a')
+        values = {
+            'name': 'lease',
+            'project_id': 'project',
+            'user_id': 'user',
+            'start': 'now',
+            'end': loud.now + 100,
+            'before_end': None,
+            'reservations': [],
+        }
+        sent(loud)
+        for _ in range(2):
+            loud.leases.create(values, 'key')
+        assert types(loud) == ['lease.create']
+
+    def test_an_active_one_is_ended_and_deleted(self, loud):
+        loud.add_host('a')
+        lease = loud.create(start='now')
+        loud.run()
+        sent(loud)
+        loud.leases.delete(lease.id, None)
+        assert types(loud) == [EVENT + 'end_lease', 'lease.delete']
+
+    def test_an_event_that_is_given_up(self, loud, conf, slots):
+        conf.set_override('event_max_retries', 0, 'manager')
+        loud.add_host('a')
+        loud.create(slots(), start='now')
+        sent(loud)
+        loud.nova.failures = 1
+        loud.run()
+        [(event_type, payload)] = sent(loud)
+        assert event_type == EVENT + 'start_lease.error'
+        assert payload['status'] == 'ERROR'
+
+    def test_one_that_falls_short_is_degraded(self, loud):
+        loud.add_host('a')
+        loud.create(start='now')
+        loud.add_server('a')
+        sent(loud)
+        loud.run()
+        assert types(loud) == [EVENT + 'start_lease', 'lease.degraded']
+
+
+class TestSending:
+    def test_off_unless_a_driver_is_named(self, world):
+        world.add_host('a')
+        world.create()
+        assert types(world) == []
+        assert not world.manager.notifier.is_on
+
+    def test_over_a_bus(self, conf, request):
+        """A listener of oslo.messaging gets them, as Blazar's would."""
+        group = 'oslo_messaging_notifications'
+        conf.set_override('driver', ['messagingv2'], group)
+        world = request.getfixturevalue('world')
+        world.add_host('a')
+        heard, over = [], threading.Event()
+
+        class Listener:
+            def info(self, ctxt, publisher_id, event_type, payload, metadata):
+                heard.append((publisher_id, event_type, payload['lease_id']))
+                if event_type == 'lease.delete':
+                    over.set()
+
+        notifier = world.manager.notifier
+        listener = oslo_messaging.get_notification_listener(
+            notifier._notifier.transport,
+            [oslo_messaging.Target(topic='notifications')],
+            [Listener()],
+            executor='threading',
+        )
+        listener.start()
+        notifier.start()
+        lease = world.create()
+        world.leases.delete(lease.id, None)
+        assert over.wait(20)
+        notifier.stop()
+        listener.stop()
+        listener.wait()
+        assert heard == [
+            ('blazar.lease', 'lease.create', lease.id),
+            ('blazar.lease', 'lease.delete', lease.id),
+        ]
+
+    def test_a_host(self, loud):
+        loud.add_host('a')
+        [host] = loud.ledger.hosts()
+        loud.manager.notifier.host(notifier_.HOST_FAILURE, host)
+        [(event_type, payload)] = sent(loud)
+        assert event_type == 'host.failure'
+        assert payload['host_id'] == host.id
+        assert payload['hypervisor_hostname'] == 'a'
+        json.dumps(payload, allow_nan=False)
+
+    def test_a_broker_that_hangs_delays_nothing(self, loud, monkeypatch):
+        loud.add_host('a')
+        hold, notify = threading.Event(), _impl_test.TestDriver.notify
+        seen = []
+
+        def hang(*args):
+            assert hold.wait(20)
+            notify(*args)
+            seen.append(args)
+            if len(seen) == 3:
+                over.set()
+
+        over = threading.Event()
+        monkeypatch.setattr(_impl_test.TestDriver, 'notify', hang)
+        loud.manager.notifier.start()
+        lease = loud.create()
+        loud.leases.update(lease.id, None, {'name': 'other'})
+        loud.leases.delete(lease.id, None)
+        assert not seen
+        hold.set()
+        assert over.wait(20)
+        loud.manager.notifier.stop()
+        assert types(loud) == ['lease.create', 'lease.update', 'lease.delete']
+
+    def test_one_that_fails_stops_no_other(self, loud, monkeypatch):
+        loud.add_host('a')
+        notify = _impl_test.TestDriver.notify
+        failures = [RuntimeError('no broker')]
+
+        def fail(*args):
+            if failures:
+                raise failures.pop()
+            notify(*args)
+
+        monkeypatch.setattr(_impl_test.TestDriver, 'notify', fail)
+        lease = loud.create()
+        loud.leases.delete(lease.id, None)
+        assert types(loud) == ['lease.delete']
+
+    def test_the_oldest_give_way(self, loud, conf, monkeypatch):
+        monkeypatch.setattr(notifier_, 'MOST_WAITING', 2)
+        notifier = notifier_.Notifier(conf)
+        loud.add_host('a')
+        lease = loud.create()
+        sent(loud)
+        for name in 'abc':
+            notifier.lease(name, lease)
+        notifier.step()
+        assert types(loud) == ['b', 'c']

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole lease is placed within what there is, and only tried out."""
+
+from collections import Counter
+import dataclasses
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.manager import placing
+
+TIMES = 8
+NAMES = 'abc'
+GPU = 'CUSTOM_GPU'
+
+
+def make_host(name, vcpus, gpus, disabled, projects):
+    held = {'VCPU': vcpus, 'MEMORY_MB': 100, 'DISK_GB': 100, GPU: gpus}
+    return host_.Host(
+        uuid=name,
+        id=name,
+        hypervisor_hostname=name,
+        inventory={
+            c: inventory.Inventory(total) for c, total in held.items() if total
+        },
+        disabled=disabled,
+        projects=projects,
+    )
+
+
+HOSTS = st.tuples(*(
+    st.builds(
+        make_host,
+        st.just(name),
+        st.integers(1, 6),
+        st.integers(0, 3),
+        st.sampled_from([False, False, True]),
+        st.sampled_from([(), (), ('mine',), ('theirs',)]),
+    )
+    for name in NAMES
+))
+WINDOWS = st.builds(
+    lambda start, length: window_.Window(start, start + length),
+    st.integers(0, TIMES - 1),
+    st.integers(1, TIMES),
+)
+PHYSICAL = st.builds(
+    lambda n: ('physical:host', {'min': 1, 'max': n}), st.integers(1, 2)
+)
+FLAVOR = st.builds(
+    lambda vcpus, gpus, amount, affinity: (
+        'flavor:instance',
+        {
+            'resources': {
+                c: n for c, n in (('VCPU', vcpus), (GPU, gpus)) if n
+            },
+            'amount': amount,
+            'affinity': affinity,
+        },
+    ),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.integers(1, 3),
+    st.sampled_from([None, None, True, False]),
+).filter(lambda made: made[1]['resources'])
+RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
+
+
+def make_lease(id, project_id, window, wanted):
+    return lease_.Lease(
+        id, id, project_id, 'user', window.start, window.end, 'PENDING',
+        reservations=tuple(
+            reservation.Reservation(
+                f'{id}-{n}', id, resource_type, 'pending', parameters
+            )
+            for n, (resource_type, parameters) in enumerate(wanted)
+        ),
+    )
+
+
+class World:
+    """A replica, the hosts of it, and the leases placed on them."""
+
+    def __init__(self, hosts):
+        self.hosts = {h.uuid: h for h in hosts}
+        self.replica = state.Replica(accounting.LedgerAccounting)
+        self.replica.load(0, map(record.encode, hosts))
+        self.allocations = {}
+
+    def place(self, lease, window, active=False):
+        """Place and commit; None if there is no room."""
+        old = {
+            r.id: self.allocations.get(r.id, []) for r in lease.reservations
+        }
+        before = self.look()
+        try:
+            placed = placing.place(
+                self.replica, lease, window, old, active=active
+            )
+        except exception.NotEnoughHostsAvailable:
+            placed = None
+        assert self.look() == before
+        if placed is None:
+            return None
+        gone = {a.id for many in old.values() for a in many}
+        new = [a for many in placed.values() for a in many]
+        self.replica.apply(
+            self.replica.revision + 1,
+            [
+                *(
+                    (record.ALLOCATION, id_, None)
+                    for id_ in gone - {a.id for a in new}
+                ),
+                *map(record.encode, new),
+            ],
+        )
+        self.allocations |= placed
+        return placed
+
+    def look(self):
+        """All that is in the indexes."""
+        return [
+            (
+                index.resource_classes,
+                sorted(index.hosts),
+                [index.levels(h, 0, 99, 99) for h in sorted(index.hosts)],
+                {owner: sorted(index.held(owner)) for owner in self.owners},
+            )
+            for index in (self.replica.index, *self.replica.extra.values())
+        ]
+
+    @property
+    def owners(self):
+        return list(self.allocations)
+
+    def check(self):
+        """Nothing is held twice, second by second."""
+        held = [a for many in self.allocations.values() for a in many]
+        for at in range(3 * TIMES):
+            for name, noun in self.hosts.items():
+                here = [
+                    a for a in held if a.host == name and a.start <= at < a.end
+                ]
+                used = sum((Counter(a.amounts) for a in here), Counter())
+                for c, amount in used.items():
+                    assert amount <= noun.inventory[c].capacity
+                assert len(here) < 2 or not any(a.whole for a in here)
+
+
+def amounts(allocations):
+    """What is held by host, other than when."""
+    return {a.host: (a.id, dict(a.amounts), a.whole) for a in allocations}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    HOSTS,
+    st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3),
+    WINDOWS,
+    RESERVATIONS,
+    WINDOWS,
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_a_lease_finds_room_and_grows(
+    hosts, others, window, wanted, later, more, active
+):
+    world = World(hosts)
+    for n, (when, theirs) in enumerate(others):
+        world.place(make_lease(f'other-{n}', 'theirs', when, theirs), when)
+        world.check()
+    mine = make_lease('mine', 'mine', window, wanted)
+    placed = world.place(mine, window)
+    world.check()
+    if placed is None:
+        return
+    assert_open_to('mine', world, placed)
+    for r in mine.reservations:
+        assert_complete(r, placed[r.id])
+
+    grown = dataclasses.replace(
+        mine, reservations=tuple(grow(r, more) for r in mine.reservations)
+    )
+    again = world.place(grown, later, active)
+    world.check()
+    if again is not None:
+        for r in grown.reservations:
+            assert_complete(r, again[r.id])
+            if active:
+                assert_kept(placed[r.id], again[r.id])
+
+
+@settings(max_examples=50, deadline=None)
+@given(HOSTS, WINDOWS, RESERVATIONS)
+def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
+    world = World(hosts)
+    mine = make_lease('mine', 'mine', window, wanted)
+    placed = world.place(mine, window)
+    if placed is None:
+        return
+    world.replica.apply(
+        world.replica.revision + 1,
+        [
+            record.encode(dataclasses.replace(h, disabled=True))
+            for h in hosts
+        ],
+    )
+
+    again = world.place(mine, window)
+
+    assert {id_: amounts(many) for id_, many in again.items()} == {
+        id_: amounts(many) for id_, many in placed.items()
+    }
+
+
+def grow(noun, more):
+    if noun.resource_type == reservation.PHYSICAL_HOST:
+        return noun
+    amount = noun.parameters['amount'] + more
+    return dataclasses.replace(
+        noun, parameters={**noun.parameters, 'amount': amount}
+    )
+
+
+def assert_open_to(project_id, world, placed):
+    for many in placed.values():
+        for held in many:
+            noun = world.hosts[held.host]
+            assert not noun.disabled
+            assert not noun.projects or project_id in noun.projects
+
+
+def assert_complete(noun, held):
+    assert all(isinstance(a, allocation.Allocation) for a in held)
+    assert len({a.host for a in held}) == len(held)
+    if noun.resource_type == reservation.PHYSICAL_HOST:
+        assert 1 <= len(held) <= noun.parameters['max']
+        assert all(a.whole for a in held)
+        return
+    amount = noun.parameters['amount']
+    total = sum((Counter(a.amounts) for a in held), Counter())
+    assert total == {c: amount * n for c, n in noun.slot().items()}
+
+
+def assert_kept(old, new):
+    now = amounts(new)
+    for held in old:
+        id_, amounts_, _ = now[held.host]
+        assert id_ == held.id
+        assert all(amounts_[c] >= n for c, n in held.amounts.items())

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neutron at its HTTP edge: what version 29 answers about floating IPs.
+
+Stands for the keystoneauth adapter. It has one external network.
+"""
+
+import ipaddress
+import re
+from urllib import parse
+import uuid
+
+from tests.unit.manager import edge
+
+NETWORK = 'dd24c2a3-bb0b-4a52-b7d5-bbd2a5b2a3a1'
+# Not an external one.
+INTERNAL = 'dd24c2a3-bb0b-4a52-b7d5-bbd2a5b2a3a2'
+SUBNET = 'e93ab1f5-8b9d-4ec6-8f9e-3d5c0a5f6a01'
+
+
+def refusal(status, type_):
+    error = {'type': type_, 'message': 'no', 'detail': ''}
+    return edge.answer(status, {'NeutronError': error})
+
+
+class Neutron:
+    """`meddle` is asked what goes wrong with each request.
+
+    `subnets` are Neutron's own dictionaries and can be changed; `quota` is
+    each project's number of floating IPs, `page` how many are listed at once.
+    """
+
+    def __init__(self):
+        self.networks = {NETWORK: True, INTERNAL: False}
+        self.subnets = [
+            {
+                'id': SUBNET,
+                'network_id': NETWORK,
+                'cidr': '203.0.113.0/24',
+                'gateway_ip': '203.0.113.1',
+                'allocation_pools': [
+                    {'start': '203.0.113.10', 'end': '203.0.113.20'}
+                ],
+            }
+        ]
+        self.stored = {}
+        self.forwardings = {}
+        self.quota = 50
+        self.page = 1
+        self.asked = []
+        self.meddle = lambda method, path: None
+        self._routes = [
+            (method, re.compile('/v2.0' + path), do)
+            for method, path, do in (
+                ('GET', '/networks', self._list_networks),
+                ('GET', '/subnets', self._list_subnets),
+                ('GET', '/floatingips', self._list),
+                ('POST', '/floatingips', self._create),
+                ('DELETE', '/floatingips/([^/]+)', self._delete),
+                ('PUT', '/floatingips/([^/]+)/tags/(.+)', self._tag),
+                (
+                    'GET', '/floatingips/(.+)/port_forwardings',
+                    self._list_forwardings,
+                ),
+                (
+                    'DELETE', '/floatingips/(.+)/port_forwardings/(.+)',
+                    self._delete_forwarding,
+                ),
+            )
+        ]
+
+    def request(self, url, method, json=None, **kwargs):
+        parts = parse.urlsplit(url)
+        query = dict(parse.parse_qsl(parts.query))
+        self.asked.append((method, parts.path))
+        trouble = self.meddle(method, parts.path)
+        if trouble is not None and not trouble.effect:
+            return trouble.answer()
+        for known, pattern, do in self._routes:
+            match = pattern.fullmatch(parts.path)
+            if method == known and match:
+                groups = map(parse.unquote, match.groups())
+                given = [x for x in (json,) if x is not None]
+                said = do(*groups, *given, **query)
+                return said if trouble is None else trouble.answer()
+        raise AssertionError(f'{method} {url}')
+
+    def owned(self, project_id):
+        """Return the addresses that a project has."""
+        return sorted(
+            f['floating_ip_address']
+            for f in self.stored.values()
+            if f['project_id'] == project_id
+        )
+
+    def take(self, address, project_id='somebody', **more):
+        """Have a project take an address; return the floating IP."""
+        said = self._create(
+            {
+                'floatingip': {
+                    'floating_network_id': NETWORK,
+                    'floating_ip_address': address,
+                    'project_id': project_id,
+                    **more,
+                }
+            }
+        )
+        assert said.ok, said.text
+        return self.stored[said.json()['floatingip']['id']]
+
+    def forward(self, id_):
+        """Have a port forwarding on a floating IP."""
+        self.forwardings.setdefault(id_, set()).add(str(uuid.uuid4()))
+
+    def _list_networks(self, **query):
+        assert query.pop('router:external') == 'True'
+        found = [
+            {'id': id_}
+            for id_, external in self.networks.items()
+            if external and id_ == query['id']
+        ]
+        return edge.answer(200, {'networks': found})
+
+    def _list_subnets(self, network_id):
+        found = [s for s in self.subnets if s['network_id'] == network_id]
+        return edge.answer(200, {'subnets': found})
+
+    def _list(self, marker='', **query):
+        found = [
+            f
+            for id_, f in sorted(self.stored.items())
+            if id_ > marker
+            and all(f[name] == value for name, value in query.items())
+        ]
+        links = [{'rel': 'previous'}] if marker else []
+        if len(found) > self.page:
+            links.append({'rel': 'next'})
+        body = {'floatingips': found[: self.page], 'floatingips_links': links}
+        return edge.answer(200, body)
+
+    def _create(self, body):
+        asked = body['floatingip']
+        assert 'tags' not in asked, 'Neutron takes no tags here'
+        network, address, project = (
+            asked[name]
+            for name in (
+                'floating_network_id', 'floating_ip_address', 'project_id'
+            )
+        )
+        if network not in self.networks:
+            return refusal(404, 'NetworkNotFound')
+        if not self.networks[network]:
+            return refusal(400, 'BadRequest')
+        if len(self.owned(project)) >= self.quota:
+            return refusal(409, 'OverQuota')
+        if not any(self._has(s, address) for s in self.subnets):
+            return refusal(400, 'InvalidIpForSubnet')
+        if any(
+            f['floating_ip_address'] == address for f in self.stored.values()
+        ):
+            return refusal(409, 'IpAddressAlreadyAllocated')
+        id_ = str(uuid.uuid4())
+        self.stored[id_] = {'description': '', **asked, 'id': id_, 'tags': []}
+        return edge.answer(201, {'floatingip': self.stored[id_]})
+
+    @staticmethod
+    def _has(subnet, address):
+        cidr = ipaddress.ip_network(subnet['cidr'])
+        ip = ipaddress.ip_address(address)
+        return ip in cidr and ip not in (cidr[0], cidr[-1])
+
+    def _delete(self, id_):
+        if self.forwardings.get(id_):
+            return refusal(409, 'FipInUseByPortForwarding')
+        if self.stored.pop(id_, None) is None:
+            return refusal(404, 'FloatingIPNotFound')
+        return edge.answer(204)
+
+    def _tag(self, id_, tag):
+        if id_ not in self.stored:
+            return refusal(500, 'HTTPInternalServerError')
+        if tag not in self.stored[id_]['tags']:
+            self.stored[id_]['tags'].append(tag)
+        return edge.answer(201)
+
+    def _list_forwardings(self, id_):
+        found = [{'id': f} for f in self.forwardings.get(id_, ())]
+        return edge.answer(200, {'port_forwardings': found})
+
+    def _delete_forwarding(self, id_, forwarding):
+        self.forwardings[id_].remove(forwarding)
+        return edge.answer(204)
