@@ -85,26 +85,32 @@ def _operation(described: Schema) -> Iterator[str]:
         yield f'Policy: `{described["x-policy"]}`\n'
     else:
         yield 'No token is needed.\n'
-    named = [p for p in described['parameters'] if 'name' in p]
-    if named:
-        yield '| parameter | in | what |\n|---|---|---|'
-        for parameter in named:
-            what = _what(parameter['schema'])
-            yield f'| `{parameter["name"]}` | {parameter["in"]} | {what} |'
-        yield ''
+    yield from _parameters([p for p in described['parameters'] if 'in' in p])
     if 'requestBody' in described:
         yield 'Request:\n'
         yield from _table(_content(described['requestBody']))
-    refusals = []
-    for status, answer in described['responses'].items():
-        if '$ref' in answer:
-            refusals.append(status)
-        elif 'content' in answer:
+    yield from _answers(described['responses'])
+
+
+def _parameters(parameters: list[Schema]) -> Iterator[str]:
+    if not parameters:
+        return
+    yield '| parameter | in | what |\n|---|---|---|'
+    for parameter in parameters:
+        what = _what(parameter['schema'])
+        yield f'| `{parameter["name"]}` | {parameter["in"]} | {what} |'
+    yield ''
+
+
+def _answers(responses: dict[str, Schema]) -> Iterator[str]:
+    refusals = {s for s, answer in responses.items() if '$ref' in answer}
+    for status in responses.keys() - refusals:
+        if 'content' in responses[status]:
             yield f'Answer, {status}:\n'
-            yield from _table(_content(answer))
+            yield from _table(_content(responses[status]))
         else:
             yield f'Answer, {status}: no body.\n'
-    refused = [s for s in refusals if s not in _OF_ALL]
+    refused = sorted(refusals.difference(_OF_ALL))
     if refused:
         yield f'Refused with {", ".join(refused)}.\n'
 

@@ -17,6 +17,7 @@ COMMANDS = {
     'db': 'make or check the database',
     'status': 'say what is installed and which index runs',
     'demo': 'show the main job end to end, without a cloud',
+    'simulate': 'play a trace by several policies, in virtual time',
 }
 
 

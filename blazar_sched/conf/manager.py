@@ -80,6 +80,15 @@ opts = [
         help="Seconds between two looks at Nova's flavors. They are reserved "
         'as they were at the last one.',
     ),
+    cfg.IntOpt(
+        'cleaning_time',
+        default=0,
+        min=0,
+        mutable=True,
+        help='Minutes that a host is left alone between two reservations: '
+        'none is placed closer than that to what the host is known to be '
+        'used for. Leases that are there already stay.',
+    ),
     cfg.StrOpt(
         'default_hold',
         default=host.SHARED,

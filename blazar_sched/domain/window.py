@@ -38,6 +38,15 @@ class Window:
     def duration(self) -> int:
         return FOREVER if self.end == FOREVER else self.end - self.start
 
+    def widened(self, seconds: int) -> 'Window':
+        """Return it with so much more on both sides, as far as time goes."""
+        if not seconds:
+            return self
+        end = self.end
+        if end != FOREVER:
+            end = min(end + seconds, TIME_LIMIT - 1)
+        return Window(max(0, self.start - seconds), end)
+
     def contains(self, at: int) -> bool:
         return self.start <= at < self.end
 

@@ -204,4 +204,5 @@ class Extra(dict[str, ext.TimelineIndex]):
 
 
 def _capacity(held: inventory.Inventory | None) -> int:
-    return 0 if held is None else held.capacity
+    # Some drivers report as much as Placement takes for "no limit".
+    return 0 if held is None else min(held.capacity, ext.AMOUNT_LIMIT)

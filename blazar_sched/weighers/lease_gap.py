@@ -112,10 +112,10 @@ def _horizons(
     ))
     horizons = [min(next(found), FAR) if each else FAR for each in known]
     for name, amount in asked.extra.items():
-        if name in replica.extra:
+        index = replica.extra.get(name)
+        if index is not None:
             _shorten(
-                horizons, replica.extra[name], amount, asked.own_id,
-                host_states, now,
+                horizons, index, amount, asked.own_id, host_states, now
             )
     return horizons
 

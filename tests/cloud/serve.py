@@ -21,6 +21,9 @@ class Server(base.BaseApplication):
             'worker_class': 'gthread',
             'threads': int(threads),
             'timeout': 300,
+            # Longer than clients pause: a connection that is closed just
+            # when the next request comes is an error to them.
+            'keepalive': 75,
             'accesslog': access_log,
             'control_socket_disable': True,
         }

@@ -9,14 +9,11 @@ POOL = 'freepool'
 
 
 @pytest.fixture
-def host(register, description):
-    """A dedicated one; the others are shared, and full."""
+def host(register):
     return register('compute-1', hold='dedicated')
 
 
-def test_it_is_in_the_freepool_but_for_its_windows(
-    demo, admin, nova, host
-):
+def test_it_is_in_the_freepool_but_for_its_windows(demo, admin, nova, host):
     assert nova.hosts_in(POOL) == ['compute-1']
     lease = demo.wait_for(demo.book(person.hosts()), 'ACTIVE')
     [reservation] = lease['reservations']
@@ -30,7 +27,7 @@ def test_it_is_in_the_freepool_but_for_its_windows(
 
 
 def test_an_ordinary_server_is_kept_off_it_though_it_is_free(
-    demo, register, nova, host
+    demo, register, host
 ):
     for name in ('compute-2', 'compute-3'):
         register(name, hold='dedicated')

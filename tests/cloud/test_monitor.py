@@ -31,7 +31,11 @@ def host_of(admin):
 
     def host_of(lease):
         answer = admin.get(f'os-hosts/allocations?lease_id={lease["id"]}')
-        return [each['resource_id'] for each in answer['allocations']]
+        return [
+            host['resource_id']
+            for host in answer['allocations']
+            if host['reservations']
+        ]
 
     return host_of
 

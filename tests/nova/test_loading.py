@@ -235,7 +235,9 @@ class TestFilterAll:
         return found
 
     @pytest.mark.parametrize('n', [0, 1])
-    @pytest.mark.parametrize('asked', [None, 7, object()], ids=repr)
+    @pytest.mark.parametrize(
+        'asked', [None, 7, object()], ids=['none', 'number', 'object']
+    )
     def test_nonsense(self, objects, host_states, n, asked):
         # No replica: no host is known to be reservable.
         assert objects[n].filter_all(iter(host_states), asked) == host_states

@@ -30,6 +30,7 @@ def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
     """List the project's leases; an admin's are those of every project."""
     wanted = _wanted(req, caller)
     limit = listing.limit(req)
+    fields = listing.fields(req, views.FIELDS)
     # One more than is shown says whether any follow.
     leases = listing.fetch(
         lambda **page: caller.call('list_leases', **wanted, **page),
@@ -38,6 +39,8 @@ def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
     )
     links = listing.links(req, leases, limit)
     shown = [views.lease(x, caller.version) for x in leases[:limit]]
+    if fields is not None:
+        shown = [{name: x[name] for name in fields} for x in shown]
     body: Body = {'leases': shown}
     if links:
         body['leases_links'] = links

@@ -2,10 +2,12 @@
 """Long lists: how a client asks for a part, and how all of it is fetched.
 
 ``limit``, ``marker`` and ``sort`` as in the API guidelines of OpenStack's
-API working group ("Pagination, Filtering, and Sorting").
+API working group ("Pagination, Filtering, and Sorting"), ``fields`` as in
+Ironic.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any
 from urllib import parse
 
@@ -20,7 +22,7 @@ MAX_LIMIT = 2**31 - 1
 QUERY = {
     'sort': {
         'type': 'string',
-        'pattern': '^[a-z_]+(:(asc|desc))?(,[a-z_]+(:(asc|desc))?)*$',
+        'format': 'sort',
         'description': (
             'Keys, the first one first, each with its direction: '
             '`name:asc,end:desc`'
@@ -37,6 +39,11 @@ QUERY = {
         'minLength': 1,
         'maxLength': 36,
         'description': 'The id of the last one before these',
+    },
+    'fields': {
+        'type': 'string',
+        'format': 'fields',
+        'description': 'Only these of each one: `id,name`',
     },
 }
 
@@ -93,6 +100,22 @@ def sort(req: falcon.Request) -> list[list[Any]]:
             field='sort',
         )
     return [[key, _DIRECTIONS[direction]] for key, _, direction in keys]
+
+
+def fields(req: falcon.Request, known: Collection[str]) -> list[str] | None:
+    """Return which fields of each item are asked for, None for all.
+
+    :raises InvalidInput: if one of ``fields=id,name,…`` is none of `known`
+    """
+    asked = req.get_param('fields')
+    if asked is None:
+        return None
+    names = asked.split(',')
+    if not set(names) <= set(known):
+        raise exception.InvalidInput(
+            f'fields must be some of {", ".join(known)}', field='fields'
+        )
+    return names
 
 
 def fetch(

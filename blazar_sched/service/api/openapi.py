@@ -41,6 +41,7 @@ NOUNS: dict[str, Callable[[microversion_parse.Version], validation.Schema]] = {
     'FloatingIP': floating_ip_views.schema,
     'Host': host_views.schema,
     'Lease': lease_views.schema,
+    'ListedLease': lease_views.listed_schema,
     'Property': property_views.schema,
     'Version': version_views.schema,
 }
@@ -94,7 +95,7 @@ class Operation:
     )
 
 
-_LEASES = _many('leases', 'Lease')
+_LEASES = _many('leases', 'ListedLease')
 _LEASES['properties']['leases_links'] = version_views.LINKS
 
 # By the handler's name.

@@ -9,6 +9,7 @@ removed here may be made or removed twice.
 from collections.abc import Callable
 from typing import Any
 from urllib import parse
+import uuid
 
 from keystoneauth1 import adapter
 import requests
@@ -186,7 +187,14 @@ class Placement:
         child = self._find_child(hostname)
         if child is not None:
             return child
-        body = {'name': _child(hostname), 'parent_provider_uuid': parent}
+        name = _child(hostname)
+        body = {
+            'name': name,
+            # The same each time: nova-compute keeps the tree in mind, and
+            # builds nothing while a provider of it is not found.
+            'uuid': str(uuid.uuid5(uuid.UUID(parent), name)),
+            'parent_provider_uuid': parent,
+        }
         # Another lease that starts on the host may be first: 409.
         self._rest.request(
             'POST', '/resource_providers', json=body, also=(409,)

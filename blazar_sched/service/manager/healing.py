@@ -105,7 +105,7 @@ class Healer:
                     field='status',
                 )
             ids = {a.reservation_id for a, _ in held}
-            return old, _move(tx, old, {host.uuid}, now, ids)
+            return old, self._move(tx, old, {host.uuid}, now, ids)
 
         self._tell(*self._ledger.commit(work))
 
@@ -131,9 +131,56 @@ class Healer:
             old = tx.lease(lease_id)
             if old.start > until or not _is_healable(old, now):
                 return old, old
-            return old, _move(tx, old, _failed(tx, old), now)
+            return old, self._move(tx, old, _failed(tx, old), now)
 
         self._tell(*self._ledger.commit(work))
+
+    def _move(
+        self,
+        tx: Any,
+        old: lease_.Lease,
+        hosts: Collection[str],
+        now: int,
+        only: Collection[str] | None = None,
+    ) -> lease_.Lease:
+        """Write a lease that has left hosts, and return it.
+
+        :param hosts: uuids
+        :param only: ids of the reservations that leave and must lose nothing;
+            if None all do, and lose what finds no room
+        :raises NotEnoughHostsAvailable: if they would lose something
+        """
+        tx.replica.advance(now)
+        held = placing.held(tx.replica, old)
+        placed = placing.leave(
+            tx.replica, old, old.left(now), hosts, only,
+            60 * self._conf.cleaning_time,
+        )
+        reservations = []
+        for reservation in old.reservations:
+            if reservation.id in placed:
+                before, after = held[reservation.id], placed[reservation.id]
+                if only is not None and _lost(before, after):
+                    raise exception.NotEnoughHostsAvailable(
+                        'no other host has room', field='reservations'
+                    )
+                tx.put_allocations(reservation.id, after)
+                reservation = _marked(old, reservation, before, after, now)
+            reservations.append(reservation)
+        new = dataclasses.replace(
+            old,
+            reservations=tuple(reservations),
+            degraded=_is_degraded(old, reservations),
+        )
+        if new == old and all(held[id_] == placed[id_] for id_ in placed):
+            return old
+        events = old.events
+        if old.status == states.LEASE_ACTIVE:
+            # What a start does is to be done for the hosts that it has now.
+            events = event_.start_again(events)
+        new = dataclasses.replace(new, events=events, updated_at=now)
+        tx.put_lease(new)
+        return new
 
     def _tell(self, old: lease_.Lease, new: lease_.Lease) -> None:
         if new == old:
@@ -164,50 +211,6 @@ def _failed(tx: Any, lease: lease_.Lease) -> set[str]:
     held = placing.held(tx.replica, lease)
     used = {a.host for many in held.values() for a in many}
     return {host for host in used if not tx.replica.hosts[host].reservable}
-
-
-def _move(
-    tx: Any,
-    old: lease_.Lease,
-    hosts: Collection[str],
-    now: int,
-    only: Collection[str] | None = None,
-) -> lease_.Lease:
-    """Write a lease that has left hosts, and return it.
-
-    :param hosts: uuids
-    :param only: ids of the reservations that leave and must lose nothing;
-        if None all do, and lose what finds no room
-    :raises NotEnoughHostsAvailable: if they would lose something
-    """
-    tx.replica.advance(now)
-    held = placing.held(tx.replica, old)
-    placed = placing.leave(tx.replica, old, old.left(now), hosts, only)
-    reservations = []
-    for reservation in old.reservations:
-        if reservation.id in placed:
-            before, after = held[reservation.id], placed[reservation.id]
-            if only is not None and _lost(before, after):
-                raise exception.NotEnoughHostsAvailable(
-                    'no other host has room', field='reservations'
-                )
-            tx.put_allocations(reservation.id, after)
-            reservation = _marked(old, reservation, before, after, now)
-        reservations.append(reservation)
-    new = dataclasses.replace(
-        old,
-        reservations=tuple(reservations),
-        degraded=_is_degraded(old, reservations),
-    )
-    if new == old and all(held[id_] == placed[id_] for id_ in placed):
-        return old
-    events = old.events
-    if old.status == states.LEASE_ACTIVE:
-        # What a start does is to be done for the hosts that it has now.
-        events = event_.start_again(events)
-    new = dataclasses.replace(new, events=events, updated_at=now)
-    tx.put_lease(new)
-    return new
 
 
 def _marked(

@@ -93,7 +93,9 @@ class Leases:
             if made:
                 return made
             tx.replica.advance(now)
-            placed = placing.place(tx.replica, lease, lease.window)
+            placed = placing.place(
+                tx.replica, lease, lease.window, apart=self._apart
+            )
             tx.add_lease(lease, itertools.chain(*placed.values()))
             self._book(tx, lease, lease.window)
             if key is not None:
@@ -211,6 +213,12 @@ class Leases:
             events=event_.plan(id_, window, before_end, now),
             created_at=now,
         )
+
+    @property
+    def _apart(self) -> int:
+        """Seconds that must be between two reservations of a host."""
+        minutes: int = self._conf.manager.cleaning_time
+        return 60 * minutes
 
     def _book(
         self, tx: Any, lease: lease_.Lease, window: window_.Window
@@ -402,7 +410,7 @@ class Leases:
             return new
         tx.replica.advance(now)
         held = placing.held(tx.replica, old)
-        placed = _place(tx, old, new, held, now)
+        placed = _place(tx, old, new, held, now, self._apart)
         if old.status == states.LEASE_ACTIVE:
             if new.reservations != old.reservations or _grown(held, placed):
                 # What its start does is due again, for all of it.
@@ -506,6 +514,7 @@ def _place(
     new: lease_.Lease,
     held: placing.Allocations,
     now: int,
+    apart: int,
 ) -> placing.Allocations:
     """Return the allocations of a changed lease.
 
@@ -524,6 +533,7 @@ def _place(
             for r in new.reservations
             if shrinks and asked.get(r.id) == r.parameters
         },
+        apart=apart,
     )
 
 

@@ -41,6 +41,7 @@ def place(
     old: Allocations | None = None,
     active: bool = False,
     settled: Collection[str] = (),
+    apart: int = 0,
 ) -> Allocations:
     """Return allocations for each reservation of a lease, by its id.
 
@@ -51,6 +52,7 @@ def place(
     :param active: whether it must lose nothing of what it holds
     :param settled: the ids of reservations that keep what they hold, for as
         long as the lease still lasts
+    :param apart: seconds that what is placed keeps from all else on a host
     :raises NotEnoughHostsAvailable: if one of them finds no room
     """
     old = old or {}
@@ -70,9 +72,11 @@ def place(
             if r.id in settled:
                 new = _cut(mine, lease.window)
             elif active and mine:
-                new = _keep(replica, r, lease.project_id, window, mine)
+                new = _keep(replica, r, lease.project_id, window, mine, apart)
             else:
-                new = _choose(replica, r, lease.project_id, window, mine)
+                new = _choose(
+                    replica, r, lease.project_id, window, mine, apart
+                )
             trial.enter_context(_with(replica, new, fitting=True))
             placed[r.id] = new
     return placed
@@ -155,11 +159,13 @@ def _choose(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
+    apart: int,
 ) -> list[allocation_.Allocation]:
-    return placing.place(
+    found = placing.place(
         replica.index, replica.extra, replica.catalog, reservation,
-        project_id, window, old, _new_id,
+        project_id, window.widened(apart), old, _new_id,
     )
+    return _move(found, window)
 
 
 def _keep(
@@ -168,11 +174,12 @@ def _keep(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
+    apart: int,
 ) -> list[allocation_.Allocation]:
     """Place so that nothing held is lost."""
     if reservation.resource_type != reservation_.PHYSICAL_HOST:
-        return _grow(replica, reservation, project_id, window, old)
-    new = _choose(replica, reservation, project_id, window, old)
+        return _grow(replica, reservation, project_id, window, old, apart)
+    new = _choose(replica, reservation, project_id, window, old, apart)
     _check_kept(old, new)
     return new
 
@@ -194,6 +201,7 @@ def _grow(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
+    apart: int,
 ) -> list[allocation_.Allocation]:
     """Keep every slot of an instance reservation and place what is more."""
     kept = {a.host: a for a in _move(old, window)}
@@ -201,12 +209,13 @@ def _grow(
     more = reservation.parameters['amount'] - sum(
         placing.count_slots(a.amounts, slot) for a in old
     )
-    with _with(replica, list(kept.values()), fitting=False):
+    wide = window.widened(apart)
+    with _with(replica, _move(old, wide), fitting=False):
         added = more and placing.place_instances(
             replica.index,
             replica.extra,
             _growing(replica, reservation, project_id, kept),
-            window,
+            wide,
             slot,
             more,
             reservation.parameters['affinity'],
@@ -263,6 +272,7 @@ def leave(
     window: window_.Window,
     hosts: Collection[str],
     only: Collection[str] | None = None,
+    apart: int = 0,
 ) -> Allocations:
     """Return what reservations hold once they have left some hosts.
 
@@ -273,7 +283,9 @@ def leave(
     :param hosts: uuids
     :param only: the ids of the reservations that leave, None for all that
         are on hosts
+    :param apart: seconds that what is placed keeps from all else on a host
     """
+    wide = window.widened(apart)
     old = held(replica, lease)
     placed: Allocations = {}
     with contextlib.ExitStack() as trial:
@@ -288,14 +300,18 @@ def leave(
             )
             if r.resource_type == reservation_.PHYSICAL_HOST:
                 lost = max(len(old[r.id]), r.parameters['min']) - len(kept)
-                new = _with_hosts(replica, r, window, candidates, kept, lost)
+                new = _with_hosts(replica, r, wide, candidates, kept, lost)
             else:
-                new = _with_most(replica, r, window, candidates, kept)
-            changed = [a for h, a in new.items() if kept.get(h) != a]
+                new = _with_most(replica, r, wide, candidates, kept)
+            changed = _move(
+                (a for h, a in new.items() if kept.get(h) != a), window
+            )
             grown = [kept[a.host] for a in changed if a.host in kept]
             trial.enter_context(_without(replica, grown))
             trial.enter_context(_with(replica, changed, fitting=True))
-            placed[r.id] = list(new.values())
+            placed[r.id] = list(
+                (new | {a.host: a for a in changed}).values()
+            )
     return placed
 
 

@@ -20,6 +20,21 @@ CHECKS = [
     checks.content_type_conformance,
     checks.response_schema_conformance,
 ]
+TIMES = st.sampled_from(
+    [f'20{n}-02-0{n % 9 + 1} {n % 24:02}:00' for n in range(27, 60)]
+)
+REQUIREMENTS = st.sampled_from(
+    ['', '[]', '["==", "$gpu", "a100"]', '["not", ["in", "$gpu", "b", "c"]]']
+)
+FORMATS = {
+    'lease-time': TIMES,
+    'requirement': REQUIREMENTS,
+    'sort': st.sampled_from(['name', 'end:desc,name:asc', 'created_at']),
+    'fields': st.sampled_from(['id', 'name,status', 'reservations']),
+}
+# Without these hardly any text is one.
+for name, texts in FORMATS.items():
+    schemathesis.openapi.format(name, texts | st.text())
 SETTINGS = hypothesis.settings(
     max_examples=25,
     deadline=None,

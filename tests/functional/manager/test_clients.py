@@ -447,6 +447,15 @@ class TestPlacement:
         assert placement.remove_inventory(HOST, other)
         placement.delete_resource_class(other)
 
+    def test_a_child_that_comes_back_is_known(
+        self, placement, placement_api, provider
+    ):
+        uuids = set()
+        for _ in range(2):
+            uuids.add(placement.create_child(provider, HOST))
+            placement.delete_child(HOST)
+        assert len(uuids) == 1
+
     def test_two_at_once_make_one_child(
         self, placement, placement_api, provider, class_
     ):

@@ -628,6 +628,9 @@ def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
         ('sort=name:up', 'sort'),
         ('sort=:asc', 'sort'),
         ('sort=name,name:desc', 'sort'),
+        ('fields=', 'fields'),
+        ('fields=name,', 'fields'),
+        ('fields=name,parameters', 'fields'),
         ('project_id=', 'project_id'),
     ],
 )
@@ -636,6 +639,19 @@ def test_a_list_refuses_bad_values_by_name(api, manager, query, field):
     assert answer.status_code == 400
     assert field in answer.json['error_message']
     assert manager.calls == []
+
+
+def test_a_list_may_be_of_some_fields(api, manager, lease):
+    manager.answers['list_leases'] = [lease, lease]
+    query = 'fields=name,status&limit=1'
+    answer = api.simulate_get('/v1/leases', query_string=query)
+    assert answer.json['leases'] == [
+        {'name': 'night-run', 'status': 'PENDING'}
+    ]
+    [link] = answer.json['leases_links']
+    asked = parse.parse_qs(parse.urlsplit(link['href']).query)
+    assert asked['fields'] == ['name,status']
+    assert asked['marker'] == [lease['id']]
 
 
 def test_another_project_cannot_be_asked_for(api, manager):

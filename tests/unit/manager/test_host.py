@@ -7,9 +7,12 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
+from blazar_sched.domain import window as window_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
+
+FOREVER = window_.FOREVER
 
 
 class TestCreate:
@@ -43,6 +46,34 @@ class TestCreate:
         assert host.traits == ('HW_NUMA_ROOT', 'CUSTOM_FAST')
         assert host.region == 'west'
         assert world.placement.marked == {'a'}
+
+    @pytest.mark.parametrize(
+        'requirement, found',
+        [
+            ('["==", "$trait:CUSTOM_FAST", "true"]', ['a']),
+            ('["not", ["==", "$trait:CUSTOM_FAST", "true"]]', ['b']),
+            ('["==", "$region", "west"]', ['a', 'b']),
+            ('["==", "$region", "east"]', []),
+            ('["==", "$availability_zone", "nova"]', ['a', 'b']),
+            ('["==", "$capabilities:gpu", "yes"]', ['b']),
+        ],
+    )
+    def test_leases_can_require_what_it_is(
+        self, world, whole, conf, requirement, found
+    ):
+        conf.set_override('region_name', 'west', 'nova')
+        world.begin(conf)
+        uuid = world.add_host('a', register=False)
+        world.placement.traits_[uuid] = ('CUSTOM_FAST',)
+        world.hosts.create('a', {})
+        world.add_host('b', gpu='yes')
+        leases = [
+            world.create(whole(resource_properties=requirement)) for _ in found
+        ]
+        held = {host for lease in leases for _, host, _ in world.held(lease)}
+        assert held == {world.host(name).uuid for name in found}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(resource_properties=requirement))
 
     @pytest.mark.parametrize(
         'value, disabled',
@@ -445,6 +476,74 @@ class TestAllocations:
     def test_unknown_host(self, world):
         with pytest.raises(exception.HostNotFound):
             world.hosts.allocations('7', None, None)
+
+
+class TestCleaning:
+    """A host is left alone for a while between two reservations."""
+
+    @pytest.fixture(autouse=True)
+    def ten_minutes(self, conf):
+        conf.set_override('cleaning_time', 10, 'manager')
+
+    @pytest.mark.parametrize(
+        'start, end, fits',
+        [
+            (100, 1400, True),
+            (100, 1401, False),
+            (3600, 4000, True),
+            (3599, 4000, False),
+            (3600, FOREVER, True),
+            (100, 200, True),
+        ],
+    )
+    @pytest.mark.parametrize('first', [True, False])
+    @pytest.mark.parametrize('second', [True, False])
+    def test_between_any_two(
+        self, world, whole, slots, first, second, start, end, fits
+    ):
+        world.add_host('a')
+        kinds = {True: whole(), False: slots(4, vcpus=2)}
+        world.create(kinds[first], start=2000, end=3000)
+
+        def create():
+            return world.create(kinds[second], start=start, end=end)
+
+        if not fits:
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                create()
+            return
+        new = create()
+        # It is the reservation's own window all the same.
+        [(a, _)] = world.ledger.allocations(lease_id=new.id)
+        assert a.start == world.now + start
+        assert a.end == (end if end == FOREVER else world.now + end)
+        world.check()
+
+    def test_an_extension_comes_no_closer(self, world, slots):
+        world.add_host('a')
+        for asked in ([], [slots(4, vcpus=2)]):
+            lease = world.create(*asked, start='now', end=1000)
+            world.run()
+            next_ = world.create(start=2000, end=3000)
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.leases.update(
+                    lease.id, None, {'end': world.now + 1401}
+                )
+            world.leases.update(lease.id, None, {'end': world.now + 1400})
+            for each in (lease, next_):
+                world.leases.delete(each.id, None)
+
+    def test_nor_does_what_moves_off_a_failed_host(self, world, whole):
+        world.add_host('a')
+        first = world.create(start=1000, end=2000)
+        world.add_host('b')
+        on_b = whole(
+            hypervisor_properties='["==", "$hypervisor_hostname", "b"]'
+        )
+        world.create(on_b, start=2500, end=3000)
+        world.fail('a')
+        assert world.held(first) == []
+        assert world.lease(first).degraded
 
 
 class TestProperties:

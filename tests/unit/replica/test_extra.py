@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched import ext
+from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.ext import timeline
 from blazar_sched.replica import accounting
@@ -64,6 +65,17 @@ def test_only_hosts_with_inventory_are_in_the_index(replica, make):
 
     replica.apply(3, [gone(record.HOST, 'h1')])
     assert replica.extra == {}
+
+
+def test_more_than_the_index_can_count(replica, make):
+    host = make.host('h1')
+    host.inventory[GPU] = inventory.Inventory(
+        ext.AMOUNT_LIMIT, allocation_ratio=16.0
+    )
+
+    replica.apply(1, encoded(host))
+
+    assert list(replica.extra[GPU].fits(None, 0, 9, [ext.AMOUNT_LIMIT])) == [1]
 
 
 @pytest.mark.parametrize(

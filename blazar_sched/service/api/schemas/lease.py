@@ -21,8 +21,11 @@ _MAX_PARAMETERS = 100
 _NAME = text.line(80)
 _ID = {'type': 'string', 'maxLength': 36}
 _TYPE = text.line(64)
+# Formats are for those who read the OpenAPI document: the domain looks into
+# times and requirements.
 _DATE = {
     'type': 'string',
+    'format': 'lease-time',
     'maxLength': 40,
     'description': (
         '`2026-01-31 09:30`, with seconds and a zone if wanted; UTC without'
@@ -32,6 +35,7 @@ _COUNT = {'type': 'integer', 'minimum': 1, 'maximum': _MOST}
 _SIZE = {'type': 'integer', 'minimum': 0, 'maximum': _MOST}
 _REQUIREMENT = {
     'type': 'string',
+    'format': 'requirement',
     'default': '',
     'description': 'JSON, as in `["==", "$gpu", "a100"]`',
 }

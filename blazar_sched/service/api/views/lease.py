@@ -172,6 +172,13 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
     )
 
 
+def listed_schema(
+    version: microversion_parse.Version,
+) -> validation.Schema:
+    """Describe a lease in a list, of which less may be asked for."""
+    return {**schema(version), 'required': []}
+
+
 def _reservation_schema(
     resource_type: str, version: microversion_parse.Version
 ) -> validation.Schema:
@@ -235,3 +242,7 @@ def _stamps_schema(form: time.Form) -> dict[str, validation.Schema]:
 
 def _statuses(noun: str) -> validation.Schema:
     return {'enum': list(state_machine.MACHINES[noun].states)}
+
+
+# What a list may be asked for.
+FIELDS = list(schema(microversion.V1_0)['properties'])

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud in virtual time: what is on which host now, and what is promised.
+
+Two replicas are fed with records as the ledger writes them: by one the
+filters decide, by the other leases are placed. The hosts that are kept for
+leases, the pool, are reservable; no replica knows the others. What fits on a
+host at this moment is looked up here, as Placement does.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import heapq
+from typing import Any
+import uuid
+
+from nova.scheduler import host_manager
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.manager import placing as manager_placing
+from blazar_sched.simulate import lease
+from blazar_sched.simulate import placing
+from blazar_sched.simulate import policy as policy_
+from blazar_sched.simulate import result
+from blazar_sched.simulate import scheduler
+from blazar_sched.simulate import trace
+
+
+@dataclasses.dataclass(slots=True)
+class Host:
+    """A host, its HostState, and the uuids of what runs there.
+
+    There is one HostState for all requests. Its figures are kept up to date,
+    but for `num_instances`, by which filters know a multi-create.
+    """
+
+    uuid: str
+    vcpus: int
+    memory_mb: int
+    state: Any
+    running: list[str] = dataclasses.field(default_factory=list)
+    # What should run there, and had no room when its window opened.
+    waiting: list[allocation_.Allocation] = dataclasses.field(
+        default_factory=list
+    )
+
+    def has_room(self, vcpus: int, memory_mb: int) -> bool:
+        here = self.state
+        return (
+            here.vcpus_used + vcpus <= here.vcpus_total
+            and memory_mb <= here.free_ram_mb
+        )
+
+    def take(self, vcpus: int, memory_mb: int) -> None:
+        """Have so much more of it used; less if it is negative."""
+        self.state.vcpus_used += vcpus
+        self.state.free_ram_mb -= memory_mb
+
+    def size(self, allocation: allocation_.Allocation) -> tuple[int, int]:
+        """Return the vCPUs and MB that an allocation has of it."""
+        if allocation.whole:
+            return self.vcpus, self.memory_mb
+        amounts = allocation.amounts
+        return amounts[inventory.VCPU], amounts[inventory.MEMORY_MB]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Running:
+    """An instance that is there; `kind` is None if a reservation has it."""
+
+    host: Host
+    vcpus: int
+    memory_mb: int
+    end: int = window.FOREVER
+    kind: str | None = None
+
+
+class Cloud:
+    """Hosts under a policy; the first `pool` of them are kept for leases.
+
+    `now` is the time, which whoever plays moves on.
+    """
+
+    def __init__(
+        self, hosts: Sequence[trace.Host], pool: int, policy: policy_.Policy
+    ) -> None:
+        self.now = 0
+        self.policy = policy
+        self.hosts = [
+            _host(number, host) for number, host in enumerate(hosts)
+        ]
+        self._by_uuid = {host.uuid: host for host in self.hosts}
+        self.held: dict[str, set[str]] = {
+            host.uuid: set() for host in self.hosts[:pool]
+        }
+        self._running: dict[str, Running] = {}
+        # By the lease's id.
+        self._allocations: dict[str, list[allocation_.Allocation]] = {}
+        self._revision = 1
+        self.ledger = state.Replica(accounting.LedgerAccounting)
+        self.seen = state.Replica(accounting.SchedulerAccounting)
+        for replica in (self.ledger, self.seen):
+            replica.load(self._revision, map(_record, self.hosts[:pool]))
+        self._scheduler = scheduler.Scheduler(policy, self.held)
+        self.used = result.Level()
+        self.idle = result.Level(pool)
+
+    # Instances
+
+    def boot(self, id_: str, asked: trace.Instance) -> bool:
+        """Put an instance on a host, if there is one for it."""
+        vcpus, memory_mb = asked.vcpus, asked.memory_mb
+        here = [
+            host.state for host in self.hosts
+            if host.has_room(vcpus, memory_mb)
+        ]
+        if not here:
+            return False
+        preemptible = asked.kind == trace.PREEMPTIBLE
+        chosen = self._scheduler.choose(here, scheduler.spec(
+            id_, vcpus, memory_mb, asked.declared, preemptible
+        ))
+        if chosen is None:
+            return False
+        end = window.FOREVER
+        if asked.declared is not None:
+            end = lifetime.end_after(self.now, asked.declared)
+        self._arrive(id_, Running(
+            self._by_uuid[chosen.uuid], vcpus, memory_mb, end, asked.kind
+        ))
+        return True
+
+    def leave(self, id_: str) -> bool:
+        """Take an instance away; False if it is not there any more."""
+        gone = self._running.pop(id_, None)
+        if gone is None:
+            return False
+        host = gone.host
+        host.running.remove(id_)
+        host.take(-gone.vcpus, -gone.memory_mb)
+        self._count(host, -gone.vcpus)
+        if id_ in self.seen.instances:
+            self._tell([(record.INSTANCE, id_, None)])
+        for allocation in tuple(host.waiting):
+            self._use(allocation)
+        return True
+
+    def _arrive(
+        self, id_: str, new: Running, reservation_id: str | None = None
+    ) -> None:
+        host = new.host
+        host.take(new.vcpus, new.memory_mb)
+        host.running.append(id_)
+        self._running[id_] = new
+        self._count(host, new.vcpus)
+        # Blazar knows nothing of the servers that run.
+        if host.uuid not in self.held or self.policy.closed:
+            return
+        self._tell([record.encode(instance_.Instance(
+            id_, host.uuid, lease.PROJECT,
+            {
+                inventory.VCPU: new.vcpus,
+                inventory.MEMORY_MB: new.memory_mb,
+            },
+            new.end, reservation_id, new.kind == trace.PREEMPTIBLE,
+        ))])
+
+    def _count(self, host: Host, vcpus: int) -> None:
+        self.used.change(self.now, vcpus)
+        if host.uuid in self.held:
+            self.idle.change(self.now, -vcpus / host.vcpus)
+
+    # Leases
+
+    def book(self, asked: lease_.Lease) -> bool:
+        """Place a lease, if there is room for it."""
+        self.ledger.advance(self.now)
+        place = manager_placing.place
+        if not self.policy.packing:
+            place = placing.scatter
+        try:
+            placed = place(self.ledger, asked, asked.window)
+        except exception.NotEnoughHostsAvailable:
+            return False
+        [reservation] = asked.reservations
+        allocations = placed[reservation.id]
+        self._allocations[asked.id] = allocations
+        slot = None if allocations[0].whole else reservation.slot()
+        self._tell([
+            record.encode(record.Reservation(
+                reservation.id, asked.id, asked.project_id,
+                reservation.resource_type, asked.start, asked.end, slot,
+            )),
+            *map(record.encode, allocations),
+        ])
+        return True
+
+    def start(self, lease_id: str) -> tuple[list[str], bool]:
+        """Let a lease's owner in, with an instance that fills each host.
+
+        :returns: the kinds of those that had to go for it, and whether all
+            that it holds could be used at once
+        """
+        evicted: list[str] = []
+        on_time = True
+        for allocation in self._allocations[lease_id]:
+            host = self._by_uuid[allocation.host]
+            self.held[host.uuid].add(allocation.reservation_id)
+            evicted += self._evict(host, allocation)
+            if not self._use(allocation):
+                host.waiting.append(allocation)
+                on_time = False
+        return evicted, on_time
+
+    def end(self, lease_id: str) -> None:
+        """Take away what a lease's owner runs, and the lease."""
+        allocations = self._allocations.pop(lease_id)
+        for allocation in allocations:
+            host = self._by_uuid[allocation.host]
+            if allocation in host.waiting:
+                host.waiting.remove(allocation)
+            self.leave(_user(allocation))
+            self.held[host.uuid].discard(allocation.reservation_id)
+        self._tell([
+            *((record.ALLOCATION, each.id, None) for each in allocations),
+            (record.RESERVATION, allocations[0].reservation_id, None),
+        ])
+
+    def _use(self, allocation: allocation_.Allocation) -> bool:
+        """Boot what fills an allocation; False if it has no room yet."""
+        host = self._by_uuid[allocation.host]
+        size = host.size(allocation)
+        reservation_id = allocation.reservation_id
+        if not host.has_room(*size) or not self._scheduler.choose(
+            [host.state],
+            scheduler.spec(
+                _user(allocation), *size, reservation_id=reservation_id
+            ),
+        ):
+            return False
+        if allocation in host.waiting:
+            host.waiting.remove(allocation)
+        self._arrive(
+            _user(allocation), Running(host, *size), reservation_id
+        )
+        return True
+
+    def _evict(
+        self, host: Host, allocation: allocation_.Allocation
+    ) -> Iterator[str]:
+        """Clear a host of what yields, youngest first, as far as needed."""
+        size = host.size(allocation)
+        for id_ in reversed(tuple(host.running)):
+            if host.has_room(*size):
+                return
+            other = self._running[id_]
+            overdue = other.end <= self.now
+            if other.kind is not None and (
+                overdue or other.kind == trace.PREEMPTIBLE
+            ):
+                self.leave(id_)
+                yield other.kind
+
+    def _tell(self, records: Collection[record.Record]) -> None:
+        self._revision += 1
+        for replica in (self.ledger, self.seen):
+            replica.apply(self._revision, records)
+
+
+def _user(allocation: allocation_.Allocation) -> str:
+    """Return the uuid of the instance that fills an allocation."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, allocation.id))
+
+
+def least_pool(
+    hosts: Sequence[trace.Host], bookings: Iterable[lease.Booking]
+) -> int:
+    """Return how many hosts, the first ones, hold all of the bookings.
+
+    :raises InvalidInput: if all hosts together do not
+    """
+    bookings = list(bookings)
+    least, most = 0, len(hosts)
+    if not _holds(hosts, most, bookings):
+        raise exception.InvalidInput(
+            f'{most} hosts do not hold the {len(bookings)} leases'
+        )
+    while least < most:
+        half = (least + most) // 2
+        if _holds(hosts, half, bookings):
+            most = half
+        else:
+            least = half + 1
+    return most
+
+
+def _holds(
+    hosts: Sequence[trace.Host], pool: int, bookings: Sequence[lease.Booking]
+) -> bool:
+    there = Cloud(hosts, pool, policy_.FREEPOOL)
+    over: list[tuple[int, str]] = []
+    for booking in bookings:
+        there.now = booking.at
+        while over and over[0][0] <= booking.at:
+            there.end(heapq.heappop(over)[1])
+        if not there.book(booking.lease):
+            return False
+        heapq.heappush(over, (booking.lease.end, booking.lease.id))
+    return True
+
+
+def _host(number: int, host: trace.Host) -> Host:
+    here = host_manager.HostState(host.name, host.name, 'cell')
+    here.uuid = str(uuid.uuid5(uuid.NAMESPACE_OID, f'{number} {host.name}'))
+    here.vcpus_total = host.vcpus
+    here.total_usable_ram_mb = here.free_ram_mb = host.memory_mb
+    return Host(here.uuid, host.vcpus, host.memory_mb, here)
+
+
+def _record(host: Host) -> record.Record:
+    return record.encode(host_.Host(
+        host.uuid, host.uuid, host.state.host,
+        inventory={
+            inventory.VCPU: inventory.Inventory(host.vcpus),
+            inventory.MEMORY_MB: inventory.Inventory(host.memory_mb),
+        },
+    ))

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A load of leases: drawn from options and a seed."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+import dataclasses
+import math
+import random
+
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.simulate import trace
+
+HOUR, DAY = 3600, 86400
+# Between these a lease's length is, by its logarithm.
+SHORTEST, LONGEST = 4 * HOUR, 7 * DAY
+MOST_HOSTS = 4
+# Of a lease of instances.
+SLOT_VCPUS, SLOT_MEMORY_MB = 8, 16 * 1024
+LEAST_SLOTS, MOST_SLOTS = 2, 16
+
+PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Load:
+    """How much is leased, and how.
+
+    :param share: of all host-hours
+    :param ahead: days between the booking and the start, least and most
+    :param whole: share of the leases that are of whole hosts, the others
+        are of instances
+    :param tries: of so many starts, drawn for each lease, it gets the one
+        with the least leased beside it, as whoever finds no room asks for
+        another time; 1 for a load with all the peaks of chance
+    """
+
+    share: float = 0.3
+    ahead: tuple[float, float] = (1.0, 14.0)
+    whole: float = 0.5
+    tries: int = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Booking:
+    """A lease, and the time at which it is asked for."""
+
+    at: int
+    lease: lease_.Lease
+
+
+def draw(
+    load: Load, hosts: Sequence[trace.Host], span: int, rng: random.Random
+) -> list[Booking]:
+    """Return bookings in their order until they take the share.
+
+    What is leased after `span`, in seconds, is not counted. Leases of
+    instances count for the share of a host that their vCPUs are. None is
+    drawn where there is no time to book ahead.
+    """
+    left = load.share * len(hosts) * span
+    vcpus = sum(host.vcpus for host in hosts) / len(hosts)
+    least = int(load.ahead[0] * DAY)
+    leased = _Leased()
+    bookings: list[Booking] = []
+    while left > 0 and least < span:
+        length = _length(rng)
+        start = min(
+            (rng.randrange(least, span) for _ in range(load.tries)),
+            key=lambda each: leased.peak(each, each + length),
+        )
+        end = start + length
+        if rng.random() < load.whole:
+            count = rng.randint(1, min(MOST_HOSTS, len(hosts)))
+            taken, asked = float(count), _hosts(count)
+        else:
+            count = rng.randint(LEAST_SLOTS, MOST_SLOTS)
+            taken, asked = count * SLOT_VCPUS / vcpus, _instances(count)
+        leased.add(start, end, taken)
+        left -= taken * (min(end, span) - start)
+        ahead = int(rng.uniform(*load.ahead) * DAY)
+        lease = _lease(len(bookings), start, end, *asked)
+        bookings.append(Booking(max(0, start - ahead), lease))
+    return sorted(bookings, key=lambda each: each.at)
+
+
+class _Leased:
+    """How many hosts are leased, hour by hour."""
+
+    def __init__(self) -> None:
+        self._hours: defaultdict[int, float] = defaultdict(float)
+
+    def add(self, start: int, end: int, hosts: float) -> None:
+        for hour in range(start // HOUR, end // HOUR + 1):
+            self._hours[hour] += hosts
+
+    def peak(self, start: int, end: int) -> float:
+        hours = range(start // HOUR, end // HOUR + 1)
+        return max(self._hours.get(hour, 0.0) for hour in hours)
+
+
+def _length(rng: random.Random) -> int:
+    return int(math.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST))))
+
+
+Asked = tuple[str, dict[str, object]]
+
+
+def _hosts(count: int) -> Asked:
+    return reservation_.PHYSICAL_HOST, {
+        'min': count, 'max': count, 'hypervisor_properties': '',
+        'resource_properties': '',
+    }
+
+
+def _instances(count: int) -> Asked:
+    return reservation_.VIRTUAL_INSTANCE, {
+        'vcpus': SLOT_VCPUS, 'memory_mb': SLOT_MEMORY_MB, 'disk_gb': 0,
+        'amount': count, 'affinity': None, 'resource_properties': '',
+    }
+
+
+def _lease(
+    number: int, start: int, end: int, resource_type: str,
+    parameters: dict[str, object],
+) -> lease_.Lease:
+    id_ = f'lease-{number}'
+    reservation = reservation_.Reservation(
+        f'reservation-{number}', id_, resource_type,
+        states.RESERVATION_PENDING, parameters,
+    )
+    return lease_.Lease(
+        id_, id_, PROJECT, 'user', start, end, states.LEASE_PENDING,
+        reservations=(reservation,),
+    )

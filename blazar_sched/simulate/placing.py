@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing without packing: a lease gets any hosts that are free."""
+
+from collections import Counter
+from collections.abc import Iterator
+import itertools
+import random
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import packing
+from blazar_sched.replica import state
+from blazar_sched.service.manager import placing
+
+
+def scatter(
+    replica: state.Replica, lease: lease_.Lease, window: window_.Window
+) -> placing.Allocations:
+    """Return allocations for a lease's one reservation, by its id.
+
+    The hosts come in an order that the lease's id alone decides; slots are
+    dealt to them one by one.
+
+    :raises NotEnoughHostsAvailable: if there is no room
+    """
+    [reservation] = lease.reservations
+    whole = reservation.resource_type == reservation_.PHYSICAL_HOST
+    slot = {} if whole else reservation.slot()
+    count = reservation.parameters['min' if whole else 'amount']
+    names = sorted(replica.hosts)
+    random.Random(lease.id).shuffle(names)
+    rows = replica.index.rows(names)
+    room: Counter[str] = Counter()
+    for number in range(1, 2 if whole else count + 1):
+        amounts = None if whole else [
+            number * amount for amount in packing.amounts_of(slot)
+        ]
+        room.update(itertools.compress(names, replica.index.fits(
+            rows, window.start, window.end, amounts, whole=whole
+        )))
+    dealt = Counter(itertools.islice(_deal(names, room), count))
+    if dealt.total() < count:
+        raise exception.NotEnoughHostsAvailable(
+            f'{count} are needed, there is room for {dealt.total()}',
+            field='reservations',
+        )
+    return {reservation.id: [
+        allocation_.Allocation(
+            f'{reservation.id}/{name}', reservation.id, name, window.start,
+            window.end, {c: taken * amount for c, amount in slot.items()},
+            whole,
+        )
+        for name, taken in dealt.items()
+    ]}
+
+
+def _deal(names: list[str], room: Counter[str]) -> Iterator[str]:
+    """Yield each name as often as there is room, all in turns."""
+    for turn in itertools.count(1):
+        able = [name for name in names if room[name] >= turn]
+        if not able:
+            return
+        yield from able

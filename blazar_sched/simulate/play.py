@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Playing: events in the order of virtual time, and what comes of them."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import heapq
+import itertools
+import random
+from typing import Any
+import uuid
+
+from blazar_sched.simulate import cloud
+from blazar_sched.simulate import lease
+from blazar_sched.simulate import policy as policy_
+from blazar_sched.simulate import result
+from blazar_sched.simulate import scheduler
+from blazar_sched.simulate import trace
+
+# What happens at one instant, in this order: whoever goes makes room.
+LEAVE, END, START, BOOK, ARRIVE = range(5)
+
+# Told now and then how many arrivals and bookings are over.
+Tell = Callable[[int], object]
+STEP = 500
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scene:
+    """What each policy meets; `pool` hosts, the first, are kept for leases.
+
+    :param span: how many seconds are played
+    :param options: of ``[blazar_sched]``
+    """
+
+    hosts: Sequence[trace.Host]
+    instances: Sequence[trace.Instance]
+    bookings: Sequence[lease.Booking]
+    pool: int
+    span: int
+    options: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        return len(self.instances) + len(self.bookings)
+
+
+def play(
+    scene: Scene, policy: policy_.Policy, tell: Tell = lambda _: None
+) -> result.Result:
+    """Return what a policy makes of a scene.
+
+    :raises Failure: if a filter or weigher failed
+    """
+    there = cloud.Cloud(scene.hosts, scene.pool, policy)
+    found = result.Result(policy.name, leases=len(scene.bookings))
+    with scheduler.following(
+        there.seen, lambda: there.now, **scene.options
+    ):
+        _Player(scene, there, found).run(tell)
+    vcpus = sum(host.vcpus for host in scene.hosts)
+    found.sum_up(there.used, there.idle, vcpus, scene.span)
+    return found
+
+
+class _Player:
+    """The queue of what is still to come, by (time, kind, number)."""
+
+    def __init__(
+        self, scene: Scene, there: cloud.Cloud, found: result.Result
+    ) -> None:
+        self._there = there
+        self._found = found
+        self._span = scene.span
+        self._number = itertools.count()
+        self._ids = random.Random(0)
+        self._later: list[tuple[int, int, int, Any]] = []
+        self._given = heapq.merge(
+            self._all(BOOK, ((each.at, each) for each in scene.bookings)),
+            self._all(
+                ARRIVE, ((each.arrival, each) for each in scene.instances)
+            ),
+        )
+        self._do = {
+            LEAVE: there.leave, END: there.end, START: self._start,
+            BOOK: self._book, ARRIVE: self._arrive,
+        }
+
+    def run(self, tell: Tell) -> None:
+        for done, event in enumerate(self._given):
+            self._until(event[:2])
+            self._happen(event)
+            if done % STEP == 0:
+                tell(done)
+        self._until((self._span, LEAVE))
+
+    def _all(
+        self, kind: int, many: Iterator[tuple[int, Any]]
+    ) -> Iterator[tuple[int, int, int, Any]]:
+        for at, argument in many:
+            yield at, kind, next(self._number), argument
+
+    def _plan(self, at: int, kind: int, argument: Any) -> None:
+        heapq.heappush(
+            self._later, (at, kind, next(self._number), argument)
+        )
+
+    def _until(self, limit: tuple[int, int]) -> None:
+        while self._later and self._later[0][:2] < limit:
+            self._happen(heapq.heappop(self._later))
+
+    def _happen(self, event: tuple[int, int, int, Any]) -> None:
+        self._there.now, kind, _, argument = event
+        self._do[kind](argument)
+
+    def _arrive(self, asked: trace.Instance) -> None:
+        id_ = str(uuid.UUID(int=self._ids.getrandbits(128)))
+        self._found.instances[asked.kind] += 1
+        if self._there.boot(id_, asked):
+            self._plan(self._there.now + asked.lifetime, LEAVE, id_)
+        else:
+            self._found.refused[asked.kind] += 1
+
+    def _book(self, booking: lease.Booking) -> None:
+        asked = booking.lease
+        if not self._there.book(asked):
+            self._found.refused_leases.append(asked.name)
+            return
+        self._plan(asked.start, START, asked.id)
+        self._plan(asked.end, END, asked.id)
+
+    def _start(self, lease_id: str) -> None:
+        evicted, on_time = self._there.start(lease_id)
+        self._found.evicted.update(evicted)
+        self._found.late += not on_time

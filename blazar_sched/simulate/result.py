@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a policy made of a trace: counted, and shown as a table."""
+
+from collections import Counter
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from rich import table
+
+from blazar_sched.simulate import trace
+
+HOUR, DAY = 3600, 86400
+
+
+class Level:
+    """An amount that changes, summed over time, a day at a time."""
+
+    def __init__(self, value: float = 0) -> None:
+        self.value = value
+        # What it was times seconds, by day.
+        self.by_day = [0.0]
+        self._at = 0
+
+    def change(self, at: int, by: float) -> None:
+        self.go_on(at)
+        self.value += by
+
+    def go_on(self, at: int) -> None:
+        """Sum up to `at`, which must not be before the last time."""
+        while self._at < at:
+            day, since = divmod(self._at, DAY)
+            if day == len(self.by_day):
+                self.by_day.append(0.0)
+            step = min(at - self._at, DAY - since)
+            self.by_day[day] += self.value * step
+            self._at += step
+
+    @property
+    def total(self) -> float:
+        return sum(self.by_day)
+
+
+@dataclasses.dataclass(slots=True)
+class Result:
+    """The figures of one policy; `Counter`s are by kind of instance.
+
+    Utilisation is of all hosts' vCPUs, open leases used to the full. Idle
+    are the host-hours of the hosts that are kept for leases in which nobody
+    ran there, by vCPUs. Late are the leases of which some part could not be
+    used at once when its window opened.
+    """
+
+    policy: str
+    utilisation: float = 0.0
+    idle_host_hours: float = 0.0
+    instances: Counter[str] = dataclasses.field(default_factory=Counter)
+    refused: Counter[str] = dataclasses.field(default_factory=Counter)
+    evicted: Counter[str] = dataclasses.field(default_factory=Counter)
+    leases: int = 0
+    # By name.
+    refused_leases: list[str] = dataclasses.field(default_factory=list)
+    late: int = 0
+    # Shares, and host-hours.
+    utilisation_by_day: list[float] = dataclasses.field(default_factory=list)
+    idle_by_day: list[float] = dataclasses.field(default_factory=list)
+
+    @property
+    def refused_share(self) -> float:
+        return self.refused.total() / max(1, self.instances.total())
+
+    def sum_up(self, used: Level, idle: Level, vcpus: int, span: int) -> None:
+        """Take the figures of what was used, in vCPUs, and idle, in hosts."""
+        for level in (used, idle):
+            level.go_on(span)
+        self.utilisation = used.total / (vcpus * span)
+        self.idle_host_hours = idle.total / HOUR
+        self.utilisation_by_day = [
+            amount / (vcpus * min(DAY, span - day * DAY))
+            for day, amount in enumerate(used.by_day)
+        ]
+        self.idle_by_day = [amount / HOUR for amount in idle.by_day]
+
+    def as_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def show(results: Sequence[Result]) -> table.Table:
+    """Return a table with a column for each policy."""
+    shown = table.Table()
+    shown.add_column('')
+    for each in results:
+        shown.add_column(each.policy, justify='right')
+
+    def row(label: str, *figures: str) -> None:
+        shown.add_row(label, *figures)
+
+    row('utilisation', *(f'{each.utilisation:.1%}' for each in results))
+    row(
+        'reserved but idle, host-hours',
+        *(f'{each.idle_host_hours:,.0f}' for each in results),
+    )
+    row(
+        'instances refused',
+        *(
+            f'{each.refused.total():,} ({each.refused_share:.1%})'
+            for each in results
+        ),
+    )
+    for kind in trace.KINDS:
+        row(
+            f'  {kind}',
+            *(
+                f'{each.refused[kind]:,} of {each.instances[kind]:,}'
+                for each in results
+            ),
+        )
+    row(
+        'leases refused',
+        *(f'{len(each.refused_leases)} of {each.leases}' for each in results),
+    )
+    row('leases late', *(f'{each.late}' for each in results))
+    row('evicted', *(f'{each.evicted.total():,}' for each in results))
+    for kind in trace.KINDS:
+        row(f'  {kind}', *(f'{each.evicted[kind]:,}' for each in results))
+    return shown

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-scheduler's filters and weighers, by a replica in virtual time."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import functools
+import os
+from typing import Any
+from unittest import mock
+
+from nova import objects
+from nova.objects import flavor
+from nova.objects import request_spec
+from nova.scheduler import filters
+from nova.scheduler import weights
+from nova.scheduler.weights import ram
+
+from blazar_sched.conf import scheduler as scheduler_conf
+from blazar_sched.filters import decision
+from blazar_sched.filters import lifetime_filter
+from blazar_sched.filters import reservation_filter
+from blazar_sched.replica import puller
+from blazar_sched.replica import request
+from blazar_sched.replica import state
+from blazar_sched.replica import worker
+from blazar_sched.simulate import freepool
+from blazar_sched.simulate import lease
+from blazar_sched.simulate import policy as policy_
+from blazar_sched.weighers import lease_gap
+
+objects.register_all()
+
+
+class Failure(Exception):
+    """A filter or weigher failed, so its answers say nothing."""
+
+
+class Scheduler:
+    """Chooses hosts with what a policy has switched on.
+
+    :param held: the reservations that hold something of a host, by the
+        uuids of the hosts that are kept for leases
+    """
+
+    def __init__(
+        self, policy: policy_.Policy, held: freepool.Held
+    ) -> None:
+        chain: list[Any] = [freepool.FreepoolFilter(held)]
+        if not policy.closed:
+            chain = [reservation_filter.ReservationFilter()]
+        if policy.timeline:
+            chain.append(lifetime_filter.LifetimeFilter())
+        weighers: list[Any] = [ram.RAMWeigher()]
+        if policy.weighers:
+            weighers.append(lease_gap.LeaseGapWeigher())
+        self._filtered = functools.partial(
+            filters.HostFilterHandler().get_filtered_objects, chain
+        )
+        self._weighed = functools.partial(
+            weights.HostWeightHandler().get_weighed_objects, weighers
+        )
+
+    def choose(self, host_states: Sequence[Any], spec: Any) -> Any:
+        """Return the best of the HostStates that pass, None if none does."""
+        passing = self._filtered(host_states, spec)
+        if not passing:
+            return None
+        return self._weighed(passing, spec)[0].obj
+
+
+def spec(
+    uuid: str, vcpus: int, memory_mb: int, lifetime: int | None = None,
+    preemptible: bool = False, reservation_id: str | None = None,
+) -> Any:
+    """Return what Nova asks its filters for.
+
+    :param lifetime: in seconds, None for an unbounded instance
+    """
+    hints: dict[str, list[str]] = {}
+    if lifetime is not None:
+        hints[request.LIFETIME] = [f'{lifetime}s']
+    if reservation_id is not None:
+        hints[request.RESERVATION] = [reservation_id]
+    return request_spec.RequestSpec(
+        instance_uuid=uuid, project_id=lease.PROJECT,
+        flavor=_flavor(vcpus, memory_mb, preemptible), is_bfv=False,
+        scheduler_hints=hints,
+    )
+
+
+@functools.lru_cache
+def _flavor(vcpus: int, memory_mb: int, preemptible: bool) -> Any:
+    extra_specs = {request.FLAVOR_PREEMPTIBLE: 'true'} if preemptible else {}
+    return flavor.Flavor(
+        vcpus=vcpus, memory_mb=memory_mb, root_gb=0, ephemeral_gb=0, swap=0,
+        extra_specs=extra_specs,
+    )
+
+
+@contextlib.contextmanager
+def following(
+    replica: state.Replica, now: Callable[[], int], **options: Any
+) -> Iterator[None]:
+    """Let the filters of this process decide by `replica`, at `now`.
+
+    :param options: of ``[blazar_sched]``
+    :raises Failure: if one of them failed meanwhile
+    """
+    failures = decision.failure, decision.stale_replica, lease_gap.failure
+    before = [each.count for each in failures]
+    for name, value in options.items():
+        worker.CONF.set_override(name, value, scheduler_conf.GROUP)
+    try:
+        with mock.patch.multiple(
+            worker, _worker=_Worker(replica), _pid=os.getpid(), now=now
+        ):
+            yield
+    finally:
+        for name in options:
+            worker.CONF.clear_override(name, scheduler_conf.GROUP)
+    if before != [each.count for each in failures]:
+        raise Failure('a filter or weigher failed: see the log')
+
+
+class _Worker:
+    """A worker whose replica is fed by hand and always fresh."""
+
+    def __init__(self, replica: state.Replica) -> None:
+        self.puller = self
+        self.copy = puller.Copy('ledger', replica, float('inf'))
+        self.advance = replica.advance
+
+    def is_fresh(self, copy: puller.Copy) -> bool:
+        return True

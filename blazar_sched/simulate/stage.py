@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole of a simulation: read, draw, play each policy, tell."""
+
+from collections.abc import Sequence
+import dataclasses
+import json
+import pathlib
+import random
+from typing import Any
+
+from rich import console
+from rich import progress
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import lifetime
+from blazar_sched.simulate import cloud
+from blazar_sched.simulate import lease
+from blazar_sched.simulate import play
+from blazar_sched.simulate import policy as policy_
+from blazar_sched.simulate import result
+from blazar_sched.simulate import trace
+
+# An instance is not had more often than this, whatever is refused.
+MOST_TIMES = 4096
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """What is played, as asked for.
+
+    :param sample: how many of the hosts, None for all
+    :param repeat: how often each instance is there
+    :param until_refused: the share that freepool is to refuse, which decides
+        instead of `repeat`; or None
+    :param options: of ``[blazar_sched]``
+    """
+
+    instances: str
+    hosts: str
+    load: lease.Load
+    options: dict[str, Any]
+    seed: int = 1
+    sample: int | None = None
+    repeat: int = 1
+    until_refused: float | None = None
+
+
+def perform(
+    setting: Setting,
+    policies: Sequence[policy_.Policy],
+    json_path: str | None = None,
+    plot_path: str | None = None,
+) -> None:
+    """Play each policy, print what came of it, and save it where asked.
+
+    :raises InvalidInput: if a file or an option cannot be used, or the hosts
+        do not hold the leases
+    """
+    out = console.Console()
+    with progress.Progress(console=out) as bar:
+        scene = _scene(setting)
+        if setting.until_refused is not None:
+            scene = _until_refused(
+                scene, setting.until_refused, setting.seed, bar
+            )
+        results = [_played(scene, each, bar) for each in policies]
+    about = {
+        'hosts': len(scene.hosts), 'pool': scene.pool,
+        'leases': len(scene.bookings), 'instances': len(scene.instances),
+        'days': round(scene.span / result.DAY, 1), 'seed': setting.seed,
+    }
+    out.print(', '.join(f'{name} {n:,}' for name, n in about.items()))
+    out.print(result.show(results))
+    if json_path is not None:
+        _save(json_path, about, results)
+    if plot_path is not None:
+        # Nobody else needs matplotlib.
+        from blazar_sched.simulate import plot
+
+        plot.save(results, plot_path)
+
+
+def _scene(setting: Setting) -> play.Scene:
+    """Return what is played; the pool is the least that holds the leases."""
+    seed, unbounded = setting.seed, setting.options['unbounded']
+    lifetime.parse_unbounded(unbounded, 'unbounded')
+    hosts = trace.read_hosts(setting.hosts)
+    if setting.sample is not None:
+        rng = random.Random(f'{seed}/hosts')
+        hosts = trace.sample(hosts, setting.sample, rng)
+    instances = trace.read_instances(
+        setting.instances, random.Random(f'{seed}/kinds')
+    )
+    span = trace.span(instances)
+    bookings = lease.draw(
+        setting.load, hosts, span, random.Random(f'{seed}/leases')
+    )
+    pool = cloud.least_pool(hosts, bookings)
+    return play.Scene(
+        hosts, trace.repeat(instances, setting.repeat, seed), bookings, pool,
+        span, setting.options,
+    )
+
+
+def _until_refused(
+    scene: play.Scene, share: float, seed: int, bar: progress.Progress
+) -> play.Scene:
+    """Return the scene with each instance as often as it takes.
+
+    That is the least number for which freepool refuses the share, as far as
+    more instances never make it refuse a smaller one.
+    """
+
+    def repeated(times: int) -> play.Scene:
+        return dataclasses.replace(
+            scene, instances=trace.repeat(scene.instances, times, seed)
+        )
+
+    def enough(times: int) -> bool:
+        found = _played(
+            repeated(times), policy_.FREEPOOL, bar,
+            f'freepool, instances {times} times',
+        )
+        return found.refused_share >= share
+
+    least, most = 0, 1
+    while not enough(most):
+        least, most = most, 2 * most
+        if most > MOST_TIMES:
+            raise exception.InvalidInput(
+                f'freepool refuses less than {share:.0%} of the instances, '
+                f'were each there {least} times'
+            )
+    while most - least > 1:
+        half = (least + most) // 2
+        if enough(half):
+            most = half
+        else:
+            least = half
+    return repeated(most)
+
+
+def _played(
+    scene: play.Scene,
+    policy: policy_.Policy,
+    bar: progress.Progress,
+    name: str | None = None,
+) -> result.Result:
+    """Play a policy and show how far it is."""
+    task = bar.add_task(name or policy.name, total=scene.size)
+    found = play.play(
+        scene, policy, lambda done: bar.update(task, completed=done)
+    )
+    bar.update(task, completed=scene.size)
+    return found
+
+
+def _save(
+    path: str, about: dict[str, Any], results: Sequence[result.Result]
+) -> None:
+    content = {**about, 'policies': [each.as_json() for each in results]}
+    pathlib.Path(path).write_text(json.dumps(content, indent=2) + '\n')

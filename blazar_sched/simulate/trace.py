@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces: the instances and hosts of a CSV file each.
+
+Columns of our own: `arrival`, `lifetime` (seconds), `vcpus`, `memory_mb`,
+`kind` (one of KINDS) and, if it is there and not empty, `declared`, the
+lifetime that is told to Nova; of hosts `name`, `vcpus`, `memory_mb`. The
+files of Alibaba's cluster traces are known by their columns too.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import csv
+import dataclasses
+import random
+from typing import Any
+
+from blazar_sched.domain import exception
+
+UNBOUNDED, BOUNDED, PREEMPTIBLE = 'unbounded', 'bounded', 'preemptible'
+KINDS = (UNBOUNDED, BOUNDED, PREEMPTIBLE)
+
+# Of Alibaba's tasks: best effort. A third of them is preemptible, all declare
+# an end, as do half of the others, over-stated by a factor up to so much.
+BEST_EFFORT = 'BE'
+PREEMPTIBLE_SHARE = 1 / 3
+DECLARING_SHARE = 1 / 2
+OVERSTATED = 3.0
+MILLI = 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Instance:
+    """`arrival` is in seconds since the trace began, as is all time here.
+
+    `declared` is the lifetime that it says it has, None if it says none.
+    """
+
+    arrival: int
+    lifetime: int
+    vcpus: int
+    memory_mb: int
+    kind: str
+    declared: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    name: str
+    vcpus: int
+    memory_mb: int
+
+
+Row = Mapping[str, str]
+
+
+def _own_instance(row: Row, rng: random.Random) -> Instance:
+    kind = row['kind']
+    if kind not in KINDS:
+        raise ValueError(f'kind {kind!r} is none of {", ".join(KINDS)}')
+    lifetime = _number(row, 'lifetime', 1)
+    declared = None
+    if row.get('declared'):
+        declared = _number(row, 'declared', 1)
+    elif kind == BOUNDED:
+        declared = lifetime
+    if (kind == UNBOUNDED) != (declared is None) and kind != PREEMPTIBLE:
+        raise ValueError(f'declared {declared} does not go with {kind}')
+    return Instance(
+        _number(row, 'arrival'), lifetime, _number(row, 'vcpus', 1),
+        _number(row, 'memory_mb'), kind, declared,
+    )
+
+
+def _own_host(row: Row, rng: random.Random) -> Host:
+    return Host(
+        row['name'], _number(row, 'vcpus', 1), _number(row, 'memory_mb', 1)
+    )
+
+
+def _alibaba_instance(row: Row, rng: random.Random) -> Instance:
+    arrival = _number(row, 'creation_time')
+    lifetime = max(1, _number(row, 'deletion_time') - arrival)
+    # Three draws for each, so that no task changes what the next one gets.
+    first, second, factor = rng.random(), rng.random(), rng.random()
+    kind = UNBOUNDED
+    if row['qos'] == BEST_EFFORT:
+        kind = PREEMPTIBLE if first < PREEMPTIBLE_SHARE else BOUNDED
+    elif second < DECLARING_SHARE:
+        kind = BOUNDED
+    declared = int(lifetime * (1 + (OVERSTATED - 1) * factor)) + 1
+    return Instance(
+        arrival, lifetime, _vcpus(row), _number(row, 'memory_mib'), kind,
+        None if kind == UNBOUNDED else declared,
+    )
+
+
+def _alibaba_host(row: Row, rng: random.Random) -> Host:
+    return Host(row['sn'], _vcpus(row), _number(row, 'memory_mib', 1))
+
+
+def _vcpus(row: Row) -> int:
+    return -(-_number(row, 'cpu_milli', 1) // MILLI)
+
+
+def _number(row: Row, column: str, least: int = 0) -> int:
+    try:
+        number = int(float(row[column]))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f'{column} {row[column]!r} is no number') from None
+    if number < least:
+        raise ValueError(f'{column} {number} is less than {least}')
+    return number
+
+
+# What is read by which columns.
+Reader = Callable[[Row, random.Random], Any]
+_INSTANCES: dict[tuple[str, ...], Reader] = {
+    ('arrival', 'lifetime', 'vcpus', 'memory_mb', 'kind'): _own_instance,
+    ('cpu_milli', 'memory_mib', 'qos', 'creation_time', 'deletion_time'):
+        _alibaba_instance,
+}
+_HOSTS: dict[tuple[str, ...], Reader] = {
+    ('name', 'vcpus', 'memory_mb'): _own_host,
+    ('sn', 'cpu_milli', 'memory_mib'): _alibaba_host,
+}
+
+
+def read_instances(path: str, rng: random.Random) -> list[Instance]:
+    """Return the instances of a file, in the order of their arrival.
+
+    :raises InvalidInput: naming the file, and the line that is wrong
+    """
+    found = list(_read(path, _INSTANCES, rng))
+    return sorted(found, key=lambda each: each.arrival)
+
+
+def read_hosts(path: str) -> list[Host]:
+    """Return the hosts of a file.
+
+    :raises InvalidInput: naming the file, and the line that is wrong
+    """
+    return list(_read(path, _HOSTS, random.Random(0)))
+
+
+def _read(
+    path: str, readers: Mapping[tuple[str, ...], Reader], rng: random.Random
+) -> Iterator[Any]:
+    try:
+        with open(path, newline='', encoding='utf-8') as lines:
+            rows = csv.DictReader(lines, restval='')
+            read = _reader(path, readers, rows.fieldnames or ())
+            empty = True
+            for row in rows:
+                empty = False
+                try:
+                    yield read(row, rng)
+                except ValueError as e:
+                    raise exception.InvalidInput(
+                        f'{path}, line {rows.line_num}: {e}'
+                    ) from e
+    except (OSError, UnicodeDecodeError, csv.Error) as e:
+        raise exception.InvalidInput(f'{path}: {e}') from e
+    if empty:
+        raise exception.InvalidInput(f'{path} has no lines but the first')
+
+
+def _reader(
+    path: str, readers: Mapping[tuple[str, ...], Reader],
+    columns: Sequence[str],
+) -> Reader:
+    for needed, read in readers.items():
+        if set(needed) <= set(columns):
+            return read
+    ways = ' or '.join(','.join(needed) for needed in readers)
+    raise exception.InvalidInput(f'{path}, line 1: no columns {ways}')
+
+
+def sample(
+    hosts: Sequence[Host], count: int, rng: random.Random
+) -> list[Host]:
+    """Return `count` of the hosts.
+
+    :raises InvalidInput: if there are not so many
+    """
+    if count > len(hosts):
+        raise exception.InvalidInput(
+            f'{count} hosts are to be sampled, there are {len(hosts)}'
+        )
+    return rng.sample(hosts, count)
+
+
+def span(instances: Sequence[Instance]) -> int:
+    """Return the seconds from the trace's beginning to its last arrival."""
+    return instances[-1].arrival + 1
+
+
+def repeat(
+    instances: Sequence[Instance], times: int, seed: int
+) -> list[Instance]:
+    """Return each instance `times` times, each but the first shifted.
+
+    By a random time, the trace's beginning following its end. The first
+    copies are the same for any `times`.
+    """
+    length = span(instances)
+    copies = list(instances)
+    for number in range(1, times):
+        rng = random.Random(f'{seed}/{number}')
+        copies += [
+            dataclasses.replace(
+                each,
+                arrival=(each.arrival + rng.randrange(length)) % length,
+            )
+            for each in instances
+        ]
+    return sorted(copies, key=lambda each: each.arrival)
