@@ -90,9 +90,11 @@ def run(args: argparse.Namespace) -> int:
     lifetime = args.max_backfill_lifetime
     if lifetime is None:
         lifetime = int(args.ahead[0] * DAY)
+    load = lease.Load(
+        args.lease_share, tuple(args.ahead), args.whole, args.tries
+    )
     setting = stage.Setting(
-        args.instances, args.hosts,
-        lease.Load(args.lease_share, tuple(args.ahead), args.whole, args.tries),
+        args.instances, args.hosts, load,
         {
             'unbounded': args.unbounded,
             'max_backfill_lifetime': lifetime,

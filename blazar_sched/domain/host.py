@@ -51,6 +51,11 @@ class Host:
     created_at: int | None = None
     updated_at: int | None = None
 
+    def capacity(self, resource_class: str) -> int:
+        """What Placement would hand out of a resource class."""
+        held = self.inventory.get(resource_class)
+        return 0 if held is None else held.capacity
+
     def amounts(self, reserved: bool = False) -> tuple[int, ...]:
         """Capacity by RESOURCE_CLASSES; with `reserved` added back if asked.
 

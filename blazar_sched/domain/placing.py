@@ -507,11 +507,11 @@ class _Look:
         # A host's lanes: the resource classes, then shared, then whole.
         lanes = len(classes) + 2
         for row, (name, held) in enumerate(free.items()):
-            inventories = self.hosts[name].inventory
+            host = self.hosts[name]
             for lane, resource_class in enumerate(classes, row * lanes):
-                found = inventories.get(resource_class)
-                capacity = found.capacity if found else 0
-                held[resource_class] = capacity - peaks[lane]
+                held[resource_class] = (
+                    host.capacity(resource_class) - peaks[lane]
+                )
 
     def _with_extra(self, names: list[str], slots: int) -> list[str]:
         """Return those with room for so many slots in the other classes."""

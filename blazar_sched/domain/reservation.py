@@ -40,8 +40,8 @@ class Reservation:
       resource_properties
     - ``flavor:instance``: flavor_id, amount, affinity, and what the flavor
       was when it was reserved: name, resources (amounts by resource class),
-      vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb, extra_specs, and
-      resource_properties, made of its traits
+      vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb, extra_specs;
+      asked_properties, and resource_properties, made of them and its traits
     - ``virtual:floatingip``: network_id, amount, required_floatingips
 
     `projects` may use it beside its own. `on_end` is one of ON_END. `made`

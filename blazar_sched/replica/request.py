@@ -131,14 +131,13 @@ def _reservation(
     hints: Mapping[str, Any],
     extra_specs: Mapping[str, str],
 ) -> str | None:
+    # Whatever is hinted, a reservation's flavor takes a slot of that one.
     flavor_s = extra_specs.get(FLAVOR_RESERVATION)
     if own is not None:
         # It moves with its first hints, which may be long out of date.
         return own.reservation_id or flavor_s
-    hint = hints[RESERVATION]
-    if hint is None:
-        return flavor_s
-    return hint if isinstance(hint, str) else UNREADABLE
+    hint = flavor_s or hints[RESERVATION]
+    return hint if isinstance(hint, str | None) else UNREADABLE
 
 
 def _end(

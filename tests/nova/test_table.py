@@ -109,6 +109,15 @@ class TestInstanceReservation:
         assert lab.passing(flavor) == ['c1']
         assert not lab.passes('c1', flavor, project_id=THEIRS)
 
+    def test_by_flavor_whatever_the_hint(self, lab):
+        """It takes a slot of its flavor's, so that one has to have room."""
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', start=-60, vcpus=2)
+        other = lab.reserve('c2', start=-60, vcpus=2)
+        flavor = lab.flavor(2, reservation=mine)
+
+        assert lab.passing(flavor, {'reservation': other}) == ['c1']
+
     def test_up_to_what_is_left_of_it_there(self, lab):
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)

@@ -140,6 +140,7 @@ class Nova:
         """Yield the servers of every project that Nova's filters let by.
 
         :param filters: such as host (the service's) or project_id
+        :raises Unavailable: also if a cell with some of them is down
         """
         query = {'all_tenants': '1', 'sort_key': 'uuid', **filters}
         while True:
@@ -443,6 +444,11 @@ def _flavor(
 
 
 def _server(shown: Mapping[str, Any]) -> Server:
+    if 'flavor' not in shown:
+        # Better no servers at all than some of which nothing is known.
+        raise exception.Unavailable(
+            f'compute knows little of server {shown["id"]}: a cell is down'
+        )
     specs = shown['flavor'].get('extra_specs', {})
     hints = shown.get('scheduler_hints') or {}
     # Whatever it hints at, a reservation's flavor has it hold a slot of that.

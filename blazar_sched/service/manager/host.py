@@ -20,6 +20,7 @@ from blazar_sched.domain import lifetime
 from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
@@ -342,12 +343,25 @@ def _refresh(tx: Any, facts: Mapping[str, Facts], now: int) -> list[str]:
         if new == old:
             continue
         tx.put_host(dataclasses.replace(new, updated_at=now))
-        index = tx.replica.index
-        peaks = index.peak(index.rows([new.uuid]), now, window.FOREVER)
-        # The peaks go on with what is no resource class.
-        if any(map(operator.lt, new.amounts(), peaks)):
+        if _has_less_than_promised(tx.replica, new, now):
             short.append(new.hypervisor_hostname)
     return short
+
+
+def _has_less_than_promised(
+    replica: state.Replica, host: host_.Host, now: int
+) -> bool:
+    for index in (replica.index, *replica.extra.values()):
+        rows = index.rows([host.uuid])
+        if rows[0] < 0:
+            continue
+        # The peaks go on with what is no resource class.
+        peaks = index.peak(rows, now, window.FOREVER)
+        if any(map(
+            operator.lt, map(host.capacity, index.resource_classes), peaks
+        )):
+            return True
+    return False
 
 
 def _parse_hold(value: Any, field: str) -> str | None:

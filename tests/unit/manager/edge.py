@@ -194,7 +194,7 @@ class Edge:
         found = [
             s
             for s in self.servers.values()
-            if host in (None, s['OS-EXT-SRV-ATTR:hypervisor_hostname'])
+            if host in (None, s.get('OS-EXT-SRV-ATTR:hypervisor_hostname'))
             and project_id in (None, s['tenant_id'])
         ]
         return answer(200, {'servers': found})

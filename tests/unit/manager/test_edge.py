@@ -228,6 +228,17 @@ def test_a_server_that_cannot_be_deleted_now_keeps_no_other(site):
     assert list(site.edge.servers) == [ids[0]]
 
 
+def test_servers_of_a_cell_that_is_down_are_not_taken_for_gone(site):
+    """Nova shows of each no more than its id and its project."""
+    id_ = site.edge.add_server('a', 'project')
+    shown = site.edge.servers[id_]
+    site.edge.servers[id_] = {
+        name: shown[name] for name in ('id', 'tenant_id', 'created')
+    }
+    with pytest.raises(exception.Unavailable, match=id_):
+        list(nova_.Nova(site.edge).servers())
+
+
 def test_inventory_that_is_refused_is_no_success(site):
     """In use by more than is left, or whatever else Placement may say."""
     placement = placement_.Placement(site.edge)

@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window as window_
 from blazar_sched.service.clients import nova as nova_
@@ -390,6 +391,26 @@ class TestSync:
         caplog.clear()
         world.hosts.sync()
         assert 'promised' not in caplog.text
+
+    def test_what_lost_another_class_is_logged(self, world, caplog):
+        uuid = world.add_host('a')
+        whole = world.placement.providers[uuid]
+        with_gpus = {**whole, 'CUSTOM_GPU': inventory.Inventory(4)}
+        world.placement.change(uuid, with_gpus)
+        world.hosts.sync()
+        flavor = flavor_.Flavor(
+            'gpu', 'gpu', 1, 512, 1,
+            extra_specs={'resources:CUSTOM_GPU': '4'},
+        )
+        world.ledger.commit(lambda tx: tx.put_flavors([flavor]))
+        world.create({
+            'resource_type': 'flavor:instance',
+            'flavor_id': 'gpu',
+            'amount': 1,
+        })
+        world.placement.change(uuid, whole)
+        world.hosts.sync()
+        assert 'a has less than is promised' in caplog.text
 
     def test_a_host_that_nova_or_placement_lost_stays_as_it_was(self, world):
         uuid = world.add_host('a')

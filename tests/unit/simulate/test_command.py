@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched simulate`, from files to figures."""
+
+import importlib.util
+import json
+import random
+
+import pytest
+
+from blazar_sched.cmd import main
+from blazar_sched.simulate import trace
+
+DAY = 86400
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    """A trace of five days and 60 hosts."""
+    rng = random.Random(4)
+    folder = tmp_path_factory.mktemp('trace')
+    lines = ['arrival,lifetime,vcpus,memory_mb,kind,declared']
+    for _ in range(400):
+        kind = rng.choice(trace.KINDS)
+        lifetime = int(rng.lognormvariate(9, 1.5)) + 1
+        declared = '' if kind == trace.UNBOUNDED else 2 * lifetime
+        lines.append(
+            f'{rng.randrange(5 * DAY)},{lifetime},{rng.randint(1, 16)},'
+            f'{rng.randint(1, 32) * 1024},{kind},{declared}'
+        )
+    (folder / 'instances.csv').write_text('\n'.join(lines) + '\n')
+    hosts = [f'h{n},{rng.choice((32, 64))},262144' for n in range(60)]
+    (folder / 'hosts.csv').write_text(
+        '\n'.join(['name,vcpus,memory_mb', *hosts]) + '\n'
+    )
+    return folder
+
+
+@pytest.fixture
+def simulate(files, tmp_path, capsys):
+    def run(*more):
+        out = tmp_path / 'out.json'
+        answer = main.main([
+            'simulate', '--instances', str(files / 'instances.csv'),
+            '--hosts', str(files / 'hosts.csv'), '--json', str(out), *more,
+        ])
+        assert answer == 0, capsys.readouterr().err
+        return json.loads(out.read_text())
+
+    return run
+
+
+def by_name(found):
+    return {each['policy']: each for each in found['policies']}
+
+
+def test_48_hosts_for_five_days(simulate, capsys):
+    found = simulate('--sample', '48')
+    shown = capsys.readouterr().out
+    assert (found['hosts'], found['days']) == (48, 5.0)
+    policies = by_name(found)
+    assert list(policies) == ['freepool', 'ours without weighers', 'ours']
+    assert all(name.split()[0] in shown for name in policies)
+    for each in policies.values():
+        assert each['refused_leases'] == []
+        assert sum(each['instances'].values()) == 400
+    freepool, ours = policies['freepool'], policies['ours']
+    assert ours['utilisation'] > freepool['utilisation']
+    assert ours['idle_host_hours'] < freepool['idle_host_hours']
+    assert ours['late'] == 0
+    assert set(ours['evicted']) <= {trace.PREEMPTIBLE}
+
+
+def test_the_same_seed_gives_the_same_and_another_one_does_not(simulate):
+    options = '--sample', '10', '--without', 'packing'
+    first, again, other = (
+        simulate(*options, '--seed', seed) for seed in ('3', '3', '4')
+    )
+    assert first == again != other
+    assert 'ours without packing' in by_name(first)
+
+
+def test_instances_are_repeated_until_freepool_refuses_so_many(simulate):
+    found = simulate('--sample', '6', '--until-refused', '0.5')
+    times, left = divmod(found['instances'], 400)
+    assert left == 0
+
+    def share(found):
+        freepool = by_name(found)['freepool']
+        return sum(freepool['refused'].values()) / found['instances']
+
+    assert share(found) >= 0.5
+    if times > 1:
+        fewer = simulate('--sample', '6', '--repeat', str(times - 1))
+        assert share(fewer) < 0.5
+
+
+def test_the_picture_is_drawn(simulate, tmp_path):
+    pytest.importorskip('matplotlib')
+    picture = tmp_path / 'picture.png'
+    simulate('--sample', '6', '--plot', str(picture))
+    assert picture.read_bytes().startswith(b'\x89PNG')
+
+
+@pytest.mark.parametrize('missing, options', [
+    ('nova', []), ('matplotlib', ['--plot', 'picture.png']),
+])
+def test_what_is_missing_is_said(monkeypatch, capsys, missing, options):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, 'find_spec',
+        lambda name: None if name == missing else find_spec(name),
+    )
+    command = ['simulate', '--instances', 'i.csv', '--hosts', 'h.csv']
+    assert main.main([*command, *options]) == 2
+    assert missing in capsys.readouterr().err
+
+
+def test_a_wrong_line_is_told_with_its_number(tmp_path, files, capsys):
+    path = tmp_path / 'hosts.csv'
+    path.write_text('name,vcpus,memory_mb\nh0,8,1024\nh1,many,1024\n')
+    answer = main.main([
+        'simulate', '--instances', str(files / 'instances.csv'),
+        '--hosts', str(path),
+    ])
+    assert answer == 1
+    assert 'hosts.csv, line 3: vcpus' in capsys.readouterr().err
+
+
+def test_help_tells_of_each_option(capsys):
+    with pytest.raises(SystemExit) as e:
+        main.main(['simulate', '--help'])
+    assert e.value.code == 0
+    shown = capsys.readouterr().out
+    for option in ('--until-refused', '--without', '--json', '--plot'):
+        assert option in shown

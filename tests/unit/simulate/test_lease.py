@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leases that are drawn take the share that was asked for."""
+
+import random
+
+import pytest
+
+from blazar_sched.simulate import lease
+from blazar_sched.simulate import trace
+
+HOSTS = [trace.Host(f'h{n}', 32, 65536) for n in range(20)]
+SPAN = 60 * lease.DAY
+
+
+def drawn(seed=1, **options):
+    load = lease.Load(**options)
+    return lease.draw(load, HOSTS, SPAN, random.Random(seed))
+
+
+def host_seconds(booking):
+    [reservation] = booking.lease.reservations
+    asked = reservation.parameters
+    hosts = asked.get('max') or asked['amount'] * asked['vcpus'] / 32
+    return hosts * (min(SPAN, booking.lease.end) - booking.lease.start)
+
+
+@pytest.mark.parametrize('share', [0.1, 0.3, 0.6])
+def test_they_take_the_share_and_hardly_more(share):
+    taken = sum(map(host_seconds, drawn(share=share)))
+    whole = len(HOSTS) * SPAN
+    most = 4 * lease.LONGEST / whole
+    assert share <= taken / whole <= share + most
+
+
+def test_they_are_booked_ahead_in_order():
+    bookings = drawn(ahead=(1, 14))
+    aheads = [each.lease.start - each.at for each in bookings]
+    assert min(aheads) >= lease.DAY
+    assert max(aheads) <= 14 * lease.DAY
+    assert [each.at for each in bookings] == sorted(
+        each.at for each in bookings
+    )
+
+
+@pytest.mark.parametrize('whole, kinds', [
+    (0, {'virtual:instance'}), (1, {'physical:host'}),
+])
+def test_their_kind_can_be_chosen(whole, kinds):
+    assert kinds == {
+        each.lease.reservations[0].resource_type
+        for each in drawn(whole=whole)
+    }
+
+
+def test_the_same_seed_draws_the_same():
+    assert drawn(seed=5) == drawn(seed=5) != drawn(seed=6)
+
+
+def test_more_tries_make_a_more_level_load():
+    def peak(tries):
+        steps = sorted(
+            (at, sign * host_seconds(each) / (
+                min(SPAN, each.lease.end) - each.lease.start
+            ))
+            for each in drawn(tries=tries)
+            for at, sign in ((each.lease.start, 1), (each.lease.end, -1))
+        )
+        level = highest = 0
+        for _, step in steps:
+            level += step
+            highest = max(highest, level)
+        return highest
+
+    assert peak(tries=5) < peak(tries=1)
+
+
+def test_none_is_drawn_where_none_can_be_booked():
+    load = lease.Load(ahead=(2, 3))
+    assert lease.draw(load, HOSTS, lease.DAY, random.Random(1)) == []

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small traces with known answers, through the real filters."""
+
+import random
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.simulate import cloud
+from blazar_sched.simulate import lease
+from blazar_sched.simulate import play
+from blazar_sched.simulate import policy
+from blazar_sched.simulate import trace
+
+HOUR, DAY = 3600, 86400
+START, END, SPAN = 2 * DAY, 3 * DAY, 4 * DAY
+OPTIONS = {
+    'unbounded': 'never',
+    'max_backfill_lifetime': 0,
+    'lease_gap_weight_multiplier': 1.0,
+}
+NO_TIMELINE = policy.without(policy.TIMELINE)
+
+
+def host(name='h', vcpus=8):
+    return trace.Host(name, vcpus, 16384)
+
+
+def instance(arrival, lifetime, kind=trace.BOUNDED, vcpus=1, declared=None):
+    if declared is None and kind == trace.BOUNDED:
+        declared = lifetime
+    return trace.Instance(arrival, lifetime, vcpus, 512, kind, declared)
+
+
+def whole(start=START, end=END, at=0, number=0):
+    asked = lease._hosts(1)
+    return lease.Booking(at, lease._lease(number, start, end, *asked))
+
+
+def slots(count, start=START, end=END):
+    resource_type, parameters = lease._instances(count)
+    parameters |= {'vcpus': 1, 'memory_mb': 512}
+    return lease.Booking(
+        0, lease._lease(0, start, end, resource_type, parameters)
+    )
+
+
+def played(*instances, by=policy.OURS, bookings=None, hosts=None, pool=1,
+           **options):
+    scene = play.Scene(
+        hosts or [host()], instances,
+        [whole()] if bookings is None else bookings, pool, SPAN,
+        OPTIONS | options,
+    )
+    return play.play(scene, by)
+
+
+def test_what_ends_in_time_runs_on_a_host_that_is_reserved_later():
+    found = played(instance(0, HOUR))
+    assert not found.refused
+    assert (found.late, found.evicted.total()) == (0, 0)
+
+
+def test_freepool_refuses_it():
+    found = played(instance(0, HOUR), by=policy.FREEPOOL)
+    assert found.refused == {trace.BOUNDED: 1}
+    assert found.refused_share == 1
+
+
+def test_what_would_still_be_there_is_refused():
+    found = played(
+        instance(START - HOUR, HOUR), instance(START - HOUR + 1, HOUR)
+    )
+    assert found.refused == {trace.BOUNDED: 1}
+
+
+def test_a_host_of_the_pool_takes_what_declares_no_end_only_if_told_to():
+    one = instance(0, HOUR, trace.UNBOUNDED)
+    assert played(one, bookings=[]).refused == {trace.UNBOUNDED: 1}
+    assert not played(one, bookings=[], unbounded='forever').refused
+    assert played(one, unbounded='forever').refused.total() == 1
+
+
+def test_a_host_outside_of_the_pool_takes_anybody():
+    found = played(
+        instance(0, DAY, trace.UNBOUNDED), hosts=[host('a'), host('b')],
+        by=policy.FREEPOOL,
+    )
+    assert not found.refused
+
+
+def test_a_host_that_is_full_now_takes_nobody():
+    found = played(
+        instance(0, HOUR, vcpus=8), instance(1, HOUR), instance(HOUR, HOUR),
+        bookings=[],
+    )
+    assert found.refused == {trace.BOUNDED: 1}
+
+
+def test_a_preemptible_instance_is_evicted_when_the_window_opens():
+    found = played(instance(START - HOUR, DAY, trace.PREEMPTIBLE))
+    assert found.evicted == {trace.PREEMPTIBLE: 1}
+    assert found.late == 0
+    # The lease, and an hour of one vCPU.
+    assert found.utilisation == pytest.approx((8 * DAY + HOUR) / (8 * SPAN))
+
+
+def test_no_more_than_needed_are_evicted_for_some_slots():
+    found = played(
+        *(
+            instance(START - HOUR + n, DAY, trace.PREEMPTIBLE, vcpus=3)
+            for n in range(2)
+        ),
+        bookings=[slots(4)],
+    )
+    assert found.evicted == {trace.PREEMPTIBLE: 1}
+    assert found.late == 0
+
+
+def test_what_is_past_its_declared_end_is_evicted():
+    found = played(instance(0, SPAN, declared=HOUR))
+    assert found.evicted == {trace.BOUNDED: 1}
+    assert found.late == 0
+
+
+def test_without_the_timeline_a_lease_starts_late():
+    found = played(
+        instance(START - HOUR, 3 * HOUR, trace.UNBOUNDED), by=NO_TIMELINE
+    )
+    assert found.late == 1
+    assert not found.evicted
+    # It is let in as soon as the other has left, two hours late.
+    used = 8 * (DAY - 2 * HOUR) + 3 * HOUR
+    assert found.utilisation == pytest.approx(used / (8 * SPAN))
+
+
+def test_a_lease_without_room_is_refused():
+    both = [whole(), whole(START + HOUR, END + HOUR, number=1)]
+    for each in (policy.FREEPOOL, policy.OURS):
+        assert played(by=each, bookings=both).refused_leases == ['lease-1']
+
+
+@pytest.mark.parametrize('by', policy.compared(policy.PARTS))
+def test_windows_may_follow_each_other_at_once(by):
+    found = played(
+        by=by, bookings=[whole(), whole(END, END + HOUR, number=1)]
+    )
+    assert (found.late, found.refused_leases) == (0, [])
+
+
+def test_reserved_hosts_are_idle_while_nobody_runs_there():
+    empty = played(by=policy.FREEPOOL)
+    assert empty.idle_host_hours == pytest.approx(3 * 24)
+    half = played(instance(0, DAY, vcpus=4))
+    assert half.idle_host_hours == pytest.approx(3 * 24 - 12)
+    assert half.idle_by_day == pytest.approx([12, 24, 0, 24])
+    assert half.utilisation_by_day == pytest.approx([0.5, 0, 1, 0])
+
+
+def test_weighers_put_short_lives_before_leases():
+    hosts = [host('leased', 8), host('free', 8)]
+    instances = [instance(START - 2 * HOUR, HOUR)]
+    with_, without_ = (
+        played(*instances, by=each, hosts=hosts).idle_host_hours
+        for each in (policy.OURS, policy.without(policy.WEIGHERS))
+    )
+    assert with_ <= without_
+
+
+def test_packing_keeps_hosts_free_for_a_larger_lease():
+    hosts = [host(f'h{n}') for n in range(4)]
+    small = [
+        lease.Booking(n, lease._lease(
+            n, START, END, 'virtual:instance', {
+                'vcpus': 1, 'memory_mb': 512, 'disk_gb': 0, 'amount': 2,
+                'affinity': None, 'resource_properties': '',
+            },
+        ))
+        for n in range(4)
+    ]
+    asked = lease._hosts(3)
+    large = lease.Booking(9, lease._lease(9, START, END, *asked))
+    refused = {
+        each.name: played(
+            by=each, bookings=[*small, large], hosts=hosts, pool=4
+        ).refused_leases
+        for each in (policy.OURS, policy.without(policy.PACKING))
+    }
+    assert refused == {'ours': [], 'ours without packing': ['lease-9']}
+
+
+def test_the_least_pool_holds_the_leases_and_a_smaller_one_does_not():
+    hosts = [host(f'h{n}') for n in range(10)]
+    bookings = lease.draw(
+        lease.Load(), hosts, 30 * DAY, random.Random(3)
+    )
+    pool = cloud.least_pool(hosts, bookings)
+    for size, refused in ((pool, False), (pool - 1, True)):
+        found = played(
+            by=policy.FREEPOOL, hosts=hosts, pool=size, bookings=bookings
+        )
+        assert bool(found.refused_leases) is refused
+
+
+def test_leases_that_all_hosts_do_not_hold_are_refused():
+    with pytest.raises(exception.InvalidInput, match='do not hold'):
+        cloud.least_pool([host()], [whole(), whole(number=1)])
