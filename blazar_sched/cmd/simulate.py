@@ -4,6 +4,7 @@
 import argparse
 import importlib.util
 import math
+import os
 import sys
 
 from blazar_sched.simulate import lease
@@ -21,7 +22,7 @@ def _count(text: str) -> int:
 
 def _share(text: str) -> float:
     share = float(text)
-    if not 0 <= share < 1:
+    if not 0 <= share <= 1:
         raise ValueError
     return share
 
@@ -33,48 +34,125 @@ def _days(text: str) -> float:
     return days
 
 
+def _new_file(text: str) -> str:
+    # Told before all is played, not afterwards.
+    if not os.path.isdir(os.path.dirname(text) or os.curdir):
+        raise argparse.ArgumentTypeError(f'there is no folder for {text}')
+    return text
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add('--instances', required=True, metavar='CSV',
+    _add_trace(parser)
+    _add_leases(parser)
+    _add_policies(parser)
+    parser.add_argument(
+        '--json', type=_new_file, metavar='FILE', help='write the results'
+    )
+    parser.add_argument(
+        '--plot',
+        type=_new_file,
+        metavar='FILE',
+        help='draw the results as PNG; needs matplotlib',
+    )
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--instances',
+        required=True,
+        metavar='CSV',
         help='arrival,lifetime,vcpus,memory_mb,kind[,declared]: seconds, and '
-        "kind unbounded, bounded or preemptible; or tasks of Alibaba's "
-        'cluster traces')
-    add('--hosts', required=True, metavar='CSV',
-        help="name,vcpus,memory_mb; or nodes of Alibaba's cluster traces")
-    add('--sample', type=_count, metavar='N', help='play N of the hosts')
-    add('--seed', type=int, default=1, help='of all that is drawn (1)')
+        "kind unbounded, bounded or preemptible; or the tasks of Alibaba's "
+        'GPU cluster trace of 2023',
+    )
+    parser.add_argument(
+        '--hosts',
+        required=True,
+        metavar='CSV',
+        help='name,vcpus,memory_mb; or the nodes of that trace',
+    )
+    parser.add_argument(
+        '--sample', type=_count, metavar='N', help='play N of the hosts'
+    )
+    parser.add_argument(
+        '--seed', type=int, default=1, help='of all that is drawn (1)'
+    )
     times = parser.add_mutually_exclusive_group()
     times.add_argument(
-        '--repeat', type=_count, default=1, metavar='N',
-        help='have each instance N times, but for the first at other times')
+        '--repeat',
+        type=_count,
+        default=1,
+        metavar='N',
+        help='have each instance N times, all but the first shifted',
+    )
     times.add_argument(
-        '--until-refused', type=_share, metavar='SHARE',
-        help='have each as often as makes freepool refuse this share (0.2)')
-    add('--lease-share', type=_share, default=0.3, metavar='SHARE',
-        help='of all host-hours that leases take (0.3)')
-    add('--ahead', type=_days, nargs=2, default=(1.0, 14.0),
+        '--until-refused',
+        type=_share,
+        metavar='SHARE',
+        help='have each so often that freepool refuses this share',
+    )
+
+
+def _add_leases(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--lease-share',
+        type=_share,
+        default=0.3,
+        metavar='SHARE',
+        help='of all host-hours that leases take (0.3)',
+    )
+    parser.add_argument(
+        '--ahead',
+        type=_days,
+        nargs=2,
+        default=(1.0, 14.0),
         metavar=('LEAST', 'MOST'),
-        help='days between the booking of a lease and its start (1 14)')
-    add('--whole', type=_share, default=0.5, metavar='SHARE',
-        help='of the leases that are of whole hosts, the others are of '
-        'instances (0.5)')
-    add('--tries', type=_count, default=3, metavar='N',
+        help='days between the booking of a lease and its start (1 14)',
+    )
+    parser.add_argument(
+        '--whole',
+        type=_share,
+        default=0.5,
+        metavar='SHARE',
+        help='of the leases that take whole hosts, not instances (0.5)',
+    )
+    parser.add_argument(
+        '--tries',
+        type=_count,
+        default=3,
+        metavar='N',
         help='starts drawn for each lease, of which it gets the one with the '
-        'least leased beside it (3)')
-    add('--without', action='append', default=[], choices=policy_.PARTS,
-        metavar='PART',
-        help=f'play ours with a part off, too: {", ".join(policy_.PARTS)}; '
-        'may be repeated')
-    add('--unbounded', default='never', metavar='POLICY',
-        help="[blazar_sched] unbounded (never)")
-    add('--max-backfill-lifetime', type=int, metavar='SECONDS',
-        help='[blazar_sched] max_backfill_lifetime (the least --ahead)')
-    add('--lease-gap-weight-multiplier', type=float, default=1.0,
-        metavar='FACTOR', help='of [blazar_sched] (1.0)')
-    add('--json', metavar='FILE',
-        help='write the results')
-    add('--plot', metavar='FILE',
-        help='draw the results as PNG; needs matplotlib')
+        'least leased beside it; 1: all the peaks of chance (3)',
+    )
+
+
+def _add_policies(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--without',
+        action='append',
+        default=[],
+        choices=policy_.PARTS,
+        help='play ours with this off, too; may be given several times',
+    )
+    parser.add_argument(
+        '--unbounded',
+        default='never',
+        metavar='POLICY',
+        help='of [blazar_sched] in nova.conf (never)',
+    )
+    parser.add_argument(
+        '--max-backfill-lifetime',
+        type=int,
+        metavar='SECONDS',
+        help='the same (the least that leases are booked ahead)',
+    )
+    parser.add_argument(
+        '--lease-gap-weight-multiplier',
+        type=float,
+        default=1.0,
+        metavar='FACTOR',
+        help='the same (1.0)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,11 +165,12 @@ def run(args: argparse.Namespace) -> int:
             return 2
     from blazar_sched.simulate import stage
 
+    least, most = sorted(args.ahead)
     lifetime = args.max_backfill_lifetime
     if lifetime is None:
-        lifetime = int(args.ahead[0] * DAY)
+        lifetime = int(least * DAY)
     load = lease.Load(
-        args.lease_share, tuple(args.ahead), args.whole, args.tries
+        args.lease_share, (least, most), args.whole, args.tries
     )
     setting = stage.Setting(
         args.instances, args.hosts, load,

@@ -82,7 +82,8 @@ class Result:
         self.idle_by_day = [amount / HOUR for amount in idle.by_day]
 
     def as_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        # dataclasses.asdict() miscopies a Counter before Python 3.12.
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def show(results: Sequence[Result]) -> table.Table:

@@ -47,9 +47,10 @@ class Scheduler:
     def __init__(
         self, policy: policy_.Policy, held: freepool.Held
     ) -> None:
-        chain: list[Any] = [freepool.FreepoolFilter(held)]
-        if not policy.closed:
-            chain = [reservation_filter.ReservationFilter()]
+        chain: list[Any] = [
+            freepool.FreepoolFilter(held) if policy.closed
+            else reservation_filter.ReservationFilter()
+        ]
         if policy.timeline:
             chain.append(lifetime_filter.LifetimeFilter())
         weighers: list[Any] = [ram.RAMWeigher()]

@@ -106,22 +106,31 @@ class Person:
     ) -> Any:
         """Boot a server by the command line client, and wait for it.
 
-        :raises Refused: if it gets no host
+        :raises Refused: if it cannot be; also by the scheduler
         """
-        return self.openstack(
-            'server', 'create', '--wait', '--nic', 'none',
+        made = self.openstack(
+            'server', 'create', '--nic', 'none',
             '--image', seed.IMAGE, '--flavor', flavor,
             *(f'--hint={key}={value}' for key, value in hints.items()),
             name,
         )  # fmt: skip
 
+        def look() -> Any:
+            now = self.sdk.compute.get_server(made['id'])
+            return now.status != 'BUILD' and now
+
+        # The client itself would look every five seconds only.
+        server = polling.until(look)
+        if server.status == 'ERROR':
+            raise Refused(server.fault['message'])
+        return server
+
     def finds_no_host(self, name: str, *args: str, **hints: str) -> bool:
         """Say whether Nova's scheduler, and nobody else, refuses a boot."""
         try:
             self.boot(name, *args, **hints)
-        except Refused:
-            server = self.sdk.compute.find_server(name, details=True)
-            return 'No valid host' in server.fault['message']
+        except Refused as e:
+            return 'No valid host' in str(e)
         return False
 
     def get(self, path: str) -> Any:

@@ -54,7 +54,7 @@ def by_name(found):
 
 
 def test_48_hosts_for_five_days(simulate, capsys):
-    found = simulate('--sample', '48')
+    found = simulate('--sample', '48', '--repeat', '4')
     shown = capsys.readouterr().out
     assert (found['hosts'], found['days']) == (48, 5.0)
     policies = by_name(found)
@@ -62,7 +62,7 @@ def test_48_hosts_for_five_days(simulate, capsys):
     assert all(name.split()[0] in shown for name in policies)
     for each in policies.values():
         assert each['refused_leases'] == []
-        assert sum(each['instances'].values()) == 400
+        assert sum(each['instances'].values()) == 1600
     freepool, ours = policies['freepool'], policies['ours']
     assert ours['utilisation'] > freepool['utilisation']
     assert ours['idle_host_hours'] < freepool['idle_host_hours']
@@ -71,7 +71,7 @@ def test_48_hosts_for_five_days(simulate, capsys):
 
 
 def test_the_same_seed_gives_the_same_and_another_one_does_not(simulate):
-    options = '--sample', '10', '--without', 'packing'
+    options = '--sample', '20', '--without', 'packing'
     first, again, other = (
         simulate(*options, '--seed', seed) for seed in ('3', '3', '4')
     )
@@ -124,6 +124,18 @@ def test_a_wrong_line_is_told_with_its_number(tmp_path, files, capsys):
     ])
     assert answer == 1
     assert 'hosts.csv, line 3: vcpus' in capsys.readouterr().err
+
+
+def test_a_folder_that_is_missing_is_told_of_before_all_is_played(
+    tmp_path, capsys
+):
+    with pytest.raises(SystemExit) as e:
+        main.main([
+            'simulate', '--instances', 'i.csv', '--hosts', 'h.csv',
+            '--json', str(tmp_path / 'none' / 'out.json'),
+        ])
+    assert e.value.code == 2
+    assert 'none' in capsys.readouterr().err
 
 
 def test_help_tells_of_each_option(capsys):

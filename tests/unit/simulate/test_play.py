@@ -6,10 +6,12 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.filters import lifetime_filter
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import play
 from blazar_sched.simulate import policy
+from blazar_sched.simulate import scheduler
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
@@ -158,13 +160,16 @@ def test_reserved_hosts_are_idle_while_nobody_runs_there():
 
 
 def test_weighers_put_short_lives_before_leases():
-    hosts = [host('leased', 8), host('free', 8)]
-    instances = [instance(START - 2 * HOUR, HOUR)]
-    with_, without_ = (
-        played(*instances, by=each, hosts=hosts).idle_host_hours
+    # By their memory alone the other host would be the better one.
+    hosts = [host('leased'), trace.Host('free', 8, 65536)]
+    with_, without = (
+        played(
+            instance(START - 2 * HOUR, HOUR, vcpus=8), by=each, hosts=hosts,
+            lease_gap_weight_multiplier=2.0,
+        ).idle_host_hours
         for each in (policy.OURS, policy.without(policy.WEIGHERS))
     )
-    assert with_ <= without_
+    assert with_ == without - 1
 
 
 def test_packing_keeps_hosts_free_for_a_larger_lease():
@@ -190,10 +195,8 @@ def test_packing_keeps_hosts_free_for_a_larger_lease():
 
 
 def test_the_least_pool_holds_the_leases_and_a_smaller_one_does_not():
-    hosts = [host(f'h{n}') for n in range(10)]
-    bookings = lease.draw(
-        lease.Load(), hosts, 30 * DAY, random.Random(3)
-    )
+    hosts = [trace.Host(f'h{n}', 64, 262144) for n in range(10)]
+    bookings = lease.draw(lease.Load(), hosts, SPAN, random.Random(3))
     pool = cloud.least_pool(hosts, bookings)
     for size, refused in ((pool, False), (pool - 1, True)):
         found = played(
@@ -205,3 +208,12 @@ def test_the_least_pool_holds_the_leases_and_a_smaller_one_does_not():
 def test_leases_that_all_hosts_do_not_hold_are_refused():
     with pytest.raises(exception.InvalidInput, match='do not hold'):
         cloud.least_pool([host()], [whole(), whole(number=1)])
+
+
+def test_a_filter_that_fails_is_no_result(monkeypatch):
+    def fail(*args):
+        raise RuntimeError('broken')
+
+    monkeypatch.setattr(lifetime_filter, '_passing', fail)
+    with pytest.raises(scheduler.Failure):
+        played(instance(0, HOUR))

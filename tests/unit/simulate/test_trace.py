@@ -54,7 +54,8 @@ def test_a_bounded_instance_that_declares_nothing_tells_the_truth(written):
         ('-1,60,1,512,bounded,', 'arrival'),
         ('0,60,1,512,eternal,', 'eternal'),
         ('0,60,1,512,unbounded,60', 'declared'),
-        ('0,60,1', 'memory_mb'),
+        ('0,60,1,,bounded', 'memory_mb'),
+        ('0,60,1', 'kind'),
     ],
 )
 def test_a_wrong_line_is_named(written, line, named):
