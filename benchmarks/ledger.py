@@ -146,7 +146,8 @@ class _ByQueries:
         self.engine = sa.create_engine(url)
 
     def __call__(
-        self, replica: Any, lease: lease_.Lease, window: window_.Window
+        self, replica: Any, lease: lease_.Lease, window: window_.Window,
+        **unused: Any,
     ) -> dict[str, list[allocation_.Allocation]]:
         (reservation,) = lease.reservations
         held = models.Allocation

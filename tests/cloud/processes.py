@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 # Seconds until a process does what it was started for: on a busy machine.
@@ -69,6 +70,11 @@ class Processes:
         """Start those again that have ended, as a service manager would."""
         for name, process in self._running.items():
             if process.poll() is not None:
+                # One that nobody has killed is a defect.
+                print(
+                    f'{name} ended with {process.returncode}: started again',
+                    file=sys.stderr,
+                )
                 self._start(name)
 
     def end(self) -> None:

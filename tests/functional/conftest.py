@@ -98,7 +98,7 @@ class Cloud:
     add_flavor_access = remove_flavor_access = _done
     add_to_aggregate = delete_aggregate = delete_server_group = _done
     create_resource_class = delete_resource_class = _done
-    set_inventory = create_child = delete_child = _done
+    set_inventory = create_child = _done
 
 
 @pytest.fixture

@@ -239,9 +239,6 @@ class Cloud:
     def release_inventory(self, hostname, name):
         self._call()
 
-    def delete_child(self, hostname):
-        self._call()
-
     def _call(self, work=lambda: None, what=None):
         """Do what was asked for; now and then not, or without an answer."""
         draw = self._random.random()

@@ -9,7 +9,6 @@ removed here may be made or removed twice.
 from collections.abc import Callable
 from typing import Any
 from urllib import parse
-import uuid
 
 from keystoneauth1 import adapter
 import requests
@@ -158,18 +157,6 @@ class Placement:
                 'PUT', url, json={**body, 'allocations': allocations}
             )
 
-    def delete_child(self, hostname: str) -> None:
-        """Make sure that a host's child provider is gone.
-
-        Only for a host that is given up: another lease may be adding to the
-        child meanwhile, and Placement deletes it with all that it has.
-        """
-        child = self._find_child(hostname)
-        if child is not None:
-            self._rest.request(
-                'DELETE', f'/resource_providers/{child}', also=(404,)
-            )
-
     def _find_child(self, hostname: str) -> str | None:
         query = parse.urlencode({'name': _child(hostname)})
         found = self._rest.ask(f'/resource_providers?{query}')[
@@ -180,21 +167,17 @@ class Placement:
     def create_child(self, parent: str, hostname: str) -> str:
         """Make sure that a host has a child provider; return its uuid.
 
-        It marks the host as reservable, and holds what reservations add.
+        It marks the host as reservable, and holds what reservations add. It
+        is never deleted, not even when the host is given up: nova-compute
+        keeps the tree in mind, and builds nothing there for minutes once a
+        provider of it is gone.
 
         :param parent: uuid of the host's own resource provider
         """
         child = self._find_child(hostname)
         if child is not None:
             return child
-        name = _child(hostname)
-        body = {
-            'name': name,
-            # The same each time: nova-compute keeps the tree in mind, and
-            # builds nothing while a provider of it is not found.
-            'uuid': str(uuid.uuid5(uuid.UUID(parent), name)),
-            'parent_provider_uuid': parent,
-        }
+        body = {'name': _child(hostname), 'parent_provider_uuid': parent}
         # Another lease that starts on the host may be first: 409.
         self._rest.request(
             'POST', '/resource_providers', json=body, also=(409,)

@@ -177,7 +177,6 @@ class Hosts:
         _check_unallocated(self._ledger, host)
         if host.hold == host_.DEDICATED:
             self._freepool.leave([host.service_name])
-        self._placement.delete_child(host.hypervisor_hostname)
 
         def work(tx: Any) -> None:
             gone = tx.host(host_id)

@@ -361,7 +361,6 @@ class TestPlacement:
         yield name
         assert placement.remove_inventory(HOST, name)
         placement.delete_resource_class(name)
-        placement.delete_child(HOST)
 
     def children(self, placement_api, provider):
         found = placement_api.get(
@@ -415,10 +414,6 @@ class TestPlacement:
             assert placement.remove_inventory(HOST, class_)
             assert placement.inventories(child) == {}
             placement.delete_resource_class(class_)
-        for _ in range(2):
-            placement.delete_child(HOST)
-            assert self.children(placement_api, provider) == {}
-        assert placement.remove_inventory(HOST, class_)
 
     def test_generation_conflicts_are_retried(
         self, placement, placement_api, provider, class_
@@ -446,15 +441,6 @@ class TestPlacement:
         assert 1000 - hopeless.times == placement_.MAX_TRIES
         assert placement.remove_inventory(HOST, other)
         placement.delete_resource_class(other)
-
-    def test_a_child_that_comes_back_is_known(
-        self, placement, placement_api, provider
-    ):
-        uuids = set()
-        for _ in range(2):
-            uuids.add(placement.create_child(provider, HOST))
-            placement.delete_child(HOST)
-        assert len(uuids) == 1
 
     def test_two_at_once_make_one_child(
         self, placement, placement_api, provider, class_

@@ -254,9 +254,6 @@ class Placement:
         self._fail()
         self.used[hostname, name] = 0
 
-    def delete_child(self, hostname):
-        self.marked.discard(hostname)
-
 
 class World:
     """The manager and what surrounds it; `wait` lets the time pass."""

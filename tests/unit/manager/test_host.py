@@ -430,7 +430,6 @@ class TestDelete:
         world.hosts.delete(host.id)
         assert world.ledger.hosts() == []
         assert world.ledger.instances() == []
-        assert world.placement.marked == set()
         world.check()
         world.hosts.create('a', {})
 
