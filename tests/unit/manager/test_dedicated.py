@@ -135,8 +135,6 @@ def test_registered_and_given_up(site, trouble):
         site.edge.meddle = lambda method, path: None
         site.manager.hosts.delete(host.id)
         assert site.members() == {'freepool': set()}
-        names = {p['name'] for p in site.edge.providers.values()}
-        assert 'blazar_a' not in names
         unlucky += 1
         if not met:
             break
