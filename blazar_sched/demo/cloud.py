@@ -124,6 +124,9 @@ class _Nova(test.TestCase):
             cpu_allocation_ratio=1.0,
             ram_allocation_ratio=1.0,
             disk_allocation_ratio=1.0,
+            # Who waits for a scheduler that has been stopped holds up the
+            # end, half an hour by default.
+            long_rpc_timeout=60,
         )
         # Half of an answer's time would go into checking Nova's own schema.
         self.flags(group='api', response_validation='ignore')
