@@ -16,17 +16,22 @@ def hosts(register):
 
 
 @pytest.fixture
-def new_flavor(admin):
-    """new_flavor(extra specs) -> the id of a flavor of Nova's."""
+def new_flavor(admin, demo):
+    """new_flavor(extra specs) -> the id of a flavor of Nova's.
+
+    Nobody can book it before it has its extra specs.
+    """
     made = []
 
     def new_flavor(**extra_specs):
         flavor = admin.sdk.compute.create_flavor(
-            name=str(uuid.uuid4()), vcpus=1, ram=256, disk=1, ephemeral=2
+            name=str(uuid.uuid4()), vcpus=1, ram=256, disk=1, ephemeral=2,
+            is_public=False,
         )
         made.append(flavor)
         if extra_specs:
             admin.sdk.compute.create_flavor_extra_specs(flavor, extra_specs)
+        admin.sdk.compute.flavor_add_tenant_access(flavor, demo.project_id)
         return flavor.id
 
     yield new_flavor
