@@ -4,9 +4,12 @@
 PYTHON ?= python3
 TOX := .venv/bin/tox
 
-.PHONY: bench demo test test-cloud test-services test-tempest lint plain clean
+TARGETS := bench demo docs genconfig genpolicy lint plain test test-cloud \
+	test-packaging test-services test-tempest
 
-bench demo test test-cloud test-services test-tempest lint plain: $(TOX)
+.PHONY: $(TARGETS) clean
+
+$(TARGETS): $(TOX)
 	$(TOX) run -q -e $@
 
 $(TOX):
@@ -14,4 +17,4 @@ $(TOX):
 	.venv/bin/pip install --quiet --disable-pip-version-check "tox>=4.18"
 
 clean:
-	rm -rf .tox .venv build dist
+	rm -rf .tox .venv build dist doc/build

@@ -11,13 +11,43 @@ With neither, a machine without a compiler gets the plain-Python index, and
 """
 
 import os
+import pathlib
 
 from setuptools import Extension
 from setuptools import setup
+from setuptools.command import bdist_wheel
+from setuptools.command import build_ext
 
 COMPILED_MODULES = {
     'blazar_sched.ext._timeline': ['cython_src/timeline.pyx'],
 }
+
+
+class BuildExt(build_ext.build_ext):
+    """Leaves in the distribution the extensions that were built."""
+
+    def run(self) -> None:
+        self.distribution.ext_modules = []
+        super().run()
+
+    def build_extension(self, ext: Extension) -> None:
+        try:
+            super().build_extension(ext)
+        except Exception:
+            # An earlier build's would be taken for it.
+            built = pathlib.Path(self.get_ext_fullpath(ext.name))
+            built.unlink(missing_ok=True)
+            raise
+        self.distribution.ext_modules.append(ext)
+
+
+class BdistWheel(bdist_wheel.bdist_wheel):
+    """Names a wheel for any platform if it has no extension after all."""
+
+    def run(self) -> None:
+        self.run_command('build')
+        self.root_is_pure = not self.distribution.has_ext_modules()
+        super().run()
 
 
 def switched_on(name: str) -> bool:
@@ -27,16 +57,17 @@ def switched_on(name: str) -> bool:
 def extensions(required: bool) -> list[Extension]:
     from Cython.Build import cythonize
 
-    return cythonize(
+    built = cythonize(
         [
-            Extension(
-                module, sources, optional=not required,
-                extra_compile_args=['-O3'],
-            )
+            Extension(module, sources, extra_compile_args=['-O3', '-g0'])
             for module, sources in COMPILED_MODULES.items()
         ],
         build_dir='build',
     )
+    # Not all versions of Cython keep what an Extension was made with here.
+    for extension in built:
+        extension.optional = not required
+    return built
 
 
 def ext_modules() -> list[Extension]:
@@ -51,4 +82,7 @@ def ext_modules() -> list[Extension]:
 
 
 if __name__ == '__main__':
-    setup(ext_modules=ext_modules())
+    setup(
+        ext_modules=ext_modules(),
+        cmdclass={'bdist_wheel': BdistWheel, 'build_ext': BuildExt},
+    )

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the pages of this folder: what OpenAPI says, for people.
 
-Run it after a change of the API: ``python api-ref/generate.py``.
+Run it after a change of the API: ``python api-ref/generate.py``. It writes
+none while a field has no meaning: its schema's description, else what
+parameters.yaml has for it.
 """
 
 from collections.abc import Iterator
 import http
 import json
 import pathlib
+import re
 from typing import Any
+
+import yaml
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
@@ -17,6 +22,7 @@ from blazar_sched.service.api import openapi
 from blazar_sched.service.api import routes
 
 FOLDER = pathlib.Path(__file__).parent
+PARAMETERS = yaml.safe_load((FOLDER / 'parameters.yaml').read_text())
 # Said of every request, above them all.
 _OF_ALL = ('400', '401', '406', '500', '503')
 
@@ -55,7 +61,73 @@ def _page(document: Schema) -> Iterator[str]:
             yield from _operation(described)
     for name, schema in document['components']['schemas'].items():
         yield f'## {name}\n'
-        yield from _table(schema)
+        yield from _table(schema, name)
+
+
+def undescribed(document: Schema) -> list[str]:
+    """Return the fields and parameters of an OpenAPI document without meaning.
+    """
+    found = [
+        f'{name}: {path}'
+        for name, schema in document['components']['schemas'].items()
+        for path, of_field, _ in _fields(schema, '')
+        if not _is_said(of_field, path, name)
+    ]
+    for path, methods in document['paths'].items():
+        for method, described in methods.items():
+            owner = _noun(described)
+            place = f'{method.upper()} {path}'
+            schemas = [
+                _content(body)
+                for body in (
+                    described.get('requestBody', {}),
+                    *described['responses'].values(),
+                )
+                if 'content' in body
+            ]
+            found += [
+                f'{place}: {name}'
+                for schema in schemas
+                for name, of_field, _ in _fields(schema, '')
+                if not _is_said(of_field, name, owner)
+            ]
+            found += [
+                f'{place}: {p["name"]}'
+                for p in described['parameters']
+                if 'in' in p and not _is_said(p['schema'], p['name'], p['in'])
+            ]
+    return found
+
+
+def _is_said(schema: Schema, path: str, owner: str) -> bool:
+    """Tell whether it is said what a field is; a noun says it itself."""
+    nouns = '$ref' in schema or '$ref' in schema.get('items', ())
+    return nouns or bool(_meaning(schema, path, owner))
+
+
+def _meaning(schema: Schema, path: str, owner: str) -> str:
+    """Return what a field means, '' if nobody says it.
+
+    :param path: of the field, as `_fields` has it
+    :param owner: what the outermost fields are in
+    """
+    if 'description' in schema:
+        return str(schema['description'])
+    # Neither that it is in a list, nor for which type.
+    names = re.sub(r'\[\]|\([^)]*\)', '', path).split('.')
+    inside = [owner, *names][-2]
+    said = PARAMETERS.get(f'{inside}.{names[-1]}')
+    return str(said or PARAMETERS.get(names[-1], ''))
+
+
+def _noun(described: Schema) -> str:
+    """Return the noun that an operation is about, '' if there is none."""
+    for answer in described['responses'].values():
+        if 'content' in answer:
+            for of_field in _content(answer).get('properties', {}).values():
+                noun = of_field.get('$ref') or of_field['items'].get('$ref')
+                return str(noun).rpartition('/')[2]
+    return ''
 
 
 def _errors() -> Iterator[str]:
@@ -86,10 +158,11 @@ def _operation(described: Schema) -> Iterator[str]:
     else:
         yield 'No token is needed.\n'
     yield from _parameters([p for p in described['parameters'] if 'in' in p])
+    owner = _noun(described)
     if 'requestBody' in described:
         yield 'Request:\n'
-        yield from _table(_content(described['requestBody']))
-    yield from _answers(described['responses'])
+        yield from _table(_content(described['requestBody']), owner)
+    yield from _answers(described['responses'], owner)
 
 
 def _parameters(parameters: list[Schema]) -> Iterator[str]:
@@ -97,17 +170,18 @@ def _parameters(parameters: list[Schema]) -> Iterator[str]:
         return
     yield '| parameter | in | what |\n|---|---|---|'
     for parameter in parameters:
-        what = _what(parameter['schema'])
-        yield f'| `{parameter["name"]}` | {parameter["in"]} | {what} |'
+        name, place = parameter['name'], parameter['in']
+        what = _what(parameter['schema'], name, place)
+        yield f'| `{name}` | {place} | {what} |'
     yield ''
 
 
-def _answers(responses: dict[str, Schema]) -> Iterator[str]:
+def _answers(responses: dict[str, Schema], owner: str) -> Iterator[str]:
     refusals = {s for s, answer in responses.items() if '$ref' in answer}
     for status in responses.keys() - refusals:
         if 'content' in responses[status]:
             yield f'Answer, {status}:\n'
-            yield from _table(_content(responses[status]))
+            yield from _table(_content(responses[status]), owner)
         else:
             yield f'Answer, {status}: no body.\n'
     refused = sorted(refusals.difference(_OF_ALL))
@@ -119,15 +193,14 @@ def _content(described: Schema) -> Schema:
     return described['content'][openapi.JSON]['schema']
 
 
-def _table(schema: Schema) -> Iterator[str]:
+def _table(schema: Schema, owner: str) -> Iterator[str]:
     fields = list(_fields(schema, ''))
     if not fields:
         return
     yield '| field | required | what |\n|---|---|---|'
     for path, of_field, required in fields:
-        yield (
-            f'| `{path}` | {"yes" if required else ""} | {_what(of_field)} |'
-        )
+        what = _what(of_field, path, owner)
+        yield f'| `{path}` | {"yes" if required else ""} | {what} |'
     yield ''
 
 
@@ -167,8 +240,8 @@ def _variants(schema: Schema) -> Iterator[tuple[Schema, str]]:
             yield part['then'], f'({types["const"]})'
 
 
-def _what(schema: Schema) -> str:
-    said = [_type(schema), schema.get('description', '')]
+def _what(schema: Schema, path: str, owner: str) -> str:
+    said = [_type(schema), _meaning(schema, path, owner)]
     limits = {
         'from {}': schema.get('minimum'),
         'to {}': schema.get('maximum'),
@@ -209,5 +282,8 @@ def _line(text: str) -> str:
 
 
 if __name__ == '__main__':
+    for version in microversion.KNOWN:
+        if lacking := undescribed(openapi.document(routes.ROUTES, version)):
+            raise SystemExit(f'parameters.yaml lacks {", ".join(lacking)}')
     for file, page in pages().items():
         file.write_text(page)

@@ -52,6 +52,7 @@ from blazar_sched.replica import puller
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
+from blazar_sched.weighers import base
 from blazar_sched.weighers import lease_gap
 
 CAPACITY = {
@@ -318,7 +319,7 @@ def _followed(replica: state.Replica) -> Iterator[None]:
 def _check_nothing_failed() -> None:
     """A filter that fails has an answer all the same, and soon."""
     for each in (
-        decision.failure, decision.stale_replica, lease_gap.failure
+        decision.failure, decision.stale_replica, base.failure
     ):
         if each.count:
             raise measure.WrongAnswer('one of ours did not decide')

@@ -9,6 +9,6 @@ add_arguments = service.add_arguments
 
 
 def run(args: argparse.Namespace) -> int:
-    from blazar_sched.service import assembly
+    from blazar_sched.service.api import server
 
-    return service.run(args, assembly.start_api)
+    return service.run(args, server.start)

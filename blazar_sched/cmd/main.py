@@ -2,8 +2,10 @@
 """The console script: finds the subcommand and runs it."""
 
 import argparse
+from collections.abc import Container
 from collections.abc import Sequence
 import importlib
+import os
 import sys
 import warnings
 
@@ -14,21 +16,25 @@ COMMANDS = {
     'serve': 'run the API and the manager in one process',
     'api': 'run the REST API alone',
     'manager': 'run the manager alone',
-    'db': 'make or check the database',
+    'db': 'make, check or fill the database',
+    'why': 'say why hosts did not take a server',
+    'replicas': 'say at which revision the schedulers are',
     'status': 'say what is installed and which index runs',
     'demo': 'show the main job end to end, without a cloud',
     'simulate': 'play a trace by several policies, in virtual time',
 }
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser, with the arguments of the commands asked for."""
     top = argparse.ArgumentParser(
         prog='blazar-sched', description='Reservations in time for Nova.'
     )
     commands = top.add_subparsers(dest='command', required=True)
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
-        _module(name).add_arguments(command)
+        if name in asked:
+            _module(name).add_arguments(command)
     return top
 
 
@@ -37,9 +43,12 @@ def _module(name: str):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = parser().parse_args(argv)
     # Where eventlet is installed, oslo.messaging imports it; nobody uses it.
     warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+    # Nor its way to ask DNS, most of the time that its import takes.
+    os.environ.setdefault('EVENTLET_NO_GREENDNS', 'yes')
+    argv = sys.argv[1:] if argv is None else argv
+    args = parser(argv).parse_args(argv)
     try:
         return _module(args.command).run(args)
     except exception.BlazarSchedError as e:

@@ -7,6 +7,7 @@ faster without, and Nova, in the demo, must be imported before oslo.messaging.
 
 import argparse
 from collections.abc import Callable
+import functools
 import gc
 import logging
 import os
@@ -112,20 +113,24 @@ def _reload(conf: cfg.ConfigOpts) -> None:
         LOG.info('The configuration was read again')
 
 
-def run(
-    args: argparse.Namespace, start: Callable[[Any], Part]
-) -> int:
+def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
     """Run what `start` starts until SIGTERM or SIGINT; then end the process.
 
+    :param start: called with the configuration, and `metrics` to count with
     :returns: what it ends with if it cannot be started
     """
     from blazar_sched.service import faults
+    from blazar_sched.service import metrics
 
     signals = _Signals()
     try:
         faults.arm_from_environment()
         conf = configuration(args)
-        part = _start(start, conf, signals)
+        counted = metrics.new()
+        metrics.serve(conf, counted)
+        part = _start(
+            functools.partial(start, metrics=counted), conf, signals
+        )
     except (cfg.Error, ValueError, OSError) as e:
         print(f'blazar-sched: {e}', file=sys.stderr)
         return 1

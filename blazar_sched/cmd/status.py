@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched status`: what is installed and which index runs."""
+"""`blazar-sched status`: what is installed and which index runs.
+
+`blazar-sched status upgrade check` says whether it all fits together.
+"""
 
 import argparse
+from collections.abc import Callable
 import importlib.metadata
 import sys
 
@@ -9,10 +13,35 @@ import rich.console
 import rich.table
 
 from blazar_sched import ext
+from blazar_sched.cmd import service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    pass
+    parser.set_defaults(answer=_show)
+    subjects = parser.add_subparsers(metavar='upgrade')
+    text = 'say whether this version can run, and what keeps it from that'
+    upgrade = subjects.add_parser('upgrade', help=text, description=text)
+    actions = upgrade.add_subparsers(metavar='check', required=True)
+    text = (
+        'check the database, the options and nova.conf before the services '
+        'are started anew. The exit status is that of the worst result: 0 '
+        'success, 1 warning, 2 failure; 255 if a file cannot be read. What '
+        'leases and hosts are in the database is looked through by '
+        '`blazar-sched db check`.'
+    )
+    check = actions.add_parser('check', help=text, description=text)
+    service.add_arguments(check)
+    check.add_argument(
+        '--nova-config-file',
+        action='append',
+        metavar='FILE',
+        help="nova-scheduler's configuration; by default "
+        '/etc/nova/nova.conf, if it is there',
+    )
+    check.add_argument(
+        '--json', action='store_true', help='print JSON instead of a table'
+    )
+    check.set_defaults(answer=_check_upgrade)
 
 
 def _version(distribution: str) -> str:
@@ -23,6 +52,19 @@ def _version(distribution: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
+    answer: Callable[[argparse.Namespace], int] = args.answer
+    return answer(args)
+
+
+def _check_upgrade(args: argparse.Namespace) -> int:
+    from blazar_sched.cmd import upgrade_check
+
+    return upgrade_check.run(
+        args.config_file, args.nova_config_file, args.json
+    )
+
+
+def _show(args: argparse.Namespace) -> int:
     table = rich.table.Table(show_header=False)
     index = 'compiled' if ext.is_compiled() else 'plain Python (slow)'
     table.add_row('blazar-sched', _version('blazar-sched'))

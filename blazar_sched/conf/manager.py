@@ -2,10 +2,14 @@
 """Options of the manager: events, hosts and instances, what ends a lease."""
 
 from oslo_config import cfg
+from oslo_config import types
 
 from blazar_sched.domain import host
+from blazar_sched.domain import reservation
 
 GROUP = 'manager'
+
+vacating = ('live-migrate', 'shelve', 'delete')
 
 opts = [
     cfg.IntOpt(
@@ -70,7 +74,9 @@ opts = [
         default=10.0,
         min=0.1,
         mutable=True,
-        help='Seconds between two looks at the servers on reservable hosts.',
+        help='Seconds between two looks at all servers. Those that Nova '
+        'notifies of are looked at within seconds anyway: with '
+        'enable_notification_monitor some minutes will do.',
     ),
     cfg.FloatOpt(
         'flavor_sync_interval',
@@ -88,6 +94,70 @@ opts = [
         help='Minutes that a host is left alone between two reservations: '
         'none is placed closer than that to what the host is known to be '
         'used for. Leases that are there already stay.',
+    ),
+    cfg.IntOpt(
+        'vacate_lead_time',
+        default=600,
+        min=0,
+        mutable=True,
+        help='How many seconds before a lease starts its hosts begin to be '
+        'vacated: what is in its way there is told, moved, shelved or '
+        'deleted by then. 0: only what has to yield is deleted, at the start.',
+    ),
+    cfg.IntOpt(
+        'vacate_notice',
+        default=120,
+        min=0,
+        mutable=True,
+        help='How many of these seconds pass between telling the servers '
+        'that are in the way and doing anything to them: half of those that '
+        'are left until the start at most.',
+    ),
+    cfg.ListOpt(
+        'vacate_order',
+        default=['live-migrate', 'shelve', 'delete'],
+        item_type=types.String(choices=vacating),
+        mutable=True,
+        help='What is done to servers in the way, the next where one fails.',
+    ),
+    cfg.ListOpt(
+        'vacate_preemptible_order',
+        default=['delete'],
+        item_type=types.String(choices=vacating),
+        mutable=True,
+        help='The same for preemptible ones. Those that are shelved come '
+        'back when there is room.',
+    ),
+    cfg.FloatOpt(
+        'restore_interval',
+        default=60.0,
+        min=1.0,
+        mutable=True,
+        help='Seconds between two tries to bring back servers that were '
+        'shelved to make room.',
+    ),
+    cfg.StrOpt(
+        'lifetime_on_end',
+        default=reservation.DELETE,
+        choices=reservation.LIFETIME_ON_END,
+        mutable=True,
+        help='What becomes of a server at the end of the lifetime that it '
+        'has declared, where it did not say that: delete, shelve, or '
+        'snapshot, which deletes it once there is an image of it.',
+    ),
+    cfg.StrOpt(
+        'default_resource_properties',
+        default='',
+        help='What a reservation of hosts or instances asks of hosts that '
+        'names no resource_properties: JSON, as it is there, with $$ for '
+        'each $. What it holds already it keeps.',
+    ),
+    cfg.BoolOpt(
+        'retry_without_defaults',
+        default=True,
+        mutable=True,
+        help='Whether a lease that finds no room so is tried once more '
+        'without default_resource_properties.',
     ),
     cfg.StrOpt(
         'default_hold',
@@ -115,7 +185,8 @@ opts = [
         'enable_polling_monitor',
         default=True,
         mutable=True,
-        help='Whether Nova is asked regularly which hosts have failed.',
+        help='Whether Nova is asked regularly which hosts have failed, and '
+        'Neutron which floating IPs can still be had.',
     ),
     cfg.FloatOpt(
         'polling_interval',
@@ -128,8 +199,15 @@ opts = [
     cfg.BoolOpt(
         'enable_notification_monitor',
         default=False,
-        help="Whether Nova's service.update notifications have the hosts "
-        'looked at too. Nova must send versioned ones.',
+        help="Whether Nova's notifications of services and servers have the "
+        'hosts and these servers looked at too. Nova must send versioned '
+        'ones.',
+    ),
+    cfg.StrOpt(
+        'notification_exchange',
+        default='nova',
+        help="The exchange of these notifications: nova.conf's [DEFAULT] "
+        'control_exchange.',
     ),
     cfg.ListOpt(
         'notification_topics',

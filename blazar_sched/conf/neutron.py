@@ -4,19 +4,14 @@
 Without ``auth_type`` no floating IPs can be reserved.
 """
 
-from keystoneauth1 import loading
 from oslo_config import cfg
+
+from blazar_sched.conf import client
 
 GROUP = 'neutron'
 
-opts = [
-    *loading.get_auth_common_conf_options(),
-    *loading.get_session_conf_options(),
-    *loading.get_adapter_conf_options(),
-]
+opts = client.options(service_type='network')
 
 
 def register(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(opts, GROUP)
-    conf.set_default('service_type', 'network', GROUP)
-    conf.set_default('valid_interfaces', ['internal', 'public'], GROUP)

@@ -4,19 +4,14 @@
 Without ``auth_type`` there is no cloud, and what needs one is refused.
 """
 
-from keystoneauth1 import loading
 from oslo_config import cfg
+
+from blazar_sched.conf import client
 
 GROUP = 'placement'
 
-opts = [
-    *loading.get_auth_common_conf_options(),
-    *loading.get_session_conf_options(),
-    *loading.get_adapter_conf_options(),
-]
+opts = client.options(service_type='placement')
 
 
 def register(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(opts, GROUP)
-    conf.set_default('service_type', 'placement', GROUP)
-    conf.set_default('valid_interfaces', ['internal', 'public'], GROUP)

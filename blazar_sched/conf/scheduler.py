@@ -2,10 +2,14 @@
 """Group ``blazar_sched`` in nova.conf: what nova-scheduler's workers read.
 
 Registered on Nova's own configuration when the filters or weighers are
-imported.
+imported. nova-api's filter reads the default lifetimes.
 """
 
+from typing import Any
+
 from oslo_config import cfg
+
+from blazar_sched.domain import lifetime
 
 GROUP = 'blazar_sched'
 
@@ -57,6 +61,11 @@ opts = [
         help='The lifetime of an instance that declares none, as a duration '
         '(``90s``, ``15m``, ``2h``, ``1d``, ``1w``). Empty: it is unbounded.',
     ),
+    cfg.DictOpt(
+        'project_default_lifetimes',
+        default={},
+        help='The same for some projects: ``<project id>:<duration>``, …',
+    ),
     cfg.IntOpt(
         'max_backfill_lifetime',
         default=0,
@@ -71,12 +80,41 @@ opts = [
         help='Seconds that a preemptible instance must be able to run before '
         'its room is needed.',
     ),
+    cfg.IntOpt(
+        'pending_ttl',
+        default=60,
+        min=0,
+        help='Seconds for which a worker counts an instance that it has '
+        'placed itself and has not heard of since.',
+    ),
+    cfg.BoolOpt(
+        'narrow_placement',
+        default=False,
+        help='Whether Placement is asked only for the hosts of a '
+        'reservation of whole hosts, where a request names one. They are '
+        'found by its aggregate, which Nova has to mirror to Placement.',
+    ),
     cfg.StrOpt(
         'snapshot_path',
         default='$state_path/blazar-sched.snapshot',
         help='File in which the last copy of the ledger is kept, so that a '
         'new worker can decide at once, also while the manager is down. '
         'Empty: none is kept.',
+    ),
+    cfg.IntOpt(
+        'decisions_kept',
+        default=200,
+        min=0,
+        help='How many of its last decisions each worker can still explain, '
+        'to ``blazar-sched why``. One takes about 200 bytes for each host '
+        'that it refused, 8 for each that passed. 0: none.',
+    ),
+    cfg.StrOpt(
+        'metrics_path',
+        default='',
+        help="Directory in which each worker keeps a file of its metrics, for "
+        "the textfile collector of Prometheus's node_exporter. Those of "
+        'workers that are gone are removed. Empty: none is written.',
     ),
     cfg.FloatOpt(
         'lease_gap_weight_multiplier',
@@ -86,11 +124,52 @@ opts = [
         'unbounded one where the next lease is the farthest. Negative: the '
         'opposite. 0: not at all. An aggregate may override it by metadata.',
     ),
+    cfg.FloatOpt(
+        'vacate_cost_weight_multiplier',
+        default=1.0,
+        help='How much VacateCostWeigher counts. Positive: a preemptible '
+        'instance goes where the least memory of others like it has to go '
+        'for the next lease. 0: not at all. An aggregate may override it by '
+        'metadata.',
+    ),
 ]
 
 
 def register(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(opts, GROUP)
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Read every option, where a bad one should stop Nova from starting.
+
+    :raises InvalidInput: if a policy or a duration cannot be read
+    :raises ValueError: if another option has no usable value
+    """
+    options = conf[GROUP]
+    for opt in opts:
+        getattr(options, opt.dest)
+    lifetime.parse_unbounded(options.unbounded, 'unbounded')
+    for name, defaults in (
+        ('default_lifetime', [options.default_lifetime]),
+        (
+            'project_default_lifetimes',
+            options.project_default_lifetimes.values(),
+        ),
+    ):
+        for duration in filter(None, defaults):
+            lifetime.parse_duration(duration, name)
+
+
+def default_lifetime(options: Any, project_id: str | None) -> str:
+    """Return the lifetime of a project's instances that declare no end.
+
+    :param options: of the group
+    :returns: a duration, '' for none
+    """
+    default: str = options.project_default_lifetimes.get(
+        project_id, options.default_lifetime
+    )
+    return default
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:

@@ -13,16 +13,21 @@ from oslo_log import log
 from oslo_messaging import opts as messaging
 
 from blazar_sched.conf import api
+from blazar_sched.conf import client
 from blazar_sched.conf import database
 from blazar_sched.conf import enforcement
 from blazar_sched.conf import keystone
 from blazar_sched.conf import manager
+from blazar_sched.conf import metrics
 from blazar_sched.conf import neutron
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
 
+# They have the options of keystoneauth.
+CLIENTS = (keystone, neutron, nova, placement)
 GROUPS = (
-    api, database, enforcement, keystone, manager, neutron, nova, placement,
+    api, database, enforcement, keystone, manager, metrics, neutron, nova,
+    placement,
 )
 
 # oslo.messaging reads these from whatever object it is given, but registers
@@ -35,7 +40,13 @@ _UNLISTED = {
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return the service's own options by group, for oslo-config-generator."""
-    return [(module.GROUP, module.opts) for module in GROUPS]
+    return [
+        (
+            module.GROUP,
+            client.listed(module.opts) if module in CLIENTS else module.opts,
+        )
+        for module in GROUPS
+    ]
 
 
 def load(

@@ -17,6 +17,7 @@ import faulthandler
 import importlib.metadata
 import logging
 import os
+import pathlib
 import sys
 import time
 from typing import Any
@@ -50,8 +51,13 @@ ENABLED_FILTERS = (
     'ReservationFilter',
     'LifetimeFilter',
 )
-# How long anything may take, and how often to look.
-TIMEOUT = 60.0
+API_FILTER = """
+[filter:blazar_sched]
+paste.filter_factory = blazar_sched.hooks.middleware:factory
+"""
+# How long anything may take, and how often to look. Nova's databases are files
+# here, which a busy disk can hold up.
+TIMEOUT = 180.0
 PAUSE = 0.05
 
 
@@ -101,6 +107,23 @@ class _Admin(plugin.BaseAuthPlugin):
         return self._project_id
 
 
+class _CellDatabases(nova_fixtures.CellDatabases):
+    """The databases of the cells, found as in production: by the context.
+
+    Nova's fixture gives whoever names no cell the one that was named last,
+    by anybody, and so locks out all who name another meanwhile. Two requests
+    at once can then wait for each other for ever. Only the computes name none
+    in earnest, and all of them are in the default cell.
+    """
+
+    def _wrap_target_cell(self, context: Any, cell_mapping: Any) -> Any:
+        return self._real_target_cell(context, cell_mapping)
+
+    def _wrap_get_context_manager(self, context: Any) -> Any:
+        named = getattr(context, 'db_connection', None)
+        return named or self._default_ctxt_mgr
+
+
 class _Nova(test.TestCase):
     """Nova's test case as the owner of its fixtures; it runs no test."""
 
@@ -145,6 +168,12 @@ class _Nova(test.TestCase):
             ],
         )
 
+    def _setup_cells(self) -> None:
+        with fixtures.MonkeyPatch(
+            'nova.tests.fixtures.CellDatabases', _CellDatabases
+        ):
+            super()._setup_cells()
+
     def start(self) -> None:
         """Start all but the computes."""
         self.glance = self.useFixture(nova_fixtures.GlanceFixture(self))
@@ -171,6 +200,15 @@ def _installed(name: str) -> str:
     raise FileNotFoundError(name)
 
 
+def _with_our_filter(api_paste: str, folder: str) -> str:
+    """Return the path of a copy of an api-paste.ini that has our filter."""
+    text = pathlib.Path(api_paste).read_text()
+    text = text.replace(' keystonecontext ', ' keystonecontext blazar_sched ')
+    path = pathlib.Path(folder) / 'api-paste.ini'
+    path.write_text(text + API_FILTER)
+    return os.fspath(path)
+
+
 class Cloud:
     """A running cloud.
 
@@ -179,6 +217,7 @@ class Cloud:
         overcommitted, and Nova keeps 512 MB of each host's memory
     :param options: of nova.conf's ``[blazar_sched]``
     :param settings: of its other groups, by group and name
+    :param hooks: whether nova-api has our filter too
 
     Use it as a context manager, or call start() and stop().
     """
@@ -191,6 +230,7 @@ class Cloud:
         disk_gb: int = 1000,
         options: Mapping[str, Any] | None = None,
         settings: Mapping[str, Mapping[str, Any]] | None = None,
+        hooks: bool = False,
     ) -> None:
         self._names = tuple(hosts)
         self._size = {
@@ -200,6 +240,7 @@ class Cloud:
             'poll_interval': 0.1, 'snapshot_path': '', **(options or {})
         }
         self._settings = settings or {}
+        self._hooks = hooks
         self._nova = _Nova('runTest')
         # Compute host name to uuid.
         self.hosts: dict[str, str] = {}
@@ -221,6 +262,12 @@ class Cloud:
     def _start(self) -> None:
         case = self._nova
         case.setUp()
+        if self._hooks:
+            api_paste = _with_our_filter(
+                _installed('api-paste.ini'),
+                case.useFixture(fixtures.TempDir()).path,
+            )
+            self.configure('wsgi', api_paste_config=api_paste)
         for group, options in self._settings.items():
             self.configure(group, **options)
         self.configure(**self._options)
@@ -238,6 +285,8 @@ class Cloud:
             h['hypervisor_hostname']: h['id']
             for h in self.api.api_get('/os-hypervisors').body['hypervisors']
         }
+        # Whoever has started one before has another bus.
+        worker.stop()
         worker.ensure_started()
 
     def stop(self) -> None:
@@ -248,6 +297,8 @@ class Cloud:
         log.setLevel(logging.WARNING)
         self._nova.doCleanups()
         log.setLevel(level)
+        # A request that was under way may have started it again.
+        worker.stop()
 
     def configure(self, group: str = 'blazar_sched', **options: Any) -> None:
         """Set options of nova.conf from now on."""
@@ -259,6 +310,11 @@ class Cloud:
     def project_id(self) -> str:
         """The project that acts unless another is named."""
         return self._nova.rest.project_id
+
+    @property
+    def image_id(self) -> str:
+        """The image that servers are booted from."""
+        return self._nova.glance.image1['id']
 
     def client(
         self, project_id: str | None = None
@@ -346,7 +402,7 @@ class Cloud:
         body = {
             'server': {
                 'name': name or f'server-{uuid.uuid4().hex[:8]}',
-                'imageRef': self._nova.glance.image1['id'],
+                'imageRef': self.image_id,
                 'flavorRef': flavor_id,
                 'networks': 'none',
                 'max_count': count,

@@ -12,9 +12,10 @@ from blazar_sched.domain import window as window_
 START_LEASE = 'start_lease'
 BEFORE_END_LEASE = 'before_end_lease'
 END_LEASE = 'end_lease'
+VACATE_HOSTS = 'vacate_hosts'
 
 # At one instant what ends makes room for what starts.
-ORDER = (BEFORE_END_LEASE, END_LEASE, START_LEASE)
+ORDER = (BEFORE_END_LEASE, END_LEASE, VACATE_HOSTS, START_LEASE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,12 +50,16 @@ def plan(
     before_end: int | None,
     now: int,
     old: Iterable[Event] = (),
+    vacate: int | None = None,
 ) -> tuple[Event, ...]:
     """Return a lease's events; one that is not moved stays as it is.
 
     :param before_end: when the owner is told of the end, None for never
+    :param vacate: when its hosts begin to be vacated, None for never
     """
     times = {START_LEASE: window.start}
+    if vacate is not None:
+        times[VACATE_HOSTS] = vacate
     if before_end is not None:
         times[BEFORE_END_LEASE] = before_end
     if window.end != window_.FOREVER:
@@ -74,9 +79,25 @@ def end_now(lease_id: str, now: int, old: Iterable[Event]) -> Event:
 
 def start_again(events: Iterable[Event]) -> tuple[Event, ...]:
     """Return the events with the start to be done once more."""
+    return _with(START_LEASE, states.EVENT_UNDONE, events)
+
+
+def started(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Return the events with nothing to be done at the start."""
+    return _with(START_LEASE, states.EVENT_DONE, events)
+
+
+def vacate_again(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Return the events with the vacating, if any, to be done once more."""
+    return _with(VACATE_HOSTS, states.EVENT_UNDONE, events)
+
+
+def _with(
+    event_type: str, status: str, events: Iterable[Event]
+) -> tuple[Event, ...]:
     return tuple(
-        dataclasses.replace(e, status=states.EVENT_UNDONE)
-        if e.event_type == START_LEASE
+        dataclasses.replace(e, status=status)
+        if e.event_type == event_type
         else e
         for e in events
     )

@@ -12,6 +12,17 @@ import os_resource_classes as orc
 
 from blazar_sched.domain import inventory
 
+# Extra specs of ours: of a reservation's own flavor its id, how long servers
+# live, whether they yield.
+PREFIX = 'blazar:'
+RESERVATION = f'{PREFIX}reservation'
+LIFETIME = f'{PREFIX}lifetime'
+PREEMPTIBLE = f'{PREFIX}preemptible'
+
+# What the flavors that Blazar has made of reservations say instead: servers
+# keep what their flavor said when they were booted.
+_BLAZARS = 'aggregate_instance_extra_specs:reservation'
+
 _RESOURCES = 'resources'
 _TRAIT = 'trait'
 # A prefix, the suffix of a numbered group, a resource class or trait.
@@ -40,6 +51,11 @@ class Flavor:
         return self.projects is None or project_id in self.projects
 
 
+def reservation_id(extra_specs: Mapping[str, str]) -> str | None:
+    """Return the reservation that a flavor is of, None if it is of none."""
+    return extra_specs.get(RESERVATION) or extra_specs.get(_BLAZARS)
+
+
 def resources(
     vcpus: int, memory_mb: int, disk_gb: int, extra_specs: Mapping[str, str]
 ) -> dict[str, int]:
@@ -56,7 +72,7 @@ def resources(
     its own, and what else Nova adds: by the image, by ports and devices, by
     ``hw:pmem`` and ``hw:mem_encryption``.
 
-    :param disk_gb: root, ephemeral and swap disks, rounded up
+    :param disk_gb: of all disks, as `disk_gb` says
     """
     groups: dict[str, dict[str, int]] = defaultdict(dict)
     for group, name, text in _specs(_RESOURCES, extra_specs):
@@ -72,6 +88,11 @@ def resources(
     asked.setdefault(inventory.MEMORY_MB, memory_mb)
     asked.setdefault(inventory.DISK_GB, disk_gb)
     return {name: amount for name, amount in asked.items() if amount}
+
+
+def disk_gb(root_gb: int, ephemeral_gb: int, swap_mb: int) -> int:
+    """Return the DISK_GB of all disks, a begun one counted whole."""
+    return root_gb + ephemeral_gb - (-swap_mb // 1024)
 
 
 def traits(

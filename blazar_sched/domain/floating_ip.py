@@ -81,6 +81,15 @@ def find_subnet(address: str, subnets: Iterable[Subnet]) -> Subnet:
     )
 
 
+def can_be_reserved(address: str, subnets: Iterable[Subnet]) -> bool:
+    """Tell whether `find_subnet` finds one."""
+    try:
+        find_subnet(address, subnets)
+    except (exception.InvalidInput, exception.NotFound):
+        return False
+    return True
+
+
 def _check(
     ip: ipaddress.IPv4Address | ipaddress.IPv6Address,
     cidr: ipaddress.IPv4Network | ipaddress.IPv6Network,

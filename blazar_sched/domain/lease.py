@@ -42,8 +42,31 @@ class Lease:
     @property
     def before_end(self) -> int | None:
         """When the owner is told of the coming end, None for never."""
+        return self._time_of(event.BEFORE_END_LEASE)
+
+    @property
+    def vacate(self) -> int | None:
+        """When its hosts begin to be vacated, None for never."""
+        return self._time_of(event.VACATE_HOSTS)
+
+    @property
+    def is_lifetime(self) -> bool:
+        """Whether it is the lease of an instance's own lifetime."""
+        return any(
+            r.resource_type == reservation.INSTANCE_LIFETIME
+            for r in self.reservations
+        )
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether an event of it is being done."""
+        return any(
+            e.status == states.EVENT_IN_PROGRESS for e in self.events
+        )
+
+    def _time_of(self, event_type: str) -> int | None:
         for e in self.events:
-            if e.event_type == event.BEFORE_END_LEASE:
+            if e.event_type == event_type:
                 return e.time
         return None
 

@@ -78,6 +78,11 @@ def parse_time(text: object, field: str) -> int:
     return at
 
 
+def format_time(at: int) -> str:
+    """Return 'YYYY-MM-DDTHH:MM:SSZ'."""
+    return f'{(_EPOCH + datetime.timedelta(seconds=at)).isoformat()}Z'
+
+
 def end_after(start: int, duration: int) -> int:
     """Return the end of what lasts `duration` seconds from `start` on.
 

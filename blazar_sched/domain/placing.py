@@ -19,6 +19,7 @@ import itertools
 
 from blazar_sched import ext
 from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import catalog as catalog_
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import inventory
@@ -26,125 +27,20 @@ from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window as window_
 
-# So many requirements are remembered; each takes a few bytes a host.
-MAX_REQUIREMENTS = 64
-
 # Indexes of one resource class each, by its name.
 Extra = Mapping[str, ext.TimelineIndex]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Candidates:
-    """Hosts to choose from, by uuid, and their rows in the index.
-
-    A host that the index does not know has no row and is never chosen. Those
-    in `closed` may keep what they have, and take nothing more.
-    """
-
-    hosts: Mapping[str, host_.Host]
-    rows: 'array.array[int]'
-    closed: frozenset[str] = frozenset()
-
-
-class Catalog:
-    """The candidates of each requirement, remembered until `forget`.
-
-    To look through every host costs a hundred times what placing does.
-
-    :param hosts: every host by uuid; whoever changes it must `forget`
-    """
-
-    def __init__(
-        self, index: ext.TimelineIndex, hosts: Mapping[str, host_.Host]
-    ) -> None:
-        self._index = index
-        self._hosts = hosts
-        self._known: dict[
-            tuple[requirements.Requirement, str | None], Candidates
-        ] = {}
-        # The projects that hosts are restricted to, None if not looked at.
-        self._restricted: set[str] | None = None
-
-    def forget(self) -> None:
-        """Look at the hosts anew from now on."""
-        self._known.clear()
-        self._restricted = None
-
-    def meeting(
-        self,
-        requirement: requirements.Requirement,
-        project_id: str,
-        kept: Iterable[str] = (),
-    ) -> Candidates:
-        """Return the hosts that meet the requirement, for the project.
-
-        Those that are available and open to it; and those of `kept`, which
-        it holds now, as long as they are reservable.
-
-        O(hosts) for a requirement that is not remembered.
-        """
-        key = requirement, self._restricted_to(project_id)
-        found = self._known.get(key)
-        if found is None:
-            found = self.among(
-                uuid
-                for uuid, host in self._hosts.items()
-                if host.available
-                and (not host.projects or project_id in host.projects)
-                and requirement.matches(host.properties())
-            )
-            if len(self._known) >= MAX_REQUIREMENTS:
-                self._known.clear()
-            self._known[key] = found
-        closed = frozenset(
-            uuid
-            for uuid in kept
-            if uuid not in found.hosts and self._may_keep(uuid, requirement)
-        )
-        if not closed:
-            return found
-        return dataclasses.replace(
-            self.among([*found.hosts, *closed]), closed=closed
-        )
-
-    def among(self, uuids: Iterable[str]) -> Candidates:
-        """Return these hosts as candidates."""
-        hosts = {uuid: self._hosts[uuid] for uuid in uuids}
-        return Candidates(hosts, _rows(self._index, hosts))
-
-    def _restricted_to(self, project_id: str) -> str | None:
-        """Return the project if some host is restricted to it.
-
-        To all other projects the same hosts are open.
-        """
-        if self._restricted is None:
-            self._restricted = {
-                project
-                for host in self._hosts.values()
-                for project in host.projects
-            }
-        return project_id if project_id in self._restricted else None
-
-    def _may_keep(
-        self, uuid: str, requirement: requirements.Requirement
-    ) -> bool:
-        host = self._hosts.get(uuid)
-        return (
-            host is not None
-            and host.reservable
-            and requirement.matches(host.properties())
-        )
 
 
 def place(
     index: ext.TimelineIndex,
     extra: Extra,
-    catalog: Catalog,
+    catalog: catalog_.Catalog,
     reservation: reservation_.Reservation,
     project_id: str,
     window: window_.Window,
     kept: Iterable[allocation_.Allocation],
     new_id: Callable[[], str],
+    default: requirements.Requirement = catalog_.ANY,
 ) -> list[allocation_.Allocation]:
     """Return the allocations of a reservation over a window.
 
@@ -155,11 +51,13 @@ def place(
     :param kept: what the reservation holds now: its hosts are preferred, and
         an allocation on one of them keeps its id
     :param new_id: gives the id of an allocation on a host not held yet
+    :param default: what a host not held yet has to meet too, if the
+        reservation asks for no `resource_properties`
     :raises NotEnoughHostsAvailable: if the window has no room
     :raises InvalidInput: if the resource type or a requirement is wrong
     """
     held = {allocation.host: allocation for allocation in kept}
-    candidates = catalog.meeting(requirement(reservation), project_id, held)
+    candidates = catalog.candidates(reservation, project_id, default, held)
     whole = reservation.resource_type == reservation_.PHYSICAL_HOST
     take = _take_hosts if whole else _take_slots
     return [
@@ -181,7 +79,7 @@ def place(
 def _take_hosts(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: Candidates,
+    candidates: catalog_.Candidates,
     reservation: reservation_.Reservation,
     window: window_.Window,
     held: Mapping[str, allocation_.Allocation],
@@ -202,7 +100,7 @@ def _take_hosts(
 def _take_slots(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: Candidates,
+    candidates: catalog_.Candidates,
     reservation: reservation_.Reservation,
     window: window_.Window,
     held: Mapping[str, allocation_.Allocation],
@@ -225,42 +123,10 @@ def _take_slots(
     }
 
 
-# The parameters that hold a requirement, by resource type.
-REQUIREMENTS = {
-    reservation_.PHYSICAL_HOST: (
-        'hypervisor_properties',
-        'resource_properties',
-    ),
-    reservation_.VIRTUAL_INSTANCE: ('resource_properties',),
-    reservation_.FLAVOR_INSTANCE: ('resource_properties',),
-}
-
-
-def requirement(
-    reservation: reservation_.Reservation,
-) -> requirements.Requirement:
-    """Return what a host must meet to be used by the reservation.
-
-    :raises InvalidInput: if the resource type or a requirement is wrong
-    """
-    fields = REQUIREMENTS.get(reservation.resource_type)
-    if fields is None:
-        raise exception.InvalidInput(
-            f'resource_type {reservation.resource_type!r} is not supported',
-            field='resource_type',
-        )
-    return requirements.all_of(
-        *(
-            requirements.parse(reservation.parameters.get(field), field)
-            for field in fields
-        )
-    )
-
-
 def place_hosts(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: Candidates,
+    candidates: catalog_.Candidates,
     window: window_.Window,
     minimum: int,
     maximum: int,
@@ -277,8 +143,8 @@ def place_hosts(
     :param ignore: owner whose entries are looked past
     :raises NotEnoughHostsAvailable: if fewer than `minimum` are free
     """
-    held = _known(kept, candidates)
-    rows = _rows(index, held)
+    held = candidates.known(kept)
+    rows = catalog_.rows(index, held)
     still = index.fits(
         rows, window.start, window.end, None, whole=True, ignore=ignore
     )
@@ -287,7 +153,7 @@ def place_hosts(
     names = [name for name in names if name not in taken][:maximum]
     if len(names) < maximum:
         names += _pick_whole(
-            index, extra, _others(candidates, rows), maximum - len(names),
+            index, extra, candidates.others(rows), maximum - len(names),
             window, ignore,
         )
     if len(names) < minimum:
@@ -337,7 +203,7 @@ def _taken(
     """Return those of which something of another class is taken."""
     taken: set[str] = set()
     for index in extra.values():
-        rows = _rows(index, names)
+        rows = catalog_.rows(index, names)
         free = index.fits(
             rows, window.start, window.end, None, whole=True, ignore=ignore
         )
@@ -352,7 +218,7 @@ def _taken(
 def place_instances(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: Candidates,
+    candidates: catalog_.Candidates,
     window: window_.Window,
     slot: Mapping[str, int],
     amount: int,
@@ -375,11 +241,11 @@ def place_instances(
     """
     kept = kept or {}
     look = _Look(index, extra, candidates.hosts, window, slot, ignore)
-    known = _known(kept, candidates)
-    held = _rows(index, known)
-    others = _others(candidates, held)
+    known = candidates.known(kept)
+    held = catalog_.rows(index, known)
+    others = candidates.others(held)
     if affinity:
-        stays = _rows(index, (
+        stays = catalog_.rows(index, (
             name
             for name in known
             if name not in candidates.closed or kept[name] >= amount
@@ -519,7 +385,7 @@ class _Look:
             index = self.extra.get(resource_class)
             if index is None or slots * amount > ext.AMOUNT_LIMIT:
                 return []
-            rows = _rows(index, names)
+            rows = catalog_.rows(index, names)
             fits = index.fits(
                 rows, self.window.start, self.window.end, [slots * amount],
                 ignore=self.ignore,
@@ -543,25 +409,3 @@ def count_slots(amounts: Mapping[str, int], slot: Mapping[str, int]) -> int:
     return min(
         amounts.get(c, 0) // amount for c, amount in slot.items() if amount
     )
-
-
-def _rows(
-    index: ext.TimelineIndex, names: Iterable[str]
-) -> 'array.array[int]':
-    """Return the rows of the hosts that the index knows."""
-    return array.array('i', (r for r in index.rows(names) if r >= 0))
-
-
-def _known(names: Iterable[str], candidates: Candidates) -> list[str]:
-    """Return the names that are candidates, once each."""
-    return [n for n in dict.fromkeys(names) if n in candidates.hosts]
-
-
-def _others(
-    candidates: Candidates, rows: 'array.array[int]'
-) -> 'array.array[int]':
-    """Return the candidates' rows but for some."""
-    if not rows:
-        return candidates.rows
-    left_out = set(rows)
-    return array.array('i', (r for r in candidates.rows if r not in left_out))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import MutableMapping
 import dataclasses
 from typing import Any
+import uuid
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
@@ -14,6 +15,7 @@ PHYSICAL_HOST = 'physical:host'
 VIRTUAL_INSTANCE = 'virtual:instance'
 FLAVOR_INSTANCE = 'flavor:instance'
 FLOATING_IP = 'virtual:floatingip'
+INSTANCE_LIFETIME = 'instance:lifetime'
 # Those that take slots of one size on hosts.
 INSTANCES = (VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
 ON_HOSTS = (PHYSICAL_HOST, *INSTANCES)
@@ -24,6 +26,10 @@ DELETE = 'delete'
 SHELVE = 'shelve'
 KEEP = 'keep'
 ON_END = (DELETE, SHELVE, KEEP)
+# What becomes of a server at the end of its own lifetime: it is deleted,
+# shelved, or deleted once there is an image of it.
+SNAPSHOT = 'snapshot'
+LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 
 # How many projects a reservation is shared with, and their ids' length.
 MAX_PROJECTS = 50
@@ -43,9 +49,12 @@ class Reservation:
       vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb, extra_specs;
       asked_properties, and resource_properties, made of them and its traits
     - ``virtual:floatingip``: network_id, amount, required_floatingips
+    - ``instance:lifetime``: instance_id, resources (amounts by resource
+      class), amount, affinity, resource_properties, on_end
 
-    `projects` may use it beside its own. `on_end` is one of ON_END. `made`
-    holds the ids of what its start has made in other services.
+    `projects` may use it beside its own. `on_end` is one of ON_END. A server
+    needs no hint to use one that is `magnetic`. `made` holds the ids of what
+    its start has made in other services.
     """
 
     id: str
@@ -57,16 +66,32 @@ class Reservation:
     resources_changed: bool = False
     projects: tuple[str, ...] = ()
     on_end: str = DELETE
+    magnetic: bool = False
     made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     created_at: int | None = None
     updated_at: int | None = None
+
+    @property
+    def has_slots(self) -> bool:
+        return self.resource_type in (*INSTANCES, INSTANCE_LIFETIME)
+
+    def is_on_hosts(self, active: bool) -> bool:
+        """Tell whether it has allocations on hosts.
+
+        An instance that has begun its lifetime counts for itself.
+
+        :param active: whether its lease has started
+        """
+        if self.resource_type == INSTANCE_LIFETIME:
+            return not active
+        return self.resource_type in ON_HOSTS
 
     def slot(self) -> dict[str, int]:
         """What one instance takes, by resource class.
 
         Only for a reservation of instances.
         """
-        if self.resource_type == FLAVOR_INSTANCE:
+        if 'resources' in self.parameters:
             return dict(self.parameters['resources'])
         return {
             inventory.VCPU: self.parameters['vcpus'],
@@ -78,20 +103,29 @@ class Reservation:
 def take_use(
     resource_type: str, values: MutableMapping[str, Any]
 ) -> dict[str, Any]:
-    """Take `projects` and `on_end` out of `values`, if they are there.
+    """Take `projects`, `on_end` and `magnetic` out of `values`.
+
+    Those that are there. Of a lifetime they are parameters, if anything.
 
     :raises InvalidInput: naming the one that is wrong
     """
     taken: dict[str, Any] = {}
+    if resource_type == INSTANCE_LIFETIME:
+        return taken
     for name, read in _USE.items():
         if name not in values:
             continue
         taken[name] = read(values.pop(name))
-        if resource_type not in ON_HOSTS:
+        if resource_type not in _FOR[name]:
             raise exception.InvalidInput(
                 f'{name} is not for {resource_type}', field=name
             )
     return taken
+
+
+def lifetime_id(instance_uuid: str) -> str:
+    """Return the id of the reservation of an instance's own lifetime."""
+    return str(uuid.uuid5(_LIFETIMES, instance_uuid))
 
 
 def _read_projects(value: Any) -> tuple[str, ...]:
@@ -120,7 +154,23 @@ def _read_on_end(value: Any) -> str:
     return str(value)
 
 
+def _read_magnetic(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise exception.InvalidInput(
+            'magnetic must be true or false', field='magnetic'
+        )
+    return value
+
+
+_LIFETIMES = uuid.UUID('4f1c9a53-8f0e-4d0b-9b1e-2f6f8a1c7d35')
+_FOR = {
+    'projects': ON_HOSTS,
+    'on_end': ON_HOSTS,
+    # Slots have a flavor of their own, which says it.
+    'magnetic': (PHYSICAL_HOST,),
+}
 _USE: dict[str, Callable[[Any], Any]] = {
     'projects': _read_projects,
     'on_end': _read_on_end,
+    'magnetic': _read_magnetic,
 }

@@ -11,11 +11,17 @@ In nova.conf::
 
 
 def all_filters() -> list[type]:
-    """Return the filter classes, for Nova's ``available_filters``."""
+    """Return the filter classes, for Nova's ``available_filters``.
+
+    nova-scheduler gets our request filter with them.
+    """
     # Only who asks for the classes needs Nova.
     from blazar_sched.filters import lifetime_filter
     from blazar_sched.filters import reservation_filter
+    from blazar_sched.hooks import request_filter
 
+    # The one moment when nova-scheduler lets us in.
+    request_filter.install()
     return [
         reservation_filter.ReservationFilter,
         lifetime_filter.LifetimeFilter,

@@ -6,13 +6,17 @@ the cloud. So whatever goes wrong in here has the answer that the operator
 chose for it.
 """
 
-from collections.abc import Callable
+import time
 from typing import Any
 
 from nova.scheduler import utils
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.filters import decided
+from blazar_sched.filters import judgement
+from blazar_sched.filters import placed
+from blazar_sched.replica import magnet
 from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
@@ -21,63 +25,62 @@ from blazar_sched.replica import worker
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-# Returns those of the host states that pass, in their order.
-Judge = Callable[[state.Replica, request.Request, list[Any], int], list[Any]]
-
 stale_replica = trouble.Trouble(LOG)
 failure = trouble.Trouble(LOG)
 
 
 def decide(
-    name: str, judge: Judge, host_states: list[Any], spec: Any
+    name: str, judge: judgement.Judge, host_states: list[Any], spec: Any
 ) -> list[Any]:
     """Return the host states that pass by `judge`; never raise.
 
     A rebuild stays where it is. Stale or missing replica, or error: see
     ``on_stale``.
     """
-    replica, bound = worker.last_known(), False
+    began = time.perf_counter()
+    replica, asked, now = worker.last_known(), None, 0
+    revision = None if replica is None else replica.revision
     try:
         # Nova leaves this to who overrides filter_all.
         if utils.request_is_rebuild(spec):
             return host_states
         now = worker.now()
-        asked = request.read(
-            spec, {} if replica is None else replica.instances, now,
-            CONF.blazar_sched.default_lifetime,
-        )
-        bound = asked.bound
+        asked = request.read(spec, replica, now, CONF.blazar_sched)
         replica, stale = worker.current()
         if replica is None or stale:
+            outcome = decided.STALE
             stale_replica.report(
                 'The replica is '
                 + ('missing' if replica is None else 'stale')
                 + f', on_stale = {CONF.blazar_sched.on_stale} decides'
             )
-            passing = _on_stale(host_states, replica, bound)
+            passing = _on_stale(host_states, replica, asked.bound)
         else:
-            passing = judge(replica, asked, host_states, now)
+            outcome = decided.DECIDED
+            revision = replica.revision
+            passing = judgement.either(
+                host_states,
+                judgement.passing(judge(replica, asked, now), host_states),
+                magnet.drawn(replica, asked, host_states, now),
+            )
+            placed.watch(passing, replica)
     except Exception as e:
+        outcome = decided.FAILED
         failure.report(f'{name} failed: {type(e).__name__}: {e}', trace=True)
+        bound = asked is not None and asked.bound
         passing = _on_stale(host_states, replica, bound)
     if len(passing) < len(host_states):
         LOG.debug(
             '%s: %d of %d hosts pass for instance %s', name, len(passing),
-            len(host_states), getattr(spec, 'instance_uuid', None),
+            len(host_states), asked and asked.instance_uuid,
         )
-    return passing
-
-
-def copies(host_state: Any) -> int:
-    """Return how many of the request's instances a host has with this one.
-
-    Of one multi-create, Nova shows the same host states again and counts what
-    it has put there since the first look.
-    """
-    first: int = vars(host_state).setdefault(
-        'blazar_sched_num_instances', host_state.num_instances
+    worker.note(
+        decided.Decided(
+            name, judge, asked, now, revision, outcome, host_states, passing
+        ),
+        time.perf_counter() - began,
     )
-    return 1 + host_state.num_instances - first
+    return passing
 
 
 def _on_stale(

@@ -3,15 +3,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Iterator
 import functools
 from typing import Any
 
 from nova.scheduler import filters
 from oslo_config import cfg
 
+from blazar_sched import ext
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 from blazar_sched.filters import decision
+from blazar_sched.filters import judgement
+from blazar_sched.filters import placed
+from blazar_sched.filters import reasons
 from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
@@ -37,111 +42,219 @@ class LifetimeFilter(filters.BaseHostFilter):
         self, filter_obj_list: Iterable[Any], spec_obj: Any
     ) -> list[Any]:
         return decision.decide(
-            'LifetimeFilter', _passing, list(filter_obj_list), spec_obj
+            'LifetimeFilter', _steps, list(filter_obj_list), spec_obj
         )
 
 
-def _passing(
-    replica: state.Replica,
-    asked: request.Request,
-    host_states: list[Any],
-    now: int,
-) -> list[Any]:
-    options = CONF.blazar_sched
+def _steps(
+    replica: state.Replica, asked: request.Request, now: int
+) -> Iterator[judgement.Step]:
     if asked.bound:
         # It has its room by its reservation: see ReservationFilter.
-        return host_states
-    if asked.preemptible:
-        end = lifetime.end_after(now, options.min_preemptible_runtime)
-        return _with_room(replica, asked, host_states, now, end)
-    if asked.end == window.FOREVER:
-        return _unbounded(replica, asked, host_states, now)
-    longest = options.max_backfill_lifetime
-    end = asked.end if not longest or asked.end - now <= longest else None
-    return _with_room(replica, asked, host_states, now, end)
-
-
-def _unbounded(
-    replica: state.Replica,
-    asked: request.Request,
-    host_states: list[Any],
-    now: int,
-) -> list[Any]:
-    """Those that pass by their own policy, else by the cloud's."""
-    cloud_s = CONF.blazar_sched.unbounded
-
-    def passing(policy: str, group: list[Any]) -> list[Any]:
-        end = _policy(policy, 'unbounded').end(now)
-        return _with_room(replica, asked, group, now, end)
-
-    if not replica.with_policy:
-        return passing(cloud_s, host_states)
-    by_policy: dict[str, list[Any]] = {}
-    for h in host_states:
-        known = replica.hosts.get(h.uuid)
-        policy = known and known.unbounded or cloud_s
-        by_policy.setdefault(policy, []).append(h)
-    chosen = {
-        id(h)
-        for policy, group in by_policy.items()
-        for h in passing(policy, group)
-    }
-    return [h for h in host_states if id(h) in chosen]
-
-
-def _with_room(
-    replica: state.Replica,
-    asked: request.Request,
-    host_states: list[Any],
-    start: int,
-    end: int | None,
-) -> list[Any]:
-    """Those with room over ``[start, end)``; not reservable if None."""
-    if end is None:
-        return [h for h in host_states if h.uuid not in replica.hosts]
-    passing = replica.index.select(
-        host_states, start, end, asked.amounts, ignore=asked.own_id
-    )
-    if asked.own is not None:
-        # Where it is already, Nova's figures hold it: only its growth is new.
-        here = [
-            h for h in host_states
-            if h.uuid == asked.own.host
-            and asked.own_id in (h.instances or ())
-        ]
-        staying = replica.index.select(
-            here, start, end, asked.growth, ignore=asked.own_id
-        )
-        both = {id(h) for h in (*passing, *staying)}
-        passing = [h for h in host_states if id(h) in both]
-    return _with_extra(replica, asked, passing, start, end)
-
-
-def _with_extra(
-    replica: state.Replica,
-    asked: request.Request,
-    host_states: list[Any],
-    start: int,
-    end: int,
-) -> list[Any]:
-    """Those with room for what it asks of other resource classes.
-
-    A host without inventory of one has it, if at all, in a provider below
-    its own, which nobody can reserve.
-    """
+        return
+    need = _Need(replica, asked, now)
+    yield judgement.Step(need.let_in, need.why_not_let_in)
+    yield judgement.Step(need.with_room, need.why_no_room)
+    yield judgement.Step(need.with_room_beside, need.why_no_room_beside)
     for name, amount in asked.extra.items():
         index = replica.extra.get(name)
-        if index is None:
-            continue
-        by_copies: dict[int, list[Any]] = defaultdict(list)
-        for h in host_states:
-            by_copies[decision.copies(h)].append(h)
-        passing = {
-            id(h)
-            for copies, group in by_copies.items()
-            for h in index.select(
-                group, start, end, (copies * amount,), ignore=asked.own_id
+        # A host without inventory of a class has it, if at all, in a
+        # provider below its own, which nobody can reserve.
+        if index is not None:
+            extra = _Extra(need, index, name, amount)
+            yield judgement.Step(extra.with_room, extra.why_no_room)
+
+
+class _Need:
+    """The room that a request wants of each host, from now on."""
+
+    def __init__(
+        self, replica: state.Replica, asked: request.Request, now: int
+    ) -> None:
+        self.asked = asked
+        self.now = now
+        self._replica = replica
+        self._is_unbounded = False
+        options = CONF.blazar_sched
+        longest = options.max_backfill_lifetime
+        # Until when it wants room; None: reservable hosts do not take it.
+        self._end: int | None = asked.end
+        if asked.preemptible:
+            self._end = lifetime.end_after(
+                now, options.min_preemptible_runtime
             )
-        }
-        host_states = [h for h in host_states if id(h) in passing]
-    return host_states
+        elif asked.end == window.FOREVER:
+            self._end = self._end_by(options.unbounded)
+            self._is_unbounded = True
+        elif longest and asked.end - now > longest:
+            self._end = None
+
+    def _end_by(self, policy: str) -> int | None:
+        return _policy(policy, 'unbounded').end(self.now)
+
+    def end(self, host_state: Any) -> int | None:
+        """Return it by the host's own policy, else by the cloud's."""
+        if self._is_unbounded:
+            known = self._replica.hosts.get(host_state.uuid)
+            if known is not None and known.unbounded is not None:
+                return self._end_by(known.unbounded)
+        return self._end
+
+    def by_end(
+        self, host_states: list[Any]
+    ) -> Iterable[tuple[int | None, list[Any]]]:
+        if not (self._is_unbounded and self._replica.with_policy):
+            return [(self._end, host_states)]
+        groups: dict[int | None, list[Any]] = defaultdict(list)
+        for h in host_states:
+            groups[self.end(h)].append(h)
+        return groups.items()
+
+    def select(
+        self,
+        index: ext.TimelineIndex,
+        host_states: list[Any],
+        amounts: tuple[int, ...],
+    ) -> list[Any]:
+        """Return those with room for amounts for as long as they want it."""
+        return judgement.either(
+            host_states,
+            *(
+                group if end is None
+                # Whoever wants no room is on no index.
+                else index.select(
+                    group, self.now, end, amounts, ignore=self.asked.own_id
+                )
+                for end, group in self.by_end(host_states)
+            ),
+        )
+
+    def why_not(
+        self,
+        index: ext.TimelineIndex,
+        host_state: Any,
+        amounts: tuple[int, ...],
+    ) -> str:
+        end = self.end(host_state)
+        assert end is not None
+        return reasons.no_room(
+            index, host_state, self.now, end, amounts, self.asked.own_id
+        )
+
+    def let_in(self, host_states: list[Any]) -> list[Any]:
+        return judgement.either(
+            host_states,
+            *(
+                group if end is not None
+                else [h for h in group if h.uuid not in self._replica.hosts]
+                for end, group in self.by_end(host_states)
+            ),
+        )
+
+    def why_not_let_in(self, host_state: Any) -> str:
+        if self._is_unbounded:
+            return 'no instance without an end is let on it: unbounded, never'
+        return (
+            f'it lives for {self.asked.end - self.now} s, and '
+            f'{CONF.blazar_sched.max_backfill_lifetime} s are let on it: '
+            'max_backfill_lifetime'
+        )
+
+    def with_room(self, host_states: list[Any]) -> list[Any]:
+        passing = self.select(
+            self._replica.index, host_states, self.asked.amounts
+        )
+        if self.asked.own is None:
+            return passing
+        here = [h for h in host_states if self._is_here(h)]
+        staying = self.select(self._replica.index, here, self.asked.growth)
+        return judgement.either(host_states, passing, staying)
+
+    def why_no_room(self, host_state: Any) -> str:
+        is_here = self._is_here(host_state)
+        return self.why_not(
+            self._replica.index, host_state,
+            self.asked.growth if is_here else self.asked.amounts,
+        )
+
+    def _is_here(self, host_state: Any) -> bool:
+        """Where it is already, Nova's figures hold it: only its growth is new.
+        """
+        own = self.asked.own
+        return (
+            own is not None
+            and host_state.uuid == own.host
+            and own.uuid in (host_state.instances or ())
+        )
+
+    def late(self, host_states: list[Any]) -> dict[int, list[request.Request]]:
+        return placed.beside(self._replica, self.asked, host_states)
+
+    def with_room_beside(self, host_states: list[Any]) -> list[Any]:
+        """Those with room also for what was placed there lately."""
+        late = self.late(host_states)
+        if not late:
+            return host_states
+        index = self._replica.index
+        return [
+            h for h in host_states
+            if id(h) not in late
+            or self.select(index, [h], _sum(self.asked, late[id(h)]))
+        ]
+
+    def why_no_room_beside(self, host_state: Any) -> str:
+        others = self.late([host_state]).get(id(host_state), [])
+        reason = self.why_not(
+            self._replica.index, host_state, _sum(self.asked, others)
+        )
+        return f'with {len(others)} more placed there just now, {reason}'
+
+
+class _Extra:
+    """The room that a request wants of another resource class."""
+
+    def __init__(
+        self, need: _Need, index: ext.TimelineIndex, name: str, amount: int
+    ) -> None:
+        self._need = need
+        self._index = index
+        self._name = name
+        self._amount = amount
+
+    def _together(
+        self, host_state: Any, late: dict[int, list[request.Request]]
+    ) -> int:
+        """What it takes with the others of its request, and of late."""
+        return judgement.copies(host_state) * self._amount + sum(
+            other.extra.get(self._name, 0)
+            for other in late.get(id(host_state), ())
+        )
+
+    def with_room(self, host_states: list[Any]) -> list[Any]:
+        late = self._need.late(host_states)
+        by_amount: dict[int, list[Any]] = defaultdict(list)
+        for h in host_states:
+            by_amount[self._together(h, late)].append(h)
+        return judgement.either(
+            host_states,
+            *(
+                self._need.select(self._index, group, (together,))
+                for together, group in by_amount.items()
+            ),
+        )
+
+    def why_no_room(self, host_state: Any) -> str:
+        late = self._need.late([host_state])
+        together = self._together(host_state, late)
+        return self._need.why_not(self._index, host_state, (together,))
+
+
+def _sum(
+    asked: request.Request, others: Iterable[request.Request]
+) -> tuple[int, ...]:
+    """Return what they take together, as if all stayed equally long.
+
+    That is too much for some seconds, and never too little.
+    """
+    all_amounts = (asked.amounts, *(other.amounts for other in others))
+    return tuple(map(sum, zip(*all_amounts, strict=True)))

@@ -4,6 +4,7 @@
 from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,9 @@ from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
 from blazar_sched.filters import decision
+from blazar_sched.filters import judgement
+from blazar_sched.filters import placed
+from blazar_sched.filters import reasons
 from blazar_sched.replica import record
 from blazar_sched.replica import request
 from blazar_sched.replica import state
@@ -33,47 +37,120 @@ class ReservationFilter(filters.BaseHostFilter):
         self, filter_obj_list: Iterable[Any], spec_obj: Any
     ) -> list[Any]:
         return decision.decide(
-            'ReservationFilter', _passing, list(filter_obj_list), spec_obj
+            'ReservationFilter', _steps, list(filter_obj_list), spec_obj
         )
 
 
-def _passing(
-    replica: state.Replica,
-    asked: request.Request,
-    host_states: list[Any],
-    now: int,
-) -> list[Any]:
+def _steps(
+    replica: state.Replica, asked: request.Request, now: int
+) -> Iterator[judgement.Step]:
     if asked.reservation_id is not None:
-        return _holding(replica, asked, host_states, now)
-    if asked.preemptible or not replica.dedicated:
-        return host_states
-    return [h for h in host_states if h.uuid not in replica.dedicated]
+        yield from _bound(replica, asked, asked.reservation_id, now)
+    elif not asked.preemptible and replica.dedicated:
+        yield judgement.Step(
+            lambda host_states: [
+                h for h in host_states if h.uuid not in replica.dedicated
+            ],
+            lambda host_state: 'it is held dedicated, for reservations alone',
+        )
 
 
-def _holding(
-    replica: state.Replica,
-    asked: request.Request,
-    host_states: list[Any],
-    now: int,
-) -> list[Any]:
-    """Those with room for it in the reservation that it names."""
-    reservation = replica.reservations.get(asked.reservation_id)
-    if reservation is None or not reservation.is_open_to(asked.project_id):
-        return []
-    held = _held(replica, asked, reservation)
-    drawn = _drawn(replica, reservation.id, asked.own_id)
-    needs = asked.by_class
-    passing = []
-    for h in host_states:
-        if h.uuid not in held:
-            continue
-        start, end, amounts, whole = held[h.uuid]
+def _bound(
+    replica: state.Replica, asked: request.Request, id_: str, now: int
+) -> Iterator[judgement.Step]:
+    """The steps to room in the reservation that is named."""
+    reservation = replica.reservations.get(id_)
+    if reservation is None:
+        # Users write what they like.
+        shown = repr(id_[:64])
+        yield judgement.nobody(f'there is no reservation {shown}')
+    elif not reservation.is_open_to(asked.project_id):
+        yield judgement.nobody(
+            f'reservation {id_} is not open to project {asked.project_id}'
+        )
+    else:
+        held = _Held(replica, asked, reservation, now)
+        yield judgement.Step(held.on, held.why_not_on)
+        yield judgement.Step(held.open, held.why_not_open)
+        yield judgement.Step(held.with_room, held.why_no_room)
+
+
+class _Held:
+    """What a reservation holds, by host, and what is left of it."""
+
+    def __init__(
+        self,
+        replica: state.Replica,
+        asked: request.Request,
+        reservation: record.Reservation,
+        now: int,
+    ) -> None:
+        self._replica = replica
+        self._asked = asked
+        self._id = reservation.id
+        self._now = now
+        self._held = _held(replica, asked, reservation)
+        self._drawn = _drawn(replica, reservation.id, asked.own_id)
+        self._needs = asked.by_class
+
+    def on(self, host_states: list[Any]) -> list[Any]:
+        return [h for h in host_states if h.uuid in self._held]
+
+    def why_not_on(self, host_state: Any) -> str:
+        return f'reservation {self._id} has no allocation on it'
+
+    def open(self, host_states: list[Any]) -> list[Any]:
+        return [
+            h for h in host_states
+            if self._held[h.uuid][0] <= self._now < self._held[h.uuid][1]
+        ]
+
+    def why_not_open(self, host_state: Any) -> str:
+        start, end, *_ = self._held[host_state.uuid]
+        when = (
+            f'opens at {reasons.time(start)}' if self._now < start
+            else f'closed at {reasons.time(end)}'
+        )
+        return f'the window of reservation {self._id} {when}'
+
+    def with_room(self, host_states: list[Any]) -> list[Any]:
+        late = placed.beside(self._replica, self._asked, host_states)
         # Nova and Placement count what is on a host of one's own.
-        if start <= now < end and (
-            whole or _has_room(amounts, drawn.get(h.uuid, {}), needs, h)
-        ):
-            passing.append(h)
-    return passing
+        return [
+            h for h in host_states
+            if self._held[h.uuid][3] or not self._lacks(h, late)
+        ]
+
+    def why_no_room(self, host_state: Any) -> str:
+        late = placed.beside(self._replica, self._asked, [host_state])
+        lacks = '; '.join(
+            f'{left} {name} left, {wanted} wanted'
+            for name, left, wanted in self._lacks(host_state, late)
+        )
+        return f'of what reservation {self._id} has on it: {lacks}'
+
+    def _lacks(
+        self, host_state: Any, late: Mapping[int, list[request.Request]]
+    ) -> list[tuple[str, int, int]]:
+        """Return the classes of which too little is left.
+
+        :param late: what was put lately beside it, by id() of HostState
+        :returns: for each how much is left, and how much is wanted
+        """
+        *_, amounts, _ = self._held[host_state.uuid]
+        drawn: Mapping[str, int] = self._drawn.get(host_state.uuid, {})
+        for other in late.get(id(host_state), ()):
+            if other.reservation_id == self._id:
+                drawn = Counter(drawn)
+                drawn.update(other.by_class)
+        copies = judgement.copies(host_state)
+        return [
+            (name, max(0, limit - drawn.get(name, 0)), copies * amount)
+            for (name, amount), limit in zip(
+                self._needs.items(), amounts, strict=True
+            )
+            if drawn.get(name, 0) + copies * amount > limit
+        ]
 
 
 def _held(
@@ -107,18 +184,3 @@ def _drawn(
         if known is not None and uuid != own_id:
             drawn[known.host].update(known.amounts)
     return drawn
-
-
-def _has_room(
-    amounts: Sequence[int],
-    drawn: Mapping[str, int],
-    needs: Mapping[str, int],
-    host_state: Any,
-) -> bool:
-    copies = decision.copies(host_state)
-    return all(
-        drawn.get(name, 0) + copies * amount <= limit
-        for (name, amount), limit in zip(
-            needs.items(), amounts, strict=True
-        )
-    )

@@ -33,11 +33,13 @@ rules = [
     policy.RuleDefault(
         PROJECT_MEMBER_OR_ADMIN,
         f'rule:{PROJECT_MEMBER} or rule:{ADMIN}',
+        'Manages the leases of a project, or of every project.',
         scope_types=SCOPES,
     ),
     policy.RuleDefault(
         PROJECT_READER_OR_ADMIN,
         f'rule:{PROJECT_READER} or rule:{ADMIN}',
+        'Sees the leases of a project, or of every project.',
         scope_types=SCOPES,
     ),
 ]

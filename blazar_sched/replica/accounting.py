@@ -21,8 +21,10 @@ class SchedulerAccounting:
     """Steps relative to what HostState says is used now.
 
     A bound instance is inside that use and inside its reservation: it is
-    given back for ever. A bounded one is given back from its end on. One
-    that is overdue is not: nobody knows when it goes.
+    given back for ever. So is a preemptible one, which yields to whoever
+    needs its room: what is free at this moment is Placement's to say. A
+    bounded one is given back from its end on. One that is overdue is not:
+    nobody knows when it goes.
     """
 
     @staticmethod
@@ -31,6 +33,8 @@ class SchedulerAccounting:
 
     @staticmethod
     def step(noun: instance.Instance, overdue: bool) -> Step | None:
+        if noun.preemptible:
+            return 0, window.FOREVER, -1
         if overdue:
             return None
         if noun.reservation_id is not None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hears of new revisions; see replica.wire.
+"""Hears what is told or asked of all workers; see replica.wire.
 
-Only a wake-up: what is lost is made up for by the next poll, and what is
-heard is not believed but asked for.
+News are only a wake-up: what is lost is made up for by the next poll, and
+what is heard is not believed but asked for. Questions are of people: nothing
+that decides waits for an answer.
 """
 
 from collections.abc import Callable
@@ -20,32 +21,77 @@ LOG = logging.getLogger(__name__)
 # Seconds between two tries to begin.
 PAUSE = 10.0
 STOP_TIMEOUT = 2.0
+# How often an answer is tried to be sent; who asks does not wait long.
+RETRIES = 1
+
+Hear = Callable[[str, int], object]
+# Of an instance, by its uuid, and of one host or all: (uuid, host name).
+Explain = Callable[[str, str | None], list[dict[str, Any]]]
+Report = Callable[[], dict[str, Any]]
 
 
 class _EndPoint:
     target = oslo_messaging.Target(version=wire.RPC_VERSION)
 
-    def __init__(self, hear: Callable[[str, int], object]) -> None:
+    def __init__(
+        self,
+        hear: Hear,
+        explain: Explain,
+        report: Report,
+        answer: Callable[[str, Any], object],
+    ) -> None:
         self._hear = hear
+        self._explain = explain
+        self._report = report
+        self._answer = answer
+        # One question at a time: a worker has other things to do.
+        self._lock = threading.Lock()
 
     def newest(self, ctxt: Any, revision: int, ledger: str) -> None:
         self._hear(ledger, revision)
+
+    def explain(
+        self, ctxt: Any, question: str, instance_uuid: str, host: str | None
+    ) -> None:
+        with self._lock:
+            decisions = self._explain(instance_uuid, host)
+        # Most know nothing of it.
+        if decisions:
+            self._answer(question, decisions)
+
+    def report(self, ctxt: Any, question: str) -> None:
+        self._answer(question, self._report())
 
 
 class Listener:
     """Calls ``hear(ledger, revision)`` when a commit is told of.
 
-    Once begun, the driver of the bus connects again by itself. To begin may
-    take until there is a bus, so that has a thread of its own.
+    Whoever asks is sent what `explain` and `report` return, under the name
+    `worker`. Once begun, the driver of the bus connects again by itself. To
+    begin may take until there is a bus, so that has a thread of its own.
     """
 
-    def __init__(self, hear: Callable[[str, int], object]) -> None:
-        self._end_point = _EndPoint(hear)
+    def __init__(
+        self, worker: str, hear: Hear, explain: Explain, report: Report
+    ) -> None:
+        self._worker = worker
+        self._end_point = _EndPoint(hear, explain, report, self._answer)
+        self._client: Any = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self, transport: oslo_messaging.Transport) -> None:
         """Begin, not waiting for it."""
+        self._client = oslo_messaging.get_rpc_client(
+            transport,
+            oslo_messaging.Target(
+                exchange=wire.EXCHANGE,
+                topic=wire.ANSWERS_TOPIC,
+                version=wire.RPC_VERSION,
+                fanout=True,
+            ),
+            retry=RETRIES,
+        )
         self._thread = threading.Thread(
             target=self._run, args=(transport,), daemon=True,
             name='blazar-sched-listener',
@@ -58,6 +104,12 @@ class Listener:
         if self._thread is not None:
             self._thread.join(STOP_TIMEOUT)
 
+    def _answer(self, question: str, body: Any) -> None:
+        self._client.cast(
+            {}, wire.ANSWER_METHOD, question=question, worker=self._worker,
+            body=body,
+        )
+
     def _run(self, transport: oslo_messaging.Transport) -> None:
         server = oslo_messaging.get_rpc_server(
             transport,
@@ -69,6 +121,7 @@ class Listener:
                 server=socket.gethostname(),
             ),
             [self._end_point],
+            access_policy=oslo_messaging.DefaultRPCAccessPolicy,
         )
         while not self._stopping.is_set():
             try:

@@ -29,7 +29,8 @@ class Reservation:
     """A reservation as a replica needs it: whose, when, and how large.
 
     `slot` holds the amounts of one instance of a reservation of instances,
-    None for others; `projects` may use it beside its own.
+    None for others; `projects` may use it beside its own. `aggregate` is the
+    uuid of the host aggregate that it has in its window.
     """
 
     id: str
@@ -40,6 +41,8 @@ class Reservation:
     end: int
     slot: dict[str, int] | None = None
     projects: tuple[str, ...] = ()
+    magnetic: bool = False
+    aggregate: str | None = None
 
     def is_open_to(self, project_id: str | None) -> bool:
         return project_id == self.project_id or project_id in self.projects

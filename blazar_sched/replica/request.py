@@ -13,26 +13,23 @@ from typing import Any
 from oslo_log import log as logging
 from oslo_utils import strutils
 
+from blazar_sched.conf import scheduler
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import hints as hints_
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import lifetime
+from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.replica import state
 
 LOG = logging.getLogger(__name__)
 
-# Scheduler hints.
-RESERVATION = 'reservation'
-LEASE_END = 'lease_end'
-LIFETIME = 'lifetime'
-# Flavor extra specs.
-FLAVOR_RESERVATION = 'blazar:reservation'
-FLAVOR_LIFETIME = 'blazar:lifetime'
-FLAVOR_PREEMPTIBLE = 'blazar:preemptible'
-
 # The key of no reservation.
 UNREADABLE = ''
+# Seconds until a server that is to start later has been shelved.
+SHELVED_AFTER = 600
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +42,7 @@ class Request:
     instance that is there already and moves.
     """
 
+    instance_uuid: str
     project_id: str | None
     amounts: tuple[int, ...]
     extra: Mapping[str, int]
@@ -84,99 +82,87 @@ class Request:
 
 
 def read(
-    spec: Any,
-    instances: Mapping[str, instance.Instance],
-    now: int,
-    default_lifetime: str = '',
+    spec: Any, replica: state.Replica | None, now: int, options: Any
 ) -> Request:
     """Read Nova's RequestSpec `spec`.
 
-    :param instances: the instances that are known, by uuid
-    :param default_lifetime: for who declares none; '' for unbounded
+    :param replica: what is known, if anything is
+    :param options: of ``[blazar_sched]``
     """
-    own = instances.get(spec.instance_uuid)
+    uuid = spec.instance_uuid
+    own = None if replica is None else replica.instances.get(uuid)
     flavor = spec.flavor
     extra_specs = (
         flavor.extra_specs or {} if 'extra_specs' in flavor else {}
     )
-    hints = {
-        name: spec.get_scheduler_hint(name)
-        for name in (RESERVATION, LEASE_END, LIFETIME)
-    }
+    hints = {name: spec.get_scheduler_hint(name) for name in hints_.ALL}
     asked = flavor_.resources(
         spec.vcpus, spec.memory_mb, _disk_gb(spec), extra_specs
     )
+    # Whatever is hinted, a reservation's flavor takes a slot of that one.
+    flavor_s = flavor_.reservation_id(extra_specs)
+    hint = hints[hints_.RESERVATION]
+    booked = _booked(uuid, replica) if hint is None else None
+    # The feed may still know it where it was before it was shelved.
+    returns = booked is not None and bool(booked[0]) and booked[1] <= now
+    if own is not None and not returns:
+        # It moves with its first hints, which may be long out of date.
+        hint, end = own.reservation_id, own.end
+    elif booked is not None:
+        hint, _, end = booked
+    else:
+        default = scheduler.default_lifetime(options, spec.project_id)
+        end = _end(hints, extra_specs, now, default)
+    claim = flavor_s or hint
     return Request(
+        instance_uuid=uuid,
         project_id=spec.project_id,
         amounts=tuple(asked.get(c, 0) for c in inventory.RESOURCE_CLASSES),
         extra=inventory.others(asked),
-        reservation_id=_reservation(own, hints, extra_specs),
-        preemptible=strutils.bool_from_string(
-            extra_specs.get(FLAVOR_PREEMPTIBLE, '')
+        reservation_id=(
+            claim if isinstance(claim, str | None) else UNREADABLE
         ),
-        end=_end(own, hints, extra_specs, now, default_lifetime),
+        preemptible=strutils.bool_from_string(
+            extra_specs.get(flavor_.PREEMPTIBLE, '')
+        ),
+        end=end if end > now else window.FOREVER,
         own=own,
     )
 
 
 def _disk_gb(spec: Any) -> int:
     root_gb: int = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
-    swap_gb: int = -(-spec.swap // 1024)
-    ephemeral_gb: int = spec.ephemeral_gb
-    return root_gb + ephemeral_gb + swap_gb
+    return flavor_.disk_gb(root_gb, spec.ephemeral_gb, spec.swap)
 
 
-def _reservation(
-    own: instance.Instance | None,
-    hints: Mapping[str, Any],
-    extra_specs: Mapping[str, str],
-) -> str | None:
-    # Whatever is hinted, a reservation's flavor takes a slot of that one.
-    flavor_s = extra_specs.get(FLAVOR_RESERVATION)
-    if own is not None:
-        # It moves with its first hints, which may be long out of date.
-        return own.reservation_id or flavor_s
-    hint = flavor_s or hints[RESERVATION]
-    return hint if isinstance(hint, str | None) else UNREADABLE
+def _booked(
+    uuid: str, replica: state.Replica | None
+) -> tuple[str | None, int, int] | None:
+    """Return the reservation that keeps a place for an instance, its window.
+
+    That of its own lifetime. No reservation if it keeps no place, as it does
+    until the instance has come; None if the instance has none.
+    """
+    id_ = reservation_.lifetime_id(uuid)
+    known = None if replica is None else replica.reservations.get(id_)
+    if replica is None or known is None:
+        return None
+    place = id_ if replica.index.held(id_) else None
+    return place, known.start, known.end
 
 
 def _end(
-    own: instance.Instance | None,
     hints: Mapping[str, Any],
     extra_specs: Mapping[str, str],
     now: int,
     default_lifetime: str,
 ) -> int:
-    """The end from the first that says one; FOREVER if it is no use."""
-    if own is not None:
-        end = own.end
-    else:
-        try:
-            end = _declared(hints, extra_specs, now, default_lifetime)
-        except exception.InvalidInput as e:
-            LOG.debug('Taken for unbounded: %s', e)
-            return window.FOREVER
-    return end if end > now else window.FOREVER
-
-
-def _declared(
-    hints: Mapping[str, Any],
-    extra_specs: Mapping[str, str],
-    now: int,
-    default_lifetime: str,
-) -> int:
-    if hints[LEASE_END] is not None:
-        return lifetime.parse_time(hints[LEASE_END], LEASE_END)
-    if hints[LIFETIME] is not None:
-        duration = lifetime.parse_duration(hints[LIFETIME], LIFETIME)
-    elif FLAVOR_LIFETIME in extra_specs:
-        duration = lifetime.parse_duration(
-            extra_specs[FLAVOR_LIFETIME], FLAVOR_LIFETIME
-        )
-    elif default_lifetime:
-        duration = lifetime.parse_duration(
-            default_lifetime, 'default_lifetime'
-        )
-    else:
+    """The end that is declared; FOREVER if it is no use."""
+    try:
+        declared = hints_.read(hints, extra_specs, now, default_lifetime)
+    except exception.InvalidInput as e:
+        LOG.debug('Taken for unbounded: %s', e)
         return window.FOREVER
-    return lifetime.end_after(now, duration)
+    if declared.start is not None:
+        return lifetime.end_after(now, SHELVED_AFTER)
+    return declared.end

@@ -7,6 +7,7 @@ they see what is added before and what is removed after. No I/O: see
 replica.puller for how records come.
 """
 
+from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -17,10 +18,10 @@ from typing import cast
 
 from blazar_sched import ext
 from blazar_sched.domain import allocation
+from blazar_sched.domain import catalog
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
-from blazar_sched.domain import placing
 from blazar_sched.domain import window
 from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
@@ -53,11 +54,15 @@ class Replica:
         # The hosts that are held so, and those with a policy of their own.
         self.dedicated: set[str] = set()
         self.with_policy: set[str] = set()
+        # The magnetic reservations that are open to a project.
+        self.magnetic: dict[str | None, set[str]] = defaultdict(set)
+        # How much memory preemptible instances have, by host.
+        self.preemptible_mb: Counter[str] = Counter()
         # A reservation's bound instances.
         self.bound: dict[str, set[str]] = defaultdict(set)
         self.index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
         self.extra = extra.Extra(self.hosts)
-        self.catalog = placing.Catalog(self.index, self.hosts)
+        self.catalog = catalog.Catalog(self.index, self.hosts)
         self._nouns: dict[str, dict[str, Any]] = {
             record.HOST: self.hosts,
             record.RESERVATION: self.reservations,
@@ -273,6 +278,8 @@ class Replica:
             self._keep_host(key, cast(host.Host, noun))
         elif kind == record.INSTANCE:
             self._keep_instance(key, old, cast(instance.Instance, noun))
+        elif kind == record.RESERVATION:
+            self._keep_magnetic(key, old, cast(record.Reservation, noun))
 
     def _keep_host(self, uuid: str, new: host.Host | None) -> None:
         self.catalog.forget()
@@ -285,6 +292,17 @@ class Replica:
         else:
             self.with_policy.discard(uuid)
 
+    def _keep_magnetic(
+        self,
+        id_: str,
+        old: record.Reservation | None,
+        new: record.Reservation | None,
+    ) -> None:
+        for noun, change in ((old, set.discard), (new, set.add)):
+            if noun is not None and noun.magnetic:
+                for project_id in (noun.project_id, *noun.projects):
+                    change(self.magnetic[project_id], id_)
+
     def _keep_instance(
         self,
         uuid: str,
@@ -292,6 +310,11 @@ class Replica:
         new: instance.Instance | None,
     ) -> None:
         self._overdue.discard(uuid)
+        for noun, sign in ((old, -1), (new, 1)):
+            if noun is not None and noun.preemptible:
+                self.preemptible_mb[noun.host] += (
+                    sign * noun.amounts.get(inventory.MEMORY_MB, 0)
+                )
         was = None if old is None else old.reservation_id
         now = None if new is None else new.reservation_id
         if now is not None:

@@ -15,7 +15,7 @@ from typing import Any
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 
 # Where the manager listens. The exchange is named because each side's default
 # one comes from a configuration of its own.
@@ -26,6 +26,14 @@ RPC_VERSION = '1.0'
 # Where workers listen for ``newest(revision, ledger)``, a cast to them all.
 NEWS_TOPIC = 'blazar_sched_news'
 NEWS_METHOD = 'newest'
+
+# What they are asked there too, and answer with ``answer(question, worker,
+# body)``, a cast to all who ask at that time: `question` is the id that each
+# gave to its own.
+EXPLAIN_METHOD = 'explain'
+REPORT_METHOD = 'report'
+ANSWERS_TOPIC = 'blazar_sched_answers'
+ANSWER_METHOD = 'answer'
 
 Page = dict[str, Any]
 

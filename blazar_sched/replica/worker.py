@@ -6,7 +6,11 @@ where no thread of the master lives: so nothing is opened or started before
 the fork, all state is here at module level, and it belongs to one pid.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import os
+import socket
 import threading
 import time
 from typing import Any
@@ -16,8 +20,10 @@ from oslo_log import log as logging
 import oslo_messaging
 
 from blazar_sched.conf import scheduler
-from blazar_sched.domain import lifetime
+from blazar_sched.replica import decisions
 from blazar_sched.replica import listener
+from blazar_sched.replica import metrics as metrics_
+from blazar_sched.replica import pending as pending_
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
@@ -34,26 +40,60 @@ MAX_PAUSE = 10.0
 # Seconds between two pulls at least, however many commits there are.
 MIN_PAUSE = 0.05
 STOP_TIMEOUT = 2.0
+# Seconds between two files of metrics at least.
+MEASURE_PAUSE = 1.0
+
+note_failure = trouble.Trouble(LOG)
+
+_clock: Callable[[], float] = time.time
 
 
 def now() -> int:
     """Return the time that decisions are made at, epoch seconds."""
-    return int(time.time())
+    return int(_clock())
 
 
-class Worker:
+class _Own:
+    """What a process has of its own, whoever feeds its replica."""
+
+    def __init__(self) -> None:
+        self.name = f'{socket.gethostname()}-{os.getpid()}'
+        self.pending = pending_.Pending()
+        self.metrics = metrics_.Metrics(metrics_.ALL, self.name)
+        self.decisions = decisions.Decisions(
+            lambda: CONF.blazar_sched.decisions_kept, self.wake
+        )
+
+    def wake(self) -> None:
+        """Have what was decided settled soon."""
+
+    def note(self, decision: decisions.Decision, seconds: float) -> None:
+        """Count a decision, and keep it for who asks why."""
+        name, of = decision.filter, self.metrics.of
+        of(metrics_.DECISIONS, name, decision.outcome).inc()
+        of(metrics_.SEEN, name).inc(decision.seen)
+        of(metrics_.PASSED, name).inc(decision.passed)
+        of(metrics_.DECISION_SECONDS, name).observe(seconds)
+        self.decisions.add(decision)
+
+
+class Worker(_Own):
     """The thread that pulls, and what it has pulled."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.puller = puller.Puller(
             self.call, time.monotonic, lambda: CONF.blazar_sched.max_age
         )
         self._transport: Any = None
         self._client: Any = None
-        self._listener = listener.Listener(self._hear)
+        self._listener = listener.Listener(
+            self.name, self._hear, self._explain, self._report
+        )
         self._failures = 0
         self._trouble = trouble.Trouble(LOG)
-        self._kept_at = float('-inf')
+        self._side_trouble = trouble.Trouble(LOG)
+        self._kept_at = self._measured_at = float('-inf')
         self._stopping = threading.Event()
         # Set when there may be something to pull.
         self._news = threading.Event()
@@ -75,11 +115,43 @@ class Worker:
         while not self._stopping.is_set():
             self._news.clear()
             pause = self._turn()
+            self._tidy()
             self._stopping.wait(MIN_PAUSE)
             self._news.wait(pause)
         self._listener.stop()
         if self._transport is not None:
             self._transport.cleanup()
+        if CONF.blazar_sched.metrics_path:
+            metrics_.remove(CONF.blazar_sched.metrics_path, self.name)
+
+    def wake(self) -> None:
+        self._news.set()
+
+    def _explain(
+        self, instance_uuid: str, host: str | None
+    ) -> list[dict[str, Any]]:
+        return self.decisions.explain(self._replica(), instance_uuid, host)
+
+    def _report(self) -> dict[str, Any]:
+        """Return the replica's state, in JSON primitives."""
+        copy = self.puller.copy
+        if copy is None:
+            return {
+                'ledger': None, 'revision': None, 'hosts': 0, 'age': None,
+                'stale': True,
+            }
+        since = copy.fresh_at
+        return {
+            'ledger': copy.ledger,
+            'revision': copy.replica.revision,
+            'hosts': len(copy.replica.hosts),
+            'age': None if since is None else time.monotonic() - since,
+            'stale': not self.puller.is_fresh(copy),
+        }
+
+    def _replica(self) -> state.Replica | None:
+        copy = self.puller.copy
+        return None if copy is None else copy.replica
 
     def _hear(self, ledger: str, revision: int) -> None:
         copy = self.puller.copy
@@ -92,21 +164,51 @@ class Worker:
         """Pull once; return the seconds to wait before the next turn."""
         at = now()
         interval: float = CONF.blazar_sched.poll_interval
+        before = self._replica()
         try:
             self.puller.pull(at)
         except Exception as e:
             # Whatever it is, the thread must live and try again.
             self._failures += 1
+            self.metrics.of(metrics_.PULLS, 'failed').inc()
             self._trouble.report(
                 'The ledger cannot be pulled from, trying on. '
                 f'{type(e).__name__}: {e}'
             )
             return max(interval, min(MAX_PAUSE, 2.0**self._failures))
+        copy = self.puller.copy
+        assert copy is not None
+        self.metrics.of(metrics_.PULLS, 'done').inc()
+        if copy.replica is not before:
+            self.metrics.of(metrics_.SNAPSHOTS).inc()
+        # What comes and goes between two requests is forgotten, too.
+        self.pending.by_host(copy.replica)
         if self._failures:
             LOG.info('The ledger can be pulled from again.')
         self._failures = 0
         self._keep(at)
         return interval
+
+    def _tidy(self) -> None:
+        """Do what requests have left to be done, and tell the metrics."""
+        try:
+            self.decisions.settle(self._replica())
+            folder = CONF.blazar_sched.metrics_path
+            at = time.monotonic()
+            if folder and at - self._measured_at >= MEASURE_PAUSE:
+                self._measured_at = at
+                self._measure()
+                metrics_.write(self.metrics, folder, self.name)
+        except Exception as e:
+            # Whatever it is, nothing that decides depends on it.
+            self._side_trouble.report(f'{type(e).__name__}: {e}')
+
+    def _measure(self) -> None:
+        now, of = self._report(), self.metrics.of
+        age = now['age']
+        of(metrics_.REVISION).set(now['revision'] or 0)
+        of(metrics_.AGE).set(float('inf') if age is None else age)
+        of(metrics_.STALE).set(now['stale'])
 
     def call(self, method: str, **kwargs: Any) -> Any:
         if self._client is None:
@@ -183,8 +285,24 @@ def _younger(path: str, at: int, seconds: float) -> bool:
         return False
 
 
+class _Fed(_Own):
+    """In the place of a Worker: a replica that somebody else feeds."""
+
+    def __init__(self, replica: state.Replica) -> None:
+        super().__init__()
+        self.puller = self
+        self.copy = puller.Copy('', replica, float('inf'))
+        self.advance = replica.advance
+
+    def is_fresh(self, copy: puller.Copy) -> bool:
+        return True
+
+    def stop(self) -> None:
+        pass
+
+
 _lock = threading.Lock()
-_worker: Worker | None = None
+_worker: Worker | _Fed | None = None
 _pid: int | None = None
 # Whether children of this process are nova-scheduler's workers.
 _prepared = False
@@ -199,16 +317,11 @@ def prepare() -> None:
     :raises ValueError: if another option has no usable value
     """
     global _prepared
-    options = CONF.blazar_sched
-    for opt in scheduler.opts:
-        getattr(options, opt.dest)
-    lifetime.parse_unbounded(options.unbounded, 'unbounded')
-    if options.default_lifetime:
-        lifetime.parse_duration(options.default_lifetime, 'default_lifetime')
+    scheduler.check(CONF)
     _prepared = True
 
 
-def ensure_started() -> Worker:
+def ensure_started() -> Worker | _Fed:
     """Return this process's worker, started now if it is not yet."""
     global _worker, _pid
     with _lock:
@@ -248,6 +361,42 @@ def last_known() -> state.Replica | None:
         return None
     copy = _worker.puller.copy
     return None if copy is None else copy.replica
+
+
+def pending() -> pending_.Pending:
+    """Return what this process has placed of late."""
+    return ensure_started().pending
+
+
+def note(decision: decisions.Decision, seconds: float) -> None:
+    """Count a decision that took so long, and keep it; never raise.
+
+    Where nothing was started, there is nobody to tell of it.
+    """
+    try:
+        if _worker is not None and _pid == os.getpid():
+            _worker.note(decision, seconds)
+    except Exception as e:
+        note_failure.report(
+            f'A decision is not counted: {type(e).__name__}: {e}', trace=True
+        )
+
+
+@contextlib.contextmanager
+def following(
+    replica: state.Replica, clock: Callable[[], float]
+) -> Iterator[None]:
+    """Have this process decide by `replica`, at the time that `clock` says.
+
+    Its owner feeds it, and it is never stale.
+    """
+    global _worker, _pid, _clock
+    before = _worker, _pid, _clock
+    _worker, _pid, _clock = _Fed(replica), os.getpid(), clock
+    try:
+        yield
+    finally:
+        _worker, _pid, _clock = before
 
 
 def _after_fork() -> None:

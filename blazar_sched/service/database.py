@@ -5,19 +5,23 @@ from collections.abc import Callable
 
 from oslo_config import cfg
 
+from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.ledger import ledger
 
 
 def open_ledger(
     conf: cfg.ConfigOpts,
     on_change: Callable[[int], object] | None = None,
+    metrics: metrics_.Metrics | None = None,
 ) -> ledger.Ledger:
     """Return the ledger of the [database] group; nothing is asked of it yet.
 
     :param on_change: called with the revision of each commit of a change
+    :param metrics: count commits and conflicts
     """
     return ledger.Ledger(
         conf.database.connection,
         conf.database.max_retries,
         on_change=on_change,
+        metrics=metrics,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from nova.scheduler import filters
 
-from blazar_sched.replica import request
+from blazar_sched.domain import hints
 
 # By the uuid of each host of the pool, the ids of the reservations that have
 # it now: what Blazar keeps as aggregates.
@@ -26,7 +26,7 @@ class FreepoolFilter(filters.BaseHostFilter):
         self._held = held
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
-        asked = spec_obj.get_scheduler_hint(request.RESERVATION)
+        asked = spec_obj.get_scheduler_hint(hints.RESERVATION)
         if asked is None:
             return host_state.uuid not in self._held
         return asked in self._held.get(host_state.uuid, ())

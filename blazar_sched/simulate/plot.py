@@ -22,7 +22,7 @@ def save(results: Sequence[result.Result], path: str) -> None:
         )
         idle.plot(each.idle_by_day)
     used.set(title='vCPUs in use', ylabel='%', xlabel='day')
-    used.legend()
+    drawn.legend(loc='outside upper center', ncols=len(results))
     idle.set(
         title='Reserved but idle', ylabel='host-hours a day', xlabel='day'
     )

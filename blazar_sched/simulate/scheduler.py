@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import functools
-import os
 from typing import Any
-from unittest import mock
 
 from nova import objects
 from nova.objects import flavor
@@ -18,17 +16,19 @@ from nova.scheduler import weights
 from nova.scheduler.weights import ram
 
 from blazar_sched.conf import scheduler as scheduler_conf
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import hints as hints_
 from blazar_sched.filters import decision
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
-from blazar_sched.replica import puller
-from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
 from blazar_sched.simulate import freepool
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import policy as policy_
+from blazar_sched.weighers import base
 from blazar_sched.weighers import lease_gap
+from blazar_sched.weighers import vacate_cost
 
 objects.register_all()
 
@@ -56,6 +56,7 @@ class Scheduler:
         weighers: list[Any] = [ram.RAMWeigher()]
         if policy.weighers:
             weighers.append(lease_gap.LeaseGapWeigher())
+            weighers.append(vacate_cost.VacateCostWeigher())
         self._filtered = functools.partial(
             filters.HostFilterHandler().get_filtered_objects, chain
         )
@@ -81,9 +82,9 @@ def spec(
     """
     hints: dict[str, list[str]] = {}
     if lifetime is not None:
-        hints[request.LIFETIME] = [f'{lifetime}s']
+        hints[hints_.LIFETIME] = [f'{lifetime}s']
     if reservation_id is not None:
-        hints[request.RESERVATION] = [reservation_id]
+        hints[hints_.RESERVATION] = [reservation_id]
     return request_spec.RequestSpec(
         instance_uuid=uuid, project_id=lease.PROJECT,
         flavor=_flavor(vcpus, memory_mb, preemptible), is_bfv=False,
@@ -93,7 +94,7 @@ def spec(
 
 @functools.lru_cache
 def _flavor(vcpus: int, memory_mb: int, preemptible: bool) -> Any:
-    extra_specs = {request.FLAVOR_PREEMPTIBLE: 'true'} if preemptible else {}
+    extra_specs = {flavor_.PREEMPTIBLE: 'true'} if preemptible else {}
     return flavor.Flavor(
         vcpus=vcpus, memory_mb=memory_mb, root_gb=0, ephemeral_gb=0, swap=0,
         extra_specs=extra_specs,
@@ -109,29 +110,15 @@ def following(
     :param options: of ``[blazar_sched]``
     :raises Failure: if one of them failed meanwhile
     """
-    failures = decision.failure, decision.stale_replica, lease_gap.failure
+    failures = decision.failure, decision.stale_replica, base.failure
     before = [each.count for each in failures]
     for name, value in options.items():
         worker.CONF.set_override(name, value, scheduler_conf.GROUP)
     try:
-        with mock.patch.multiple(
-            worker, _worker=_Worker(replica), _pid=os.getpid(), now=now
-        ):
+        with worker.following(replica, now):
             yield
     finally:
         for name in options:
             worker.CONF.clear_override(name, scheduler_conf.GROUP)
     if before != [each.count for each in failures]:
         raise Failure('a filter or weigher failed: see the log')
-
-
-class _Worker:
-    """A worker whose replica is fed by hand and always fresh."""
-
-    def __init__(self, replica: state.Replica) -> None:
-        self.puller = self
-        self.copy = puller.Copy('ledger', replica, float('inf'))
-        self.advance = replica.advance
-
-    def is_fresh(self, copy: puller.Copy) -> bool:
-        return True

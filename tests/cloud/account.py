@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.cloud import person as person_
 from tests.cloud import polling
+from tests.cloud import seed
 
 
 class Nova:
@@ -41,8 +42,9 @@ class Nova:
         [service] = self._compute.services(binary='nova-compute', host=host)
         self._compute.update_service_forced_down(service, forced=down)
 
-    def server_group(self, name: str) -> Any:
-        """Return a server group of any project, None if there is none."""
+    def server_group(self, reservation_id: str) -> Any:
+        """Return a reservation's server group, None if there is none."""
+        name = f'reservation:{reservation_id}'
         groups = self._compute.server_groups(all_projects=True)
         return next((group for group in groups if group.name == name), None)
 
@@ -72,16 +74,21 @@ def _class(reservation_id: str) -> str:
 
 
 def clear(admin: person_.Person) -> None:
-    """Remove all leases, servers, hosts and reservable addresses."""
-    _remove(admin, 'leases')
+    """Remove servers, leases, hosts, reservable addresses and images."""
+    # Servers first: whose lease alone is removed may get another.
     compute = admin.sdk.compute
     for server in compute.servers(all_projects=True, details=False):
         compute.delete_server(server, force=True)
     polling.until(
         lambda: not any(compute.servers(all_projects=True, details=False))
     )
+    _remove(admin, 'leases')
     _remove(admin, 'os-hosts')
     _remove(admin, 'floatingips')
+    images = admin.sdk.image
+    for image in images.images():
+        if image.name != seed.IMAGE:
+            images.delete_image(image)
 
 
 def _remove(admin: person_.Person, collection: str) -> None:

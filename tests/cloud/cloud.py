@@ -87,6 +87,7 @@ class Cloud:
         return {
             'folder': str(self.site.folder),
             'auth_url': self._auth_url,
+            'bus': self.site.bus,
             'hosts': self.site.hosts,
             'access_logs': {
                 service.name: str(service.access_log)

@@ -4,12 +4,15 @@
 The tests share it and leave it as they found it: empty.
 """
 
+import collections
 import json
 import os
 import pathlib
 
+import oslo_messaging
 import pytest
 
+from blazar_sched.conf import service as conf_
 from tests.cloud import __main__ as main
 from tests.cloud import account
 from tests.cloud import person
@@ -83,6 +86,29 @@ def nova(admin):
 def placement(admin):
     """What an administrator sees in Placement."""
     return account.Placement(admin)
+
+
+@pytest.fixture(scope='session')
+def notified(description):
+    """notified(event_type) -> the payloads of our notifications of a type."""
+    conf = conf_.load(files=[])
+    conf.set_override('transport_url', description['bus'])
+    payloads = collections.defaultdict(list)
+
+    class Endpoint:
+        def info(self, ctxt, publisher_id, event_type, payload, metadata):
+            payloads[event_type].append(payload)
+
+    listener = oslo_messaging.get_notification_listener(
+        oslo_messaging.get_notification_transport(conf),
+        [oslo_messaging.Target(topic='notifications')],
+        [Endpoint()],
+        executor='threading',
+    )
+    listener.start()
+    yield payloads.__getitem__
+    listener.stop()
+    listener.wait()
 
 
 @pytest.fixture(scope='session')

@@ -28,6 +28,8 @@ REQUIREMENTS = (
     'nova==34.0.0',
     'openstack-placement==16.0.0',
 )
+# Blazar as it was released last, and drivers for its database.
+BLAZAR = ('blazar==18.0.0', 'PyMySQL', 'psycopg2-binary')
 
 
 def folder() -> pathlib.Path:
@@ -55,6 +57,24 @@ def venv() -> pathlib.Path:
         with _once(home / 'installed', _digest(_sources())) as due:
             if due:
                 _install(made, '--editable', f'{ROOT}[mysql]')
+    return made
+
+
+def blazar() -> pathlib.Path:
+    """Return the folder of an environment that has nothing but Blazar.
+
+    :raises subprocess.CalledProcessError: if something cannot be installed
+    """
+    home = folder()
+    home.mkdir(parents=True, exist_ok=True)
+    made = home / 'blazar'
+    with (
+        _alone(home),
+        _once(home / 'blazar-requirements', _digest(BLAZAR)) as due,
+    ):
+        if due:
+            _run(sys.executable, '-m', 'venv', '--clear', str(made))
+            _install(made, *BLAZAR)
     return made
 
 

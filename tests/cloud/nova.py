@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova but for its computes; our filters and weighers in its scheduler."""
+"""Nova but for its computes.
+
+Our filters and weighers are in its scheduler, and our filter in its API.
+"""
 
 from collections.abc import Mapping
-import pathlib
+import configparser
 import re
 
 from tests.cloud import home
@@ -24,10 +27,6 @@ class Nova(service.Service):
     def environment(cls, site: site_.Site) -> Mapping[str, str]:
         return {
             'OS_NOVA_CONFIG_DIR': str(site.etc),
-            # The first one is not a configuration file.
-            'OS_NOVA_CONFIG_FILES': ';'.join(
-                (str(site.venv / 'etc/nova/api-paste.ini'), 'nova.conf')
-            ),
             'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1',
         }
 
@@ -66,7 +65,20 @@ class Nova(service.Service):
             'vnc': {'enabled': False},
             'workarounds': {'skip_hypervisor_version_check_on_lm': True},
         }
-        self._site.write('nova.conf', sections, _as_the_readme_tells(state))
+        ours = _readme('In nova-scheduler')
+        assert _STATE in ours
+        ours = ours.replace(_STATE, str(state))
+        self._site.write('nova.conf', sections, ours)
+        self._write_pipelines()
+
+    def _write_pipelines(self) -> None:
+        """Write Nova's own ones, changed as the README tells."""
+        name = 'api-paste.ini'
+        pipelines = configparser.ConfigParser(interpolation=None)
+        pipelines.read(self._site.venv / 'etc/nova' / name)
+        pipelines.read_string(_readme('In nova-api'))
+        with (self._site.etc / name).open('w') as file:
+            pipelines.write(file)
 
     def upgrade(self) -> None:
         cell0 = self._site.databases['nova_cell0']
@@ -86,12 +98,11 @@ class Nova(service.Service):
         self._upgrade('nova-manage', '--config-file', conf, *arguments)
 
 
-def _as_the_readme_tells(state: pathlib.Path) -> str:
-    """Return the lines that the README adds to nova.conf."""
+def _readme(title: str) -> str:
+    """Return the lines of configuration that a section of the README has."""
     readme = (home.ROOT / 'README.md').read_text()
     [section] = re.findall(
-        r'^### In nova-scheduler$(.*?)^###', readme, re.MULTILINE | re.DOTALL
+        rf'^### {title}$(.*?)^###', readme, re.MULTILINE | re.DOTALL
     )
     [block] = re.findall(r'```ini\n(.*?)```', section, re.DOTALL)
-    assert _STATE in block
-    return block.replace(_STATE, str(state))
+    return str(block)

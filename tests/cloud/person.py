@@ -102,15 +102,19 @@ class Person:
         self,
         name: str,
         flavor: str = 'm1.tiny',
+        *,
+        zone: str | None = None,
         **hints: str,
     ) -> Any:
         """Boot a server by the command line client, and wait for it.
 
+        :param zone: an availability zone, or ZONE:HOST
         :raises Refused: if it cannot be; also by the scheduler
         """
         made = self.openstack(
             'server', 'create', '--nic', 'none',
             '--image', seed.IMAGE, '--flavor', flavor,
+            *([] if zone is None else ['--availability-zone', zone]),
             *(f'--hint={key}={value}' for key, value in hints.items()),
             name,
         )  # fmt: skip

@@ -3,6 +3,9 @@
 
 from tests.cloud import service
 
+# Seconds: a year.
+MAX_LEASE_DURATION = 365 * 24 * 3600
+
 _CONF = 'blazar-sched.conf'
 # Whose APIs it calls, as a user of its own.
 _CALLED = ('keystone', 'neutron', 'nova', 'placement')
@@ -27,13 +30,23 @@ class Reservation(service.Service):
             },
             'manager': {
                 'default_hold': self._site.hold,
+                # Longer than any test waits: servers are known by Nova's
+                # notifications alone.
+                'sync_interval': 600,
+                'enable_notification_monitor': True,
                 # What the tests wait for.
-                'sync_interval': 2,
                 'flavor_sync_interval': 2,
                 'polling_interval': 5,
-                'enable_notification_monitor': True,
                 'event_claim_seconds': 6,
+                'vacate_lead_time': 30,
+                'vacate_notice': 6,
+                'restore_interval': 2,
             },
+            'enforcement': {
+                'enabled_filters': 'MaxLeaseDurationFilter',
+                'max_lease_duration': MAX_LEASE_DURATION,
+            },
+            'oslo_messaging_notifications': {'driver': 'messagingv2'},
             'keystone_authtoken': self._site.authtoken(self.name),
             **dict.fromkeys(_CALLED, user),
         }

@@ -8,6 +8,7 @@ import pytest
 from tests.cloud import person
 
 
+@pytest.mark.row('C36')
 def test_only_an_admin_registers_hosts(demo, admin):
     with pytest.raises(person.Refused, match='403'):
         demo.create('os-hosts', name='compute-1')
@@ -19,6 +20,7 @@ def test_only_an_admin_registers_hosts(demo, admin):
         admin.create('os-hosts', name='compute-99')
 
 
+@pytest.mark.row('C36', 'C37')
 def test_a_host_is_the_leases_from_start_to_end(
     demo, alt, register, nova, until
 ):

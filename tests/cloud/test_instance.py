@@ -36,6 +36,7 @@ def test_a_flavor_and_slots_are_there_from_start_to_end(
     assert not placement.has_class(reservation['id'])
 
 
+@pytest.mark.row('F50')
 def test_no_more_boot_than_are_reserved(demo):
     lease = demo.wait_for(demo.book(person.instances(1)), 'ACTIVE')
     [reservation] = lease['reservations']

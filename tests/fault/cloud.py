@@ -178,6 +178,10 @@ class Cloud:
         ]
         return 200, {'servers': found}
 
+    def _show_server(self, id_: str, **_: Any) -> Answer:
+        server = self.servers.get(id_)
+        return (404, {}) if server is None else (200, {'server': server})
+
     def _delete_server(self, id_: str, **_: Any) -> Answer:
         server = self.servers.pop(id_, None)
         if server is None:
@@ -231,7 +235,10 @@ class Cloud:
         if any(a['name'] == name for a in self.aggregates.values()):
             return 409, {}
         id_ = next(self._ids)
-        made = {'id': id_, 'name': name, 'hosts': [], 'metadata': {}}
+        made = {
+            'id': id_, 'uuid': str(uuid.uuid5(uuid.NAMESPACE_OID, name)),
+            'name': name, 'hosts': [], 'metadata': {},
+        }
         self.aggregates[str(id_)] = made
         self._note(f'aggregate {id_} made')
         return 200, {'aggregate': made}
@@ -356,6 +363,7 @@ _ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     ('compute', 'GET', '/os-hypervisors/detail', Cloud._hypervisors),
     ('compute', 'GET', '/os-services', Cloud._services),
     ('compute', 'GET', '/servers/detail', Cloud._list_servers),
+    ('compute', 'GET', f'/servers/{_ID}', Cloud._show_server),
     ('compute', 'DELETE', f'/servers/{_ID}', Cloud._delete_server),
     ('compute', 'GET', '/flavors/detail', Cloud._list_flavors),
     ('compute', 'POST', '/flavors', Cloud._make_flavor),

@@ -8,16 +8,21 @@ there in no time. What runs the service runs what the console script does.
 from collections.abc import Callable
 import itertools
 import multiprocessing
+from multiprocessing import connection
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import threading
 from typing import Any
 
 PATIENCE = 60
 
 _context = multiprocessing.get_context('forkserver')
+# To start a process is to ask after all others, and their status can be read
+# once: of two threads that ask at once one takes it for lost, which is 255.
+_asking = threading.Lock()
 _context.set_forkserver_preload(
     [
         'blazar_sched.cmd.service',
@@ -102,12 +107,14 @@ class _Forked(Process):
             target=_run, args=(target, args, str(log), environment)
         )
         self._process.daemon = True
-        self._process.start()
+        with _asking:
+            self._process.start()
         self.pid = self._process.pid or 0
 
     def _poll(self, seconds: float) -> int | None:
-        self._process.join(seconds)
-        return self._process.exitcode
+        connection.wait([self._process.sentinel], seconds)
+        with _asking:
+            return self._process.exitcode
 
 
 class _Spawned(Process):

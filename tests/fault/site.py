@@ -9,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar_sched.conf import service as conf_
-from blazar_sched.service import assembly
+from blazar_sched.service import database
 from blazar_sched.service.ledger import ledger as ledger_
 
 TIMEOUT = 60.0
@@ -81,6 +81,6 @@ class Site:
 
     def ledger(self) -> ledger_.Ledger:
         """Open the ledger; its tables are made if they are not there."""
-        ledger = assembly.open_ledger(self.conf())
+        ledger = database.open_ledger(self.conf())
         ledger.upgrade()
         return ledger

@@ -78,6 +78,7 @@ def signal_schedulers(schedulers):
     schedulers.start()
 
 
+@pytest.mark.row('F47')
 def test_nothing_is_lost(fleet, record_property):
     schedulers = fleet.schedulers
     with fleet.at_work() as traffic:

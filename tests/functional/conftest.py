@@ -76,6 +76,8 @@ class Cloud:
     def delete_servers(self, servers):
         return not list(servers)
 
+    shelve_servers = delete_servers
+
     def remove_inventory(self, hostname, name):
         return True
 
@@ -99,6 +101,12 @@ class Cloud:
     add_to_aggregate = delete_aggregate = delete_server_group = _done
     create_resource_class = delete_resource_class = _done
     set_inventory = create_child = _done
+
+    def count_used(self, hostname, name):
+        return {}
+
+    def cut_inventory(self, hostname, name, total, beside=0):
+        return max(total, beside)
 
 
 @pytest.fixture

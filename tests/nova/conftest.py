@@ -6,6 +6,8 @@ Only the manager is missing: tests write to the ledger what it would write.
 
 import uuid
 
+from nova import rpc as nova_rpc
+import oslo_messaging
 import pytest
 
 from blazar_sched.conf import service as conf_
@@ -95,7 +97,7 @@ class Lab:
 
     def reserve(
         self, *names, start=SOON, end=SOON + HOUR, vcpus=0, gpus=0,
-        project_id=None, projects=(),
+        project_id=None, projects=(), magnetic=False,
     ):
         """Reserve `vcpus` on each host, else all of it; return the id.
 
@@ -133,6 +135,7 @@ class Lab:
             status=states.RESERVATION_PENDING,
             parameters=parameters,
             projects=projects,
+            magnetic=magnetic,
             created_at=self.now,
         )
         noun = lease.Lease(
@@ -245,8 +248,16 @@ def end_point(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def cloud(end_point):
-    with cloud_.Cloud(HOSTS, vcpus=VCPUS) as cloud, (
+def hooks():
+    """Whether nova-api has our filter, which spares the others much."""
+    return False
+
+
+@pytest.fixture(scope='module')
+def cloud(end_point, hooks):
+    # What is placed the ledger learns of from the tests, if it does.
+    options = {'pending_ttl': 0}
+    with cloud_.Cloud(HOSTS, VCPUS, options=options, hooks=hooks) as cloud, (
         pytest.MonkeyPatch.context()
     ) as patch:
         patch.setattr(worker, 'MAX_PAUSE', 0.1)
@@ -267,3 +278,19 @@ def lab(cloud, end_point):
     yield lab
     cloud.configure(**options)
     lab.clear()
+
+
+@pytest.fixture(scope='class')
+def nova_notifies(cloud):
+    """Nova sends its notifications; its fixture keeps them to itself."""
+    notifier = oslo_messaging.Notifier(
+        nova_rpc.NOTIFICATION_TRANSPORT,
+        serializer=nova_rpc.RequestContextSerializer(
+            nova_rpc.JsonPayloadSerializer()
+        ),
+        driver='messagingv2',
+        topics=['versioned_notifications'],
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nova_rpc, 'NOTIFIER', notifier)
+        yield

@@ -13,9 +13,18 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights
 import pytest
 
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.domain import reservation
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
 from blazar_sched.replica import request
+from blazar_sched.replica import state
 from blazar_sched.replica import worker
 
+WEIGHERS = ['LeaseGapWeigher', 'VacateCostWeigher']
 FILTERS = ['ReservationFilter', 'LifetimeFilter']
 NOW = 1_900_000_000
 
@@ -37,13 +46,13 @@ def test_weighers_are_found_by_one_line():
         ['blazar_sched.weighers.all_weighers']
     )
 
-    assert names(found) == ['LeaseGapWeigher']
+    assert names(found) == WEIGHERS
 
 
 def test_names_are_not_novas():
     theirs = filters.all_filters() + weights.all_weighers()
 
-    assert not set(names(theirs)) & {*FILTERS, 'LeaseGapWeigher'}
+    assert not set(names(theirs)) & {*FILTERS, *WEIGHERS}
 
 
 @pytest.fixture
@@ -124,6 +133,7 @@ def test_packages_need_no_nova_and_no_service():
     }
     modules = (
         'blazar_sched.filters, blazar_sched.weighers, '
+        'blazar_sched.hooks.middleware, '
         'blazar_sched.replica.request, blazar_sched.replica.worker'
     )
 
@@ -176,6 +186,10 @@ def spec(hints=None, **fields):
     )
 
 
+def read(asked, replica=None):
+    return request.read(asked, replica, NOW, worker.CONF.blazar_sched)
+
+
 class TestRequest:
     """What is read of a RequestSpec."""
 
@@ -191,16 +205,14 @@ class TestRequest:
         ids=str,
     )
     def test_disk(self, fields, disk_gb):
-        assert request.read(spec(**fields), {}, NOW).amounts == (
-            2, 1024, disk_gb
-        )
+        assert read(spec(**fields)).amounts == (2, 1024, disk_gb)
 
     def test_without_hints_and_extra_specs(self):
         bare = spec()
         bare.scheduler_hints = None
         del bare.flavor.extra_specs
 
-        asked = request.read(bare, {}, NOW)
+        asked = read(bare)
 
         assert not asked.bound
         assert not asked.preemptible
@@ -209,9 +221,7 @@ class TestRequest:
         """A3, by whatever way it gets past the API's limit."""
         hint = 'x' * (1 << 20)
 
-        asked = request.read(
-            spec({'reservation': hint, 'lifetime': hint}), {}, NOW
-        )
+        asked = read(spec({'reservation': hint, 'lifetime': hint}))
 
         assert asked.reservation_id == hint
 
@@ -219,7 +229,42 @@ class TestRequest:
     def test_preemptible(self, value):
         extra_specs = {'blazar:preemptible': value}
 
-        assert request.read(spec(extra_specs=extra_specs), {}, NOW).preemptible
+        assert read(spec(extra_specs=extra_specs)).preemptible
+
+    @pytest.mark.row('C35')
+    @pytest.mark.parametrize('seen', [False, True])
+    @pytest.mark.parametrize('start', [NOW, NOW + 1])
+    def test_back_onto_its_place(self, start, seen):
+        """Also if the feed still knows it where it was shelved.
+
+        One that moves ahead of its start has no place yet.
+        """
+        asked = spec()
+        uuid = asked.instance_uuid
+        own = reservation.lifetime_id(uuid)
+        held = {c: inventory.Inventory(8) for c in inventory.RESOURCE_CLASSES}
+        nouns = [
+            host.Host('h', '1', 'h', inventory=held),
+            record.Reservation(
+                own, 'l', 'p1', reservation.INSTANCE_LIFETIME, start,
+                NOW + 500,
+            ),
+            allocation.Allocation(
+                'a', own, 'h', start, NOW + 500, {'VCPU': 2}
+            ),
+        ]
+        if seen:
+            nouns.append(
+                instance.Instance(uuid, 'h', 'p1', {'VCPU': 2}, end=start)
+            )
+        replica = state.Replica(accounting.SchedulerAccounting)
+        replica.apply(1, map(record.encode, nouns))
+
+        found = read(asked, replica)
+
+        early = seen and start > NOW
+        assert found.reservation_id == (None if early else own)
+        assert found.end == (start if early else NOW + 500)
 
 
 class TestFilterAll:

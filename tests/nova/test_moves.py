@@ -52,6 +52,7 @@ def shelved(lab, server):
 MIGRATIONS = pytest.mark.parametrize('move', [cold, live])
 
 
+@pytest.mark.row('F43')
 @MIGRATIONS
 def test_goes_where_there_is_room_for_the_rest_of_its_life(lab, move):
     only(lab, 'c1', 'c2', 'c3')
@@ -64,6 +65,7 @@ def test_goes_where_there_is_room_for_the_rest_of_its_life(lab, move):
     assert move(lab, server) == 'c3'
 
 
+@pytest.mark.row('F43')
 @MIGRATIONS
 def test_stays_if_there_is_room_nowhere(lab, move):
     only(lab, 'c1', 'c2')
@@ -147,6 +149,7 @@ def test_known_reservation_goes_before_the_hint(lab):
     assert cold(lab, server) == 'c2'
 
 
+@pytest.mark.row('F43')
 class TestResize:
     """In place and elsewhere."""
 
@@ -195,6 +198,7 @@ class TestResize:
         assert self.resize(lab, server, lab.flavor(4)) == ('c2', 4)
 
 
+@pytest.mark.row('F43')
 class TestUnshelve:
     """It is on no host then: its hints are all that is known."""
 
@@ -222,6 +226,7 @@ class TestUnshelve:
         assert shelved(lab, server) == 'c1'
 
 
+@pytest.mark.row('F43')
 class TestRebuild:
     """In place, it always passes."""
 
@@ -251,6 +256,7 @@ class TestRebuild:
         assert server['image']['id'] == OTHER_IMAGE
 
 
+@pytest.mark.row('F43')
 class TestEvacuate:
     """Its host is gone."""
 

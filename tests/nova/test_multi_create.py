@@ -3,6 +3,8 @@
 
 import collections
 
+import pytest
+
 from blazar_sched.demo import cloud
 
 HOUR = 3600
@@ -111,3 +113,18 @@ def test_reservation_that_is_partly_used(lab):
 
     assert refused(lab.cloud.boot_many(3, lab.flavor(2), hint))
     assert placed(lab.cloud.boot_many(2, lab.flavor(2), hint)) == {'c1': 2}
+
+
+@pytest.mark.row('F42')
+def test_twenty_fill_what_the_window_leaves_and_no_more(lab):
+    """Three hosts have room for six beside what is reserved, the last two."""
+    only(lab, 'c1', 'c2', 'c3', 'c4')
+    lab.register(*lab.cloud.hosts)
+    lab.reserve('c1', 'c2', 'c3', vcpus=2)
+    lab.reserve('c4', vcpus=6)
+
+    asked = lab.flavor(1), {'lifetime': str(HOUR)}
+    servers = lab.cloud.boot_many(20, *asked)
+
+    assert placed(servers) == {'c1': 6, 'c2': 6, 'c3': 6, 'c4': 2}
+    assert refused([lab.cloud.boot(*asked)])

@@ -84,6 +84,7 @@ def test_fresh_replica_decides(setting):
     assert setting.passing() == FRESH
 
 
+@pytest.mark.row('F46')
 @pytest.mark.parametrize(
     'on_stale, passing', [('closed', CLOSED), ('open', OPEN)]
 )
@@ -140,6 +141,7 @@ class TestMissing:
         assert setting.passing() == passing
 
 
+@pytest.mark.row('F46')
 def test_good_snapshot_file_decides(lab, setting, restart, tmp_path):
     """The manager need not be there for nova-scheduler to start."""
     _kept(lab, tmp_path, restart)

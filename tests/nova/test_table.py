@@ -5,6 +5,8 @@ import datetime
 
 import pytest
 
+from blazar_sched.demo import cloud
+
 HOUR = 3600
 SOON = 900
 THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
@@ -18,6 +20,7 @@ def lasting(seconds):
 class TestWholeHosts:
     """Hint ``reservation=<id>`` of a ``physical:host`` reservation."""
 
+    @pytest.mark.row('C38', 'F49')
     def test_passes_only_where_it_has_an_allocation(self, lab):
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', start=-60)
@@ -32,6 +35,7 @@ class TestWholeHosts:
         assert not lab.passes('c1', hints=lasting(60))
         assert not lab.passes('c1', lab.flavor(preemptible='true'))
 
+    @pytest.mark.row('C39', 'F49')
     def test_not_before_the_window_opens(self, lab):
         lab.register('c1')
         mine = lab.reserve('c1', start=SOON)
@@ -44,6 +48,7 @@ class TestWholeHosts:
 
         assert not lab.passes('c1', hints={'reservation': mine})
 
+    @pytest.mark.row('C40', 'F49')
     def test_not_another_project(self, lab):
         lab.register('c1')
         theirs = lab.reserve('c1', start=-60, project_id=THEIRS)
@@ -75,6 +80,7 @@ class TestWholeHosts:
         assert lab.passes('c1', lab.flavor(2), hint)
         assert not lab.passes('c1', lab.flavor(3), hint)
 
+    @pytest.mark.row('F49')
     @pytest.mark.parametrize(
         'hint',
         [
@@ -101,6 +107,7 @@ class TestWholeHosts:
 class TestInstanceReservation:
     """Slots of a ``virtual:instance`` reservation, by hint or by flavor."""
 
+    @pytest.mark.row('C41')
     def test_by_flavor(self, lab):
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', start=-60, vcpus=2)
@@ -118,6 +125,7 @@ class TestInstanceReservation:
 
         assert lab.passing(flavor, {'reservation': other}) == ['c1']
 
+    @pytest.mark.row('F50')
     def test_up_to_what_is_left_of_it_there(self, lab):
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
@@ -152,6 +160,7 @@ class TestPreemptible:
     def flavor(self, lab):
         return lab.flavor(4, preemptible='true')
 
+    @pytest.mark.row('C48', 'F55')
     def test_passes_before_the_next_need(self, lab, flavor):
         lab.cloud.configure(min_preemptible_runtime=300)
         lab.register('c1')
@@ -198,24 +207,28 @@ class TestPreemptible:
 class TestBounded:
     """A declared end: hint, flavor or default."""
 
+    @pytest.mark.row('C48', 'C52', 'F38')
     def test_passes_if_it_ends_in_time(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=SOON)
 
         assert lab.passes('c1', hints=lasting(SOON // 2))
 
+    @pytest.mark.row('F39')
     def test_not_if_it_ends_too_late(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=SOON)
 
         assert not lab.passes('c1', hints=lasting(SOON + 60))
 
+    @pytest.mark.row('C53', 'F41')
     def test_not_if_a_window_opens_and_closes_meanwhile(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=SOON, end=SOON + 60)
 
         assert not lab.passes('c1', hints=lasting(HOUR))
 
+    @pytest.mark.row('F41')
     def test_passes_beside_a_need_that_leaves_room(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=SOON, vcpus=6)
@@ -312,6 +325,7 @@ class TestBounded:
 class TestUnbounded:
     """No declared end."""
 
+    @pytest.mark.row('F39')
     def test_forever_needs_room_for_ever(self, lab):
         lab.cloud.configure(unbounded='forever')
         lab.register('c1', 'c2')
@@ -321,6 +335,7 @@ class TestUnbounded:
         assert lab.passes('c1', lab.flavor(2))
         assert lab.passes('c2', lab.flavor(8))
 
+    @pytest.mark.row('F39')
     def test_assume_needs_room_for_as_long(self, lab):
         lab.cloud.configure(unbounded='assume:1h')
         lab.register('c1', 'c2')
@@ -330,6 +345,7 @@ class TestUnbounded:
         assert lab.passes('c1')
         assert not lab.passes('c2')
 
+    @pytest.mark.row('F39')
     def test_never_is_never(self, lab):
         lab.cloud.configure(unbounded='never')
         lab.register('c1')
@@ -346,6 +362,34 @@ class TestUnbounded:
         lab.reserve('c2', start=SOON)
 
         assert lab.passing() == ['c1', 'c2', 'c4']
+
+
+class TestMagnetic:
+    """Whole hosts whose reservation draws its project's servers."""
+
+    @pytest.mark.row('F51')
+    def test_no_hint_is_needed(self, lab):
+        lab.register(*lab.cloud.hosts)
+        lab.reserve('c1', 'c2', start=-60, magnetic=True)
+        lab.reserve('c3', 'c4', start=-60)
+
+        assert lab.passing() == ['c1', 'c2']
+        assert not lab.passes('c1', project_id=THEIRS)
+
+    def test_is_used_before_what_is_not_reserved(self, lab):
+        # Nova's own weighers would see that something runs there by then.
+        lab.cloud.configure(lease_gap_weight_multiplier=10.0)
+        lab.register('c1', 'c2', 'c3')
+        lab.reserve('c2', start=-60, magnetic=True)
+
+        for hints in (None, lasting(60)):
+            assert cloud.host_of(lab.boot(hints=hints)) == 'c2'
+
+    def test_not_before_its_window(self, lab):
+        lab.register(*lab.cloud.hosts)
+        lab.reserve(*lab.cloud.hosts, magnetic=True)
+
+        assert lab.passing() == []
 
 
 class TestDedicated:

@@ -2,12 +2,20 @@
 """LeaseGapWeigher chooses between hosts that all pass."""
 
 import math
+import types
+import uuid
 
 import pytest
 
+from blazar_sched import weighers
 from blazar_sched.demo import cloud as cloud_
+from blazar_sched.replica import accounting
+from blazar_sched.replica import request
+from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.replica import worker
+from blazar_sched.simulate import scheduler
+from blazar_sched.weighers import base
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -31,6 +39,7 @@ def chosen(lab, flavor=None, hints=None):
     return cloud_.host_of(lab.boot(flavor, hints))
 
 
+@pytest.mark.row('F40')
 @pytest.mark.parametrize(
     'hours, host', [(1, 'c2'), (3, 'c4'), (6, 'c1'), (30, 'c3')]
 )
@@ -38,6 +47,7 @@ def test_bounded_goes_into_the_tightest_gap(gaps, hours, host):
     assert chosen(gaps, hints=lasting(hours * HOUR)) == host
 
 
+@pytest.mark.row('F40')
 def test_unbounded_goes_where_the_next_window_is_farthest(lab):
     lab.cloud.configure(unbounded='assume:1h')
     lab.register(*lab.cloud.hosts)
@@ -47,12 +57,40 @@ def test_unbounded_goes_where_the_next_window_is_farthest(lab):
     assert chosen(lab) == 'c2'
 
 
+@pytest.mark.row('F40')
 def test_preemptible_goes_where_the_next_window_is_farthest(lab):
     lab.register(*lab.cloud.hosts)
     for name, hours in (('c1', 2), ('c2', 5), ('c3', 20), ('c4', 3)):
         lab.reserve(name, start=hours * HOUR, end=2 * DAY)
 
     assert chosen(lab, lab.flavor(preemptible='true')) == 'c3'
+
+
+@pytest.fixture
+def crowded(lab):
+    """Equal gaps; what is preemptible is on all but c4, which is fullest."""
+    lab.register(*lab.cloud.hosts)
+    lab.reserve(*lab.cloud.hosts, start=5 * HOUR, end=2 * DAY)
+    preemptible = lab.flavor(preemptible='true')
+    for name in ('c1', 'c2', 'c3'):
+        server = lab.boot(preemptible, host=name)
+        lab.know(server, preemptible=True)
+    for _ in range(2):
+        lab.know(lab.boot(hints=lasting(HOUR), host='c4'), end=HOUR)
+    return lab
+
+
+@pytest.mark.row('F40')
+def test_preemptible_goes_where_the_least_has_to_be_vacated(crowded):
+    crowded.cloud.configure(vacate_cost_weight_multiplier=10.0)
+
+    assert chosen(crowded, crowded.flavor(preemptible='true')) == 'c4'
+
+
+def test_without_it_nova_decides(crowded):
+    crowded.cloud.configure(vacate_cost_weight_multiplier=0.0)
+
+    assert chosen(crowded, crowded.flavor(preemptible='true')) != 'c4'
 
 
 def test_negative_multiplier_turns_it_around(gaps):
@@ -90,6 +128,37 @@ def test_aggregate_may_override_the_multiplier(gaps):
                 aggregate['id'], {'remove_host': {'host': name}}
             )
         api.delete_aggregate(aggregate['id'])
+
+
+def test_an_instance_is_read_once_until_anything_is_another(monkeypatch):
+    """Nova has one RequestSpec for all instances of a request."""
+    read = []
+    clock = [1000]
+    replica = state.Replica(accounting.SchedulerAccounting())
+
+    def spy(spec, *args):
+        read.append((spec.instance_uuid, replica.revision, clock[0]))
+        return request.read(spec, *args)
+
+    monkeypatch.setattr(base, 'request', types.SimpleNamespace(read=spy))
+    one, two = str(uuid.uuid4()), str(uuid.uuid4())
+    spec = scheduler.spec(one, 1, 512)
+
+    def weigh():
+        for weigher in weighers.all_weighers():
+            weigher().weigh_objects([], spec)
+
+    with worker.following(replica, lambda: clock[0]):
+        weigh()
+        spec.instance_uuid = two
+        weigh()
+        replica.apply(7, [])
+        weigh()
+        clock[0] += 1
+        weigh()
+
+    assert read == [(one, 0, 1000), (two, 0, 1000), (two, 7, 1000),
+                    (two, 7, 1001)]
 
 
 class TestNothingToSay:

@@ -97,6 +97,10 @@ class Cloud:
         ]
         return iter(sorted(found, key=lambda s: s.uuid))
 
+    def server(self, uuid):
+        self._call()
+        return self.servers_.get(uuid)
+
     def delete_servers(self, servers):
         none = True
         for server in servers:
@@ -108,6 +112,32 @@ class Cloud:
                 f'server {server.uuid} is deleted',
             )
         return none
+
+    def shelve_servers(self, servers):
+        for server in servers:
+            self._call(
+                lambda s=server: self._change(
+                    s, node=None, status='SHELVED_OFFLOADED'
+                ),
+                f'server {server.uuid} is shelved',
+            )
+
+    def migrate_server(self, server):
+        """Try it: the hosts are as good as full."""
+        self._call()
+        return self.trouble > 0
+
+    def set_server_metadata(self, server, metadata):
+        self._call(
+            lambda: self._change(
+                server, metadata={**server.metadata, **metadata}
+            )
+        )
+
+    def _change(self, server, **values):
+        known = self.servers_.get(server.uuid)
+        if known is not None:
+            self.servers_[server.uuid] = dataclasses.replace(known, **values)
 
     def flavors(self):
         self._call()

@@ -266,6 +266,16 @@ class World:
         if member.alive:
             self._quietly(member.run, lambda m: m.instances.sync())
 
+    def hear(self):
+        """A manager is told of a server, perhaps of one that has gone."""
+        member = self.random.choice(self.members)
+        known = {i.uuid for i in self.ledger.instances()}
+        heard = sorted(known.union(self.cloud.servers_))
+        if heard and member.alive:
+            uuid = self.random.choice(heard)
+            member.run(lambda m: m.instances.notice(uuid))
+            self._quietly(member.run, lambda m: m.instances.look())
+
     def fail(self):
         """Have a host fail, or come back."""
         name = self.random.choice(HOSTS)
@@ -445,6 +455,7 @@ class World:
         else:
             raise Broken(f'never done: {self._to_do()}')
         self.check()
+        self._check_records()
         if self.cloud.leftovers():
             raise Broken(f'left over: {self.cloud.leftovers()}')
         for each in self.pullers:
@@ -461,6 +472,19 @@ class World:
             for e in lease.events
             if e.status not in (states.EVENT_DONE, states.EVENT_ERROR)
         ]
+
+    def _check_records(self):
+        """The records are what Nova says, after one look at all."""
+        self.cloud.settle()
+        self.members[0].run(lambda m: m.instances.sync())
+        hosts = {h.hypervisor_hostname: h.uuid for h in self.ledger.hosts()}
+        true = {
+            s.uuid: hosts[s.node] for s in self.cloud.servers_.values()
+            if s.node in hosts
+        }
+        found = {i.uuid: i.host for i in self.ledger.instances()}
+        if found != true:
+            raise Broken(f'records of servers: {found}, not {true}')
 
     def _check_open(self):
         """An active instance reservation has its flavor.
@@ -497,6 +521,7 @@ _ACTIONS = {
     World.start: 5,
     World.prune: 2,
     World.sync: 4,
+    World.hear: 4,
     World.fail: 3,
     World.watch: 5,
     World.pull: 10,

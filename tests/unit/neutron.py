@@ -5,8 +5,6 @@ Stands for the keystoneauth adapter. It has one external network.
 """
 
 import ipaddress
-import re
-from urllib import parse
 import uuid
 
 from tests.unit.manager import edge
@@ -22,11 +20,15 @@ def refusal(status, type_):
     return edge.answer(status, {'NeutronError': error})
 
 
-class Neutron:
-    """`meddle` is asked what goes wrong with each request.
+def _port(address, owner):
+    return {'device_owner': owner, 'fixed_ips': [{'ip_address': address}]}
 
-    `subnets` are Neutron's own dictionaries and can be changed; `quota` is
-    each project's number of floating IPs, `page` how many are listed at once.
+
+class Neutron(edge.Service):
+    """`subnets` are Neutron's own dictionaries and can be changed.
+
+    `ports` are others than those of floating IPs. `quota` is each project's
+    number of floating IPs, -1 for any, `page` how many are listed at once.
     """
 
     def __init__(self):
@@ -43,46 +45,33 @@ class Neutron:
             }
         ]
         self.stored = {}
+        self.ports = []
         self.forwardings = {}
         self.quota = 50
         self.page = 1
-        self.asked = []
-        self.meddle = lambda method, path: None
-        self._routes = [
-            (method, re.compile('/v2.0' + path), do)
-            for method, path, do in (
-                ('GET', '/networks', self._list_networks),
-                ('GET', '/subnets', self._list_subnets),
-                ('GET', '/floatingips', self._list),
-                ('POST', '/floatingips', self._create),
-                ('DELETE', '/floatingips/([^/]+)', self._delete),
-                ('PUT', '/floatingips/([^/]+)/tags/(.+)', self._tag),
-                (
-                    'GET', '/floatingips/(.+)/port_forwardings',
-                    self._list_forwardings,
-                ),
-                (
-                    'DELETE', '/floatingips/(.+)/port_forwardings/(.+)',
-                    self._delete_forwarding,
-                ),
+        super().__init__(
+            *(
+                (method, '/v2.0' + path, do)
+                for method, path, do in (
+                    ('GET', '/networks', self._list_networks),
+                    ('GET', '/subnets', self._list_subnets),
+                    ('GET', '/ports', self._list_ports),
+                    ('GET', '/quotas/(.+)/details', self._show_quota),
+                    ('GET', '/floatingips', self._list),
+                    ('POST', '/floatingips', self._create),
+                    ('DELETE', '/floatingips/([^/]+)', self._delete),
+                    ('PUT', '/floatingips/([^/]+)/tags/(.+)', self._tag),
+                    (
+                        'GET', '/floatingips/(.+)/port_forwardings',
+                        self._list_forwardings,
+                    ),
+                    (
+                        'DELETE', '/floatingips/(.+)/port_forwardings/(.+)',
+                        self._delete_forwarding,
+                    ),
+                )
             )
-        ]
-
-    def request(self, url, method, json=None, **kwargs):
-        parts = parse.urlsplit(url)
-        query = dict(parse.parse_qsl(parts.query))
-        self.asked.append((method, parts.path))
-        trouble = self.meddle(method, parts.path)
-        if trouble is not None and not trouble.effect:
-            return trouble.answer()
-        for known, pattern, do in self._routes:
-            match = pattern.fullmatch(parts.path)
-            if method == known and match:
-                groups = map(parse.unquote, match.groups())
-                given = [x for x in (json,) if x is not None]
-                said = do(*groups, *given, **query)
-                return said if trouble is None else trouble.answer()
-        raise AssertionError(f'{method} {url}')
+        )
 
     def owned(self, project_id):
         """Return the addresses that a project has."""
@@ -107,6 +96,10 @@ class Neutron:
         assert said.ok, said.text
         return self.stored[said.json()['floatingip']['id']]
 
+    def use(self, address):
+        """Have a router use an address of the network."""
+        self.ports.append(_port(address, 'network:router_gateway'))
+
     def forward(self, id_):
         """Have a port forwarding on a floating IP."""
         self.forwardings.setdefault(id_, set()).add(str(uuid.uuid4()))
@@ -123,6 +116,22 @@ class Neutron:
     def _list_subnets(self, network_id):
         found = [s for s in self.subnets if s['network_id'] == network_id]
         return edge.answer(200, {'subnets': found})
+
+    def _list_ports(self, network_id):
+        made = [
+            _port(f['floating_ip_address'], 'network:floatingip')
+            for f in self.stored.values()
+            if f['floating_network_id'] == network_id
+        ]
+        return edge.answer(200, {'ports': made + self.ports})
+
+    def _show_quota(self, project_id):
+        quota = {
+            'limit': self.quota,
+            'used': len(self.owned(project_id)),
+            'reserved': 0,
+        }
+        return edge.answer(200, {'quota': {'floatingip': quota}})
 
     def _list(self, marker='', **query):
         found = [
@@ -150,12 +159,15 @@ class Neutron:
             return refusal(404, 'NetworkNotFound')
         if not self.networks[network]:
             return refusal(400, 'BadRequest')
-        if len(self.owned(project)) >= self.quota:
+        if 0 <= self.quota <= len(self.owned(project)):
             return refusal(409, 'OverQuota')
         if not any(self._has(s, address) for s in self.subnets):
             return refusal(400, 'InvalidIpForSubnet')
+        ports = self._list_ports(network).json()['ports']
         if any(
-            f['floating_ip_address'] == address for f in self.stored.values()
+            fixed['ip_address'] == address
+            for port in ports
+            for fixed in port['fixed_ips']
         ):
             return refusal(409, 'IpAddressAlreadyAllocated')
         id_ = str(uuid.uuid4())

@@ -4,7 +4,9 @@
 import functools
 
 from oslo_config import cfg
+from oslo_middleware import http_proxy_to_wsgi
 
+from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import app
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import caller
@@ -12,9 +14,15 @@ from blazar_sched.service.api import errors
 from blazar_sched.service.api import health
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import request_id
+from blazar_sched.service.api import request_log
+from blazar_sched.service.api import request_metrics
 
 
-def deploy(conf: cfg.ConfigOpts, manager: caller.Manager) -> errors.WSGIApp:
+def deploy(
+    conf: cfg.ConfigOpts,
+    manager: caller.Manager,
+    metrics: metrics_.Metrics | None = None,
+) -> errors.WSGIApp:
     """Build the API as a WSGI application.
 
     It does not know on which address it is served: only `server` can refuse
@@ -22,15 +30,25 @@ def deploy(conf: cfg.ConfigOpts, manager: caller.Manager) -> errors.WSGIApp:
 
     :param conf: the service's configuration
     :param manager: `service.manager.rpc.Client`, or what calls like it
+    :param metrics: count the requests
     """
     # From the outside in: the order in which a request passes them.
     layers = (
+        # Counts and times them, whatever becomes of them.
+        functools.partial(
+            request_metrics.RequestMetrics,
+            metrics=metrics or metrics_.new(),
+        ),
+        # Behind a proxy, if told so: has links begin with the proxy's address.
+        functools.partial(http_proxy_to_wsgi.HTTPProxyToWSGI, conf=conf),
         # Names the request, before anything can go wrong with it.
         request_id.RequestId,
         # Answers for what goes wrong unforeseen, under that name.
         errors.Faults,
         # Tells load balancers, which have no token, whether to ask here.
         functools.partial(health.Health, conf=conf, manager=manager),
+        # Has a log line for each answer, but to load balancers.
+        request_log.RequestLog,
         # Finds out who calls; nothing further in believes a header.
         functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),
         # Refuses versions of the API that are not there.

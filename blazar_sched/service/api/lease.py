@@ -50,15 +50,15 @@ def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
 def show_lease(
     req: falcon.Request, caller: caller_.Caller, lease_id: str
 ) -> Body:
-    """Show a lease, from 1.1 on with the hosts that it has for itself."""
+    """Show a lease, from 1.1 on with what it has and what is left of it."""
     which = {'lease_id': lease_id, 'project_id': caller.scope}
     lease = caller.call('get_lease', **which)
-    hosts = (
-        caller.call('get_lease_hosts', **which)
+    use = (
+        caller.call('get_lease_use', **which)
         if caller.version >= microversion.V1_1
         else {}
     )
-    return {'lease': views.lease(lease, caller.version, hosts)}
+    return {'lease': views.lease(lease, caller.version, use)}
 
 
 def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
@@ -86,6 +86,7 @@ def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
         return caller.call('create_lease', values=values | trusted, **again)
 
     lease = trust.lent(req.env.get(trust.TRUSTOR), create)
+    caller.context.resource_uuid = lease['id']
     return {'lease': views.lease(lease, caller.version)}
 
 

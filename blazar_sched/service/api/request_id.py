@@ -28,6 +28,11 @@ class RequestId:
         if _FORM.fullmatch(given):
             environ[GLOBAL] = given
         local = environ[LOCAL] = context.generate_request_id()
+        # Made to be in this thread's log lines, until the next one is: of
+        # who calls nothing is known yet.
+        context.RequestContext(
+            request_id=local, global_request_id=environ.get(GLOBAL)
+        )
 
         def start(status, headers, exc_info=None):
             return start_response(

@@ -124,6 +124,8 @@ def _responder(
         caller = None
         if route.rule is not None:
             ctxt = req.env[auth.CONTEXT]
+            # In the log lines about it, also the manager's.
+            ctxt.resource_uuid = next(iter(variables.values()), None)
             enforcer.authorize(ctxt, route.rule)
             caller = caller_.Caller(
                 ctxt,

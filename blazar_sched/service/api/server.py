@@ -14,9 +14,11 @@ from waitress import channel
 from waitress import task
 from waitress import wasyncore
 
+from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import errors
+from blazar_sched.service.manager import rpc
 
 LOG = logging.getLogger(__name__)
 
@@ -83,7 +85,11 @@ class Server:
         self._thread.join()
 
 
-def serve(conf: cfg.ConfigOpts, manager: caller.Manager) -> Server:
+def serve(
+    conf: cfg.ConfigOpts,
+    manager: caller.Manager,
+    metrics: metrics_.Metrics | None = None,
+) -> Server:
     """Start to serve the API on [api] host and port, 0 for a free one.
 
     :raises UnsafeAddress: if ``noauth`` would be served to other machines
@@ -100,8 +106,23 @@ def serve(conf: cfg.ConfigOpts, manager: caller.Manager) -> Server:
             f'[api] auth_strategy is noauth, but [api] host {conf.api.host} '
             'is not a loopback address'
         )
-    server = Server(conf, deploy.deploy(conf, manager), listener)
+    server = Server(conf, deploy.deploy(conf, manager, metrics), listener)
     LOG.info('The API listens on %s port %d', server.host, server.port)
+    return server
+
+
+def start(
+    conf: cfg.ConfigOpts, metrics: metrics_.Metrics | None = None
+) -> Server:
+    """Start to serve the API by itself, asking managers over the bus.
+
+    It answers 503 until it has found one.
+
+    :raises: what `serve` raises
+    """
+    client = rpc.Client(rpc.transport(conf))
+    server = serve(conf, client, metrics)
+    client.connect()
     return server
 
 

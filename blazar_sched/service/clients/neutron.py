@@ -21,6 +21,9 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.service.clients import rest
 
+# Whose port it is by which a floating IP has its address.
+_FLOATING_IP = 'network:floatingip'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FloatingIP:
@@ -28,6 +31,7 @@ class FloatingIP:
 
     id: str
     address: str
+    project_id: str
     description: str
     tags: tuple[str, ...]
 
@@ -40,6 +44,8 @@ class Neutron:
     """
 
     def __init__(self, api: adapter.Adapter | None) -> None:
+        #: Whether there is one at all.
+        self.is_configured = api is not None
         self._rest = rest.Rest('network', api, None)
 
     def subnets(self, network_id: str) -> list[floating_ip_.Subnet]:
@@ -67,6 +73,24 @@ class Neutron:
         :param filters: such as project_id
         """
         return list(map(_floating_ip, self._list('floatingips', filters)))
+
+    def port_addresses(self, network_id: str) -> set[str]:
+        """Return what the ports of a network have, but for floating IPs."""
+        return {
+            fixed['ip_address']
+            for port in self._list('ports', {'network_id': network_id})
+            if port['device_owner'] != _FLOATING_IP
+            for fixed in port['fixed_ips']
+        }
+
+    def has_quota(self, project_id: str) -> bool:
+        """Tell whether a project may have another floating IP."""
+        project = parse.quote(project_id, safe='')
+        details = self._rest.ask(f'/v2.0/quotas/{project}/details')
+        quota = details['quota']['floatingip']
+        return quota['limit'] < 0 or (
+            quota['used'] + quota['reserved'] < quota['limit']
+        )
 
     def create_floating_ip(
         self, network_id: str, address: str, project_id: str, description: str
@@ -146,6 +170,7 @@ def _floating_ip(found: Mapping[str, Any]) -> FloatingIP:
     return FloatingIP(
         id=found['id'],
         address=found['floating_ip_address'],
+        project_id=found['project_id'],
         description=found.get('description') or '',
         tags=tuple(found.get('tags', ())),
     )

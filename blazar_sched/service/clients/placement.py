@@ -124,6 +124,51 @@ class Placement:
         # With the child went all that it had.
         return changed is not False
 
+    def count_used(self, hostname: str, name: str) -> dict[str, int]:
+        """Return how many of a resource class of a host's child are used.
+
+        By consumer: a server, or a migration of one.
+        """
+        child = self._find_child(hostname)
+        return {} if child is None else self._count_used(child, name)
+
+    def cut_inventory(
+        self, hostname: str, name: str, total: int, beside: int = 0
+    ) -> int:
+        """Leave a host's child provider no more of a class than `total`.
+
+        But what is in use, and so many `beside` that. Placement itself lets
+        a provider have less than is in use. Yet whoever takes some raises
+        the provider's generation: so what is in use is asked for once that
+        is known, and nothing is written under another one.
+
+        :returns: how many it may still have
+        :raises Unavailable: if others always get ahead
+        """
+        child = self._find_child(hostname)
+        if child is None:
+            return max(total, beside)
+        left = total
+
+        def change(held: Inventories) -> None:
+            nonlocal left
+            used = self._count_used(child, name)
+            left = max(total, sum(used.values()) + beside)
+            if name in held and left:
+                least = min(left, held[name]['total'])
+                held[name] = held[name] | {'total': least}
+            elif name in held:
+                del held[name]
+
+        for _ in range(MAX_TRIES):
+            # A class that was to go, and was taken some of just before, is
+            # in use; the next time that is seen.
+            if self._change_inventories(child, change) is not False:
+                return left
+        raise exception.Unavailable(
+            f'{name} of {hostname} always comes into use'
+        )
+
     def release_inventory(self, hostname: str, name: str) -> None:
         """Take a resource class of a host's child off whoever uses it.
 
@@ -132,15 +177,20 @@ class Placement:
         :raises Unavailable: also if it is being changed
         """
         child = self._find_child(hostname)
-        if child is None:
-            return
+        if child is not None:
+            for consumer in self._count_used(child, name):
+                self._release(consumer, child, name)
+
+    def _count_used(self, child: str, name: str) -> dict[str, int]:
         answer = self._rest.request(
             'GET', f'/resource_providers/{child}/allocations', also=(404,)
         )
         used = rest.document(answer).get('allocations', {})
-        for consumer, held in used.items():
-            if name in held['resources']:
-                self._release(consumer, child, name)
+        return {
+            consumer: held['resources'][name]
+            for consumer, held in used.items()
+            if name in held['resources']
+        }
 
     def _release(self, consumer: str, child: str, name: str) -> None:
         url = f'/allocations/{consumer}'

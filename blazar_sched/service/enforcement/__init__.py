@@ -80,7 +80,8 @@ class Enforcement:
         :param source: the ledger or a commit, which still know what it has
         """
         told = [f for f in self._filters if f.wants_end]
-        if not told or lease.status == states.LEASE_TERMINATED:
+        over = lease.status == states.LEASE_TERMINATED
+        if not told or over or lease.is_lifetime:
             return lambda: None
         held = base.held(source, lease)
         return lambda: [self._tell(f, lease, held) for f in told]
@@ -127,13 +128,14 @@ class Inquiry:
     ) -> None:
         """Pass if a lease may be as this commit has written it.
 
-        It always may be called otherwise.
+        It always may be called otherwise, and a server's own lifetime is no
+        matter of theirs.
 
         :param current: as it was, None if it is new
         :raises BlazarSchedError: what a filter refuses it with
         """
         asked = base.Asked(lease, current, self._now)
-        if asked.asks_nothing:
+        if asked.asks_nothing or lease.is_lifetime:
             return
         for f in self._filters:
             f.check(asked, tx)

@@ -7,7 +7,10 @@ from blazar_sched.service.ledger import reader
 
 
 class MaxLeasesFilter(base.Filter):
-    """Limits the leases of a project that are not over."""
+    """Limits the leases of a project that are not over.
+
+    Those of its servers' own lifetimes do not count.
+    """
 
     def check(self, asked: base.Asked, source: reader.Reader) -> None:
         """Refuse a new lease that is one too many.
@@ -24,7 +27,10 @@ class MaxLeasesFilter(base.Filter):
         base.limit(
             exception.MaxLeases,
             most,
-            len(source.open_leases(asked.project_id)),
+            sum(
+                not lease.is_lifetime
+                for lease in source.open_leases(asked.project_id)
+            ),
             0,
             'a project may have {most} leases at most',
             'project_id',

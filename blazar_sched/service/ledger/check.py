@@ -190,7 +190,10 @@ _FAULTS: tuple[_Fault, ...] = (
             # Deleting moves the end event.
             Lease.status.in_((states.LEASE_PENDING, states.LEASE_ACTIVE)),
             sa.or_(
-                Event.time < Lease.start,
+                sa.and_(
+                    Event.event_type != event.VACATE_HOSTS,
+                    Event.time < Lease.start,
+                ),
                 Event.time > Lease.end,
                 sa.and_(
                     Event.event_type == event.START_LEASE,

@@ -63,7 +63,10 @@ def free(
     window: window_.Window,
     reservation_id: str,
 ) -> list[floating_ip.FloatingIP]:
-    """Return what no other reservation has at any time of a window."""
+    """Return what no other reservation has at any time of a window.
+
+    Of what the reservation itself does not have, only what is reservable.
+    """
     if not models.is_id(network_id):
         return []
     taken = sa.exists().where(
@@ -72,10 +75,16 @@ def free(
         FloatingIPAllocation.start < window.end,
         FloatingIPAllocation.end > window.start,
     )
+    own = sa.exists().where(
+        FloatingIPAllocation.floating_ip_id == FloatingIP.id,
+        FloatingIPAllocation.reservation_id == reservation_id,
+    )
     return _select(
         connection,
         sa.and_(
-            FloatingIP.network_id == network_id, FloatingIP.reservable, ~taken
+            FloatingIP.network_id == network_id,
+            sa.or_(FloatingIP.reservable, own),
+            ~taken,
         ),
     )
 
@@ -96,6 +105,15 @@ def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
             f'{new.address} is registered', field='floating_ip_address'
         )
     rows.add(connection, FloatingIP, [rows.columns(new)])
+
+
+def update(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
+    """Write a floating IP that is there."""
+    connection.execute(
+        sa.update(FloatingIP)
+        .where(FloatingIP.id == new.id)
+        .values(rows.columns(new))
+    )
 
 
 def delete(connection: sa.Connection, floating_ip_id: str) -> None:

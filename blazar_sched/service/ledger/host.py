@@ -103,6 +103,21 @@ def put(
     return new, [record.encode(new)]
 
 
+def add(connection: sa.Connection, new: host.Host) -> list[record.Record]:
+    """Insert a host by the id that it has from elsewhere.
+
+    All that have one go before those that are given one.
+    """
+    row = {**dataclasses.asdict(new), 'id': int(new.id)}
+    connection.execute(sa.insert(models.Host).values(row))
+    if connection.dialect.name == 'postgresql':
+        # Alone of all it would give the same number again.
+        sequence = sa.func.pg_get_serial_sequence('host', 'id')
+        highest = sa.select(sa.func.max(models.Host.id)).scalar_subquery()
+        connection.execute(sa.select(sa.func.setval(sequence, highest)))
+    return [record.encode(new)]
+
+
 def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
     """Delete a host with its allocations and instances.
 

@@ -24,8 +24,12 @@ def from_row(row: Any) -> instance.Instance:
     )
 
 
-def list_(connection: sa.Connection) -> list[instance.Instance]:
+def list_(
+    connection: sa.Connection, hosts: Collection[str] | None
+) -> list[instance.Instance]:
     query = sa.select(models.Instance).order_by(models.Instance.uuid)
+    if hosts is not None:
+        query = query.where(models.Instance.host.in_(hosts))
     return [from_row(row) for row in connection.execute(query)]
 
 

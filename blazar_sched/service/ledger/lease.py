@@ -94,6 +94,26 @@ def open_(connection: sa.Connection, project_id: str) -> list[lease.Lease]:
     )
 
 
+def with_type(
+    connection: sa.Connection, resource_type: str
+) -> list[lease.Lease]:
+    """Return the leases with a reservation of a type, by their starts.
+
+    Not those that are terminated.
+    """
+    reserved = sa.select(models.Reservation.lease_id).where(
+        models.Reservation.resource_type == resource_type
+    )
+    return select(
+        connection,
+        sa.and_(
+            models.Lease.id.in_(reserved),
+            models.Lease.status != states.LEASE_TERMINATED,
+        ),
+        (models.Lease.start, models.Lease.id),
+    )
+
+
 def put(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
     """Insert or update a lease and what it owns; return the records."""
     old = _find(connection, new.id)

@@ -23,8 +23,8 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
+from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.ledger import change
-from blazar_sched.service.ledger import check
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import migrations
 from blazar_sched.service.ledger import reader
@@ -52,6 +52,7 @@ class Ledger(reader.Reader):
     :param sleep: called with the seconds to wait before that
     :param on_change: called with each revision that this ledger has
         committed, soon after; whatever it raises is logged
+    :param metrics: count commits and conflicts
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Ledger(reader.Reader):
         max_retries: int = 10,
         sleep: Callable[[float], object] = time.sleep,
         on_change: Callable[[int], object] | None = None,
+        metrics: metrics_.Metrics | None = None,
     ) -> None:
         self.replica: state.Replica | None = None
         self._url = url
@@ -67,6 +69,7 @@ class Ledger(reader.Reader):
         self._max_retries = max_retries
         self._sleep = sleep
         self._on_change = on_change
+        self._metrics = metrics or metrics_.new()
         self._writer = str(uuid.uuid4())
         self._commits = 0
         # Keeps the replica and the writer's row to one commit at a time.
@@ -101,10 +104,6 @@ class Ledger(reader.Reader):
         with self._lock:
             self._retry(self._load)
 
-    def check(self) -> list[str]:
-        """Look at every row for what must never be; return one line each."""
-        return self._read(check.check)
-
     def commit(self, work: Callable[[tx.Tx], T], placing: bool = True) -> T:
         """Return `work(tx)`, all that it wrote being committed, or nothing.
 
@@ -115,7 +114,11 @@ class Ledger(reader.Reader):
             that replicas know of
         :raises Unavailable: if conflicts do not end
         """
+        began = time.monotonic()
         result, revision = self._retry(lambda: self._commit(work, placing))
+        self._metrics.of(metrics_.COMMIT_SECONDS).observe(
+            time.monotonic() - began
+        )
         if revision is not None:
             self._tell(revision)
         return result
@@ -141,7 +144,11 @@ class Ledger(reader.Reader):
         self._to_read.dispose()
 
     def _retry(self, attempt: Callable[[], T]) -> T:
-        return retry.call(attempt, self._max_retries, self._sleep)
+        return retry.call(attempt, self._max_retries, self._pause)
+
+    def _pause(self, seconds: float) -> None:
+        self._metrics.of(metrics_.CONFLICTS).inc()
+        self._sleep(seconds)
 
     def _read(
         self,

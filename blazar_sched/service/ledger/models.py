@@ -166,6 +166,7 @@ class Reservation(Base):
     resources_changed: orm.Mapped[bool]
     projects: orm.Mapped[list[str] | None]
     on_end: orm.Mapped[str]
+    magnetic: orm.Mapped[bool]
     made: orm.Mapped[dict[str, Any] | None]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]

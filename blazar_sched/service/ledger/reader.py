@@ -21,7 +21,9 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import window as window_
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import census
 from blazar_sched.service.ledger import change
+from blazar_sched.service.ledger import check
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import flavor
 from blazar_sched.service.ledger import floating_ip
@@ -86,6 +88,13 @@ class Reader(abc.ABC):
     def open_leases(self, project_id: str) -> list[lease_.Lease]:
         """Return a project's leases, but for those over or being deleted."""
         return self._read(lease.open_, project_id)
+
+    def leases_with(self, resource_type: str) -> list[lease_.Lease]:
+        """Return the leases that have reserved something of a type.
+
+        In the order of their starts. Not those that are terminated.
+        """
+        return self._read(lease.with_type, resource_type)
 
     def lacking(self) -> list[str]:
         """Return the ids of the leases that lack what they have reserved.
@@ -162,13 +171,22 @@ class Reader(abc.ABC):
     def free_floating_ips(
         self, network_id: str, window: window_.Window, reservation_id: str
     ) -> list[floating_ip_.FloatingIP]:
-        """Return what no other reservation has at any time of a window."""
+        """Return what no other reservation has at any time of a window.
+
+        Of what the reservation itself does not have, only what is reservable.
+        """
         return self._read(
             floating_ip.free, network_id, window, reservation_id
         )
 
-    def instances(self) -> list[instance_.Instance]:
-        return self._read(instance.list_)
+    def instances(
+        self, hosts: Collection[str] | None = None
+    ) -> list[instance_.Instance]:
+        """Return all instances, or those on hosts.
+
+        :param hosts: the hosts' uuids
+        """
+        return self._read(instance.list_, hosts)
 
     def instance(self, uuid: str) -> instance_.Instance | None:
         return self._read(instance.get, uuid)
@@ -194,6 +212,14 @@ class Reader(abc.ABC):
     def next_event_time(self) -> int | None:
         """Return the earliest time of an event that nobody has begun."""
         return self._read(event.next_time)
+
+    def census(self) -> census.Census:
+        """Return how much of what there is, and the newest revision."""
+        return self._read(census.take)
+
+    def check(self) -> list[str]:
+        """Look at every row for what must never be; return one line each."""
+        return self._read(check.check)
 
     def changes(self, since: int, limit: int = 1000) -> wire.Page:
         """Return about `limit` records after `since`, whole revisions only.

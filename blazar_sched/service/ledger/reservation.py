@@ -3,6 +3,8 @@
 
 from collections import defaultdict
 from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +20,9 @@ from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
+# A lifetime is on a host until it begins.
+_ON_HOSTS = (*reservation.ON_HOSTS, reservation.INSTANCE_LIFETIME)
+
 
 def from_row(row: Any) -> reservation.Reservation:
     return reservation.Reservation(
@@ -30,6 +35,7 @@ def from_row(row: Any) -> reservation.Reservation:
         resources_changed=row.resources_changed,
         projects=tuple(row.projects or ()),
         on_end=row.on_end,
+        magnetic=row.magnetic,
         made=row.made or {},
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -63,7 +69,7 @@ def list_lacking(connection: sa.Connection) -> list[str]:
             models.Lease.id.in_(
                 sa.select(models.Reservation.lease_id).where(
                     models.Reservation.missing_resources,
-                    models.Reservation.resource_type.in_(reservation.ON_HOSTS),
+                    models.Reservation.resource_type.in_(_ON_HOSTS),
                     models.Reservation.status != states.RESERVATION_DELETED,
                 )
             )
@@ -77,7 +83,6 @@ def to_record(
     noun: reservation.Reservation, project_id: str, start: int, end: int
 ) -> record.Reservation:
     """Return what a replica needs to know of `noun`."""
-    instances = noun.resource_type in reservation.INSTANCES
     return record.Reservation(
         id=noun.id,
         lease_id=noun.lease_id,
@@ -85,8 +90,10 @@ def to_record(
         resource_type=noun.resource_type,
         start=start,
         end=end,
-        slot=noun.slot() if instances else None,
+        slot=noun.slot() if noun.has_slots else None,
         projects=noun.projects,
+        magnetic=noun.magnetic,
+        aggregate=noun.made.get('aggregate_uuid'),
     )
 
 
@@ -172,3 +179,38 @@ def set_columns(
     )
     if changed.rowcount != 1:
         raise exception.NotFound(f'no reservation {reservation_id}')
+
+
+def set_made(
+    connection: sa.Connection,
+    reservation_id: str,
+    made: Mapping[str, Any],
+    missing_resources: bool | None,
+) -> list[record.Record]:
+    """Write what its start has made, and the flag unless it is None.
+
+    :returns: the record, if it is another one now
+    :raises NotFound: if there is no such reservation
+    """
+    row = connection.execute(
+        sa.select(
+            models.Reservation,
+            models.Lease.project_id,
+            models.Lease.start,
+            models.Lease.end,
+        )
+        .join(models.Lease)
+        .where(models.Reservation.id == reservation_id)
+    ).first()
+    set_columns(
+        connection,
+        reservation_id,
+        made=dict(made),
+        missing_resources=missing_resources,
+    )
+    old = from_row(row)
+    before, after = (
+        to_record(noun, row.project_id, row.start, row.end)
+        for noun in (old, dataclasses.replace(old, made=made))
+    )
+    return [] if before == after else [record.encode(after)]

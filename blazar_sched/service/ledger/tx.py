@@ -125,6 +125,13 @@ class Tx(reader.Reader):
         self._note(records)
         return kept
 
+    def add_host(self, noun: host_.Host) -> None:
+        """Insert a host by the id that it has from elsewhere.
+
+        Before any that is given one.
+        """
+        self._note(host.add(self._connection, noun))
+
     def delete_host(self, uuid: str) -> None:
         """Delete the host with its allocations and instances.
 
@@ -145,6 +152,10 @@ class Tx(reader.Reader):
         :raises FloatingIPExists: if its network has the address already
         """
         floating_ip.add(self._connection, noun)
+
+    def update_floating_ip(self, noun: floating_ip_.FloatingIP) -> None:
+        """Write a floating IP that is there."""
+        floating_ip.update(self._connection, noun)
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
         """Delete a floating IP.
@@ -219,11 +230,10 @@ class Tx(reader.Reader):
         :param missing_resources: the flag, None to leave it
         :raises NotFound: if there is no such reservation
         """
-        reservation.set_columns(
-            self._connection,
-            reservation_id,
-            made=dict(made),
-            missing_resources=missing_resources,
+        self._note(
+            reservation.set_made(
+                self._connection, reservation_id, made, missing_resources
+            )
         )
 
     def set_reservation_status(

@@ -11,6 +11,7 @@ other's is wrong; and what it still writes to the ledger is refused by token.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
@@ -146,8 +147,11 @@ class Claims:
         """Leave the events of all claims held to the other managers."""
         with self._changed:
             held = list(self._held.values())
-        if not held:
-            return
+        if held:
+            self.leave(held)
+
+    def leave(self, held: Collection[Held]) -> None:
+        """Leave the events of claims to whoever does them next."""
         for mine in held:
             mine.until = float('-inf')
         try:

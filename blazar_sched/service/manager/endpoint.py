@@ -5,6 +5,7 @@
 the API; `project_id` None stands for every project.
 """
 
+from collections import Counter
 from collections.abc import Callable
 import dataclasses
 import operator
@@ -77,20 +78,29 @@ class Endpoint:
         return _lease(self._ledger.lease(lease_id, project_id))
 
     @_answer
-    def get_lease_hosts(
+    def get_lease_use(
         self, ctxt: Context, lease_id: str, project_id: str | None
-    ) -> dict[str, list[str]]:
-        """Return the hypervisor hostnames that each reservation has."""
+    ) -> dict[str, Values]:
+        """Return what each reservation has, and what is used of it.
+
+        `hosts` are hypervisor hostnames, `used` counts servers.
+        """
         lease = self._ledger.lease(lease_id, project_id)
         held = [a for a, _ in self._ledger.allocations(lease_id=lease.id)]
         hosts = self._ledger.hosts({a.host for a in held})
         names = {h.uuid: h.hypervisor_hostname for h in hosts}
+        used = Counter(
+            i.reservation_id for i in self._ledger.instances(set(names))
+        )
         return {
-            reservation.id: sorted(
-                names[a.host]
-                for a in held
-                if a.reservation_id == reservation.id and a.host in names
-            )
+            reservation.id: {
+                'hosts': sorted(
+                    names[a.host]
+                    for a in held
+                    if a.reservation_id == reservation.id and a.host in names
+                ),
+                'used': used[reservation.id],
+            }
             for reservation in lease.reservations
         }
 

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Healing: what leases have lost with failed hosts is replaced.
+"""Healing: what leases have lost, or are to lose, is replaced.
 
-Each lease in a commit of its own, in which everything is looked at again: so
-several managers may heal at once. What is on other hosts stays as it is.
+With hosts that fail; and of leases that have not started, on hosts that
+cannot hold them any more. Each lease in a commit of its own, in which
+everything is looked at again: so several managers may heal at once. What is
+on other hosts stays as it is, and nobody else is moved to make room.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -19,13 +22,15 @@ from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import placing as placing_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import leaving
 from blazar_sched.service.manager import notifier as notifier_
 from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import replan
+from blazar_sched.service.manager import terms
 
 LOG = log.getLogger(__name__)
 
@@ -53,16 +58,19 @@ class Healer:
         self._notifier = notifier
         self._poke = poke
         self._clock = clock
+        # The leases that were told to be at risk, by id.
+        self._at_risk: set[str] = set()
 
     def heal(self) -> None:
         """Replace what can be; say of the rest that it is missing.
 
-        All leases that are active, or start within `healing_interval`. Those
-        in the midst of an event are left to the next time.
+        Of all leases that are active, or start within `healing_interval`.
+        Then have those that have not started, however late they do, leave
+        the hosts that hold too much. Those in the midst of an event are left
+        to the next time.
         """
         now = int(self._clock())
-        minutes = self._conf.healing_interval
-        until = now + 60 * minutes if minutes else window_.FOREVER
+        until = self.horizon(now)
         for lease_id in self._ailing(now, until):
             try:
                 self._heal(lease_id, now, until)
@@ -71,6 +79,7 @@ class Healer:
                 continue
             except Exception:
                 LOG.exception('Lease %s is not healed', lease_id)
+        self._replan(now)
 
     def reallocate(
         self,
@@ -98,7 +107,7 @@ class Healer:
 
         def work(tx: Any) -> tuple[lease_.Lease, lease_.Lease]:
             old = tx.lease(held[0][1])
-            if not _is_healable(old, now):
+            if not is_healable(old, now):
                 raise exception.InvalidStatus(
                     f'the lease is {old.status}, or an event of it is in '
                     'progress',
@@ -107,7 +116,69 @@ class Healer:
             ids = {a.reservation_id for a, _ in held}
             return old, self._move(tx, old, {host.uuid}, now, ids)
 
-        self._tell(*self._ledger.commit(work))
+        self.tell(*self._ledger.commit(work))
+
+    def _replan(self, now: int) -> None:
+        """Move what has not started off the hosts that hold too much.
+
+        What finds no room elsewhere stays, and is told of once.
+        """
+        at_risk: dict[str, lease_.Lease] = {}
+        for host in self._ledger.commit(
+            lambda tx: replan.crowded(tx.replica, now)
+        ):
+            try:
+                at_risk |= self._relieve(host, now)
+            except Exception:
+                LOG.exception('Host %s still holds too much', host)
+        for lease in at_risk.values():
+            if lease.id not in self._at_risk:
+                LOG.warning(
+                    'Lease %s has no room on its hosts as they are', lease.id
+                )
+                self._notifier.lease(notifier_.LEASE_AT_RISK, lease)
+        self._at_risk = set(at_risk)
+
+    def _relieve(self, host: str, now: int) -> dict[str, lease_.Lease]:
+        """Take off a host what has to leave it, as far as there is room.
+
+        :param host: its uuid
+        :returns: the leases, by id, of which something found none
+        """
+        at_risk = {}
+        tried: set[str] = set()
+        while tried_now := self._ledger.commit(
+            lambda tx: self._take_off(tx, host, now, tried)
+        ):
+            reservation_id, old, new = tried_now
+            tried.add(reservation_id)
+            # Who was at risk still is while an event keeps it from moving.
+            if new is old and (
+                _is_movable(old, now) or old.id in self._at_risk
+            ):
+                at_risk[old.id] = old
+            self.tell(old, new)
+        return at_risk
+
+    def _take_off(
+        self, tx: Any, host: str, now: int, tried: Collection[str]
+    ) -> tuple[str, lease_.Lease, lease_.Lease] | None:
+        """Try to move one of the allocations that have to leave a host.
+
+        :param tried: the ids of reservations that are not tried again
+        :returns: its reservation's id, and the lease before and after that
+        """
+        going = replan.leaving(tx, host, now, tried)
+        if not going:
+            return None
+        allocation, lease_id = going[0]
+        old = new = tx.lease(lease_id)
+        if _is_movable(old, now):
+            with contextlib.suppress(exception.NotEnoughHostsAvailable):
+                new = self._move(
+                    tx, old, {host}, now, {allocation.reservation_id}
+                )
+        return allocation.reservation_id, old, new
 
     def _ailing(self, now: int, until: int) -> list[str]:
         """Return the ids of the leases that have lost something."""
@@ -129,11 +200,11 @@ class Healer:
     def _heal(self, lease_id: str, now: int, until: int) -> None:
         def work(tx: Any) -> tuple[lease_.Lease, lease_.Lease]:
             old = tx.lease(lease_id)
-            if old.start > until or not _is_healable(old, now):
+            if old.start > until or not is_healable(old, now):
                 return old, old
             return old, self._move(tx, old, _failed(tx, old), now)
 
-        self._tell(*self._ledger.commit(work))
+        self.tell(*self._ledger.commit(work))
 
     def _move(
         self,
@@ -148,53 +219,68 @@ class Healer:
         :param hosts: uuids
         :param only: ids of the reservations that leave and must lose nothing;
             if None all do, and lose what finds no room
-        :raises NotEnoughHostsAvailable: if they would lose something
+        :raises NotEnoughHostsAvailable: if they would lose something; then
+            nothing is written
         """
         tx.replica.advance(now)
         held = placing.held(tx.replica, old)
-        placed = placing.leave(
+        placed = leaving.leave(
             tx.replica, old, old.left(now), hosts, only,
-            60 * self._conf.cleaning_time,
+            terms.read(self._conf),
         )
+        if only is not None and any(
+            _lost(held[id_], many) for id_, many in placed.items()
+        ):
+            raise exception.NotEnoughHostsAvailable(
+                'no other host has room', field='reservations'
+            )
         reservations = []
         for reservation in old.reservations:
             if reservation.id in placed:
                 before, after = held[reservation.id], placed[reservation.id]
-                if only is not None and _lost(before, after):
-                    raise exception.NotEnoughHostsAvailable(
-                        'no other host has room', field='reservations'
-                    )
                 tx.put_allocations(reservation.id, after)
                 reservation = _marked(old, reservation, before, after, now)
             reservations.append(reservation)
         new = dataclasses.replace(
             old,
             reservations=tuple(reservations),
-            degraded=_is_degraded(old, reservations),
+            degraded=is_degraded(
+                old, _is_short(old.reservations), _is_short(reservations)
+            ),
         )
         if new == old and all(held[id_] == placed[id_] for id_ in placed):
             return old
-        events = old.events
-        if old.status == states.LEASE_ACTIVE:
-            # What a start does is to be done for the hosts that it has now.
-            events = event_.start_again(events)
-        new = dataclasses.replace(new, events=events, updated_at=now)
+        # What is done for hosts is to be done for those that it has now.
+        again = (
+            event_.start_again
+            if old.status == states.LEASE_ACTIVE
+            else event_.vacate_again
+        )
+        new = dataclasses.replace(
+            new, events=again(old.events), updated_at=now
+        )
         tx.put_lease(new)
         return new
 
-    def _tell(self, old: lease_.Lease, new: lease_.Lease) -> None:
+    def horizon(self, now: int) -> int:
+        """Return until when a lease has to start to be healed by now."""
+        minutes: int = self._conf.healing_interval
+        return now + 60 * minutes if minutes else window_.FOREVER
+
+    def tell(self, old: lease_.Lease, new: lease_.Lease) -> None:
+        """Say what a commit has made of a lease, and have that done."""
         if new == old:
             return
         if new.degraded and not old.degraded:
             LOG.warning('Lease %s has less than was promised', new.id)
             self._notifier.lease(notifier_.LEASE_DEGRADED, new)
         else:
-            LOG.info('Lease %s is on other hosts', new.id)
+            LOG.info('Lease %s is healed', new.id)
             self._notifier.lease(notifier_.LEASE_HEALED, new)
         self._poke()
 
 
-def _is_healable(lease: lease_.Lease, now: int) -> bool:
+def is_healable(lease: lease_.Lease, now: int) -> bool:
     """Tell whether a lease's hosts can be changed now.
 
     Not while an event goes by those that it had when it was begun.
@@ -202,8 +288,47 @@ def _is_healable(lease: lease_.Lease, now: int) -> bool:
     return (
         lease.status in _HELD
         and lease.end > now
-        and all(e.status != states.EVENT_IN_PROGRESS for e in lease.events)
+        and not lease.in_progress
     )
+
+
+def flagged(
+    reservation: reservation_.Reservation,
+    missing: bool,
+    changed: bool,
+    now: int,
+) -> reservation_.Reservation:
+    """Return a reservation with its flags as they are to be now.
+
+    :param missing: whether it has less than was promised
+    :param changed: whether it has something else than when it was opened
+    """
+    new = dataclasses.replace(
+        reservation,
+        missing_resources=missing,
+        resources_changed=reservation.resources_changed or changed,
+    )
+    if new == reservation:
+        return reservation
+    return dataclasses.replace(new, updated_at=now)
+
+
+def is_degraded(lease: lease_.Lease, was_short: bool, is_short: bool) -> bool:
+    """Tell whether a lease is degraded now.
+
+    One that was so for what was missing is not, once nothing is; if there is
+    another reason, its start finds it again.
+    """
+    return is_short or (lease.degraded and not was_short)
+
+
+def _is_short(reservations: Iterable[reservation_.Reservation]) -> bool:
+    return any(r.missing_resources for r in reservations)
+
+
+def _is_movable(lease: lease_.Lease, now: int) -> bool:
+    """Tell whether a lease is not tied to its hosts yet."""
+    return lease.status == states.LEASE_PENDING and is_healable(lease, now)
 
 
 def _failed(tx: Any, lease: lease_.Lease) -> set[str]:
@@ -222,29 +347,12 @@ def _marked(
 ) -> reservation_.Reservation:
     """Return a reservation with the flags that its allocations call for."""
     opened = lease.status != states.LEASE_PENDING
-    new = dataclasses.replace(
+    return flagged(
         reservation,
-        missing_resources=_count(reservation, after) < _least(reservation),
-        resources_changed=reservation.resources_changed
-        or (opened and _sizes(before) != _sizes(after)),
+        placing.count(reservation, after) < _least(reservation),
+        opened and placing.sizes(before) != placing.sizes(after),
+        now,
     )
-    if new == reservation:
-        return reservation
-    return dataclasses.replace(new, updated_at=now)
-
-
-def _is_degraded(
-    lease: lease_.Lease, reservations: Iterable[reservation_.Reservation]
-) -> bool:
-    """Tell whether a lease is degraded now.
-
-    One that was so for what was missing is not, once nothing is; if there is
-    another reason, its start finds it again.
-    """
-    if any(r.missing_resources for r in reservations):
-        return True
-    was_missing = any(r.missing_resources for r in lease.reservations)
-    return lease.degraded and not was_missing
 
 
 def _least(reservation: reservation_.Reservation) -> int:
@@ -252,21 +360,6 @@ def _least(reservation: reservation_.Reservation) -> int:
     whole = reservation.resource_type == reservation_.PHYSICAL_HOST
     least: int = reservation.parameters['min' if whole else 'amount']
     return least
-
-
-def _count(
-    reservation: reservation_.Reservation,
-    allocations: Collection[allocation_.Allocation],
-) -> int:
-    """Return how many hosts or slots there are."""
-    if reservation.resource_type == reservation_.PHYSICAL_HOST:
-        return len(allocations)
-    slot = reservation.slot()
-    return sum(placing_.count_slots(a.amounts, slot) for a in allocations)
-
-
-def _sizes(allocations: Iterable[allocation_.Allocation]) -> set[Any]:
-    return {(a.host, *sorted(a.amounts.items())) for a in allocations}
 
 
 def _lost(

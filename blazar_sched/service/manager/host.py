@@ -6,30 +6,24 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import json
-import operator
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
-from oslo_utils import strutils
 
+from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
-from blazar_sched.domain import lifetime
-from blazar_sched.domain import placing
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import host_settings
 from blazar_sched.service.manager import instance
+from blazar_sched.service.manager import replan
 from blazar_sched.service.resources import freepool as freepool_
 
 LOG = log.getLogger(__name__)
-
-MAX_NAME = 64
 
 # A host's fields by their names, as far as other services say what they are.
 Facts = dict[str, Any]
@@ -73,8 +67,11 @@ class Hosts:
         :raises Unavailable: if there is no cloud, or none that answers
         """
         now = int(self._clock())
-        settings = {'hold': self._default_hold, **self._settings(values)}
-        capabilities = _capabilities({}, values)
+        settings = {
+            'hold': self._default_hold,
+            **host_settings.settings(values, self._default_hold),
+        }
+        capabilities = host_settings.capabilities({}, values)
         hypervisor = self._nova.hypervisor(name)
         wanted = host_.Host(
             uuid=hypervisor.uuid,
@@ -101,7 +98,7 @@ class Hosts:
             host: host_.Host = tx.put_host(wanted)
             for server in servers:
                 tx.put_instance(
-                    instance.record(tx.replica, host.uuid, server)
+                    instance.record(tx.replica, host.uuid, server, now)
                 )
             return host
 
@@ -132,14 +129,16 @@ class Hosts:
             not over names a capability that changes
         """
         now = int(self._clock())
-        settings = self._settings(values)
+        settings = host_settings.settings(values, self._default_hold)
 
         def change(source: Any) -> host_.Host:
             old = source.host(host_id)
             new = dataclasses.replace(
                 old,
                 **settings,
-                capabilities=_capabilities(old.capabilities, values),
+                capabilities=host_settings.capabilities(
+                    old.capabilities, values
+                ),
                 updated_at=now,
             )
             _check_free(source, old, new, now)
@@ -245,20 +244,6 @@ class Hosts:
             'traits': self._placement.traits(provider),
         }
 
-    def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings among the values, as a Host has them.
-
-        :raises InvalidInput: naming the one that is wrong
-        """
-        settings = {
-            name: parse(values[name], name)
-            for name, parse in _SETTINGS.items()
-            if name in values
-        }
-        if 'hold' in settings:
-            settings['hold'] = settings['hold'] or self._default_hold
-        return settings
-
     def allocations(
         self,
         host_id: str | None,
@@ -350,115 +335,15 @@ def _refresh(tx: Any, facts: Mapping[str, Facts], now: int) -> list[str]:
 def _has_less_than_promised(
     replica: state.Replica, host: host_.Host, now: int
 ) -> bool:
-    for index in (replica.index, *replica.extra.values()):
-        rows = index.rows([host.uuid])
-        if rows[0] < 0:
-            continue
-        # The peaks go on with what is no resource class.
-        peaks = index.peak(rows, now, window.FOREVER)
-        if any(map(
-            operator.lt, map(host.capacity, index.resource_classes), peaks
-        )):
-            return True
-    return False
-
-
-def _parse_hold(value: Any, field: str) -> str | None:
-    if value not in (None, *host_.HOLDS):
-        raise exception.InvalidInput(
-            f'hold must be one of {", ".join(host_.HOLDS)}', field=field
+    return any(
+        replan.exceeded(
+            index,
+            catalog.rows(index, [host.uuid]),
+            {host.uuid: host},
+            now,
         )
-    hold: str | None = value
-    return hold
-
-
-def _parse_unbounded(value: Any, field: str) -> str | None:
-    if value is not None:
-        lifetime.parse_unbounded(value, field)
-    policy: str | None = value
-    return policy
-
-
-def _parse_disabled(value: Any, field: str) -> bool:
-    try:
-        return strutils.bool_from_string(value or False, strict=True)
-    except ValueError as e:
-        raise exception.InvalidInput(
-            'disabled must be true or false', field=field
-        ) from e
-
-
-def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
-    """Read project ids: a list, the JSON text of one, or with commas."""
-    try:
-        if isinstance(value, str) and value.lstrip().startswith('['):
-            value = json.loads(value)
-    except (ValueError, RecursionError) as e:
-        raise _bad_projects(field) from e
-    if isinstance(value, str):
-        value = [v.strip() for v in value.split(',')] if value.strip() else []
-    ids = list(value or ())
-    fits = len(ids) <= reservation_.MAX_PROJECTS
-    if not fits or not all(map(_is_project, ids)):
-        raise _bad_projects(field)
-    return tuple(dict.fromkeys(ids))
-
-
-def _is_project(id_: Any) -> bool:
-    return (
-        isinstance(id_, str) and 0 < len(id_) <= reservation_.MAX_PROJECT_ID
+        for index in (replica.index, *replica.extra.values())
     )
-
-
-def _bad_projects(field: str) -> exception.InvalidInput:
-    return exception.InvalidInput(
-        f'projects must be up to {reservation_.MAX_PROJECTS} project ids: a '
-        'JSON list, or text with commas between them',
-        field=field,
-    )
-
-
-# A host's settings: they are sent among its capabilities.
-_SETTINGS: dict[str, Callable[[Any, str], Any]] = {
-    'hold': _parse_hold,
-    'unbounded': _parse_unbounded,
-    'disabled': _parse_disabled,
-    'projects': _parse_projects,
-}
-
-
-def _capabilities(
-    old: Mapping[str, str], values: Mapping[str, Any]
-) -> dict[str, str]:
-    """Return the capabilities with the values that are no settings.
-
-    :raises InvalidInput: naming the one that is wrong
-    """
-    given = {k: v for k, v in values.items() if k not in _SETTINGS}
-    for name, value in given.items():
-        _check_capability(name, value)
-    return {
-        name: value
-        for name, value in {**old, **given}.items()
-        if value is not None
-    }
-
-
-def _check_capability(name: str, value: Any) -> None:
-    if not 0 < len(name) <= MAX_NAME:
-        raise exception.InvalidInput(
-            f'a capability has a name of 1 to {MAX_NAME} characters',
-            field=name[:MAX_NAME],
-        )
-    own = host_.Host(uuid='', id='', hypervisor_hostname='').properties()
-    if name in own or name.startswith(host_.TRAIT):
-        raise exception.InvalidInput(
-            f"{name} is the host's own and cannot be set", field=name
-        )
-    if value is not None and not isinstance(value, str):
-        raise exception.InvalidInput(
-            f'the capability {name} must be text', field=name
-        )
 
 
 def _check_free(
@@ -477,7 +362,7 @@ def _check_free(
         for reservation in tx.lease(lease_id).reservations:
             if reservation.id != allocation.reservation_id:
                 continue
-            used = changed & placing.requirement(reservation).names()
+            used = changed & catalog.requirement(reservation).names()
             if used:
                 raise exception.CantAddExtraCapability(
                     f'{", ".join(sorted(used))} is required by reservation '

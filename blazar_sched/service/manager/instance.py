@@ -1,88 +1,312 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the ledger's instance records true to Nova's servers.
 
-Only servers on reservable hosts. While Nova does not answer the records stay
-as they are: that only makes the answers of the index stricter.
+Records are of servers on reservable hosts; leases of their own lifetime, see
+manager.lifetime, of servers anywhere. Nova is asked for the servers that
+somebody has noticed, and regularly for all. While it does not answer the
+records stay as they are: that only makes the answers of the index stricter.
+
+Several looks, here or in other managers, may be under way at once. So what is
+written goes by what the ledger knew before Nova was asked: where that is
+another by now, somebody has looked since, and knows better.
 """
 
+import bisect
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
+import itertools
 import threading
 from typing import Any
 
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.domain import exception
 from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.replica import magnet
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import lifetime as lifetime_
+from blazar_sched.service.manager import loop
+from blazar_sched.service.manager import misplaced
+from blazar_sched.service.manager import notifier as notifier_
+
+LOG = log.getLogger(__name__)
+
+# So many servers are asked for one by one in a step, and so many that are
+# noticed have all of them listed instead.
+MOST = 300
+FLOOD = 1500
+# So many of a list are written in one commit.
+PAGE = 1000
+# How often a server on the move is looked at, a second apart, if nobody
+# notices it again; after that it is left to the next look at all.
+LOOKS = 60
+# Nova's status of a server whose task may not be known yet.
+_BUILD = 'BUILD'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _View:
+    """What the ledger knew before Nova was asked.
+
+    `nodes` has the hosts' uuids by hypervisor hostname.
+    """
+
+    nodes: Mapping[str, str]
+    instances: Mapping[str, instance_.Instance]
 
 
 class Instances:
-    """The instance records."""
+    """The instance records.
 
-    def __init__(self, ledger: ledger_.Ledger, nova: nova_.Nova) -> None:
+    :param lifetimes: is told of all servers that are seen, or gone
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: ledger_.Ledger,
+        nova: nova_.Nova,
+        lifetimes: lifetime_.Lifetimes,
+        notifier: notifier_.Notifier,
+        clock: Callable[[], float],
+    ) -> None:
         self._ledger = ledger
         self._nova = nova
-        # Two looks at Nova must not be written in the other order.
+        self._lifetimes = lifetimes
+        self._notifier = notifier
+        self._clock = clock
         self._lock = threading.Lock()
+        # By uuid, how often to look at most until it rests; who was noticed
+        # first is first.
+        self._noticed: dict[str, int] = {}
+        # Of those missing from lists, who was asked for last.
+        self._last = ''
+        self._syncer = loop.Loop(
+            'instance sync', self.sync, lambda: conf.manager.sync_interval
+        )
+        self._looker = loop.Loop('instance look', self.look)
+
+    def start(self) -> None:
+        self._syncer.start()
+        self._looker.start()
+
+    def stop(self) -> None:
+        self._looker.stop()
+        self._syncer.stop()
+
+    def poke(self) -> None:
+        """Look at every server now."""
+        self._syncer.poke()
+
+    def notice(self, uuid: str) -> None:
+        """Look at a server soon: it may have come, changed or gone."""
+        with self._lock:
+            self._noticed[uuid] = LOOKS
+
+    def look(self) -> None:
+        """Look at the servers that were noticed, MOST of them.
+
+        Those that are on the move, or cannot be known now, stay noticed.
+        """
+        looks = self._take()
+        if not looks:
+            return
+        again = looks
+        try:
+            moving, unknown = self._look_at(looks)
+            again = {uuid: looks[uuid] for uuid in unknown}
+            again |= {uuid: looks[uuid] - 1 for uuid in moving}
+        finally:
+            self._put_back(again)
 
     def sync(self) -> None:
-        """Bring every record up to date, in at most one commit.
+        """Look at every server, and write what differs.
+
+        Lists may lack a server that is there. So who is missing is asked for
+        by id, MOST of them, and the rest the next time.
 
         :raises Unavailable: if Nova does not answer
         """
+        view = self._view()
+        listed: set[str] = set()
+        servers = iter(self._nova.servers())
+        while page := list(itertools.islice(servers, PAGE)):
+            self._write(view, page)
+            listed.update(server.uuid for server in page)
+        missing = self._missing(listed)
+        # In turns: who is deleted softly stays missing, and is there.
+        at = bisect.bisect(missing, self._last)
+        turn = (missing[at:] + missing[:at])[:MOST]
+        if turn:
+            self._last = turn[-1]
+            self._look_at(turn)
+
+    def _take(self) -> dict[str, int]:
+        """Take what to look at now; a flood becomes one look at all."""
         with self._lock:
-            nodes = {
-                h.hypervisor_hostname: h.uuid for h in self._ledger.hosts()
-            }
-            if not nodes:
-                return
-            servers = list(self._nova.servers())
-            self._ledger.commit(lambda tx: _write(tx, nodes, servers))
+            if len(self._noticed) > FLOOD:
+                self._noticed.clear()
+                self.poke()
+            first = list(itertools.islice(self._noticed, MOST))
+            return {uuid: self._noticed.pop(uuid) for uuid in first}
+
+    def _put_back(self, looks: Mapping[str, int]) -> None:
+        with self._lock:
+            for uuid, left in looks.items():
+                if left:
+                    self._noticed.setdefault(uuid, left)
+
+    def _view(self) -> _View:
+        def work(tx: Any) -> tuple[list[Any], dict[str, Any]]:
+            return list(tx.replica.hosts.values()), dict(tx.replica.instances)
+
+        hosts, instances = self._ledger.commit(work)
+        return _View(
+            {host.hypervisor_hostname: host.uuid for host in hosts}, instances
+        )
+
+    def _missing(self, listed: Collection[str]) -> list[str]:
+        """Return the uuids of servers that are known and were not listed."""
+        known = self._ledger.commit(lambda tx: set(tx.replica.instances))
+        # A shelved server has no record.
+        leased = self._lifetimes.missing(
+            known.union(listed), int(self._clock())
+        )
+        return sorted(known.difference(listed).union(leased))
+
+    def _look_at(
+        self, uuids: Iterable[str]
+    ) -> tuple[list[str], list[str]]:
+        """Write what Nova says of servers, asked for one by one.
+
+        :returns: who is on the move, and who is to be asked for again
+        """
+        view = self._view()
+        found: list[nova_.Server] = []
+        gone: list[str] = []
+        unknown: list[str] = []
+        trouble: Exception | None = None
+        for uuid in uuids:
+            try:
+                server = self._nova.server(uuid)
+            except exception.Unavailable as e:
+                trouble = e
+                unknown.append(uuid)
+                continue
+            if server is None:
+                gone.append(uuid)
+            else:
+                found.append(server)
+        if unknown:
+            LOG.warning(
+                '%d servers are not known now: %s', len(unknown), trouble
+            )
+        unknown += self._write(view, found, gone)
+        return [s.uuid for s in found if _is_moving(s)], unknown
+
+    def _write(
+        self,
+        view: _View,
+        servers: Sequence[nova_.Server],
+        gone: Sequence[str] = (),
+    ) -> list[str]:
+        """Write what differs, in one commit.
+
+        :param gone: the uuids of servers that are known to be no more
+        :returns: the uuids of servers that others have written since the view
+        """
+        if not servers and not gone:
+            return []
+        now = int(self._clock())
+
+        def work(tx: Any) -> Any:
+            known = tx.replica.instances
+            current = [
+                s for s in servers
+                if known.get(s.uuid) == view.instances.get(s.uuid)
+            ]
+            written = (
+                self._lifetimes.write(tx, current, now),
+                self._lifetimes.forget(tx, gone),
+            )
+            for uuid in gone:
+                if uuid in known:
+                    tx.delete_instance(uuid)
+            return written, current, _put(tx, view.nodes, current, now)
+
+        written, current, changed = self._ledger.commit(work)
+        misplaced.report(self._ledger, self._notifier, changed, now)
+        for each in written:
+            try:
+                self._lifetimes.follow(each)
+            except exception.Unavailable as e:
+                # The next look does it; the other servers do not wait.
+                LOG.warning('Lifetimes are not followed: %s', e)
+        done = {server.uuid for server in current}
+        return [s.uuid for s in servers if s.uuid not in done]
 
 
-def _write(
-    tx: Any, nodes: dict[str, str], servers: Iterable[nova_.Server]
-) -> None:
-    """Write what differs, for the hosts that are still there."""
+def _is_moving(server: nova_.Server) -> bool:
+    """Tell whether Nova is about to change a server by itself."""
+    return server.task is not None or server.status == _BUILD
+
+
+def _put(
+    tx: Any,
+    nodes: Mapping[str, str],
+    servers: Iterable[nova_.Server],
+    now: int,
+) -> list[instance_.Instance]:
+    """Write the servers' records where they differ; return those.
+
+    One that is on no reservable host, or on one that is no more, has none.
+    """
     replica = tx.replica
-    seen = set()
+    changed = []
     for server in servers:
+        old = replica.instances.get(server.uuid)
         host = nodes.get(server.node or '')
-        if host not in replica.hosts:
-            continue
-        seen.add(server.uuid)
-        new = record(replica, host, server)
-        if new != replica.instances.get(server.uuid):
-            tx.put_instance(new)
-    looked_at = set(nodes.values())
-    for old in list(replica.instances.values()):
-        if old.uuid not in seen and old.host in looked_at:
-            tx.delete_instance(old.uuid)
+        if host in replica.hosts:
+            new = record(replica, host, server, now)
+            if new != old:
+                tx.put_instance(new)
+                changed.append(new)
+        elif old is not None:
+            tx.delete_instance(server.uuid)
+    return changed
 
 
 def record(
-    replica: state.Replica, host: str, server: nova_.Server
+    replica: state.Replica, host: str, server: nova_.Server, now: int
 ) -> instance_.Instance:
     """Return a server's record.
 
-    If its project may use the reservation that it claims, it lives as long
-    as that does; otherwise until the end that was declared first, whatever
-    it was resized to since. It is bound where the reservation has the host,
-    and counts for itself on one that the reservation has left.
+    If its project may use the reservation that it claims, or that draws it
+    to its host, it lives as long as that does. It is bound where the
+    reservation has the host, and counts for itself on one that the
+    reservation has left.
     """
-    known = replica.instances.get(server.uuid)
-    end = server.end
-    if known is not None and known.reservation_id is None:
-        end = known.end
     new = instance_.Instance(
         uuid=server.uuid,
         host=host,
         project_id=server.project_id,
         amounts=server.amounts,
-        end=end,
+        end=_end(replica, server, now),
         preemptible=server.preemptible,
     )
-    reservation = replica.reservations.get(server.reservation_id or '')
+    claim = server.reservation_id or magnet.by_host(
+        replica, server.project_id, now
+    ).get(host)
+    reservation = replica.reservations.get(claim or '')
     if reservation is None or not reservation.is_open_to(server.project_id):
         return new
     bound = host in replica.held(reservation.id) or _has_failed(replica, host)
@@ -91,6 +315,20 @@ def record(
         end=reservation.end,
         reservation_id=reservation.id if bound else None,
     )
+
+
+def _end(replica: state.Replica, server: nova_.Server, now: int) -> int:
+    """Return how long a server counts for itself.
+
+    Until the end of its own lease, which may not be what was declared any
+    more. One that is to start later has left its host by then.
+    """
+    own = replica.reservations.get(reservation_.lifetime_id(server.uuid))
+    if own is None:
+        start, end = server.start or 0, server.end
+    else:
+        start, end = own.start, own.end
+    return start if start > now else end
 
 
 def _has_failed(replica: state.Replica, host: str) -> bool:

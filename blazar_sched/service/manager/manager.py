@@ -12,30 +12,38 @@ from oslo_log import log
 from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
-from blazar_sched.domain import exception
 from blazar_sched.service import database
 from blazar_sched.service import enforcement
+from blazar_sched.service import metrics as metrics_
 from blazar_sched.service import resources
 from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
+from blazar_sched.service.manager import census
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import event
 from blazar_sched.service.manager import flavor
 from blazar_sched.service.manager import floating_ip
+from blazar_sched.service.manager import floating_ip_healing
 from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import herald
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance
 from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import lifetime
+from blazar_sched.service.manager import listener
 from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import monitor
 from blazar_sched.service.manager import notifier
+from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import rpc
+from blazar_sched.service.manager import terms
+from blazar_sched.service.manager import transition
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import freepool
+from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
 
@@ -50,6 +58,8 @@ class Manager:
     :param monotonic: returns seconds that only pass
     :param wait: sleeps for seconds
     :param pool: runs the tries of events, else threads
+    :param metrics: count what it does
+    :raises ValueError: if an option cannot be used
     """
 
     def __init__(
@@ -63,14 +73,24 @@ class Manager:
         pool: futures.Executor | None = None,
         neutron: neutron_.Neutron | None = None,
         keystone: keystone_.Keystone | None = None,
+        metrics: metrics_.Metrics | None = None,
     ) -> None:
         def api(group: str) -> adapter.Adapter | None:
             return rest.load_adapter(conf, group)
 
+        # What cannot be read stops it now, and not each lease later.
+        terms.read(conf.manager)
         self._conf = conf
         self._bus = rpc.transport(conf)
         self._herald = herald.Herald(self._bus, lambda: self.ledger.id)
-        self.ledger = database.open_ledger(conf, self._herald.tell)
+        self.metrics = metrics or metrics_.new()
+        self.ledger = database.open_ledger(
+            conf, self._herald.tell, self.metrics
+        )
+        self.notifier = notifier.Notifier(conf)
+        self.metrics.registry.register(
+            census.Census(self.ledger, self.notifier)
+        )
         nova = nova or nova_.Nova(api(nova_conf.GROUP))
         self.services = base.Services(
             ledger=self.ledger,
@@ -80,32 +100,54 @@ class Manager:
             neutron=neutron or neutron_.Neutron(api(neutron_conf.GROUP)),
             keystone=keystone or keystone_.load(conf),
             freepool=freepool.Freepool(conf, nova),
+            vacater=vacating.Vacater(
+                conf, self.ledger, nova, self.notifier
+            ),
         )
         drivers = resources.Drivers(self.services)
-        self.instances = instance.Instances(self.ledger, self.services.nova)
-        self._sync = loop.Loop('instance sync', self._sync_instances)
+        self.instances = instance.Instances(
+            conf,
+            self.ledger,
+            nova,
+            lifetime.Lifetimes(
+                conf, self.ledger, nova, self.notifier, clock
+            ),
+            self.notifier,
+            clock,
+        )
         self.flavors = flavor.Flavors(self.ledger, self.services.nova)
-        self._flavor_sync = loop.Loop('flavor sync', self._sync_flavors)
-        self._pruner = loop.Loop('pruner', self._prune)
-        self.notifier = notifier.Notifier(conf)
+        self._flavor_sync = loop.Loop(
+            'flavor sync',
+            self.flavors.sync,
+            lambda: conf.manager.flavor_sync_interval,
+        )
+        self._pruner = loop.Loop(
+            'pruner', self._prune, lambda: conf.manager.prune_interval
+        )
         self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
+        transitions = transition.Transitions(
+            self.ledger,
+            self.notifier,
+            self.services.keystone,
+            self.enforcement,
+        )
         self.runner = event.Runner(
             conf,
             self.ledger,
             drivers,
+            transitions,
             clock,
             monotonic,
-            self._sync.poke,
-            self.notifier,
-            self.services.keystone,
-            self.enforcement,
+            self.instances.poke,
             pool,
+            self.metrics,
         )
         self.leases = lease.Leases(
             conf,
             self.ledger,
             drivers,
             self.runner,
+            transitions,
             self.notifier,
             self.enforcement,
             clock,
@@ -123,29 +165,48 @@ class Manager:
             conf, self.ledger, self.notifier, self.runner.poke, clock
         )
         self.monitor = monitor.Monitor(
-            conf, self.ledger, nova, self.healer, self.notifier
+            conf,
+            self.ledger,
+            nova,
+            self.healer,
+            self.notifier,
+            floating_ip_healing.Healer(
+                self.ledger, self.services.neutron, self.healer, clock
+            ),
         )
-        self._host_sync = loop.Loop('host sync', self._sync_hosts)
+        self.restorer = restorer.Restorer(
+            conf, self.ledger, nova, clock, monotonic
+        )
+        self._host_sync = loop.Loop(
+            'host sync',
+            self.hosts.sync,
+            lambda: conf.manager.host_sync_interval,
+        )
         self.floating_ips = floating_ip.FloatingIPs(
             self.ledger, self.services.neutron, clock
         )
-        self.endpoint = endpoint.Endpoint(
-            self.ledger,
-            self.leases,
-            self.hosts,
-            self.healer,
-            self.floating_ips,
+        self.endpoint = rpc.Counted(
+            endpoint.Endpoint(
+                self.ledger,
+                self.leases,
+                self.hosts,
+                self.healer,
+                self.floating_ips,
+            ),
+            self.metrics,
         )
         # Who tells of what others do is started first, and stopped last.
         self._parts = (
             self._herald,
             self.notifier,
             self._pruner,
-            self._sync,
+            self.instances,
             self._flavor_sync,
             self._host_sync,
             self.monitor,
             self.runner,
+            self.restorer,
+            *self._listeners(),
         )
         self._server: rpc.Server | None = None
 
@@ -178,31 +239,17 @@ class Manager:
         self.enforcement.stop()
         self.ledger.close()
 
-    def _sync_instances(self) -> float:
-        self.instances.sync()
-        interval: float = self._conf.manager.sync_interval
-        return interval
+    def _listeners(self) -> list[listener.Listener]:
+        if not self._conf.manager.enable_notification_monitor:
+            return []
+        return [
+            listener.Listener(
+                self._conf, self.monitor.notice, self.instances.notice
+            )
+        ]
 
-    def _sync_flavors(self) -> float:
-        interval: float = self._conf.manager.flavor_sync_interval
-        try:
-            self.flavors.sync()
-        except exception.Unavailable as e:
-            LOG.warning('The flavors stay as they were: %s', e)
-        return interval
-
-    def _sync_hosts(self) -> float:
-        interval: float = self._conf.manager.host_sync_interval
-        try:
-            self.hosts.sync()
-        except exception.Unavailable as e:
-            LOG.warning('The hosts stay as they were: %s', e)
-        return interval
-
-    def _prune(self) -> float:
+    def _prune(self) -> None:
         """Delete the changes that are too old; each manager may."""
         gone = self.ledger.prune(self._conf.manager.changes_kept)
         if gone:
             LOG.info('The changes of %d revisions are pruned', gone)
-        interval: float = self._conf.manager.prune_interval
-        return interval

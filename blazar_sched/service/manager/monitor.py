@@ -1,33 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches which reservable hosts are up, and has what failed healed.
+"""Watches which hosts are up, and has what failed healed.
 
-Nova is asked regularly, and whenever it notifies of a nova-compute service
-that was changed. What a notification says is not believed: it may be old.
+Floating IPs likewise. Nova is asked regularly, and whenever somebody notices
+that a nova-compute service was changed.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 import dataclasses
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
-import oslo_messaging
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import floating_ip_healing
 from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import notifier as notifier_
-from blazar_sched.service.manager import rpc
 
 LOG = log.getLogger(__name__)
-
-SERVICE_UPDATE = 'service.update'
-# Notifications are shared by the managers, and taken from nobody else.
-POOL = 'blazar-sched'
 
 
 class Monitor:
@@ -43,25 +37,22 @@ class Monitor:
         nova: nova_.Nova,
         healer: healing.Healer,
         notifier: notifier_.Notifier,
+        floating_ips: floating_ip_healing.Healer,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._nova = nova
         self._healer = healer
         self._notifier = notifier
+        self._floating_ips = floating_ips
         self._noticed = False
         self._loop = loop.Loop('host monitor', self.step)
-        self._parts: list[loop.Loop | rpc.Background] = [self._loop]
-        if self._conf.enable_notification_monitor:
-            self._parts.append(rpc.Background(_listener(conf, self.notice)))
 
     def start(self) -> None:
-        for part in self._parts:
-            part.start()
+        self._loop.start()
 
     def stop(self) -> None:
-        for part in reversed(self._parts):
-            part.stop()
+        self._loop.stop()
 
     def notice(self) -> None:
         """Look at the hosts now."""
@@ -69,7 +60,7 @@ class Monitor:
         self._loop.poke()
 
     def step(self) -> float:
-        """Look at the hosts, if that is due, and heal."""
+        """Look at the hosts and the floating IPs, if due, and heal."""
         noticed, self._noticed = self._noticed, False
         if noticed or self._conf.enable_polling_monitor:
             try:
@@ -78,6 +69,8 @@ class Monitor:
                 LOG.warning('It is not known which hosts are up: %s', e)
                 self._noticed = noticed
         self._healer.heal()
+        if self._conf.enable_polling_monitor:
+            self._floating_ips.heal()
         interval: float = self._conf.polling_interval
         return interval
 
@@ -114,39 +107,3 @@ def _changed(
         reservable = host.uuid in up
         if host.reservable != reservable:
             yield dataclasses.replace(host, reservable=reservable)
-
-
-class _Endpoint:
-    """Hears of Nova's services."""
-
-    filter_rule = oslo_messaging.NotificationFilter(
-        event_type=f'^{SERVICE_UPDATE}$'
-    )
-
-    def __init__(self, notice: Callable[[], object]) -> None:
-        self._notice = notice
-
-    def info(
-        self,
-        ctxt: Any,
-        publisher_id: str,
-        event_type: str,
-        payload: Any,
-        metadata: Any,
-    ) -> None:
-        self._notice()
-
-
-def _listener(
-    conf: cfg.ConfigOpts, notice: Callable[[], object]
-) -> oslo_messaging.MessageHandlingServer:
-    return oslo_messaging.get_notification_listener(
-        oslo_messaging.get_notification_transport(conf),
-        [
-            oslo_messaging.Target(topic=topic)
-            for topic in conf.manager.notification_topics
-        ],
-        [_Endpoint(notice)],
-        executor='threading',
-        pool=POOL,
-    )

@@ -37,8 +37,14 @@ BEFORE_END_STOP = 'lease.event.before_end_lease.stop'
 ERROR = '.error'
 LEASE_DEGRADED = 'lease.degraded'
 LEASE_HEALED = 'lease.healed'
+# It has not started, and its hosts do not have the room any more.
+LEASE_AT_RISK = 'lease.at_risk'
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
+# A server takes what leases have been promised, though no filter let it in.
+INSTANCE_MISPLACED = 'instance.misplaced'
+# It is in a lease's way, and has to go.
+INSTANCE_VACATE = 'instance.vacate'
 
 # So many wait for a broker that hangs; then the oldest are lost.
 MOST_WAITING = 10_000
@@ -53,6 +59,8 @@ class Notifier:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         #: Whether anything is sent at all.
         self.is_on = bool(conf.oslo_messaging_notifications.driver)
+        #: How many could not be sent.
+        self.lost = 0
         self._notifier = oslo_messaging.Notifier(
             oslo_messaging.get_notification_transport(conf), PUBLISHER
         )
@@ -78,6 +86,11 @@ class Notifier:
         if self.is_on:
             self._put(event_type, _host(host))
 
+    def instance(self, event_type: str, uuid: str, **details: Any) -> None:
+        """Tell soon what has become of a server: `event_type` is above."""
+        if self.is_on:
+            self._put(event_type, {'instance_id': uuid, **details})
+
     def step(self) -> float:
         """Send what waits."""
         while self._waiting:
@@ -87,11 +100,13 @@ class Notifier:
             except Exception:
                 # Whatever a driver raises: nothing depends on it.
                 LOG.exception('%s could not be sent', event_type)
+                self.lost += 1
         return IDLE
 
     def _put(self, event_type: str, payload: dict[str, Any]) -> None:
         if len(self._waiting) == MOST_WAITING:
             LOG.warning('%s is lost: too many wait', self._waiting[0][0])
+            self.lost += 1
         self._waiting.append((event_type, payload))
         self._loop.poke()
 

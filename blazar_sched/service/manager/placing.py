@@ -7,21 +7,24 @@ back as they were: only what the ledger commits may stay there.
 
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
+from typing import Any
 import uuid
 
-from blazar_sched import ext
 from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window as window_
 from blazar_sched.replica import state
+from blazar_sched.service.manager import terms as terms_
+from blazar_sched.service.manager import trial
 
 Allocations = dict[str, list[allocation_.Allocation]]
 
@@ -41,9 +44,12 @@ def place(
     old: Allocations | None = None,
     active: bool = False,
     settled: Collection[str] = (),
-    apart: int = 0,
+    terms: terms_.Terms = terms_.PLAIN,
+    left: Allocations | None = None,
 ) -> Allocations:
     """Return allocations for each reservation of a lease, by its id.
+
+    All of it is tried again on the next of the terms where it finds no room.
 
     :param lease: as it is to be
     :param window: what is left of its own
@@ -52,32 +58,52 @@ def place(
     :param active: whether it must lose nothing of what it holds
     :param settled: the ids of reservations that keep what they hold, for as
         long as the lease still lasts
-    :param apart: seconds that what is placed keeps from all else on a host
+    :param left: what they hold yet of those that have given some up
     :raises NotEnoughHostsAvailable: if one of them finds no room
     """
-    old = old or {}
+    attempt = functools.partial(
+        _place, replica, lease, window, old or {}, left or {}, active, settled
+    )
+    *first, last = terms.tries()
+    for each in first:
+        with contextlib.suppress(exception.NotEnoughHostsAvailable):
+            return attempt(each)
+    return attempt(last)
+
+
+def _place(
+    replica: state.Replica,
+    lease: lease_.Lease,
+    window: window_.Window,
+    old: Allocations,
+    left: Allocations,
+    active: bool,
+    settled: Collection[str],
+    terms: terms_.Terms,
+) -> Allocations:
     placed: Allocations = {r.id: [] for r in lease.reservations}
-    with contextlib.ExitStack() as trial:
+    with contextlib.ExitStack() as undo:
         if not active:
             # They may change places.
             everything = [a for many in old.values() for a in many]
-            trial.enter_context(_without(replica, everything))
+            undo.enter_context(trial.without(replica, everything))
         # What is settled is not there for the others to take.
         for r in sorted(lease.reservations, key=lambda r: r.id not in settled):
-            if r.resource_type not in reservation_.ON_HOSTS:
-                continue
             mine = old.get(r.id, [])
+            if not mine and not r.is_on_hosts(active):
+                continue
             if active:
-                trial.enter_context(_without(replica, mine))
+                undo.enter_context(trial.without(replica, mine))
+            mine = left.get(r.id, mine)
             if r.id in settled:
                 new = _cut(mine, lease.window)
             elif active and mine:
-                new = _keep(replica, r, lease.project_id, window, mine, apart)
+                new = _keep(replica, r, lease.project_id, window, mine, terms)
             else:
                 new = _choose(
-                    replica, r, lease.project_id, window, mine, apart
+                    replica, r, lease.project_id, window, mine, terms
                 )
-            trial.enter_context(_with(replica, new, fitting=True))
+            undo.enter_context(trial.having(replica, new, fitting=True))
             placed[r.id] = new
     return placed
 
@@ -99,57 +125,18 @@ def _cut(
     ]
 
 
-def _move(
+def moved(
     many: Iterable[allocation_.Allocation], window: window_.Window
 ) -> list[allocation_.Allocation]:
+    """Return the allocations with another window."""
     return [
         dataclasses.replace(a, start=window.start, end=window.end)
         for a in many
     ]
 
 
-@contextlib.contextmanager
-def _with(
-    replica: state.Replica,
-    many: Sequence[allocation_.Allocation],
-    fitting: bool,
-) -> Iterator[None]:
-    """Have allocations in the indexes for a while.
-
-    :param fitting: whether it is known that they fit
-    :raises NotEnoughHostsAvailable: if there is no room for them
-    """
-    with contextlib.ExitStack() as undo:
-        for index, adds in replica.entries(many):
-            try:
-                index.apply(adds, force=fitting)
-            except ext.OverCapacity as e:
-                raise exception.NotEnoughHostsAvailable(
-                    'what the lease holds has no room in the new window: '
-                    f'{e}',
-                    field='reservations',
-                ) from e
-            undo.callback(index.apply, _removing(adds), force=True)
-        yield
-
-
-@contextlib.contextmanager
-def _without(
-    replica: state.Replica, many: Sequence[allocation_.Allocation]
-) -> Iterator[None]:
-    """Have allocations out of the indexes for a while."""
-    with contextlib.ExitStack() as undo:
-        for index, adds in replica.entries(many):
-            index.apply(_removing(adds), force=True)
-            undo.callback(index.apply, adds, force=True)
-        yield
-
-
-def _removing(adds: Iterable[state.Change]) -> list[state.Change]:
-    return [('remove', change[1]) for change in adds]
-
-
-def _new_id() -> str:
+def new_id() -> str:
+    """Return an allocation's id."""
     return str(uuid.uuid4())
 
 
@@ -159,13 +146,13 @@ def _choose(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
-    apart: int,
+    terms: terms_.Terms,
 ) -> list[allocation_.Allocation]:
     found = placing.place(
         replica.index, replica.extra, replica.catalog, reservation,
-        project_id, window.widened(apart), old, _new_id,
+        project_id, window.widened(terms.apart), old, new_id, terms.default,
     )
-    return _move(found, window)
+    return moved(found, window)
 
 
 def _keep(
@@ -174,12 +161,12 @@ def _keep(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
-    apart: int,
+    terms: terms_.Terms,
 ) -> list[allocation_.Allocation]:
     """Place so that nothing held is lost."""
     if reservation.resource_type != reservation_.PHYSICAL_HOST:
-        return _grow(replica, reservation, project_id, window, old, apart)
-    new = _choose(replica, reservation, project_id, window, old, apart)
+        return _grow(replica, reservation, project_id, window, old, terms)
+    new = _choose(replica, reservation, project_id, window, old, terms)
     _check_kept(old, new)
     return new
 
@@ -201,29 +188,26 @@ def _grow(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
-    apart: int,
+    terms: terms_.Terms,
 ) -> list[allocation_.Allocation]:
     """Keep every slot of an instance reservation and place what is more."""
-    kept = {a.host: a for a in _move(old, window)}
-    slot = reservation.slot()
-    more = reservation.parameters['amount'] - sum(
-        placing.count_slots(a.amounts, slot) for a in old
-    )
-    wide = window.widened(apart)
-    with _with(replica, _move(old, wide), fitting=False):
+    kept = {a.host: a for a in moved(old, window)}
+    more = count_missing(reservation, old, old)
+    wide = window.widened(terms.apart)
+    with trial.having(replica, moved(old, wide), fitting=False):
         added = more and placing.place_instances(
             replica.index,
             replica.extra,
-            _growing(replica, reservation, project_id, kept),
+            growing(replica, reservation, project_id, kept, terms),
             wide,
-            slot,
+            reservation.slot(),
             more,
             reservation.parameters['affinity'],
         )
-    return list(_with_slots(reservation, window, kept, added or {}).values())
+    return list(with_slots(reservation, window, kept, added or {}).values())
 
 
-def _with_slots(
+def with_slots(
     reservation: reservation_.Reservation,
     window: window_.Window,
     kept: Mapping[str, allocation_.Allocation],
@@ -233,7 +217,7 @@ def _with_slots(
     both = dict(kept)
     for host, count in added.items():
         base = kept.get(host) or allocation_.Allocation(
-            _new_id(), reservation.id, host, window.start, window.end
+            new_id(), reservation.id, host, window.start, window.end
         )
         amounts = {
             c: base.amounts.get(c, 0) + count * amount
@@ -245,18 +229,19 @@ def _with_slots(
     return both
 
 
-def _growing(
+def growing(
     replica: state.Replica,
     reservation: reservation_.Reservation,
     project_id: str,
     kept: Mapping[str, allocation_.Allocation],
-) -> placing.Candidates:
+    terms: terms_.Terms,
+) -> catalog.Candidates:
     """Return the hosts on which the reservation's affinity lets it grow.
 
     Whole hosts have none.
     """
-    candidates = replica.catalog.meeting(
-        placing.requirement(reservation), project_id
+    candidates = replica.catalog.candidates(
+        reservation, project_id, terms.default
     )
     affinity = reservation.parameters.get('affinity')
     if affinity is None or not kept:
@@ -266,114 +251,37 @@ def _growing(
     )
 
 
-def leave(
-    replica: state.Replica,
-    lease: lease_.Lease,
-    window: window_.Window,
-    hosts: Collection[str],
-    only: Collection[str] | None = None,
-    apart: int = 0,
-) -> Allocations:
-    """Return what reservations hold once they have left some hosts.
-
-    Other hosts take it over, and what was missing before, as far as there is
-    room. What is on other hosts already stays there as it is.
-
-    :param window: what is left of the lease's own
-    :param hosts: uuids
-    :param only: the ids of the reservations that leave, None for all that
-        are on hosts
-    :param apart: seconds that what is placed keeps from all else on a host
-    """
-    wide = window.widened(apart)
-    old = held(replica, lease)
-    placed: Allocations = {}
-    with contextlib.ExitStack() as trial:
-        for r in lease.reservations:
-            if r.resource_type not in reservation_.ON_HOSTS or not (
-                only is None or r.id in only
-            ):
-                continue
-            kept = {a.host: a for a in old[r.id] if a.host not in hosts}
-            candidates = _others(
-                _growing(replica, r, lease.project_id, kept), replica, hosts
-            )
-            if r.resource_type == reservation_.PHYSICAL_HOST:
-                lost = max(len(old[r.id]), r.parameters['min']) - len(kept)
-                new = _with_hosts(replica, r, wide, candidates, kept, lost)
-            else:
-                new = _with_most(replica, r, wide, candidates, kept)
-            changed = _move(
-                (a for h, a in new.items() if kept.get(h) != a), window
-            )
-            grown = [kept[a.host] for a in changed if a.host in kept]
-            trial.enter_context(_without(replica, grown))
-            trial.enter_context(_with(replica, changed, fitting=True))
-            placed[r.id] = list(
-                (new | {a.host: a for a in changed}).values()
-            )
-    return placed
-
-
-def _others(
-    candidates: placing.Candidates,
-    replica: state.Replica,
-    hosts: Collection[str],
-) -> placing.Candidates:
-    if candidates.hosts.keys().isdisjoint(hosts):
-        return candidates
-    return replica.catalog.among(
-        uuid for uuid in candidates.hosts if uuid not in hosts
-    )
-
-
-def _with_hosts(
-    replica: state.Replica,
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    candidates: placing.Candidates,
-    kept: Mapping[str, allocation_.Allocation],
-    count: int,
-) -> dict[str, allocation_.Allocation]:
-    """Return allocations by host, with up to so many whole hosts added."""
-    names = count > 0 and placing.place_hosts(
-        replica.index, replica.extra, candidates, window, 0, count
-    )
-    return dict(kept) | {
-        name: allocation_.Allocation(
-            _new_id(), reservation.id, name, window.start, window.end,
-            whole=True,
-        )
-        for name in names or ()
+def sizes(allocations: Iterable[allocation_.Allocation]) -> set[Any]:
+    """Return how much of what each host has, for comparison."""
+    return {
+        (a.reservation_id, a.host, *sorted(a.amounts.items()))
+        for a in allocations
     }
 
 
-def _with_most(
-    replica: state.Replica,
+def count_missing(
     reservation: reservation_.Reservation,
-    window: window_.Window,
-    candidates: placing.Candidates,
-    kept: Mapping[str, allocation_.Allocation],
-) -> dict[str, allocation_.Allocation]:
-    """Return allocations by host, with the slots added that are missing.
+    old: Collection[allocation_.Allocation],
+    new: Collection[allocation_.Allocation],
+) -> int:
+    """Return how many hosts or slots there are to place beside `new`.
 
-    As many of them as there is room for.
+    Hosts no fewer than there were, or `min`.
     """
+    wanted: int
+    if reservation.resource_type == reservation_.PHYSICAL_HOST:
+        wanted = max(len(old), reservation.parameters['min'])
+    else:
+        wanted = reservation.parameters['amount']
+    return wanted - count(reservation, new)
+
+
+def count(
+    reservation: reservation_.Reservation,
+    allocations: Collection[allocation_.Allocation],
+) -> int:
+    """Return how many hosts or slots there are."""
+    if reservation.resource_type == reservation_.PHYSICAL_HOST:
+        return len(allocations)
     slot = reservation.slot()
-    added: dict[str, int] = {}
-    # What fits is searched for between these two: often it is all.
-    least = 0
-    most = count = reservation.parameters['amount'] - sum(
-        placing.count_slots(a.amounts, slot) for a in kept.values()
-    )
-    while least < most:
-        try:
-            added = placing.place_instances(
-                replica.index, replica.extra, candidates, window, slot,
-                count, reservation.parameters['affinity'],
-            )
-            least = count
-        except exception.NotEnoughHostsAvailable:
-            most = count - 1
-        count = -(-(least + most) // 2)
-    return _with_slots(reservation, window, kept, added)
+    return sum(placing.count_slots(a.amounts, slot) for a in allocations)

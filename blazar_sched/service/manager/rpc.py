@@ -8,17 +8,20 @@ topic: each call goes to one of them.
 
 from collections.abc import Callable
 from collections.abc import Sequence
+import functools
 import socket
 import threading
 import time
 from typing import Any
 
 from oslo_config import cfg
+from oslo_context import context
 from oslo_log import log
 import oslo_messaging
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
+from blazar_sched.service import metrics as metrics_
 
 LOG = log.getLogger(__name__)
 
@@ -148,6 +151,43 @@ class Local:
         self.call({}, 'check')
 
 
+class Counted:
+    """An end point whose calls are counted and timed."""
+
+    def __init__(self, endpoint: Any, metrics: metrics_.Metrics) -> None:
+        self.target = endpoint.target
+        self._endpoint = endpoint
+        self._metrics = metrics
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._endpoint, name)
+        if name.startswith('_') or not callable(found):
+            return found
+        return functools.partial(self._call, name, found)
+
+    def _call(
+        self,
+        name: str,
+        method: Callable[..., Any],
+        ctxt: dict[str, Any],
+        /,
+        **kwargs: Any,
+    ) -> Any:
+        began = time.monotonic()
+        outcome = metrics_.FAILED
+        try:
+            answer = method(ctxt, **kwargs)
+            outcome = metrics_.ANSWERED
+            return answer
+        except oslo_messaging.ExpectedException:
+            outcome = metrics_.REFUSED
+            raise
+        finally:
+            self._metrics.of(metrics_.CALL_SECONDS, name, outcome).observe(
+                time.monotonic() - began
+            )
+
+
 class Background:
     """A server of oslo.messaging that nobody has to wait for."""
 
@@ -181,6 +221,15 @@ class Background:
         self._server.wait()
 
 
+class _Contexts(oslo_messaging.NoOpSerializer):
+    """Has log lines about a call say whose request it is of."""
+
+    def deserialize_context(self, ctxt: dict[str, Any]) -> dict[str, Any]:
+        # Made to be this thread's own, until its next call.
+        context.RequestContext.from_dict(ctxt)
+        return ctxt
+
+
 class Server(Background):
     """Answers calls with `endpoints`, in threads."""
 
@@ -194,6 +243,7 @@ class Server(Background):
             ),
             endpoints,
             executor='threading',
+            serializer=_Contexts(),
             access_policy=oslo_messaging.DefaultRPCAccessPolicy,
         )
         super().__init__(server)

@@ -19,6 +19,7 @@ from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.resources import freepool as freepool_
+from blazar_sched.service.resources import vacating as vacating_
 
 LOG = log.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class Services:
     neutron: neutron_.Neutron
     keystone: keystone_.Keystone
     freepool: freepool_.Freepool
+    vacater: vacating_.Vacater
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Resource:
         self._neutron = services.neutron
         self._keystone = services.keystone
         self._freepool = services.freepool
+        self._vacater = services.vacater
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
@@ -92,12 +95,39 @@ class Resource:
         """
         return self.validate({**parameters, **changes}, project_id)
 
+    def shrinks(
+        self, parameters: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> bool:
+        """Tell whether what is open must `give_up` some for a change."""
+        return False
+
+    def give_up(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> list[allocation_.Allocation]:
+        """Take from what is open, in other services, all that is too much.
+
+        The start is done again afterwards, however it goes: so it need not
+        put anything back itself.
+
+        :param lease: as it is to be, and `reservation` too
+        :param hosts: those of the allocations, by uuid
+        :returns: the allocations that are left
+        :raises Conflict: if more is in use than is to be left
+        :raises Unavailable: if it is to be tried again
+        """
+        return list(allocations)
+
     def book(
         self,
         tx: Any,
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
         window: window_.Window,
+        settled: bool = False,
     ) -> None:
         """Allocate what is on no host, in the commit that writes the lease.
 
@@ -105,8 +135,27 @@ class Resource:
         an update, and has to make what is allocated fit the reservation.
 
         :param window: what is left of the lease's own
+        :param settled: whether no more is asked for than it has been promised:
+            it keeps what it has, and is not refused
         :raises Conflict: if there is no room
         """
+
+    def vacate(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+        now: int,
+    ) -> bool:
+        """Clear the hosts of what is in the way, ahead of the start.
+
+        :param hosts: those of the allocations, by uuid
+        :returns: True if nothing more is to be done; else it is called again
+            until the lease starts
+        :raises Unavailable: if it is to be tried again
+        """
+        return True
 
     def start(
         self,
@@ -115,10 +164,11 @@ class Resource:
         allocations: Sequence[allocation_.Allocation],
         hosts: Mapping[str, host_.Host],
         now: int,
-    ) -> Opened:
+    ) -> Opened | None:
         """Open the reservation in other services.
 
         :param hosts: those of the allocations, by uuid
+        :returns: None if other services are still at it: it is called again
         :raises Unavailable: if it is to be tried again
         """
         return Opened()

@@ -23,8 +23,11 @@ _DEFAULTS = {
     'affinity': None,
     'resource_properties': '',
 }
-# What a server of a reservation is by it, and not by its flavor.
-_OURS = 'blazar:'
+# What is kept of a flavor beside its id, by the same names.
+_KEPT = (
+    'name', 'vcpus', 'memory_mb', 'disk_gb', 'ephemeral_gb', 'swap_mb',
+    'extra_specs',
+)  # fmt: skip
 # What Nova's ComputeCapabilitiesFilter may ask of hosts that is known of
 # them here, and how it asks.
 _CAPABILITIES = ('hypervisor_type', 'hypervisor_version')
@@ -96,16 +99,12 @@ def _freeze(
             asked['resource_properties'], flavor
         ),
         'asked_properties': asked['resource_properties'],
-        'name': flavor.name,
-        'vcpus': flavor.vcpus,
-        'memory_mb': flavor.memory_mb,
-        'disk_gb': flavor.disk_gb,
-        'ephemeral_gb': flavor.ephemeral_gb,
-        'swap_mb': flavor.swap_mb,
+        **{name: getattr(flavor, name) for name in _KEPT},
+        # What a server is by its reservation, it is not by its flavor.
         'extra_specs': {
             name: value
             for name, value in flavor.extra_specs.items()
-            if not name.startswith(_OURS)
+            if not name.startswith(flavor_.PREFIX)
         },
         'resources': _resources(flavor),
     }
@@ -114,23 +113,15 @@ def _freeze(
 def _frozen(parameters: Mapping[str, Any]) -> flavor_.Flavor:
     """Return the flavor as it was."""
     return flavor_.Flavor(
-        id=parameters['flavor_id'],
-        name=parameters['name'],
-        vcpus=parameters['vcpus'],
-        memory_mb=parameters['memory_mb'],
-        disk_gb=parameters['disk_gb'],
-        ephemeral_gb=parameters['ephemeral_gb'],
-        swap_mb=parameters['swap_mb'],
-        extra_specs=parameters['extra_specs'],
+        parameters['flavor_id'], **{name: parameters[name] for name in _KEPT}
     )
 
 
 def _resources(flavor: flavor_.Flavor) -> dict[str, int]:
-    swap_gb = -(-flavor.swap_mb // 1024)
     asked = flavor_.resources(
         flavor.vcpus,
         flavor.memory_mb,
-        flavor.disk_gb + flavor.ephemeral_gb + swap_gb,
+        flavor_.disk_gb(flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb),
         flavor.extra_specs,
     )
     if not asked or max(asked.values()) > ext.AMOUNT_LIMIT:

@@ -6,6 +6,7 @@ has registered. In its window the project has them as floating IPs.
 """
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -88,6 +89,7 @@ class FloatingIPResource(base.Resource):
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
         window: window_.Window,
+        settled: bool = False,
     ) -> None:
         """Allocate as many addresses as are reserved.
 
@@ -96,42 +98,13 @@ class FloatingIPResource(base.Resource):
 
         :raises NotEnoughFloatingIPAvailable: if there are too few
         """
-        parameters = reservation.parameters
-        held = {f.id for f in tx.floating_ips(reservation.id)}
-        # The lease's other reservations may have to have these.
-        wanted = {
-            address
-            for other in lease.reservations
-            if other.id != reservation.id
-            for address in other.parameters.get(_REQUIRED, ())
-        }
-        free = sorted(
-            tx.free_floating_ips(
-                parameters['network_id'], window, reservation.id
-            ),
-            key=lambda f: (f.id not in held, f.address in wanted),
-        )
-        if reservation.status == states.RESERVATION_PENDING:
-            first = _pick(free, parameters[_REQUIRED])
+        held = tx.floating_ips(reservation.id)
+        if settled:
+            chosen = held
         else:
-            first = [f for f in free if f.id in held]
-            if len(first) < len(held):
-                raise exception.NotEnoughFloatingIPAvailable(
-                    f'{len(held) - len(first)} floating IPs in use could not '
-                    'be kept',
-                    field='reservations',
-                )
-        ids = {f.id for f in first}
-        chosen = [*first, *(f for f in free if f.id not in ids)]
-        amount = parameters['amount']
-        if len(chosen) < amount:
-            raise exception.NotEnoughFloatingIPAvailable(
-                f'of network {parameters["network_id"]} only {len(chosen)} '
-                'registered floating IPs are free then',
-                field='amount',
-            )
+            chosen = _place(tx, lease, reservation, window, held)
         tx.put_floating_ip_allocations(
-            reservation.id, [f.id for f in chosen[:amount]], window
+            reservation.id, [f.id for f in chosen], window
         )
 
     def start(
@@ -163,10 +136,8 @@ class FloatingIPResource(base.Resource):
                 floating_ip, ('blazar', f'reservation:{reservation.id}')
             )
         missing = len(opened) < parameters['amount']
-        addresses = {f.address for f in opened}
         return base.Opened(
-            degraded=missing
-            or not addresses.issuperset(parameters[_REQUIRED]),
+            degraded=missing or lacks_required(reservation, opened),
             made={'floating_ips': sorted(f.id for f in opened)},
             missing_resources=missing,
         )
@@ -189,20 +160,14 @@ class FloatingIPResource(base.Resource):
     def _made(
         self, lease: lease_.Lease, reservation: reservation_.Reservation
     ) -> list[neutron_.FloatingIP]:
-        """Return what is there of what was made for the reservation.
-
-        A start that crashed has kept no ids, the project may have changed the
-        description: either will do.
-        """
-        ids = reservation.made.get('floating_ips', ())
+        """Return what is there of what was made for the reservation."""
         return [
             floating_ip
             for floating_ip in self._neutron.floating_ips(
                 project_id=lease.project_id,
                 floating_network_id=reservation.parameters['network_id'],
             )
-            if floating_ip.id in ids
-            or floating_ip.description == _description(reservation)
+            if is_made_for(reservation, floating_ip)
         ]
 
     def _make(
@@ -249,7 +214,7 @@ class FloatingIPResource(base.Resource):
 
         :returns: None if there is none, or the reservation has moved on
         """
-        window = window_.Window(max(lease.start, now), lease.end)
+        window = lease.left(now)
 
         def work(tx: Any) -> floating_ip_.FloatingIP | None:
             kept = {f.id for f in tx.floating_ips(reservation.id)}
@@ -269,6 +234,65 @@ class FloatingIPResource(base.Resource):
             return new
 
         return self._ledger.commit(work, placing=False)
+
+
+def choose(
+    lease: lease_.Lease,
+    reservation: reservation_.Reservation,
+    kept: Collection[floating_ip_.FloatingIP],
+    free: Iterable[floating_ip_.FloatingIP],
+) -> list[floating_ip_.FloatingIP]:
+    """Return which addresses a reservation is to have: its amount at most.
+
+    Before it is opened what it requires goes first, then what it has. Once
+    it is, what it has stays.
+
+    :param kept: what it has and may keep
+    :param free: what it may have, with or without what is kept
+    """
+    ids = {f.id for f in kept}
+    opened = reservation.status != states.RESERVATION_PENDING
+    required = reservation.parameters[_REQUIRED]
+    # The lease's other reservations may have to have these.
+    wanted = {
+        address
+        for other in lease.reservations
+        if other.id != reservation.id
+        for address in other.parameters.get(_REQUIRED, ())
+    }
+    ordered = sorted(
+        {f.id: f for f in (*kept, *free)}.values(),
+        key=lambda f: (
+            opened and f.id not in ids,
+            f.address not in required,
+            f.id not in ids,
+            f.address in wanted,
+        ),
+    )
+    return ordered[: reservation.parameters['amount']]
+
+
+def lacks_required(
+    reservation: reservation_.Reservation,
+    held: Iterable[floating_ip_.FloatingIP | neutron_.FloatingIP],
+) -> bool:
+    """Tell whether an address that was named for it is not held."""
+    required = reservation.parameters[_REQUIRED]
+    return not {f.address for f in held}.issuperset(required)
+
+
+def is_made_for(
+    reservation: reservation_.Reservation, floating_ip: neutron_.FloatingIP
+) -> bool:
+    """Tell whether a floating IP of its project was made for a reservation.
+
+    A start that crashed has kept no ids, the project may have changed the
+    description: either will do.
+    """
+    return (
+        floating_ip.id in reservation.made.get('floating_ips', ())
+        or floating_ip.description == _description(reservation)
+    )
 
 
 def _description(reservation: reservation_.Reservation) -> str:
@@ -297,18 +321,45 @@ def _required(parameters: Mapping[str, Any]) -> list[str]:
     return required
 
 
-def _pick(
-    free: Sequence[floating_ip_.FloatingIP], required: Sequence[str]
+def _place(
+    tx: Any,
+    lease: lease_.Lease,
+    reservation: reservation_.Reservation,
+    window: window_.Window,
+    held: Sequence[floating_ip_.FloatingIP],
 ) -> list[floating_ip_.FloatingIP]:
-    """Return the required ones.
+    """Return the addresses of a reservation in a window.
 
-    :raises NotEnoughFloatingIPAvailable: if one is not free
+    :param held: those that it has
+    :raises NotEnoughFloatingIPAvailable: if there are too few
     """
-    by_address = {f.address: f for f in free}
-    missing = [address for address in required if address not in by_address]
-    if missing:
+    parameters = reservation.parameters
+    network_id, amount = parameters['network_id'], parameters['amount']
+    opened = reservation.status != states.RESERVATION_PENDING
+    free = [
+        f
+        for f in tx.free_floating_ips(network_id, window, reservation.id)
+        # What is in use is the project's, whatever becomes of it afterwards.
+        if f.reservable or opened
+    ]
+    ids = {f.id for f in held}
+    kept = [f for f in free if f.id in ids]
+    if opened and len(kept) < len(held):
         raise exception.NotEnoughFloatingIPAvailable(
-            f'{", ".join(missing)} is not registered, or not free then',
+            f'{len(held) - len(kept)} floating IPs in use could not be kept',
+            field='reservations',
+        )
+    lost = set(parameters[_REQUIRED]) - {f.address for f in free}
+    if lost and not opened:
+        raise exception.NotEnoughFloatingIPAvailable(
+            f'{", ".join(sorted(lost))} is not registered, or not free then',
             field=_REQUIRED,
         )
-    return [by_address[address] for address in required]
+    chosen = choose(lease, reservation, kept, free)
+    if len(chosen) < amount:
+        raise exception.NotEnoughFloatingIPAvailable(
+            f'of network {network_id} only {len(chosen)} registered floating '
+            'IPs are free then',
+            field='amount',
+        )
+    return chosen

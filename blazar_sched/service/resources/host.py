@@ -6,7 +6,6 @@ What is left to do is to clear it of what has to yield, and at the end of
 what the lease's project left there; and to show the hosts in an aggregate.
 """
 
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -16,12 +15,14 @@ from oslo_log import log
 
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.resources import aggregate as aggregate_
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import parameters as parameters_
 from blazar_sched.service.resources import servers as servers_
 
@@ -40,7 +41,7 @@ _BEFORE_END = ('', 'default', _SNAPSHOT)
 _COPIED = ('ACTIVE', 'PAUSED', 'SHUTOFF', 'SUSPENDED')
 
 
-class HostResource(base.Resource):
+class HostResource(on_hosts.OnHostsResource):
     """The driver of ``physical:host``."""
 
     def validate(
@@ -89,27 +90,31 @@ class HostResource(base.Resource):
         hosts: Mapping[str, host_.Host],
         now: int,
     ) -> base.Opened:
-        """Clear the hosts of what is overdue or preemptible.
+        """Clear the hosts of what yields; see `vacating.yields`.
 
-        :returns: degraded if other projects' servers are still to stay there
+        :returns: degraded if others' servers are still to stay there; which,
+            is kept as `in_the_way`
         """
         held = [hosts[allocation.host] for allocation in allocations]
         aggregate = self._gather(lease, reservation, held)
-        projects = servers_.projects(lease, reservation)
-        degraded = False
-        for host in held:
-            others = [
-                server
-                for server in self._nova.servers(host=host.service_name)
-                if server.node == host.hypervisor_hostname
-                and not _is_bound(server, projects, reservation)
-            ]
-            yielding = [s for s in others if s.preemptible or s.end <= now]
-            self._nova.delete_servers(yielding)
-            degraded = degraded or len(yielding) < len(others)
-        return base.Opened(
-            degraded, {'aggregate_id': aggregate.id, 'projects': projects}
-        )
+        in_the_way = self._evict(lease, reservation, held, now)
+        made = {
+            'aggregate_id': aggregate.id,
+            'aggregate_uuid': aggregate.uuid,
+            'projects': servers_.projects(lease, reservation),
+            'in_the_way': in_the_way,
+        }
+        return base.Opened(bool(in_the_way), made)
+
+    def _in_the_way(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        held: Sequence[host_.Host],
+        now: int,
+    ) -> list[nova_.Server]:
+        """Return the servers that are: all others."""
+        return self._vacater.all_others(lease, reservation, held, now)
 
     def _gather(
         self,
@@ -144,9 +149,7 @@ class HostResource(base.Resource):
         if reservation.parameters['before_end'] != _SNAPSHOT:
             return
         creator = self._nova_of(lease)
-        for server in servers_.of_projects(self._nova, lease, reservation):
-            if server.reservation_id != reservation.id:
-                continue
+        for server in servers_.bound(self._nova, lease, reservation):
             if server.status not in _COPIED:
                 LOG.warning(
                     'No image of server %s, which is %s',
@@ -158,7 +161,7 @@ class HostResource(base.Resource):
             nova.create_image(
                 server,
                 f'reserved_{server.name}',
-                {'blazar:reservation': reservation.id},
+                {flavor_.RESERVATION: reservation.id},
             )
 
     def end(
@@ -194,14 +197,3 @@ class HostResource(base.Resource):
 def _dedicated(hosts: Iterable[host_.Host]) -> list[str]:
     """Return the service names of those that belong into the pool."""
     return [h.service_name for h in hosts if h.hold == host_.DEDICATED]
-
-
-def _is_bound(
-    server: nova_.Server,
-    projects: Collection[str],
-    reservation: reservation_.Reservation,
-) -> bool:
-    return (
-        server.project_id in projects
-        and server.reservation_id == reservation.id
-    )

@@ -32,6 +32,19 @@ def of_projects(
     ]
 
 
+def bound(
+    nova: nova_.Nova,
+    lease: lease_.Lease,
+    reservation: reservation_.Reservation,
+) -> list[nova_.Server]:
+    """Return the servers of these projects that draw on the reservation."""
+    return [
+        server
+        for server in of_projects(nova, lease, reservation)
+        if server.reservation_id == reservation.id
+    ]
+
+
 def end_servers(
     nova: nova_.Nova, servers: Iterable[nova_.Server], on_end: str
 ) -> bool:

@@ -6,9 +6,11 @@ it takes one of a resource class that only the reservation's hosts have, as
 many on each as there are slots.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 from blazar_sched.domain import allocation as allocation_
@@ -22,6 +24,7 @@ from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.resources import aggregate as aggregate_
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import servers as servers_
 
 _POLICIES = {True: 'affinity', False: 'anti-affinity'}
@@ -38,7 +41,7 @@ def check_affinity(parameters: Mapping[str, Any]) -> None:
         )
 
 
-class SlotsResource(base.Resource):
+class SlotsResource(on_hosts.OnHostsResource):
     """A driver of reservations of instances.
 
     The aggregate says which hosts it has, or had: a host joins it before it
@@ -54,17 +57,16 @@ class SlotsResource(base.Resource):
     ) -> dict[str, Any]:
         """Return the changed parameters.
 
-        :raises CantUpdateParameter: if the lease is active, unless the
-            amount grows
+        :raises CantUpdateParameter: for anything but the amount, if the
+            lease is active
         :raises InvalidInput: naming the one that is wrong
         """
         new = self._changed(parameters, changes, project_id)
         for name in new if active else ():
-            grows = name == 'amount' and new[name] > parameters[name]
-            if new[name] != parameters[name] and not grows:
+            if name != 'amount' and new[name] != parameters[name]:
                 raise exception.CantUpdateParameter(
-                    f'{name} cannot be changed so in an active lease: only '
-                    'the amount can, upward',
+                    f'{name} cannot be changed in an active lease: only the '
+                    'amount can',
                     field=name,
                 )
         return new
@@ -77,6 +79,90 @@ class SlotsResource(base.Resource):
     ) -> dict[str, Any]:
         return self.validate({**parameters, **changes}, project_id)
 
+    def shrinks(
+        self, parameters: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> bool:
+        """Tell whether the amount gets smaller."""
+        asked: int = new['amount']
+        return asked < parameters['amount']
+
+    def give_up(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> list[allocation_.Allocation]:
+        """Take slots that are not in use off the hosts' inventory.
+
+        Of the hosts with the fewest in use first, so that whole hosts come
+        free. Affinity asks for nothing: fewer slots on the same hosts keep
+        any.
+
+        :raises CantUpdateParameter: if more than the amount are in use
+        """
+        slot = reservation.slot()
+        held = {
+            a.host: placing.count_slots(a.amounts, slot) for a in allocations
+        }
+        names = {host: hosts[host].hypervisor_hostname for host in held}
+        used, beside = self._count_used(lease, reservation, names)
+        _check_used(reservation, sum(used.values()))
+        left = dict(held)
+        excess = sum(held.values()) - reservation.parameters['amount']
+        # At equal use the smaller ones: more hosts come free by them.
+        for host in sorted(held, key=lambda h: (used[h], held[h], h)):
+            if excess <= 0:
+                break
+            least = self._placement.cut_inventory(
+                names[host],
+                placement_.resource_class(reservation.id),
+                max(0, held[host] - excess),
+                beside[host],
+            )
+            left[host] = min(held[host], least)
+            excess -= held[host] - left[host]
+        _check_used(reservation, sum(left.values()))
+        return [
+            dataclasses.replace(
+                a, amounts={c: left[a.host] * n for c, n in slot.items()}
+            )
+            for a in allocations
+            if left[a.host]
+        ]
+
+    def _count_used(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        names: Mapping[str, str],
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Return how many slots are in use, and how many Placement misses.
+
+        Both by host. A server with another flavor draws on the reservation
+        by a hint and takes no slot in Placement: so what it fills is what
+        Nova shows, once it is on its host.
+
+        :param names: of the hypervisors, by host
+        """
+        slots = placement_.resource_class(reservation.id)
+        # Nova first: who boots meanwhile is counted once, by Placement.
+        servers = servers_.bound(self._nova, lease, reservation)
+        users = {
+            host: self._placement.count_used(name, slots)
+            for host, name in names.items()
+        }
+        counted = {id_ for counts in users.values() for id_ in counts}
+        others = [s for s in servers if s.uuid not in counted]
+        beside = {
+            host: _count_filled(others, name, reservation.slot())
+            for host, name in names.items()
+        }
+        used = {
+            host: sum(users[host].values()) + beside[host] for host in names
+        }
+        return used, beside
+
     def start(
         self,
         lease: lease_.Lease,
@@ -87,8 +173,11 @@ class SlotsResource(base.Resource):
     ) -> base.Opened:
         """Give the projects their flavor, and the hosts their inventory.
 
-        :returns: degraded if it has no server group for its affinity, which
-            its slots keep all the same
+        Of what is in the way, what yields is deleted.
+
+        :returns: degraded if some of it is still to stay there, which is
+            kept as `in_the_way`, or if there is no server group for the
+            affinity, which the slots keep all the same
         """
         slots = placement_.resource_class(reservation.id)
         held = [hosts[allocation.host] for allocation in allocations]
@@ -113,14 +202,17 @@ class SlotsResource(base.Resource):
                 self._nova.add_flavor_access(reservation.id, project_id)
             else:
                 self._nova.remove_flavor_access(reservation.id, project_id)
+        in_the_way = self._evict(lease, reservation, held, now)
         affinity = reservation.parameters['affinity']
         return base.Opened(
-            degraded=affinity is not None and group_id is None,
+            degraded=bool(in_the_way)
+            or (affinity is not None and group_id is None),
             made={
                 'flavor_id': reservation.id,
                 'aggregate_id': aggregate.id,
                 'server_group_id': group_id,
                 'projects': projects,
+                'in_the_way': in_the_way,
             },
         )
 
@@ -137,16 +229,12 @@ class SlotsResource(base.Resource):
         """
         for project_id in servers_.projects(lease, reservation):
             self._nova.remove_flavor_access(reservation.id, project_id)
-        bound = [
-            server
-            for server in servers_.of_projects(self._nova, lease, reservation)
-            if server.reservation_id == reservation.id
-        ]
+        bound = servers_.bound(self._nova, lease, reservation)
         if not servers_.end_servers(self._nova, bound, reservation.on_end):
             return False
         self._nova.delete_flavor(reservation.id)
         if reservation.parameters['affinity'] is not None:
-            self._nova.delete_server_group(reservation.id)
+            self._nova.delete_server_group(_name(reservation))
         if not self._empty(reservation, allocations, hosts):
             return False
         self._placement.delete_resource_class(
@@ -166,7 +254,7 @@ class SlotsResource(base.Resource):
         if affinity is None:
             return None
         return self._nova_of(lease).create_server_group(
-            reservation.id, _POLICIES[affinity]
+            _name(reservation), _POLICIES[affinity]
         )
 
     def _give_up(
@@ -207,6 +295,33 @@ class SlotsResource(base.Resource):
         return all(removed)
 
 
+def _count_filled(
+    servers: Iterable[nova_.Server], hostname: str, slot: Mapping[str, int]
+) -> int:
+    """Return how many slots servers fill together on a host."""
+    filled: Counter[str] = Counter()
+    for server in servers:
+        if server.node == hostname:
+            filled.update(server.amounts)
+    return max(-(-filled[c] // n) for c, n in slot.items() if n)
+
+
+def _check_used(
+    reservation: reservation_.Reservation, used: int
+) -> None:
+    """Refuse an amount of which more are in use."""
+    if used > reservation.parameters['amount']:
+        raise exception.CantUpdateParameter(
+            f'{used} instances of reservation {reservation.id} are in use',
+            field='amount',
+        )
+
+
+def _name(reservation: reservation_.Reservation) -> str:
+    """Return what its flavor and its server group are called."""
+    return f'reservation:{reservation.id}'
+
+
 def _flavor(
     reservation: reservation_.Reservation, slots: str
 ) -> flavor_.Flavor:
@@ -214,7 +329,7 @@ def _flavor(
     parameters = reservation.parameters
     return flavor_.Flavor(
         id=reservation.id,
-        name=f'reservation:{reservation.id}',
+        name=_name(reservation),
         vcpus=parameters['vcpus'],
         memory_mb=parameters['memory_mb'],
         disk_gb=parameters['disk_gb'],
@@ -222,7 +337,7 @@ def _flavor(
         swap_mb=parameters.get('swap_mb', 0),
         extra_specs={
             **parameters.get('extra_specs', {}),
-            'blazar:reservation': reservation.id,
+            flavor_.RESERVATION: reservation.id,
             f'resources:{slots}': '1',
         },
     )

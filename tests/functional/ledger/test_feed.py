@@ -103,6 +103,13 @@ class Clients:
             for held in tx.lease(lease.id).reservations:
                 self._place(tx, tx.lease(lease.id), held)
 
+    def open_lease(self, tx):
+        """As a start does, which may be done again."""
+        if leases := tx.leases():
+            for held in self.random.choice(leases).reservations:
+                uuid = self.random.choice(['one', 'another'])
+                tx.set_reservation_made(held.id, {'aggregate_uuid': uuid})
+
     def delete_lease(self, tx):
         if leases := tx.leases():
             tx.delete_lease(self.random.choice(leases).id)
@@ -162,7 +169,7 @@ class Clients:
     CHANGES = (
         put_host, put_lease, put_lease, put_lease, update_lease, put_instance,
         put_instance, move_instance, delete_instance, update_host,
-        delete_lease, delete_host,
+        delete_lease, delete_host, open_lease,
     )  # fmt: skip
 
 
@@ -231,6 +238,25 @@ def test_every_way_leads_to_the_truth(store, open_ledger, nouns, seed):
     assert_same(replica_of({}, 0), state.Replica(accounting.LedgerAccounting))
     assert any(any(map(each.held, each.reservations)) for each in truths)
     assert any(each.instances for each in truths)
+    assert any(r.aggregate for t in truths for r in t.reservations.values())
+
+
+def test_a_start_that_made_the_same_again_is_no_change(store, nouns):
+    lease = nouns.lease()
+    [held] = lease.reservations
+    store.commit(lambda tx: tx.put_lease(lease))
+
+    def revision(made, **kwargs):
+        store.commit(
+            lambda tx: tx.set_reservation_made(held.id, made), **kwargs
+        )
+        return store.changes(0, 1)['newest']
+
+    first = revision({'aggregate_uuid': 'one'})
+    again = {'aggregate_uuid': 'one', 'aggregate_id': 2}
+    assert revision(again, placing=False) == first
+    assert store.lease(lease.id).reservations[0].made == again
+    assert revision({'aggregate_uuid': 'another'}) == first + 1
 
 
 def scheduler_of(store):

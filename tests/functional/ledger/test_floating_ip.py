@@ -141,6 +141,32 @@ def test_what_is_never_free(store, pair):
         assert free(store, network=network) == []
 
 
+def test_a_reservation_s_own_is_free_to_it_though_not_reservable(
+    store, pair, book
+):
+    lease = book(pair[0])
+    broken = dataclasses.replace(pair[0], reservable=False, updated_at=7)
+    store.commit(lambda tx: tx.update_floating_ip(broken), placing=False)
+    assert store.floating_ips() == [broken, pair[1]]
+    own = lease.reservations[0].id
+    assert free(store, reservation_id=own) == [broken, pair[1]]
+    assert free(store, 300, 400) == pair[1:]
+
+
+def test_who_has_reserved_some(store, pair, nouns, book):
+    later, first, over = (
+        book(start=start, end=500) for start in (120, 110, 100)
+    )
+    other = nouns.lease(100, 200)
+    store.commit(lambda tx: tx.add_lease(other, ()))
+    store.commit(
+        lambda tx: tx.set_lease_status(over.id, 'TERMINATED'), placing=False
+    )
+    found = store.leases_with(reservation.FLOATING_IP)
+    assert [lease.id for lease in found] == [first.id, later.id]
+    assert found[0] == store.lease(first.id)
+
+
 def test_a_lease_without_an_end_has_it_for_ever(store, pair, book):
     book(*pair, end=window.FOREVER)
     assert free(store, 50, 100) == pair

@@ -93,6 +93,7 @@ def test_an_older_database_keeps_what_it_holds(
                     ('reservation', 'projects'),
                     ('reservation', 'on_end'),
                     ('reservation', 'made'),
+                    ('reservation', 'magnetic'),
                     ('host', 'disabled'),
                     ('host', 'projects'),
                     ('host', 'region'),

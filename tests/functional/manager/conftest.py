@@ -19,7 +19,9 @@ HOSTS = ('compute-1', 'compute-2')
 def cloud(tmp_path_factory):
     # Before the cloud has its own temporary directory, which goes with it.
     tmp_path_factory.getbasetemp()
-    with cloud_.Cloud(HOSTS) as cloud:
+    # Each test has a ledger of its own, which does not know what the
+    # scheduler has placed before.
+    with cloud_.Cloud(HOSTS, options={'pending_ttl': 0}) as cloud:
         yield cloud
 
 

@@ -19,6 +19,7 @@ from blazar_sched.domain import window
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.nova import server as server_
 
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}
@@ -103,7 +104,7 @@ class TestNova:
         nova.create_image(found, name, {'blazar:reservation': 'third'})
         compute = adapter.Adapter(cloud.session(), service_type='compute')
         images = compute.get(
-            '/images/detail', microversion=nova_.IMAGE_MICROVERSION
+            '/images/detail', microversion=server_.IMAGE_MICROVERSION
         ).json()['images']
         assert sorted(
             i['metadata']['blazar:reservation']
@@ -139,7 +140,7 @@ class TestNova:
         others = {f.id for f in nova.flavors()}
         for id_, specs in (
             ('of mine', {'hw:cpu_policy': 'dedicated'}),
-            ('reserved', {'blazar:reservation': 'x'}),
+            ('reserved', {'blazar:reservation': str(uuid.uuid4())}),
         ):
             nova.create_flavor(
                 dataclasses.replace(
@@ -177,7 +178,7 @@ class TestNova:
             nova.add_to_aggregate(made, HOST)
         nova.set_aggregate_metadata(made, {'a': None, 'c': '3'})
         assert nova.aggregate('mine') == nova_.Aggregate(
-            made.id, 'mine', (HOST,), {'b': '2', 'c': '3'}
+            made.id, 'mine', (HOST,), {'b': '2', 'c': '3'}, made.uuid
         )
         nova.remove_from_aggregate(nova.aggregate('mine'), HOST)
         assert nova.aggregate('mine').hosts == ()
@@ -288,7 +289,7 @@ class TestNova:
             },
             'scheduler_hints': hints,
         }
-        server = nova_._server(shown)
+        server = server_._server(shown)
         if end is None:
             end = window.FOREVER
         elif end < 1e9:
@@ -320,7 +321,7 @@ def test_amounts_of_every_class():
         },
         'scheduler_hints': {'reservation': ['another']},
     }
-    server = nova_._server(shown)
+    server = server_._server(shown)
     assert server.reservation_id == 'r'
     assert server.amounts == {
         'PCPU': 4, 'MEMORY_MB': 2, 'DISK_GB': 10, 'CUSTOM_GPU': 2
@@ -490,6 +491,41 @@ class TestPlacement:
         assert not placement.remove_inventory(HOST, class_)
         placement_api.delete(f'/allocations/{consumer}', microversion='1.29')
         assert placement.remove_inventory(HOST, class_)
+
+    @pytest.mark.parametrize('total, left', [(2, 2), (1, 1), (0, 1)])
+    def test_cut_while_a_server_boots(
+        self, placement, placement_api, provider, class_, total, left
+    ):
+        """It comes in between, and is not left without what it took."""
+        placement.set_inventory(provider, HOST, class_, 3)
+        child = self.children(placement_api, provider)[f'blazar_{HOST}']
+        consumer = str(uuid.uuid4())
+
+        def boot():
+            return placement_api.put(
+                f'/allocations/{consumer}',
+                json={
+                    'allocations': {child: {'resources': {class_: 1}}},
+                    'project_id': 'p',
+                    'user_id': 'u',
+                    'consumer_generation': None,
+                },
+                microversion='1.29',
+            ).status_code
+
+        booted = []
+        meddler = Meddler(placement_api, lambda: booted.append(boot()), 1)
+        cutter = placement_.Placement(meddler)
+        assert cutter.cut_inventory(HOST, class_, total) == left
+        assert booted == [204]
+        assert placement.inventories(child) == {
+            class_: inventory.Inventory(left)
+        }
+        assert placement.count_used(HOST, class_) == {consumer: 1}
+        placement_api.delete(f'/allocations/{consumer}', microversion='1.29')
+        for _ in range(2):
+            assert placement.cut_inventory(HOST, class_, 0) == 0
+            assert placement.inventories(child) == {}
 
     def test_released_by_who_goes_on(
         self, placement, placement_api, provider, class_

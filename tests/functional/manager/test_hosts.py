@@ -7,7 +7,7 @@ from keystoneauth1 import adapter
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients.nova import server as server_
 
 OWNER = 'owner'
 
@@ -160,7 +160,7 @@ def test_copied_before_the_end_and_ended(
 
     def copied():
         images = compute.get(
-            '/images/detail', microversion=nova_.IMAGE_MICROVERSION
+            '/images/detail', microversion=server_.IMAGE_MICROVERSION
         ).json()['images']
         return [
             i['name'] for i in images

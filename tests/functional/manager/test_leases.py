@@ -190,6 +190,38 @@ class TestInstances:
         manager.leases.delete(mine.id, OWNER)
         assert reserved(placement_api, cloud) == {}
 
+    def test_shrinks_to_what_is_used(
+        self, manager, cloud, placement_api, both, lease, wait_for
+    ):
+        mine = lease(slots(4, vcpus=4))
+        id_ = mine.reservations[0].id
+        fed(cloud, manager, wait_for)
+        booted = cloud.boot_many(2, id_, project_id=OWNER)
+        assert {s['status'] for s in booted} == {'ACTIVE'}
+        with pytest.raises(exception.CantUpdateParameter, match='^2 '):
+            manager.leases.update(
+                mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 1}]}
+            )
+        wait_for(
+            'all is there again',
+            lambda: sum(reserved(placement_api, cloud).values()) == 4
+            and not manager.ledger.due_events(int(time.time())),
+        )
+        manager.leases.update(
+            mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 2}]}
+        )
+        assert sum(reserved(placement_api, cloud).values()) == 2
+        refused = cloud.boot(id_, project_id=OWNER)
+        assert refused['status'] == 'ERROR'
+        assert {cloud.show(s)['status'] for s in booted} == {'ACTIVE'}
+        assert manager.ledger.check() == []
+        wait_for(
+            'its start is done again',
+            lambda: not manager.ledger.due_events(int(time.time())),
+        )
+        manager.leases.delete(mine.id, OWNER)
+        assert reserved(placement_api, cloud) == {}
+
     def test_a_reservation_comes_and_goes_in_an_active_lease(
         self, manager, cloud, placement_api, both, lease, wait_for
     ):
@@ -271,7 +303,7 @@ class TestInstances:
         hints = {'group': reservation.made['server_group_id']}
         booted = [cloud.boot(reservation.id, hints) for _ in range(2)]
         [shown] = cloud.api.api_get('/os-server-groups').body['server_groups']
-        assert shown['name'] == reservation.id
+        assert shown['name'] == f'reservation:{reservation.id}'
         assert set(shown['members']) == {s['id'] for s in booted}
         assert set(map(host_of, booted)) == set(cloud.hosts)
         ended(mine)

@@ -80,6 +80,7 @@ def lease():
         'resources_changed': False,
         'projects': ['p7'],
         'on_end': 'shelve',
+        'magnetic': True,
         'made': {},
         'created_at': 1767225600,
         'updated_at': None,
@@ -161,7 +162,11 @@ def answers(lease, host, floating_ip):
     return {
         'list_leases': [lease],
         'get_lease': lease,
-        'get_lease_hosts': {lease['reservations'][0]['id']: ['compute-1']},
+        'get_lease_use': {
+            lease['reservations'][0]['id']: {
+                'hosts': ['compute-1'], 'used': 1,
+            },
+        },
         'create_lease': lease,
         'update_lease': lease,
         'delete_lease': None,

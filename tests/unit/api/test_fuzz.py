@@ -25,7 +25,8 @@ KEYS = st.sampled_from(
         'reservations', 'resource_type', 'min', 'max', 'vcpus', 'memory_mb',
         'disk_gb', 'amount', 'affinity', 'hypervisor_properties',
         'resource_properties', 'before_end', 'private', 'hold', 'unbounded',
-        'projects', 'on_end', 'network_id', 'required_floatingips',
+        'projects', 'on_end', 'magnetic', 'network_id',
+        'required_floatingips',
         'floating_network_id', 'floating_ip_address',
     ]
 ) | st.text(max_size=70)
@@ -54,7 +55,7 @@ RESERVATIONS = st.lists(
         {'resource_type': st.sampled_from(
             [
                 'physical:host', 'virtual:instance', 'flavor:instance',
-                'virtual:floatingip',
+                'virtual:floatingip', 'instance:lifetime',
             ]
         )},
         optional=dict.fromkeys(
@@ -63,7 +64,7 @@ RESERVATIONS = st.lists(
                 'amount', 'affinity', 'hypervisor_properties',
                 'resource_properties', 'before_end', 'flavor_id',
                 'network_id', 'required_floatingips', 'projects', 'on_end',
-                'remove',
+                'magnetic', 'remove',
             ),
             LEAVES,
         ),

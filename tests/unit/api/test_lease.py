@@ -462,6 +462,20 @@ def test_from_1_1_on_a_reservation_may_say_who_uses_it_and_what_stays(
     assert manager.calls[-1][1]['values'] == {'reservations': changes}
 
 
+def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
+    body = with_host(magnetic=True)
+    [sent] = create(api, manager, lease, body, V1_1)['reservations']
+    assert sent['magnetic'] is True
+    for refused, headers in (
+        (with_instance(magnetic=True), V1_1), (body, {}),
+    ):
+        answer = api.simulate_post(
+            '/v1/leases', json=refused, headers=headers
+        )
+        assert answer.status_code == 400
+        assert 'magnetic' in answer.json['error_message']
+
+
 @pytest.mark.parametrize(
     'parameters, field',
     [
@@ -474,6 +488,8 @@ def test_from_1_1_on_a_reservation_may_say_who_uses_it_and_what_stays(
         ({'projects': [f'p{n}' for n in range(51)]}, 'projects'),
         ({'on_end': 'explode'}, 'on_end'),
         ({'on_end': None}, 'on_end'),
+        ({'magnetic': 'yes'}, 'magnetic'),
+        ({'magnetic': None}, 'magnetic'),
     ],
 )
 def test_1_1_refuses_bad_values_by_name(api, manager, parameters, field):
@@ -538,7 +554,9 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
 ):
     manager.answers['get_lease'] = lease
     id_ = lease['reservations'][0]['id']
-    manager.answers['get_lease_hosts'] = {id_: ['compute-1']}
+    manager.answers['get_lease_use'] = {
+        id_: {'hosts': ['compute-1'], 'used': 1}
+    }
     shown = {
         version: api.simulate_get(
             f'/v1/leases/{lease["id"]}',
@@ -560,7 +578,33 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     assert reservation['on_end'] == 'shelve'
     [old] = shown['1.0']['reservations']
     assert reservation['hosts'] == ['compute-1']
-    assert set(reservation) - set(old) == {'projects', 'on_end', 'hosts'}
+    assert reservation['magnetic'] is True
+    assert set(reservation) - set(old) == {
+        'projects', 'on_end', 'magnetic', 'hosts',
+    }
+
+
+@pytest.mark.row('F50')
+def test_from_1_1_on_what_is_left_of_instances_is_shown(api, manager, lease):
+    [noun] = lease['reservations']
+    noun['resource_type'] = 'virtual:instance'
+    noun['parameters'] = {
+        'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 3,
+        'affinity': None, 'resource_properties': '',
+    }
+    manager.answers['get_lease'] = lease
+    manager.answers['get_lease_use'] = {noun['id']: {'hosts': [], 'used': 2}}
+
+    shown = {
+        version: api.simulate_get(
+            f'/v1/leases/{lease["id"]}',
+            headers={'OpenStack-API-Version': f'reservation {version}'},
+        ).json['lease']['reservations'][0]
+        for version in ('1.0', '1.1')
+    }
+
+    assert shown['1.1']['remaining'] == 1
+    assert 'remaining' not in shown['1.0']
 
 
 def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):

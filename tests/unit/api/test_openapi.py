@@ -98,7 +98,7 @@ def test_each_version_has_its_own(api):
     old = properties['1.0']['reservations']['items']['oneOf'][0]
     new = properties['1.1']['reservations']['items']['oneOf'][0]
     assert set(new['properties']) - set(old['properties']) == {
-        'projects', 'on_end', 'hosts',
+        'projects', 'on_end', 'magnetic', 'hosts',
     }
 
 
@@ -139,6 +139,14 @@ PARAMETERS = {
         'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
         'amount': 2,
         'required_floatingips': ['192.0.2.7'],
+    },
+    'instance:lifetime': {
+        'instance_id': 'b1f5d6c4-0000-4000-8000-000000000006',
+        'resources': {'VCPU': 1},
+        'amount': 1,
+        'affinity': None,
+        'resource_properties': '',
+        'on_end': 'snapshot',
     },
     'acme:licence': {'seats': 3},
 }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The route table and the policies tell the same story."""
 
+from falcon import testing
 import pytest
 
 from blazar_sched import policies
+from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
 
 # What Blazar 18 answers, as far as it is answered here.
@@ -113,6 +115,22 @@ def test_versions(api):
                 }
             ]
         }
+
+
+@pytest.mark.parametrize(
+    ('trusted', 'scheme'), [(True, 'https'), (False, 'http')]
+)
+def test_versions_behind_a_proxy(conf, manager, trusted, scheme):
+    layers = deploy.deploy(conf, manager)
+    conf.set_override(
+        'enable_proxy_headers_parsing', trusted, 'oslo_middleware'
+    )
+    answer = testing.TestClient(layers).simulate_get(
+        '/', host='reservations.example',
+        headers={'X-Forwarded-Proto': 'https'},
+    )
+    [link] = answer.json['versions'][0]['links']
+    assert link['href'] == f'{scheme}://reservations.example/v1'
 
 
 def test_head_is_get_without_a_body(api, manager):

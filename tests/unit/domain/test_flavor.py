@@ -103,3 +103,16 @@ def test_traits_of_every_group():
         'resources:CUSTOM_GPU': '1',
     }) == (('CUSTOM_FAST', 'HW_CPU_X86_AVX2'), ('CUSTOM_OLD',))
     assert flavor.traits({}) == ((), ())
+
+
+@pytest.mark.parametrize(
+    'extra_specs, reservation_id',
+    [
+        ({}, None),
+        ({'blazar:reservation': 'a'}, 'a'),
+        # As servers keep it that were booted while Blazar was there.
+        ({'aggregate_instance_extra_specs:reservation': 'a'}, 'a'),
+    ],
+)
+def test_which_reservation_a_flavor_is_of(extra_specs, reservation_id):
+    assert flavor.reservation_id(extra_specs) == reservation_id

@@ -105,6 +105,12 @@ def test_every_address_of_a_subnet_against_a_list_of_the_good_ones(subnet):
         except exception.InvalidInput:
             pass
     assert found == good
+    assert found == {
+        address
+        for address in every
+        if floating_ip.can_be_reserved(address, [subnet])
+    }
+    assert not floating_ip.can_be_reserved('192.0.2.1', [subnet])
 
 
 @pytest.mark.parametrize(

@@ -114,5 +114,6 @@ def test_an_error_is_built_again_from_args_and_kwargs(kind):
 
 def test_at_one_instant_an_end_makes_room_for_a_start():
     assert event.ORDER == (
-        event.BEFORE_END_LEASE, event.END_LEASE, event.START_LEASE
+        event.BEFORE_END_LEASE, event.END_LEASE, event.VACATE_HOSTS,
+        event.START_LEASE,
     )

@@ -9,57 +9,24 @@ import pytest
 
 from blazar_sched import ext
 from blazar_sched.domain import allocation
+from blazar_sched.domain import catalog as catalog_
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import placing
-from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from tests.unit.domain.cloud import add
+from tests.unit.domain.cloud import by_uuid
+from tests.unit.domain.cloud import HOSTS
+from tests.unit.domain.cloud import make_host
+from tests.unit.domain.cloud import make_index
+from tests.unit.domain.cloud import these
 
 # No index of another class.
 NONE = {}
 SLOT = {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 0}
-
-
-def make_host(uuid, vcpus=8, memory_mb=16, gpus=0, **kwargs):
-    gpu = {'CUSTOM_GPU': inventory.Inventory(gpus)} if gpus else {}
-    return host.Host(
-        uuid=uuid,
-        id='1',
-        hypervisor_hostname=f'{uuid}.example.org',
-        inventory={
-            'VCPU': inventory.Inventory(vcpus),
-            'MEMORY_MB': inventory.Inventory(memory_mb),
-            'DISK_GB': inventory.Inventory(100),
-            **gpu,
-        },
-        **kwargs,
-    )
-
-
-def make_index(hosts, *entries):
-    """`entries`: (owner, host, start, end, amounts, or None for whole)."""
-    index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
-    index.apply([('capacity', h.uuid, h.amounts()) for h in hosts.values()])
-    index.apply([add(n, *entry) for n, entry in enumerate(entries)])
-    return index
-
-
-def add(id, owner, on, start, end, amounts):
-    whole = amounts is None
-    return (
-        'add', str(id), owner, on, start, end, amounts or (0, 0, 0), whole
-    )
-
-
-def by_uuid(*hosts):
-    return {h.uuid: h for h in hosts}
-
-
-def these(index, hosts):
-    """Every one of the hosts as a candidate."""
-    return placing.Catalog(index, hosts).meeting(requirements.all_of(), 'p')
+WINDOW = window.Window(10, 20)
 
 
 def place_hosts(index, hosts, *args, extra=NONE, **kwargs):
@@ -72,82 +39,6 @@ def place_instances(index, hosts, *args, extra=NONE, **kwargs):
     return placing.place_instances(
         index, extra, these(index, hosts), *args, **kwargs
     )
-
-
-HOSTS = by_uuid(*(make_host(uuid) for uuid in 'abcd'))
-WINDOW = window.Window(10, 20)
-
-
-class TestCandidates:
-    def test_only_reservable_hosts_that_match(self):
-        hosts = [
-            make_host('a', capabilities={'gpu': 'a100'}),
-            make_host('b', capabilities={'gpu': 'v100'}),
-            make_host('c', capabilities={'gpu': 'a100'}, reservable=False),
-            make_host('d', vcpus=4, capabilities={'gpu': 'a100'}),
-        ]
-        requirement = requirements.parse(
-            '["and", ["==", "$gpu", "a100"], [">=", "$vcpus", 8]]', 'x'
-        )
-        known = by_uuid(*hosts)
-        catalog = placing.Catalog(make_index(known), known)
-        for _ in range(2):
-            found = catalog.meeting(requirement, 'p')
-            assert (found.hosts, list(found.rows)) == ({'a': hosts[0]}, [0])
-
-    def test_all_reservable_hosts_when_nothing_is_required(self):
-        found = these(make_index(HOSTS), HOSTS)
-        assert (found.hosts, list(found.rows)) == (HOSTS, [0, 1, 2, 3])
-
-    def test_hosts_that_changed_are_seen_once_the_catalog_forgot(self):
-        known = dict(HOSTS)
-        catalog = placing.Catalog(make_index(known), known)
-        assert len(catalog.meeting(requirements.all_of(), 'p').hosts) == 4
-        del known['b']
-        catalog.forget()
-        found = catalog.meeting(requirements.all_of(), 'p')
-        assert (list(found.hosts), list(found.rows)) == (
-            ['a', 'c', 'd'], [0, 2, 3]
-        )
-
-    def test_more_requirements_than_are_remembered(self):
-        catalog = placing.Catalog(make_index(HOSTS), HOSTS)
-        for _ in range(2):
-            for vcpus in range(6, 6 + placing.MAX_REQUIREMENTS):
-                wanted = requirements.parse(f'["<=", "$vcpus", {vcpus}]', 'x')
-                found = catalog.meeting(wanted, 'p')
-                assert len(found.hosts) == 4 * (vcpus >= 8)
-
-    def test_a_disabled_host_is_not_used(self):
-        hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
-        assert list(these(make_index(hosts), hosts).hosts) == ['b']
-
-    def test_a_restricted_host_is_for_its_projects(self):
-        hosts = by_uuid(make_host('a', projects=('p', 'q')), make_host('b'))
-        catalog = placing.Catalog(make_index(hosts), hosts)
-        for project, wanted in [('p', 'ab'), ('x', 'b'), ('q', 'ab')]:
-            found = catalog.meeting(requirements.all_of(), project)
-            assert list(found.hosts) == list(wanted)
-        others = [
-            catalog.meeting(requirements.all_of(), project)
-            for project in ('x', 'y')
-        ]
-        assert others[0] is others[1]
-
-    def test_a_host_that_is_held_stays_until_a_monitor_says_no(self):
-        hosts = by_uuid(
-            make_host('a', disabled=True),
-            make_host('b', projects=('q',)),
-            make_host('c', reservable=False),
-            make_host('d', capabilities={'gpu': 'no'}, disabled=True),
-            make_host('e'),
-        )
-        catalog = placing.Catalog(make_index(hosts), hosts)
-        wanted = requirements.parse('["not", ["==", "$gpu", "no"]]', 'x')
-        found = catalog.meeting(wanted, 'p', kept=['a', 'b', 'c', 'd', 'x'])
-        assert set(found.hosts) == {'a', 'b', 'e'}
-        assert found.closed == {'a', 'b'}
-        assert set(catalog.meeting(wanted, 'p').hosts) == {'e'}
 
 
 class TestHosts:
@@ -385,7 +276,7 @@ class TestPlace:
             **kwargs,
         )
         return placing.place(
-            index, extra, placing.Catalog(index, hosts), wanted, 'p', WINDOW,
+            index, extra, catalog_.Catalog(index, hosts), wanted, 'p', WINDOW,
             kept,
             lambda: next(ids),
         )

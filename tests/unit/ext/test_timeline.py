@@ -983,6 +983,7 @@ class TimelineIndexTests:
         state.free_disk_mb += 40 * 1024     # refreshed: stays on the safe side
         assert cloud.headroom([state])[1][2] == 99
 
+    @pytest.mark.row('F45')
     def test_select(self, cloud):
         cloud.apply([
             ('add', 'a', 'alice', 'u1', 10, 20, [10, 0, 0, 0], False),

@@ -58,8 +58,10 @@ class Nova:
         # By name: a nova_.Aggregate, and (id, policy).
         self.aggregates = {}
         self.server_groups = {}
-        # (server, name, metadata)
+        # (server, name, metadata); complete once it is asked for again
         self.images = []
+        # Where the scheduler has room for who is unshelved.
+        self.lands_on = None
         self.asked = Counter()
         self.slowness = 0
         self.failures = 0
@@ -87,6 +89,10 @@ class Nova:
             if host in (None, s.node) and project_id in (None, s.project_id)
         ]
 
+    def server(self, uuid):
+        self._fail()
+        return self.stored.get(uuid)
+
     def delete_servers(self, servers):
         none = True
         for server in list(servers):
@@ -109,11 +115,21 @@ class Nova:
                 )
         return none
 
+    def unshelve_server(self, server):
+        self._fail()
+        self.asked[server.uuid] += 1
+        if self.asked[server.uuid] > self.slowness and self.lands_on:
+            self.stored[server.uuid] = dataclasses.replace(
+                server, node=self.lands_on, status='ACTIVE'
+            )
+
     def create_image(self, server, name, metadata):
         self._fail()
         image = server.uuid, name, dict(metadata)
-        if image not in self.images:
-            self.images.append(image)
+        if image in self.images:
+            return True
+        self.images.append(image)
+        return False
 
     def create_flavor(self, flavor):
         self._fail()
@@ -142,7 +158,7 @@ class Nova:
     def create_aggregate(self, name, metadata):
         self._fail()
         known = self.aggregates.get(name) or nova_.Aggregate(
-            len(self.aggregates) + 1, name, (), {}
+            len(self.aggregates) + 1, name, (), {}, f'uuid of {name}'
         )
         self.aggregates[name] = dataclasses.replace(
             known, metadata={**known.metadata, **metadata}
@@ -249,6 +265,19 @@ class Placement:
             return False
         self.children.pop((hostname, name), None)
         return True
+
+    def count_used(self, hostname, name):
+        self._fail()
+        used = self.used[hostname, name]
+        return {'server': used} if used else {}
+
+    def cut_inventory(self, hostname, name, total, beside=0):
+        self._fail()
+        left = max(total, self.used[hostname, name] + beside)
+        held = self.children.pop((hostname, name), 0)
+        if held and left:
+            self.children[hostname, name] = min(left, held)
+        return left
 
     def release_inventory(self, hostname, name):
         self._fail()
@@ -431,6 +460,8 @@ def conf(empty, tmp_path):
     path = shutil.copy(empty, tmp_path / 'ledger.sqlite')
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
+    # Who tests vacating switches it on.
+    conf.set_override('vacate_lead_time', 0, 'manager')
     return conf
 
 

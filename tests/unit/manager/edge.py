@@ -15,6 +15,16 @@ import uuid
 from keystoneauth1 import exceptions
 import requests
 
+_NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
+_OFFLOADED = 'SHELVED_OFFLOADED'
+_RUNNING = ('ACTIVE', 'PAUSED', 'SHUTOFF', 'SUSPENDED')
+# In which statuses Nova does it, and its task meanwhile.
+_ACTIONS = {
+    'os-migrateLive': (('ACTIVE', 'PAUSED'), 'migrating'),
+    'shelve': (_RUNNING, 'shelving'),
+    'shelveOffload': (('SHELVED',), 'shelving_offloading'),
+    'unshelve': (('SHELVED', _OFFLOADED), 'unshelving'),
+}
 SLOT_TOTALS = {'VCPU': 8, 'MEMORY_MB': 8192, 'DISK_GB': 80}
 
 
@@ -29,81 +39,18 @@ def conflict(code):
     return answer(409, {'errors': [{'status': 409, 'code': code}]})
 
 
-class Edge:
-    """Both services; `meddle` is asked what goes wrong with each request.
+class Service:
+    """Answers requests; `meddle` is asked what goes wrong with each.
 
-    :param hosts: names of the compute hosts
+    :param routes: (method, pattern of a path, what does it)
     """
 
-    def __init__(self, *hosts):
-        self.flavors = {}
-        self.access = set()
-        self.aggregates = {}
-        self.server_groups = {}
-        self.servers = {}
-        # By consumer and provider, how much of each resource class.
-        self.allocations = {}
-        # Names of the hosts whose service is down.
-        self.down = set()
-        self.classes = set()
-        self.providers = {}
-        # The project of who asks.
-        self.acting = 'service'
+    def __init__(self, *routes):
         self.asked = []
         self.meddle = lambda method, path: None
-        self._hosts = hosts
-        for name in hosts:
-            self._add_provider(name, None, SLOT_TOTALS, self.uuid(name))
         self._routes = [
-            (method, re.compile(path), do)
-            for method, path, do in (
-                ('GET', '/os-hypervisors/detail', self._hypervisors),
-                ('GET', '/os-services', self._services),
-                ('GET', '/servers/detail', self._list_servers),
-                ('DELETE', '/servers/(.+)', self._delete_server),
-                ('POST', '/flavors', self._create_flavor),
-                ('POST', '/flavors/(.+)/os-extra_specs', self._set_specs),
-                ('POST', '/flavors/(.+)/action', self._change_access),
-                ('DELETE', '/flavors/(.+)', self._delete_flavor),
-                ('GET', '/os-aggregates', self._list_aggregates),
-                ('POST', '/os-aggregates', self._create_aggregate),
-                (
-                    'POST', '/os-aggregates/(.+)/action',
-                    self._change_aggregate,
-                ),
-                ('DELETE', '/os-aggregates/(.+)', self._delete_aggregate),
-                ('GET', '/os-server-groups', self._list_server_groups),
-                ('POST', '/os-server-groups', self._create_server_group),
-                (
-                    'DELETE', '/os-server-groups/(.+)',
-                    self._delete_server_group,
-                ),
-                ('PUT', '/resource_classes/(.+)', self._create_class),
-                ('DELETE', '/resource_classes/(.+)', self._delete_class),
-                ('GET', '/resource_providers', self._find_providers),
-                ('POST', '/resource_providers', self._create_provider),
-                ('DELETE', '/resource_providers/([^/]+)', self._delete),
-                (
-                    'GET', '/resource_providers/(.+)/inventories',
-                    self._inventories,
-                ),
-                ('GET', '/resource_providers/(.+)/traits', self._traits),
-                (
-                    'PUT', '/resource_providers/(.+)/inventories',
-                    self._set_inventories,
-                ),
-                (
-                    'GET', '/resource_providers/(.+)/allocations',
-                    self._consumers,
-                ),
-                ('GET', '/allocations/(.+)', self._show_allocations),
-                ('PUT', '/allocations/(.+)', self._set_allocations),
-            )
+            (method, re.compile(path), do) for method, path, do in routes
         ]
-
-    @staticmethod
-    def uuid(name):
-        return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
     def request(self, url, method, json=None, **kwargs):
         parts = parse.urlsplit(url)
@@ -115,10 +62,96 @@ class Edge:
         for known, pattern, do in self._routes:
             match = pattern.fullmatch(parts.path)
             if method == known and match:
+                groups = map(parse.unquote, match.groups())
                 given = [x for x in (json,) if x is not None]
-                said = do(*match.groups(), *given, **query)
+                said = do(*groups, *given, **query)
                 return said if trouble is None else trouble.answer()
         raise AssertionError(f'{method} {url}')
+
+
+class Edge(Service):
+    """Both services.
+
+    :param hosts: names of the compute hosts
+    """
+
+    def __init__(self, *hosts):
+        self.flavors = {}
+        self.access = set()
+        self.aggregates = {}
+        self.server_groups = {}
+        self.servers = {}
+        # What servers are asked for, until `settle` does it.
+        self._wishes = {}
+        # Whether Nova takes servers off their hosts as it shelves them.
+        self.offloads = True
+        # By consumer and provider, how much of each resource class.
+        self.allocations = {}
+        # Names of the hosts whose service is down.
+        self.down = set()
+        self.classes = set()
+        self.providers = {}
+        # Whether the generation of a provider is compared at all.
+        self.compares = True
+        # The project of who asks.
+        self.acting = 'service'
+        self._hosts = hosts
+        for name in hosts:
+            self._add_provider(name, None, SLOT_TOTALS, self.uuid(name))
+        super().__init__(
+            ('GET', '/os-hypervisors/detail', self._hypervisors),
+            ('GET', '/os-services', self._services),
+            ('GET', '/servers/detail', self._list_servers),
+            ('GET', '/servers/([^/]+)', self._show_server),
+            ('DELETE', '/servers/([^/]+)', self._delete_server),
+            ('POST', '/servers/([^/]+)/action', self._act_on_server),
+            ('POST', '/servers/([^/]+)/metadata', self._set_metadata),
+            (
+                'DELETE', '/servers/([^/]+)/metadata/(.+)',
+                self._delete_metadata,
+            ),
+            ('POST', '/flavors', self._create_flavor),
+            ('POST', '/flavors/(.+)/os-extra_specs', self._set_specs),
+            ('POST', '/flavors/(.+)/action', self._change_access),
+            ('DELETE', '/flavors/(.+)', self._delete_flavor),
+            ('GET', '/os-aggregates', self._list_aggregates),
+            ('POST', '/os-aggregates', self._create_aggregate),
+            (
+                'POST', '/os-aggregates/(.+)/action',
+                self._change_aggregate,
+            ),
+            ('DELETE', '/os-aggregates/(.+)', self._delete_aggregate),
+            ('GET', '/os-server-groups', self._list_server_groups),
+            ('POST', '/os-server-groups', self._create_server_group),
+            (
+                'DELETE', '/os-server-groups/(.+)',
+                self._delete_server_group,
+            ),
+            ('PUT', '/resource_classes/(.+)', self._create_class),
+            ('DELETE', '/resource_classes/(.+)', self._delete_class),
+            ('GET', '/resource_providers', self._find_providers),
+            ('POST', '/resource_providers', self._create_provider),
+            ('DELETE', '/resource_providers/([^/]+)', self._delete),
+            (
+                'GET', '/resource_providers/(.+)/inventories',
+                self._inventories,
+            ),
+            ('GET', '/resource_providers/(.+)/traits', self._traits),
+            (
+                'PUT', '/resource_providers/(.+)/inventories',
+                self._set_inventories,
+            ),
+            (
+                'GET', '/resource_providers/(.+)/allocations',
+                self._consumers,
+            ),
+            ('GET', '/allocations/(.+)', self._show_allocations),
+            ('PUT', '/allocations/(.+)', self._set_allocations),
+        )
+
+    @staticmethod
+    def uuid(name):
+        return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
     def left(self):
         """Return what leases have made and not removed."""
@@ -152,19 +185,66 @@ class Edge:
                 'extra_specs': {},
             },
             'scheduler_hints': hints,
+            'status': 'ACTIVE',
+            'OS-EXT-STS:task_state': None,
+            'metadata': {},
         }
         return id_
 
+    def settle(self, place=lambda server: None):
+        """Have Nova do what servers are asked for.
+
+        :param place: returns the host that there is for a server, or None
+        """
+        for id_, action in list(self._wishes.items()):
+            server = self.servers.get(id_)
+            del self._wishes[id_]
+            if server is None:
+                continue
+            server['OS-EXT-STS:task_state'] = None
+            if action.startswith('shelve'):
+                leaves = self.offloads or action == 'shelveOffload'
+                server['status'] = _OFFLOADED if leaves else 'SHELVED'
+                if leaves:
+                    server[_NODE] = None
+            elif host := place(server):
+                server[_NODE], server['status'] = host, 'ACTIVE'
+
     def take_slot(self, server, host, resource_class):
-        """Have a server use one, on that host's child provider."""
+        """Have a server use one, on that host's child provider.
+
+        Return whether Placement has it.
+        """
+        used = self.used(host, resource_class)
+        if used >= self.total(host, resource_class):
+            return False
+        child = self._child(host)['uuid']
+        self._allocate(
+            server,
+            {self.uuid(host): {'VCPU': 1}, child: {resource_class: 1}},
+        )
+        return True
+
+    def total(self, host, resource_class):
+        """Return how many of a class a host's child provider has."""
+        inventories = self._child(host)['inventories']
+        return inventories.get(resource_class, {'total': 0})['total']
+
+    def used(self, host, resource_class):
+        """Return how many of them are used."""
+        child = self._child(host)['uuid']
+        return sum(
+            held.get(child, {}).get(resource_class, 0)
+            for held in self.allocations.values()
+        )
+
+    def _child(self, host):
         [child] = [
-            id_
-            for id_, provider in self.providers.items()
+            provider
+            for provider in self.providers.values()
             if provider['parent'] == self.uuid(host)
         ]
-        self.allocations[server] = {
-            self.uuid(host): {'VCPU': 1}, child: {resource_class: 1},
-        }
+        return child
 
     def _hypervisors(self, hypervisor_hostname_pattern=''):
         found = [
@@ -199,8 +279,48 @@ class Edge:
         ]
         return answer(200, {'servers': found})
 
+    def _show_server(self, id_):
+        if id_ not in self.servers:
+            return answer(404, {})
+        return answer(200, {'server': self.servers[id_]})
+
     def _delete_server(self, id_):
         return answer(204 if self.servers.pop(id_, None) else 404)
+
+    def _act_on_server(self, id_, body):
+        [action] = body
+        server = self.servers.get(id_)
+        if server is None:
+            return answer(404)
+        statuses, task = _ACTIONS[action]
+        if (
+            server['status'] not in statuses
+            or server['OS-EXT-STS:task_state'] is not None
+        ):
+            return answer(409)
+        server['OS-EXT-STS:task_state'] = task
+        self._wishes[id_] = action
+        return answer(202)
+
+    def _set_metadata(self, id_, body):
+        return self._change_metadata(
+            id_, lambda known: known.update(body['metadata'])
+        )
+
+    def _delete_metadata(self, id_, key):
+        return self._change_metadata(id_, lambda known: known.pop(key))
+
+    def _change_metadata(self, id_, change):
+        server = self.servers.get(id_)
+        if server is None:
+            return answer(404)
+        if (
+            server['status'] not in _RUNNING
+            or server['OS-EXT-STS:task_state'] is not None
+        ):
+            return answer(409)
+        change(server['metadata'])
+        return answer(200, {})
 
     def _create_flavor(self, body):
         id_ = body['flavor']['id']
@@ -239,7 +359,8 @@ class Edge:
             return answer(409)
         id_ = max(self.aggregates, default=0) + 1
         self.aggregates[id_] = {
-            'id': id_, 'name': name, 'hosts': [], 'metadata': {},
+            'id': id_, 'uuid': self.uuid(name), 'name': name, 'hosts': [],
+            'metadata': {},
         }
         return answer(200, {'aggregate': self.aggregates[id_]})
 
@@ -360,10 +481,15 @@ class Edge:
         if id_ not in self.providers:
             return answer(404)
         provider = self.providers[id_]
-        if body['resource_provider_generation'] != provider['generation']:
+        if self.compares and (
+            body['resource_provider_generation'] != provider['generation']
+        ):
             return conflict('placement.concurrent_update')
         if not set(body['inventories']) <= self.classes | set(SLOT_TOTALS):
             return answer(400)
+        if any(held['total'] < 1 for held in body['inventories'].values()):
+            return answer(400)
+        # A total below what is in use is not refused.
         gone = provider['inventories'].keys() - body['inventories'].keys()
         if any(
             gone & used.keys()
@@ -406,11 +532,19 @@ class Edge:
 
     def _set_allocations(self, consumer, body):
         assert body['consumer_generation'] == 1
-        self.allocations[consumer] = {
-            id_: held['resources']
-            for id_, held in body['allocations'].items()
-        }
+        self._allocate(
+            consumer,
+            {
+                id_: held['resources']
+                for id_, held in body['allocations'].items()
+            },
+        )
         return answer(204)
+
+    def _allocate(self, consumer, resources):
+        self.allocations[consumer] = resources
+        for id_ in resources:
+            self.providers[id_]['generation'] += 1
 
 
 class Acting:

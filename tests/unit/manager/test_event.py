@@ -764,7 +764,7 @@ class TestThreads:
         # All have failed, and hang now or wait to be tried again.
         wait_for(
             lambda: len(tried) == workers
-            and len(running.runner._running) == workers
+            and len(running.runner._tries.running) == workers
             and max(tried.values()) > 1
         )
         later = running.create(slots(1, 1), start='now')
@@ -825,7 +825,7 @@ class TestThreads:
         one.runner.stop()
         assert statuses(running.lease(lease))['start_lease'] == 'UNDONE'
         hold.set()
-        wait_for(lambda: not one.runner._running)
+        wait_for(lambda: not one.runner._tries.running)
         # The step that hung was its last.
         assert over == [lease.reservations[0].id]
         assert self.status(running, lease) == 'STARTING'

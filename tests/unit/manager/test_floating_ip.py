@@ -5,13 +5,18 @@ Neutron is stood in for at its HTTP edge, with its own statuses.
 """
 
 import contextlib
+import copy
 import itertools
+import random
 
 import pytest
 
+from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.service import faults
 from blazar_sched.service.clients import neutron as neutron_
+from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service.manager import floating_ip_healing
 from tests.unit import neutron
 from tests.unit.manager import edge
 
@@ -471,36 +476,38 @@ def outcome(world, lease):
     )
 
 
+def spoil(world, how, address):
+    """Have an address be no more what it was when it was registered."""
+    [subnet] = world.neutron.subnets
+    if how == 'in a pool':
+        subnet['allocation_pools'].append({'start': address, 'end': address})
+    elif how == 'the gateway':
+        subnet['gateway_ip'] = address
+    elif how == 'taken':
+        world.neutron.take(address)
+    elif how == 'used':
+        world.neutron.use(address)
+    elif how == 'refused':
+        # Between the look at the subnets and the request.
+        asked = world.neutron.request
+
+        def request(url, method, json=None, **kwargs):
+            if json and address in str(json):
+                return neutron.refusal(400, 'InvalidIpForSubnet')
+            return asked(url, method, json, **kwargs)
+
+        world.neutron.request = request
+
+
 class TestBroken:
     """Right when it was registered, no more when the lease starts."""
 
-    def spoil(self, world, how, address):
-        [subnet] = world.neutron.subnets
-        if how == 'in a pool':
-            subnet['allocation_pools'].append(
-                {'start': address, 'end': address}
-            )
-        elif how == 'the gateway':
-            subnet['gateway_ip'] = address
-        elif how == 'taken':
-            world.neutron.take(address)
-        elif how == 'refused':
-            # Between the look at the subnets and the request.
-            asked = world.neutron.request
-
-            def request(url, method, json=None, **kwargs):
-                if json and address in str(json):
-                    return neutron.refusal(400, 'InvalidIpForSubnet')
-                return asked(url, method, json, **kwargs)
-
-            world.neutron.request = request
-
     @pytest.mark.parametrize(
-        'how', ['in a pool', 'the gateway', 'taken', 'refused']
+        'how', ['in a pool', 'the gateway', 'taken', 'used', 'refused']
     )
     def test_it_is_replaced(self, world, registered, how):
         lease = world.create(addresses(2))
-        self.spoil(world, how, ONE)
+        spoil(world, how, ONE)
         world.run(100)
         assert outcome(world, lease) == (False, False, [TWO, THREE])
         assert allocated(world, lease) == [TWO, THREE]
@@ -511,7 +518,7 @@ class TestBroken:
     def test_not_by_one_of_another_lease(self, world, registered):
         lease = world.create(addresses(2))
         world.create(addresses(1), start=150, end=250)
-        self.spoil(world, 'in a pool', ONE)
+        spoil(world, 'in a pool', ONE)
         world.run(100)
         assert outcome(world, lease) == (True, True, [TWO])
         world.check()
@@ -519,13 +526,13 @@ class TestBroken:
     def test_not_by_another_one_that_is_broken(self, world, registered):
         lease = world.create(addresses(1))
         for address in (ONE, TWO, THREE):
-            self.spoil(world, 'in a pool', address)
+            spoil(world, 'in a pool', address)
         world.run(100)
         assert outcome(world, lease) == (True, True, [])
 
     def test_a_required_one_is_replaced_but_missed(self, world, registered):
         lease = world.create(addresses(1, TWO))
-        self.spoil(world, 'in a pool', TWO)
+        spoil(world, 'in a pool', TWO)
         world.run(100)
         assert outcome(world, lease) == (True, False, [ONE])
 
@@ -556,7 +563,7 @@ class TestBroken:
     def test_a_replacement_counts_from_then_on(self, world, registered):
         """A crash after it: the next try begins with what was replaced."""
         lease = world.create(addresses(1))
-        self.spoil(world, 'taken', ONE)
+        spoil(world, 'taken', ONE)
         posts = []
 
         def meddle(method, path):
@@ -574,6 +581,657 @@ class TestBroken:
             world.run(5)
         assert outcome(world, lease) == (False, False, [TWO])
         assert len(posts) == 2
+
+
+@pytest.fixture
+def commits(world, monkeypatch):
+    """Return how many commits there were since the last look.
+
+    Of those that place nothing: hosts are healed in others.
+    """
+    made = []
+    commit = world.ledger.commit
+
+    def count(work, placing=True):
+        if not placing:
+            made.append(work)
+        return commit(work, placing)
+
+    monkeypatch.setattr(world.ledger, 'commit', count)
+
+    def commits():
+        number = len(made)
+        made.clear()
+        return number
+
+    return commits
+
+
+def reservable(world):
+    """Return the addresses that can be reserved."""
+    return [f.address for f in world.ledger.floating_ips() if f.reservable]
+
+
+class TestLook:
+    """What Neutron says of an address, at each polling interval."""
+
+    @pytest.mark.parametrize(
+        'how', ['in a pool', 'the gateway', 'taken', 'used']
+    )
+    def test_broken_and_right_again(self, world, registered, how):
+        subnets = copy.deepcopy(world.neutron.subnets)
+        world.run(10)
+        spoil(world, how, ONE)
+        world.monitor.step()
+        assert reservable(world) == [TWO, THREE]
+        assert world.ledger.floating_ips()[0].updated_at == world.now
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'required_floatingips',
+            world.create, addresses(1, ONE),
+        )
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'amount',
+            world.create, addresses(3),
+        )
+        world.neutron.subnets = subnets
+        world.neutron.stored.clear()
+        world.neutron.ports.clear()
+        world.monitor.step()
+        assert reservable(world) == [ONE, TWO, THREE]
+        world.create(addresses(3))
+
+    @pytest.mark.parametrize('what', ['network', 'external', 'subnet'])
+    def test_all_of_it_is_gone(self, world, registered, what):
+        if what == 'network':
+            del world.neutron.networks[NETWORK]
+        elif what == 'external':
+            world.neutron.networks[NETWORK] = False
+        else:
+            world.neutron.subnets.clear()
+        world.monitor.step()
+        assert reservable(world) == []
+
+    def test_what_a_lease_has_is_nobody_elses(self, world, registered):
+        world.create(addresses(3), start='now')
+        world.run()
+        one, two, _ = world.neutron.stored.values()
+        one['description'] = 'changed by the project'
+        two['description'] = ''
+        world.monitor.step()
+        assert reservable(world) == [ONE, TWO, THREE]
+
+    def test_another_project_cannot_pass_for_it(self, world, registered):
+        lease = world.create(addresses(1))
+        world.neutron.take(
+            ONE, 'thief',
+            description=f'blazar reservation {lease.reservations[0].id}',
+        )
+        world.monitor.step()
+        assert reservable(world) == [TWO, THREE]
+
+    def test_nor_can_the_project_itself_for_another_lease(
+        self, world, registered
+    ):
+        lease = world.create(addresses(1))
+        world.leases.delete(lease.id, None)
+        world.neutron.take(
+            ONE, 'project',
+            description=f'blazar reservation {lease.reservations[0].id}',
+        )
+        world.monitor.step()
+        assert reservable(world) == [TWO, THREE]
+
+    def test_what_opens_while_neutron_is_asked(self, world, registered):
+        """The lease is not known yet when the look begins."""
+        leases = []
+
+        def meddle(method, path):
+            if not leases:
+                leases.append(None)
+                leases[:] = [world.create(addresses(1), start='now')]
+                world.run()
+
+        world.neutron.meddle = meddle
+        world.monitor.step()
+        assert world.neutron.owned('project') == [ONE]
+        assert reservable(world) == [ONE, TWO, THREE]
+        assert world.ledger.floating_ips()[0].updated_at is None
+
+    def test_while_neutron_is_away_all_stays(
+        self, world, registered, caplog, commits
+    ):
+        lease = world.create(addresses(1))
+        world.neutron.asked.clear()
+        world.monitor.step()
+        requests = len(world.neutron.asked)
+        assert requests >= 4
+        spoil(world, 'in a pool', ONE)
+        commits()
+        for unlucky in range(requests):
+            passed = itertools.count()
+            world.neutron.meddle = lambda *_, last=unlucky, passed=passed: (
+                edge.Trouble(False) if next(passed) == last else None
+            )
+            caplog.clear()
+            world.monitor.step()
+            assert 'not known which floating IPs are right' in caplog.text
+            assert commits() == 0
+        world.neutron.meddle = lambda *_: None
+        world.monitor.step()
+        assert reservable(world) == [TWO, THREE]
+        assert allocated(world, lease) == [TWO]
+
+    def test_only_what_differs_is_written_and_in_one_commit(
+        self, world, registered, commits
+    ):
+        spoil(world, 'in a pool', ONE)
+        spoil(world, 'taken', TWO)
+        commits()
+        for expected in (1, 0):
+            world.monitor.step()
+            assert commits() == expected
+        assert reservable(world) == [THREE]
+
+    def test_nothing_is_asked_if_none_is_registered(self, world):
+        world.monitor.step()
+        assert world.neutron.asked == []
+
+    def test_nor_if_that_is_off(self, world, registered, conf):
+        conf.set_override('enable_polling_monitor', False, 'manager')
+        world.neutron.asked.clear()
+        world.monitor.step()
+        assert world.neutron.asked == []
+
+    def test_nor_without_a_network_service(self, world, registered, caplog):
+        floating_ip_healing.Healer(
+            world.ledger, neutron_.Neutron(None), world.healer, world.clock
+        ).heal()
+        assert caplog.text == ''
+        assert reservable(world) == [ONE, TWO, THREE]
+
+
+def flags(world, lease):
+    """Return degraded, and the first reservation's two flags."""
+    lease = world.lease(lease)
+    first = lease.reservations[0]
+    return lease.degraded, first.missing_resources, first.resources_changed
+
+
+class TestHealingPending:
+    @pytest.mark.parametrize(
+        'how', ['in a pool', 'the gateway', 'taken', 'used']
+    )
+    def test_only_what_is_broken_moves(self, world, registered, how):
+        lease = world.create(addresses(2))
+        spoil(world, how, ONE)
+        world.monitor.step()
+        assert allocated(world, lease) == [TWO, THREE]
+        assert flags(world, lease) == (False, False, False)
+        assert world.neutron.owned('project') == []
+        world.run(100)
+        assert outcome(world, lease) == (False, False, [TWO, THREE])
+        world.check()
+
+    def test_not_to_one_of_another_lease(self, world, registered):
+        lease = world.create(addresses(1))
+        world.create(addresses(1, TWO), start=199, end=201)
+        world.create(addresses(1, THREE), start=200, end=201)
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        assert allocated(world, lease) == [THREE]
+        world.check()
+
+    def test_rather_not_to_one_that_is_required_beside_it(
+        self, world, registered
+    ):
+        world.floating_ips.create(NETWORK, '203.0.113.104')
+        lease = world.create(addresses(1), addresses(1, TWO))
+        first = world.create(addresses(1, THREE))
+        spoil(world, 'taken', TWO)
+        world.monitor.step()
+        assert allocated(world, lease, 1) == ['203.0.113.104']
+        world.leases.delete(first.id, None)
+        world.neutron.stored.clear()
+        spoil(world, 'taken', ONE)
+        world.monitor.step()
+        assert allocated(world, lease, 0) == [THREE]
+        assert allocated(world, lease, 1) == [TWO]
+        assert not world.lease(lease).degraded
+        world.check()
+
+    def test_two_of_a_lease_do_not_get_the_same(self, world, registered):
+        lease = world.create(addresses(1), addresses(1))
+        spoil(world, 'in a pool', ONE)
+        spoil(world, 'in a pool', TWO)
+        world.monitor.step()
+        world.check()
+        assert allocated(world, lease, 0) == [THREE]
+        first, second = world.lease(lease).reservations
+        assert not first.missing_resources
+        assert second.missing_resources
+        assert world.lease(lease).degraded
+
+    def test_what_finds_none_is_missing(self, world, registered, commits):
+        lease = world.create(addresses(3))
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        assert flags(world, lease) == (True, True, False)
+        assert world.lease(lease).status == 'PENDING'
+        commits()
+        world.monitor.step()
+        assert commits() == 0
+        world.check()
+
+    def test_until_there_is_another(self, world, registered):
+        lease = world.create(addresses(3))
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        world.floating_ips.create(NETWORK, '203.0.113.104')
+        world.monitor.step()
+        assert allocated(world, lease) == [TWO, THREE, '203.0.113.104']
+        assert flags(world, lease) == (False, False, False)
+        [one, *_] = world.ledger.floating_ips()
+        world.floating_ips.delete(one.id)
+
+    def test_or_it_is_right_again(self, world, registered):
+        lease = world.create(addresses(3))
+        spoil(world, 'taken', ONE)
+        world.monitor.step()
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'amount',
+            world.create, addresses(1),
+        )
+        world.neutron.stored.clear()
+        world.monitor.step()
+        assert allocated(world, lease) == [ONE, TWO, THREE]
+        assert flags(world, lease) == (False, False, False)
+        world.run(100)
+        assert outcome(world, lease) == (False, False, [ONE, TWO, THREE])
+
+    def test_starts_with_what_is_left(self, world, registered):
+        lease = world.create(addresses(3))
+        spoil(world, 'taken', ONE)
+        world.monitor.step()
+        world.run(100)
+        assert outcome(world, lease) == (True, True, [TWO, THREE])
+
+    def test_a_required_one_is_replaced_but_missed(self, world, registered):
+        lease = world.create(addresses(1, TWO))
+        spoil(world, 'taken', TWO)
+        world.monitor.step()
+        assert allocated(world, lease) == [ONE]
+        assert flags(world, lease) == (True, False, False)
+        world.monitor.step()
+        assert flags(world, lease) == (True, False, False)
+        world.neutron.stored.clear()
+        world.monitor.step()
+        assert allocated(world, lease) == [TWO]
+        assert flags(world, lease) == (False, False, False)
+
+    def test_those_of_later_leases_stay_until_they_are_near(
+        self, world, registered
+    ):
+        lease = world.create(addresses(1), start=7200, end=9000)
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        assert allocated(world, lease) == [ONE]
+        world.clock.now += 3600
+        world.monitor.step()
+        assert allocated(world, lease) == [TWO]
+
+    def test_all_move_if_the_interval_is_0(self, world, registered, conf):
+        conf.set_override('healing_interval', 0, 'manager')
+        lease = world.create(addresses(1), start=10**6, end=10**6 + 1)
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        assert allocated(world, lease) == [TWO]
+
+    def test_who_starts_first_is_healed_first(self, world, registered):
+        later = world.create(addresses(1, ONE), start=150, end=300)
+        first = world.create(addresses(1, TWO), start=100, end=200)
+        for address in (ONE, TWO):
+            spoil(world, 'in a pool', address)
+        world.monitor.step()
+        assert allocated(world, first) == [THREE]
+        assert flags(world, later) == (True, True, False)
+
+    def test_one_bad_lease_keeps_no_other(
+        self, world, registered, monkeypatch
+    ):
+        bad, good = (
+            world.create(addresses(1), start=t, end=t + 10)
+            for t in (100, 110)
+        )
+        put = tx_.Tx.put_floating_ip_allocations
+
+        def fail(tx, reservation_id, *args):
+            if reservation_id == bad.reservations[0].id:
+                raise RuntimeError
+            put(tx, reservation_id, *args)
+
+        monkeypatch.setattr(tx_.Tx, 'put_floating_ip_allocations', fail)
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        assert world.lease(bad) == bad
+        assert allocated(world, bad) == [ONE]
+        assert allocated(world, good) == [TWO]
+
+    def test_degraded_until_all_of_it_is_there(
+        self, world, registered, whole
+    ):
+        world.add_host('a')
+        lease = world.create(whole(), addresses(3))
+        spoil(world, 'taken', ONE)
+        world.fail('a')
+        world.set_up('a')
+        first, second = world.lease(lease).reservations
+        assert not first.missing_resources
+        assert second.missing_resources
+        assert world.lease(lease).degraded
+        world.fail('a')
+        world.neutron.stored.clear()
+        world.monitor.step()
+        first, second = world.lease(lease).reservations
+        assert first.missing_resources
+        assert not second.missing_resources
+        assert world.lease(lease).degraded
+        world.set_up('a')
+        assert not world.lease(lease).degraded
+
+    def test_it_is_told(self, world, registered, monkeypatch):
+        told = []
+        monkeypatch.setattr(
+            world.manager.notifier, 'lease',
+            lambda type_, lease: told.append((type_, lease.degraded)),
+        )
+        world.create(addresses(2))
+        for address in (ONE, TWO):
+            spoil(world, 'taken', address)
+            for _ in range(2):
+                world.monitor.step()
+        world.neutron.stored.clear()
+        world.monitor.step()
+        assert told == [
+            ('lease.create', False),
+            ('lease.healed', False),
+            ('lease.degraded', True),
+            ('lease.healed', False),
+        ]
+
+    def test_one_that_is_missing_some_can_be_made_shorter(
+        self, world, registered
+    ):
+        lease = world.create(addresses(3))
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        move = TestUpdating().move
+        move(world, lease, end=190)
+        refused(
+            exception.NotEnoughFloatingIPAvailable, 'amount',
+            move, world, lease, end=191,
+        )
+        TestUpdating().change(world, lease, amount=2)
+        move(world, lease, end=191)
+        world.monitor.step()
+        assert flags(world, lease) == (False, False, False)
+        world.check()
+
+
+class TestHealingActive:
+    @pytest.fixture
+    def lease(self, world, registered):
+        """One that has ONE and TWO."""
+        lease = world.create(addresses(2), start='now', end=500)
+        world.run()
+        return lease
+
+    def lose(self, world, address):
+        """Have a project delete one of its floating IPs."""
+        [id_] = [
+            id_
+            for id_, f in world.neutron.stored.items()
+            if f['floating_ip_address'] == address
+        ]
+        del world.neutron.stored[id_]
+
+    def heal(self, world):
+        world.monitor.step()
+        world.run()
+
+    def test_what_the_project_has_deleted_is_made_again(self, world, lease):
+        kept = [
+            f
+            for f in world.neutron.stored.values()
+            if f['floating_ip_address'] == TWO
+        ]
+        self.lose(world, ONE)
+        self.heal(world)
+        assert outcome(world, lease) == (False, False, [ONE, TWO])
+        assert kept[0] in world.neutron.stored.values()
+        assert not flags(world, lease)[2]
+
+    def test_one_that_another_project_has_is_replaced(self, world, lease):
+        self.lose(world, ONE)
+        spoil(world, 'taken', ONE)
+        self.heal(world)
+        assert outcome(world, lease) == (False, False, [TWO, THREE])
+        assert allocated(world, lease) == [TWO, THREE]
+        assert flags(world, lease) == (False, False, True)
+        world.run(500)
+        assert world.neutron.owned('project') == []
+        assert world.neutron.owned('somebody') == [ONE]
+        world.check()
+
+    def test_missing_until_there_is_another(self, world, lease, commits):
+        world.create(addresses(1, THREE), start=300, end=400)
+        self.lose(world, ONE)
+        spoil(world, 'taken', ONE)
+        self.heal(world)
+        assert flags(world, lease) == (True, True, False)
+        commits()
+        self.heal(world)
+        assert commits() == 0
+        assert world.lease(lease).status == 'ACTIVE'
+        world.floating_ips.create(NETWORK, '203.0.113.104')
+        self.heal(world)
+        assert outcome(world, lease) == (False, False, [TWO, '203.0.113.104'])
+        assert flags(world, lease) == (False, False, True)
+        world.check()
+
+    def test_missing_until_it_is_right_again(self, world, lease):
+        world.create(addresses(1, THREE), start=300, end=400)
+        self.lose(world, ONE)
+        spoil(world, 'taken', ONE)
+        self.heal(world)
+        self.lose(world, ONE)
+        self.heal(world)
+        assert outcome(world, lease) == (False, False, [ONE, TWO])
+        assert flags(world, lease) == (False, False, False)
+
+    @pytest.mark.parametrize('how', ['in a pool', 'the gateway'])
+    def test_what_is_in_use_stays(self, world, lease, commits, how):
+        """Neutron gives it to nobody else; but it is reserved no more."""
+        spoil(world, how, ONE)
+        self.heal(world)
+        assert reservable(world) == [TWO, THREE]
+        assert outcome(world, lease) == (False, False, [ONE, TWO])
+        commits()
+        self.heal(world)
+        assert commits() == 0
+        move = TestUpdating().move
+        for end in (600, 400):
+            move(world, lease, end=end)
+            assert allocated(world, lease) == [ONE, TWO]
+        TestUpdating().change(world, lease, amount=3)
+        world.run()
+        assert outcome(world, lease) == (False, False, [ONE, TWO, THREE])
+        world.run(400)
+        assert world.neutron.stored == {}
+
+    def test_one_that_is_missing_some_can_be_ended(self, world, lease):
+        world.create(addresses(1, THREE), start=300, end=400)
+        self.lose(world, ONE)
+        spoil(world, 'taken', ONE)
+        self.heal(world)
+        world.run(10)
+        world.leases.update(lease.id, None, {'end': 'now'})
+        world.run()
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.neutron.owned('project') == []
+        world.check()
+
+    def test_no_quota_is_not_tried_again_and_again(
+        self, world, registered, commits
+    ):
+        lease = world.create(addresses(3), start='now', end=500)
+        world.neutron.quota = 1
+        world.run()
+        commits()
+        for _ in range(3):
+            self.heal(world)
+        assert commits() == 0
+        assert outcome(world, lease) == (True, True, [ONE])
+        world.neutron.quota = -1
+        self.heal(world)
+        assert outcome(world, lease) == (False, False, [ONE, TWO, THREE])
+
+    def test_a_required_one_is_missed_for_good(
+        self, world, registered, commits
+    ):
+        lease = world.create(addresses(1, TWO), start='now', end=500)
+        world.run()
+        self.lose(world, TWO)
+        spoil(world, 'taken', TWO)
+        self.heal(world)
+        assert outcome(world, lease) == (True, False, [ONE])
+        self.lose(world, TWO)
+        for _ in range(2):
+            self.heal(world)
+            assert outcome(world, lease) == (True, False, [ONE])
+        commits()
+        self.heal(world)
+        assert commits() == 0
+
+    @pytest.mark.parametrize('change', ['starts', 'is deleted'])
+    def test_what_neutron_said_is_old_by_then(
+        self, world, registered, change, caplog
+    ):
+        """The lease changes, and what was wrong is right again."""
+        lease = world.create(addresses(1))
+        subnets = copy.deepcopy(world.neutron.subnets)
+        spoil(world, 'in a pool', ONE)
+        answer = world.neutron.request
+
+        def request(url, method, *args, **kwargs):
+            said = answer(url, method, *args, **kwargs)
+            if '/floatingips?' in url:
+                world.neutron.request = answer
+                world.neutron.subnets = subnets
+                if change == 'starts':
+                    world.run(100)
+                else:
+                    world.leases.delete(lease.id, None)
+            return said
+
+        world.neutron.request = request
+        world.monitor.step()
+        assert world.neutron.request is answer
+        assert 'is not healed' not in caplog.text
+        world.run()
+        if change == 'starts':
+            assert outcome(world, lease) == (False, False, [ONE])
+            assert allocated(world, lease) == [ONE]
+        world.check()
+
+    def test_one_that_is_starting_is_left_to_its_start(
+        self, world, registered
+    ):
+        lease = world.create(addresses(1))
+        world.neutron.meddle = lambda method, path: (
+            edge.Trouble(False) if method == 'POST' else None
+        )
+        world.run(100)
+        assert world.lease(lease).status == 'STARTING'
+        spoil(world, 'in a pool', ONE)
+        world.monitor.step()
+        assert allocated(world, lease) == [ONE]
+        world.neutron.meddle = lambda method, path: None
+        world.run(20)
+        assert outcome(world, lease) == (False, False, [TWO])
+
+    def test_not_in_the_midst_of_an_event(self, world, lease):
+        self.lose(world, ONE)
+        spoil(world, 'taken', ONE)
+        claim = event_.Claim('another', 'token', 1)
+        [end] = [
+            e
+            for e in world.lease(lease).events
+            if e.event_type == event_.END_LEASE
+        ]
+        assert world.ledger.commit(
+            lambda tx: tx.claim_event(end.id, claim, None), placing=False
+        )
+        world.monitor.step()
+        assert allocated(world, lease) == [ONE, TWO]
+
+    def test_by_two_managers_at_once(self, world, lease, conf):
+        self.lose(world, ONE)
+        spoil(world, 'taken', ONE)
+        another = world.another(conf)
+        world.monitor.step()
+        another.monitor.step()
+        another.ledger.close()
+        world.run()
+        assert outcome(world, lease) == (False, False, [TWO, THREE])
+        world.check()
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_plain_look_at_all_that_was_healed(world, conf, seed, commits):
+    """What is right stays; nothing is missing that there is a free one for."""
+    draw = random.Random(seed)
+    conf.set_override('healing_interval', 0, 'manager')
+    every = [f'203.0.113.{n}' for n in range(100, 108)]
+    for address in every:
+        world.floating_ips.create(NETWORK, address)
+    leases = []
+    for _ in range(8):
+        start = draw.randrange(10, 200)
+        with contextlib.suppress(exception.NotEnoughFloatingIPAvailable):
+            leases.append(
+                world.create(
+                    *(addresses(draw.randrange(1, 4)) for _ in 'ab'),
+                    start=start, end=start + draw.randrange(1, 100),
+                )
+            )
+    pairs = [(lease, n) for lease in leases for n in (0, 1)]
+    before = [set(allocated(world, *pair)) for pair in pairs]
+    bad = set(draw.sample(every, 3))
+    for address in bad:
+        spoil(world, 'taken', address)
+    world.monitor.step()
+    world.check()
+    after = [set(allocated(world, *pair)) - bad for pair in pairs]
+
+    for (lease, n), held, right in zip(pairs, before, after, strict=True):
+        assert held - bad <= right
+        new = world.lease(lease)
+        missing = new.reservations[n].parameters['amount'] - len(right)
+        assert missing >= 0
+        assert new.reservations[n].missing_resources == (missing > 0)
+        assert new.degraded == any(
+            r.missing_resources for r in new.reservations
+        )
+        used = {
+            address
+            for (other, _), theirs in zip(pairs, after, strict=True)
+            if other.start < lease.end and lease.start < other.end
+            for address in theirs
+        }
+        assert not missing or used == set(every) - bad
+    commits()
+    world.monitor.step()
+    assert commits() == 0
 
 
 def live(world, hook=None):
@@ -661,3 +1319,42 @@ def test_killed_at_any_point(world, registered, disarmed):
 
         assert live(world, kill) == healthy, points[last]
         world.check()
+
+
+def test_killed_at_any_point_of_the_healing(world, registered, disarmed):
+    """In turn, while an active lease's address has to be replaced."""
+
+    def heal(hook):
+        lease = world.create(addresses(2), start='now', end=3000)
+        world.run()
+        TestHealingActive().lose(world, ONE)
+        thief = world.neutron.take(ONE)
+        faults.arm(hook)
+        for _ in range(6):
+            with contextlib.suppress(Killed):
+                world.monitor.step()
+            with contextlib.suppress(Killed):
+                world.run(30)
+        faults.arm(None)
+        healed = outcome(world, lease), flags(world, lease)
+        world.check()
+        del world.neutron.stored[thief['id']]
+        world.run(3000)
+        world.monitor.step()
+        assert world.neutron.stored == {}
+        return healed
+
+    points = []
+    healthy = heal(points.append)
+    assert healthy == (
+        (False, False, [TWO, THREE]), (False, False, True),
+    )
+    first = len(points) // 2
+    for last in range(first):
+        passed = itertools.count()
+
+        def kill(name, last=last, passed=passed):
+            if next(passed) == last:
+                raise Killed
+
+        assert heal(kill) == healthy, points[last]

@@ -1,12 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instance records follow Nova's servers."""
 
+from collections import Counter
 import dataclasses
+import uuid
 
+import hypothesis
+from hypothesis import strategies
+from oslo_messaging.notify import _impl_test
 import pytest
 
+from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.manager import instance as instances_
+from blazar_sched.service.manager import misplaced
 
 
 @pytest.fixture
@@ -14,9 +30,35 @@ def host(world):
     return world.add_host('a')
 
 
+def records(world):
+    return {i.uuid: i for i in world.ledger.instances()}
+
+
 def sync(world):
     world.manager.instances.sync()
-    return {i.uuid: i for i in world.ledger.instances()}
+    return records(world)
+
+
+def look(world, *servers):
+    """Have servers noticed and looked at; return all records."""
+    for server in servers:
+        world.manager.instances.notice(server.uuid)
+    world.manager.instances.look()
+    return records(world)
+
+
+@pytest.fixture
+def asked(world, monkeypatch):
+    """Count how often Nova is asked for a server by its id."""
+    asked = Counter()
+    ask = world.nova.server
+
+    def server(uuid):
+        asked[uuid] += 1
+        return ask(uuid)
+
+    monkeypatch.setattr(world.nova, 'server', server)
+    return asked
 
 
 def change(world, server, **values):
@@ -66,9 +108,83 @@ class TestSync:
             sync(world)
         assert {i.uuid: i for i in world.ledger.instances()} == known
 
-    def test_asks_nova_nothing_without_hosts(self, world):
-        world.nova.failures = 1
+    def test_who_is_missing_from_a_list_may_still_be_there(
+        self, world, host, monkeypatch
+    ):
+        """Its lease is not made anew either: it never goes."""
+        server = world.add_server('a', end=world.now + 50)
+        gone = world.add_server('a', end=world.now + 50)
+        before = sync(world)
+        leases = {lease.name: lease.id for lease in world.ledger.leases()}
+        del world.nova.stored[gone.uuid]
+        monkeypatch.setattr(world.nova, 'servers', lambda **filters: [])
+        assert sync(world) == {server.uuid: before[server.uuid]}
+        [left] = world.ledger.leases()
+        assert left.id == leases[f'lease-{server.uuid[:6]}']
+        world.check()
+
+    def test_a_shelved_server_that_is_gone_leaves_no_lease(self, world, host):
+        server = world.add_server('a', end=world.now + 50)
+        sync(world)
+        change(world, server, node=None, status='SHELVED_OFFLOADED')
         assert sync(world) == {}
+        assert len(world.ledger.leases()) == 1
+        del world.nova.stored[server.uuid]
+        sync(world)
+        assert world.ledger.leases() == []
+
+    def test_some_hundred_are_asked_for_at_a_time(
+        self, world, host, asked, monkeypatch
+    ):
+        monkeypatch.setattr(instances_, 'MOST', 2)
+        for _ in range(5):
+            world.add_server('a')
+        sync(world)
+        world.nova.stored.clear()
+        assert [len(sync(world)) for _ in range(4)] == [3, 1, 0, 0]
+        assert asked.total() == 5
+
+    def test_who_stays_missing_keeps_nobody_from_being_asked_for(
+        self, world, host, monkeypatch
+    ):
+        """As who is deleted softly, until Nova deletes it at last."""
+        monkeypatch.setattr(instances_, 'MOST', 2)
+        *soft, gone = (
+            world.add_server('a', uuid=str(uuid.UUID(int=i)))
+            for i in range(5)
+        )
+        sync(world)
+        del world.nova.stored[gone.uuid]
+        monkeypatch.setattr(world.nova, 'servers', lambda **filters: [])
+        for _ in range(3):
+            sync(world)
+        assert records(world).keys() == {s.uuid for s in soft}
+
+    def test_a_long_list_is_written_in_pieces(
+        self, world, host, monkeypatch
+    ):
+        monkeypatch.setattr(instances_, 'PAGE', 2)
+        servers = {world.add_server('a').uuid for _ in range(5)}
+        before = world.ledger.changes(0)['newest']
+        assert sync(world).keys() == servers
+        assert world.ledger.changes(0)['newest'] == before + 3
+
+    def test_a_lifetime_that_nova_does_not_follow_holds_nobody_up(
+        self, world, host, monkeypatch
+    ):
+        """One that cannot be shelved now, of many."""
+        monkeypatch.setattr(instances_, 'PAGE', 1)
+        early = world.add_server(
+            'a', start=world.now + 500, end=world.now + 900
+        )
+        other = world.add_server('a')
+
+        def shelve_servers(servers):
+            if list(servers):
+                raise exception.Unavailable('compute answered 500')
+
+        monkeypatch.setattr(world.nova, 'shelve_servers', shelve_servers)
+        assert sync(world).keys() == {early.uuid, other.uuid}
 
     def test_a_host_that_goes_meanwhile(self, world, host, monkeypatch):
         world.add_server('a')
@@ -84,7 +200,243 @@ class TestSync:
         world.check()
 
 
+class TestLook:
+    def test_comes_moves_goes(self, world, host):
+        other = world.add_host('b')
+        server = world.add_server('a', vcpus=3)
+        unnoticed = world.add_server('a')
+        assert look(world, server)[server.uuid].host == host
+        change(world, server, node='b')
+        assert look(world, server)[server.uuid].host == other
+        change(world, server, amounts={'VCPU': 5})
+        assert look(world, server)[server.uuid].amounts == {'VCPU': 5}
+        change(world, server, node=None, status='SHELVED_OFFLOADED')
+        assert look(world, server) == {}
+        change(world, server)
+        del world.nova.stored[server.uuid]
+        assert look(world, server) == {}
+        assert sync(world).keys() == {unnoticed.uuid}
+        world.check()
+
+    def test_the_lease_comes_and_goes_with_the_record(self, world, host):
+        server = world.add_server('a', end=world.now + 50)
+        look(world, server)
+        [lease] = world.ledger.leases()
+        assert lease.end == world.now + 50
+        del world.nova.stored[server.uuid]
+        assert look(world, server) == {}
+        assert world.ledger.leases() == []
+
+    def test_only_who_was_noticed_is_asked_for_and_once(
+        self, world, host, asked
+    ):
+        server = world.add_server('a')
+        world.add_server('a')
+        look(world, server, server)
+        look(world)
+        assert asked == {server.uuid: 1}
+
+    @pytest.mark.parametrize(
+        'moving', [{'task': 'migrating'}, {'status': 'BUILD'}]
+    )
+    def test_on_the_move_until_it_rests(self, world, host, asked, moving):
+        """No further message says that it has come."""
+        other = world.add_host('b')
+        server = world.add_server('a')
+        change(world, server, **moving)
+        assert look(world, server)[server.uuid].host == host
+        look(world)
+        change(world, server, node='b')
+        assert look(world)[server.uuid].host == other
+        look(world)
+        assert asked == {server.uuid: 3}
+
+    def test_on_the_move_for_ever(self, world, host, asked, monkeypatch):
+        monkeypatch.setattr(instances_, 'LOOKS', 3)
+        server = world.add_server('a', task='deleting')
+        look(world, server)
+        for _ in range(5):
+            look(world)
+        assert asked == {server.uuid: 3}
+        look(world, server)
+        assert asked == {server.uuid: 4}
+
+    def test_nova_away(self, world, host):
+        server = world.add_server('a')
+        known = look(world, server)
+        del world.nova.stored[server.uuid]
+        new = world.add_server('a')
+        world.nova.failures = 4
+        for _ in range(2):
+            assert look(world, server, new) == known
+        assert look(world).keys() == {new.uuid}
+
+    def test_one_that_is_not_known_now_holds_up_no_other(
+        self, world, host, monkeypatch
+    ):
+        """As where its cell is down."""
+        lost, server = world.add_server('a'), world.add_server('a')
+        ask = world.nova.server
+
+        def ask_all_but_one(uuid):
+            if uuid == lost.uuid:
+                raise exception.Unavailable('a cell is down')
+            return ask(uuid)
+
+        monkeypatch.setattr(world.nova, 'server', ask_all_but_one)
+        assert look(world, lost, server).keys() == {server.uuid}
+        monkeypatch.setattr(world.nova, 'server', ask)
+        assert look(world).keys() == {lost.uuid, server.uuid}
+
+    def test_the_database_away(self, world, host, monkeypatch):
+        server = world.add_server('a')
+
+        def commit(work):
+            raise exception.Unavailable('the database does not answer')
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.ledger, 'commit', commit)
+            with pytest.raises(exception.Unavailable):
+                look(world, server)
+        assert look(world).keys() == {server.uuid}
+
+    def test_some_hundred_at_a_time(self, world, host, monkeypatch):
+        monkeypatch.setattr(instances_, 'MOST', 2)
+        servers = [world.add_server('a') for _ in range(5)]
+        assert len(look(world, *servers)) == 2
+        assert len(look(world)) == 4
+        assert len(look(world)) == 5
+
+    def test_a_flood_becomes_one_look_at_all(
+        self, world, host, asked, monkeypatch
+    ):
+        monkeypatch.setattr(instances_, 'FLOOD', 4)
+        instances = world.manager.instances
+        monkeypatch.setattr(instances, 'poke', instances.sync)
+        servers = [world.add_server('a') for _ in range(6)]
+        assert look(world, *servers).keys() == {s.uuid for s in servers}
+        look(world)
+        assert not asked
+
+
+class TestSeveralAtOnce:
+    """Whose look at Nova is older must not overwrite the newer one's."""
+
+    @pytest.fixture
+    def meanwhile(self, world, conf, monkeypatch):
+        """meanwhile(method, do): it happens as Nova answers that once."""
+        other = world.another(conf)
+
+        def meanwhile(method, do):
+            ask = getattr(world.nova, method)
+
+            def answer(*args, **filters):
+                said = ask(*args, **filters)
+                monkeypatch.setattr(world.nova, method, ask)
+                do(other)
+                return said
+
+            monkeypatch.setattr(world.nova, method, answer)
+
+        yield meanwhile
+        other.ledger.close()
+
+    @pytest.fixture
+    def newer(self, world):
+        """newer(server, **values): another manager sees that it changed."""
+
+        def newer(server, **values):
+            def do(manager):
+                change(world, server, **values)
+                manager.instances.notice(server.uuid)
+                manager.instances.look()
+
+            return do
+
+        return newer
+
+    def test_a_look(self, world, host, meanwhile, newer):
+        other = world.add_host('b')
+        server = world.add_server('a')
+        look(world, server)
+        change(world, server, amounts={'VCPU': 2})
+        meanwhile('server', newer(server, node='b'))
+        assert look(world, server)[server.uuid].host == other
+        # It is looked at again, so that nothing depends on who was right.
+        change(world, server, node='a')
+        assert look(world)[server.uuid].host == host
+
+    def test_a_look_at_all(self, world, host, meanwhile, newer):
+        other = world.add_host('b')
+        server = world.add_server('a')
+        meanwhile('servers', newer(server, node='b'))
+        assert sync(world)[server.uuid].host == other
+
+    def test_who_has_gone_does_not_come_back(self, world, host, meanwhile):
+        server = world.add_server('a', end=world.now + 50)
+        look(world, server)
+        change(world, server, amounts={'VCPU': 2})
+
+        def do(manager):
+            del world.nova.stored[server.uuid]
+            manager.instances.notice(server.uuid)
+            manager.instances.look()
+
+        meanwhile('servers', do)
+        assert sync(world) == {}
+        assert world.ledger.leases() == []
+
+    def test_a_host_that_comes_meanwhile(self, world, host, meanwhile):
+        """What was recorded with it stays."""
+        new = world.add_host('b', register=False)
+        server = world.add_server('b')
+        meanwhile('servers', lambda manager: manager.hosts.create('b', {}))
+        assert sync(world)[server.uuid].host == new
+
+
 class TestEnd:
+    NOW = 1000
+
+    @pytest.fixture
+    def replica(self):
+        replica = state.Replica(accounting.LedgerAccounting)
+        replica.apply(1, [record.encode(host_.Host(
+            'h', '', 'a', inventory={'VCPU': inventory.Inventory(8)},
+        ))])
+        return replica
+
+    def end(self, replica, **values):
+        server = nova_.Server(**{
+            'uuid': 'x', 'node': 'a', 'project_id': 'p',
+            'amounts': {'VCPU': 1}, 'end': window.FOREVER,
+            'reservation_id': None, 'preemptible': False, **values,
+        })
+        return instances_.record(replica, 'h', server, self.NOW).end
+
+    def own(self, replica, start, end):
+        """Have the server a lease of its own."""
+        replica.apply(2, [record.encode(record.Reservation(
+            reservation_.lifetime_id('x'), 'lease', 'p',
+            reservation_.INSTANCE_LIFETIME, start, end,
+        ))])
+
+    def test_is_what_it_declares(self, replica):
+        assert self.end(replica) == window.FOREVER
+        assert self.end(replica, end=1500) == 1500
+        assert self.end(replica, end=900) == 900
+
+    def test_is_that_of_its_own_lease(self, replica):
+        self.own(replica, 500, 2500)
+        assert self.end(replica, end=1500) == 2500
+        assert self.end(replica) == 2500
+
+    def test_is_the_start_as_long_as_that_is_ahead(self, replica):
+        """It is shelved by then."""
+        assert self.end(replica, start=1200, end=1500) == 1200
+        assert self.end(replica, start=1000, end=1500) == 1500
+        self.own(replica, 1300, 1600)
+        assert self.end(replica, start=1200, end=1500) == 1300
+
     def test_the_first_one_declared_stays(self, world, host):
         """A resize to a flavor with another lifetime moves no end."""
         server = world.add_server('a', end=world.now + 50)
@@ -105,11 +457,11 @@ class TestBound:
         )
         thief = world.add_server('a', 'thief', reservation_id=id_)
         unknown = world.add_server('a', 'project', reservation_id='no-such')
-        records = sync(world)
-        assert records[mine.uuid].reservation_id == id_
-        assert records[mine.uuid].end == lease.end
-        assert records[thief.uuid].reservation_id is None
-        assert records[unknown.uuid].reservation_id is None
+        seen = sync(world)
+        assert seen[mine.uuid].reservation_id == id_
+        assert seen[mine.uuid].end == lease.end
+        assert seen[thief.uuid].reservation_id is None
+        assert seen[unknown.uuid].reservation_id is None
 
     def test_of_a_project_that_it_is_shared_with(self, world, host):
         lease = self.lease(world)
@@ -120,10 +472,26 @@ class TestBound:
         ))
         friend = world.add_server('a', 'friend', reservation_id=own.id)
         thief = world.add_server('a', 'thief', reservation_id=own.id)
-        records = sync(world)
-        assert records[friend.uuid].reservation_id == own.id
-        assert records[friend.uuid].end == lease.end
-        assert records[thief.uuid].reservation_id is None
+        seen = sync(world)
+        assert seen[friend.uuid].reservation_id == own.id
+        assert seen[friend.uuid].end == lease.end
+        assert seen[thief.uuid].reservation_id is None
+
+    @pytest.mark.row('F51')
+    def test_by_a_magnetic_reservation_of_its_host(self, world, host):
+        lease = world.create(
+            {
+                'resource_type': 'physical:host', 'min': 1, 'max': 1,
+                'magnetic': True,
+            },
+            start='now',
+        )
+        mine = world.add_server('a', 'project')
+        other = world.add_server('a', 'other')
+        seen = sync(world)
+        assert seen[mine.uuid].reservation_id == lease.reservations[0].id
+        assert seen[mine.uuid].end == lease.end
+        assert seen[other.uuid].reservation_id is None
 
     def test_lives_as_long_as_the_reservation(self, world, host):
         lease = self.lease(world)
@@ -142,6 +510,207 @@ class TestBound:
         world.leases.delete(lease.id, None)
         assert sync(world)[mine.uuid].reservation_id is None
         world.check()
+
+
+@pytest.mark.row('F44')
+class TestMisplaced:
+    """Who takes what leases have been promised is told of."""
+
+    @pytest.fixture
+    def world(self, conf, request):
+        _impl_test.reset()
+        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+        yield request.getfixturevalue('world')
+        _impl_test.reset()
+
+    @staticmethod
+    def told(world):
+        """Return what was told of since the last time: (server, leases)."""
+        world.manager.notifier.step()
+        messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
+        _impl_test.reset()
+        return [
+            (m['payload']['instance_id'], m['payload']['lease_ids'])
+            for m in messages if m['event_type'] == 'instance.misplaced'
+        ]
+
+    def test_on_a_host_that_is_reserved(self, world, host, caplog):
+        first = world.create()
+        second = world.create(start=300, end=400)
+        server = world.add_server('a', 'thief')
+        look(world, server)
+        world.manager.notifier.step()
+        [payload] = [
+            message['payload'] for _, message, *_ in _impl_test.NOTIFICATIONS
+            if message['event_type'] == 'instance.misplaced'
+        ]
+        assert payload == {
+            'instance_id': server.uuid,
+            'project_id': 'thief',
+            'host_id': host,
+            'lease_ids': sorted([first.id, second.id]),
+        }
+        assert f'Server {server.uuid} on host {host} is in the way' in (
+            caplog.text
+        )
+
+    def test_once(self, world, host):
+        lease = world.create()
+        server = world.add_server('a')
+        look(world, server)
+        assert self.told(world) == [(server.uuid, [lease.id])]
+        sync(world)
+        look(world, server)
+        world.add_server('a', end=world.now + 50)
+        sync(world)
+        assert self.told(world) == []
+        # It takes more, which is another matter.
+        change(world, server, amounts={'VCPU': 2})
+        sync(world)
+        assert self.told(world) == [(server.uuid, [lease.id])]
+
+    def test_only_what_it_is_in_the_way_of(self, world, host, slots):
+        """It is gone before the third, and the second leaves it room."""
+        first = world.create(slots(4))
+        world.create(slots(1), start=200, end=300)
+        world.create(slots(4), start=300, end=400)
+        server = world.add_server('a', end=world.now + 300)
+        sync(world)
+        assert self.told(world) == [(server.uuid, [first.id])]
+
+    @pytest.mark.parametrize(
+        'values', [{'vcpus': 2}, {'vcpus': 8, 'preemptible': True}]
+    )
+    def test_not_one_that_fits_or_yields(self, world, host, slots, values):
+        world.create(slots(3))
+        world.add_server('a', **values)
+        sync(world)
+        assert self.told(world) == []
+
+    def test_not_one_that_is_bound(self, world, host):
+        lease = world.create(start='now')
+        [reservation] = lease.reservations
+        world.add_server(
+            'a', 'project', vcpus=8, reservation_id=reservation.id
+        )
+        sync(world)
+        assert self.told(world) == []
+
+    def test_not_one_that_comes_to_its_own_place(self, world, host):
+        """Its lease gives that up once it is active."""
+        server = world.add_server(
+            'a', vcpus=5, start=world.now + 100, end=world.now + 200
+        )
+        sync(world)
+        sync(world)
+        world.clock.now += 100
+        change(world, server, node='a', status='ACTIVE')
+        assert look(world, server)[server.uuid].end == world.now + 100
+        assert [a.host for a, _ in world.ledger.allocations()] == [host]
+        assert self.told(world) == []
+
+    def test_several_that_fit_one_by_one(self, world, host, slots):
+        lease = world.create(slots(2))
+        servers = sorted(world.add_server('a', vcpus=3).uuid for _ in 'ab')
+        sync(world)
+        assert sorted(self.told(world)) == [
+            (uuid, [lease.id]) for uuid in servers
+        ]
+
+    def test_of_another_resource_class(self, world, host):
+        uuid = world.host('a').uuid
+        world.placement.change(uuid, {
+            **world.placement.providers[uuid],
+            'CUSTOM_GPU': inventory.Inventory(2),
+        })
+        world.hosts.sync()
+        lease = world.create()
+        world.ledger.commit(lambda tx: tx.put_allocations(
+            lease.reservations[0].id,
+            [dataclasses.replace(
+                tx.allocations(lease_id=lease.id)[0][0],
+                whole=False, amounts={'CUSTOM_GPU': 2},
+            )],
+        ))
+        world.add_server('a', amounts={'VCPU': 1})
+        taker = world.add_server('a', amounts={'VCPU': 1, 'CUSTOM_GPU': 1})
+        sync(world)
+        assert self.told(world) == [(taker.uuid, [lease.id])]
+
+
+CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_GPU')
+CAPACITY = 4
+UNTIL = 12
+TIMES = strategies.integers(0, UNTIL)
+AMOUNTS = strategies.fixed_dictionaries(
+    {c: strategies.integers(0, CAPACITY) for c in CLASSES}
+)
+WINDOWS = strategies.tuples(TIMES, TIMES).filter(lambda w: w[0] < w[1])
+
+
+@pytest.mark.row('F44')
+@hypothesis.given(
+    leases=strategies.lists(
+        strategies.tuples(WINDOWS, AMOUNTS, strategies.booleans()),
+        max_size=4,
+    ),
+    others=strategies.lists(strategies.tuples(TIMES, AMOUNTS), max_size=2),
+    own=strategies.tuples(TIMES, AMOUNTS),
+    now=strategies.integers(0, 4),
+)
+def test_in_the_way_of_is_found_second_by_second(leases, others, own, now):
+    held, nouns = [], []
+    for i, ((start, end), amounts, whole) in enumerate(leases):
+        if not whole and not any(amounts.values()):
+            continue
+        each = allocation_.Allocation(
+            f'a{i}', f'r{i}', 'h', start, end, {} if whole else amounts, whole
+        )
+        held.append((each, f'l{i}'))
+        nouns.append(record.Reservation(
+            f'r{i}', f'l{i}', 'p', reservation_.PHYSICAL_HOST, start, end
+        ))
+    servers = [
+        instance_.Instance(f's{i}', 'h', 'p', amounts, end)
+        for i, (end, amounts) in enumerate([own, *others])
+    ]
+    replica = state.Replica(accounting.LedgerAccounting)
+    replica.apply(1, map(record.encode, [
+        host_.Host('h', '', 'a', inventory={
+            c: inventory.Inventory(CAPACITY) for c in CLASSES
+        }),
+        *nouns, *(a for a, _ in held), *servers,
+    ]))
+    replica.advance(now)
+
+    def there(server, at):
+        # One that is past its end stays until it is seen to be gone.
+        return server.end <= now or at < server.end
+
+    def is_short(at):
+        taken = Counter()
+        for each, _ in held:
+            if each.start <= at < each.end:
+                if each.whole:
+                    return True
+                taken.update(each.amounts)
+        for server in servers[1:]:
+            if there(server, at):
+                taken.update(server.amounts)
+        return any(
+            amount and taken[c] + amount > CAPACITY
+            for c, amount in servers[0].amounts.items()
+        )
+
+    expected = {
+        lease_id for each, lease_id in held
+        if any(
+            there(servers[0], at) and is_short(at)
+            for at in range(max(now, each.start), each.end)
+        )
+    }
+    found = misplaced.in_the_way_of(replica, servers[0], held, now)
+    assert found == sorted(expected)
 
 
 def world_slots():

@@ -1236,7 +1236,6 @@ class TestUpdateActiveSlots:
     @pytest.mark.parametrize(
         'change',
         [
-            {'amount': 1},
             {'vcpus': 1},
             {'memory_mb': 1},
             {'disk_gb': 2},

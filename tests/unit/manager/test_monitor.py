@@ -2,9 +2,7 @@
 """Which hosts are up: asked regularly, and when Nova says that one changed."""
 
 import dataclasses
-import time
 
-import oslo_messaging
 import pytest
 
 from blazar_sched.domain import exception
@@ -88,38 +86,3 @@ class TestPolling:
         # The notice is kept until it can be followed.
         world.monitor.step()
         assert reservable(world) == {'a': False}
-
-
-class TestNotifications:
-    @pytest.fixture
-    def listening(self, world, conf):
-        conf.set_override('enable_polling_monitor', False, 'manager')
-        conf.set_override('enable_notification_monitor', True, 'manager')
-        conf.set_override('notification_topics', ['news'], 'manager')
-        world.begin(conf)
-        world.add_host('a')
-        world.monitor.start()
-        yield world
-        world.monitor.stop()
-
-    @pytest.mark.parametrize(
-        'event_type, seen',
-        [('service.update', True), ('service.create', False)],
-    )
-    def test_nova_is_asked_when_a_service_is_updated(
-        self, listening, conf, event_type, seen
-    ):
-        world = listening
-        world.nova.nodes['a'] = dataclasses.replace(
-            world.nova.nodes['a'], up=False
-        )
-        oslo_messaging.Notifier(
-            oslo_messaging.get_notification_transport(conf),
-            'nova-compute:a',
-            driver='messaging',
-            topics=['news'],
-        ).info({}, event_type, {})
-        until = time.monotonic() + (10 if seen else 0.5)
-        while time.monotonic() < until and reservable(world)['a']:
-            time.sleep(0.02)
-        assert reservable(world) == {'a': not seen}

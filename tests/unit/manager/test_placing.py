@@ -13,19 +13,24 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window as window_
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.service.manager import leaving
 from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import terms as terms_
 
 TIMES = 8
 NAMES = 'abc'
 GPU = 'CUSTOM_GPU'
+CHEAP = '["==", "$kind", "cheap"]'
+DEAR = '["==", "$kind", "dear"]'
 
 
-def make_host(name, vcpus, gpus, disabled, projects):
+def make_host(name, vcpus, gpus, disabled, projects, kind):
     held = {'VCPU': vcpus, 'MEMORY_MB': 100, 'DISK_GB': 100, GPU: gpus}
     return host_.Host(
         uuid=name,
@@ -36,7 +41,16 @@ def make_host(name, vcpus, gpus, disabled, projects):
         },
         disabled=disabled,
         projects=projects,
+        capabilities={'kind': kind},
     )
+
+
+def ask(wanted, text):
+    """Have a reservation of a certain type ask for certain hosts."""
+    resource_type, parameters = wanted
+    return resource_type, {
+        **parameters, 'resource_properties': text, 'asked_properties': text
+    }
 
 
 HOSTS = st.tuples(*(
@@ -47,8 +61,22 @@ HOSTS = st.tuples(*(
         st.integers(0, 3),
         st.sampled_from([False, False, True]),
         st.sampled_from([(), (), ('mine',), ('theirs',)]),
+        st.sampled_from(['cheap', 'dear']),
     )
     for name in NAMES
+))
+# More of them, and nothing but their kind keeps anybody off.
+OPEN_HOSTS = st.tuples(*(
+    st.builds(
+        make_host,
+        st.just(name),
+        st.integers(2, 6),
+        st.integers(1, 3),
+        st.just(False),
+        st.just(()),
+        st.sampled_from(['cheap', 'dear']),
+    )
+    for name in 'abcde'
 ))
 WINDOWS = st.builds(
     lambda start, length: window_.Window(start, start + length),
@@ -75,6 +103,15 @@ FLAVOR = st.builds(
     st.sampled_from([None, None, True, False]),
 ).filter(lambda made: made[1]['resources'])
 RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
+CHOOSY = st.lists(
+    st.builds(ask, PHYSICAL | FLAVOR, st.sampled_from(['', '', DEAR])),
+    min_size=1,
+    max_size=3,
+)
+TERMS = st.builds(
+    lambda retry: terms_.Terms(0, requirements.parse(CHEAP, 'x'), retry),
+    st.booleans(),
+)
 
 
 def make_lease(id, project_id, window, wanted):
@@ -98,7 +135,7 @@ class World:
         self.replica.load(0, map(record.encode, hosts))
         self.allocations = {}
 
-    def place(self, lease, window, active=False):
+    def place(self, lease, window, active=False, terms=terms_.PLAIN):
         """Place and commit; None if there is no room."""
         old = {
             r.id: self.allocations.get(r.id, []) for r in lease.reservations
@@ -106,7 +143,7 @@ class World:
         before = self.look()
         try:
             placed = placing.place(
-                self.replica, lease, window, old, active=active
+                self.replica, lease, window, old, active=active, terms=terms
             )
         except exception.NotEnoughHostsAvailable:
             placed = None
@@ -221,6 +258,101 @@ def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
 
     assert {id_: amounts(many) for id_, many in again.items()} == {
         id_: amounts(many) for id_, many in placed.items()
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    HOSTS,
+    st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3),
+    WINDOWS,
+    CHOOSY,
+    TERMS,
+)
+def test_a_default_is_as_if_it_were_asked_for(
+    hosts, others, window, wanted, terms
+):
+    def place(lease, terms=terms_.PLAIN):
+        world = World(hosts)
+        for n, (when, theirs) in enumerate(others):
+            world.place(make_lease(f'other-{n}', 'theirs', when, theirs), when)
+        return sizes(world.place(lease, window, terms=terms))
+
+    mine = make_lease('mine', 'mine', window, wanted)
+    spelt_out = place(make_lease('mine', 'mine', window, spell_out(wanted)))
+    if spelt_out is None and terms.retry:
+        spelt_out = place(mine)
+
+    assert place(mine, terms) == spelt_out
+
+
+@settings(max_examples=100, deadline=None)
+@given(HOSTS, WINDOWS, CHOOSY, TERMS, st.booleans())
+def test_what_is_held_stays_whatever_the_default(
+    hosts, window, wanted, terms, active
+):
+    world = World(hosts)
+    mine = make_lease('mine', 'mine', window, wanted)
+    placed = world.place(mine, window)
+    if placed is not None:
+        again = world.place(mine, window, active, terms)
+        assert {id_: amounts(many) for id_, many in again.items()} == {
+            id_: amounts(many) for id_, many in placed.items()
+        }
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    OPEN_HOSTS,
+    WINDOWS,
+    CHOOSY.map(lambda wanted: wanted[:1]),
+    TERMS,
+    st.integers(1, 2),
+)
+def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
+    hosts, window, wanted, terms, count
+):
+    def leave(wanted, terms=terms_.PLAIN):
+        lease = make_lease('mine', 'mine', window, wanted)
+        return leaving.leave(world.replica, lease, window, failed, None, terms)
+
+    world = World(hosts)
+    placed = world.place(make_lease('mine', 'mine', window, wanted), window)
+    if placed is None:
+        return
+    [old] = placed.values()
+    failed = {a.host for a in old[:count]}
+    spelt_out = leave(spell_out(wanted))
+    if terms.retry and is_short(wanted[0], old, *spelt_out.values()):
+        spelt_out = leave(wanted)
+
+    assert sizes(leave(wanted, terms)) == sizes(spelt_out)
+
+
+def spell_out(wanted):
+    """Have those that ask for no hosts ask for the default ones."""
+    return [
+        ask(each, each[1]['resource_properties'] or CHEAP) for each in wanted
+    ]
+
+
+def is_short(wanted, old, new):
+    """Whether a reservation has less hosts than it had, or slots than due."""
+    resource_type, parameters = wanted
+    if resource_type == reservation.PHYSICAL_HOST:
+        return len(new) < len(old)
+    slot = parameters['resources']
+    return any(
+        sum(a.amounts.get(c, 0) for a in new) < n * parameters['amount']
+        for c, n in slot.items()
+    )
+
+
+def sizes(placed):
+    """What is held where, whatever its ids."""
+    return placed and {
+        id_: {a.host: (dict(a.amounts), a.whole) for a in many}
+        for id_, many in placed.items()
     }
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is asked of leases, nothing is booked twice or left over."""
 
+import dataclasses
 import random
 
 import pytest
 
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
 
 
@@ -63,7 +65,13 @@ class Client:
         self._world.leases.delete(lease.id, None)
 
     def _state(self, lease):
-        return self._world.lease(lease), self._world.held(lease)
+        noun = self._world.lease(lease)
+        # One that gave slots up before it was refused has its start done
+        # again, which gives them back.
+        events = event.start_again(noun.events)
+        return dataclasses.replace(noun, events=events), self._world.held(
+            lease
+        )
 
     def _reservation(self):
         rng = self._rng

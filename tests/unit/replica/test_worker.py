@@ -12,9 +12,12 @@ import time
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 import oslo_messaging
+from prometheus_client import parser
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import decisions
+from blazar_sched.replica import metrics
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import wire
 from blazar_sched.replica import worker
@@ -170,7 +173,7 @@ def test_another_version_is_told_of_once(
         r.getMessage() for r in caplog.records if r.name == worker.__name__
     ]
     warning, *_, last = told
-    assert 'wire version 1 is older than ours, 4: upgrade' in warning
+    assert 'wire version 1 is older than ours' in warning
     assert 'again' in last
     assert len([t for t in told if 'wire version' in t]) == 1
 
@@ -427,3 +430,145 @@ def test_each_forked_process_has_its_own_live_puller():
         'worker: 1 puller, hosts [h1]',
         'master: no puller',
     ]
+
+
+class TestMetrics:
+    """What a worker writes for Prometheus."""
+
+    @pytest.fixture
+    def written(self, configure, tmp_path):
+        """Return a sample of the file that the worker keeps."""
+        folder = tmp_path / 'metrics'
+        folder.mkdir()
+        configure(metrics_path=str(folder))
+
+        def written(metric, *labels):
+            name = worker.ensure_started().name
+            path = folder / f'blazar-sched-{name}.prom'
+            if not path.exists():
+                return None
+            wanted = dict(zip(metric.labels, (name, *labels), strict=True))
+            for family in parser.text_string_to_metric_families(
+                path.read_text()
+            ):
+                for sample in family.samples:
+                    if sample.labels == wanted and sample.name in (
+                        metric.name, f'{metric.name}_total'
+                    ):
+                        return sample.value
+            return None
+
+        return written
+
+    def test_how_the_replica_is(self, end_point, ledger, make, written):
+        ledger.commit(make.host('h1'))
+        worker.ensure_started()
+
+        assert eventually(lambda: written(metrics.REVISION) == 1)
+        assert eventually(lambda: written(metrics.STALE) == 0)
+        assert written(metrics.AGE) < DEADLINE
+        assert written(metrics.SNAPSHOTS) == 1
+        assert written(metrics.PULLS, 'done') >= 1
+
+    def test_that_it_is_stale(self, end_point, ledger, make, written):
+        ledger.commit(make.host('h1'))
+        worker.ensure_started()
+        assert eventually(lambda: written(metrics.STALE) == 0)
+
+        end_point.broken = {'version': wire.WIRE_VERSION}
+
+        assert eventually(lambda: written(metrics.STALE) == 1)
+        assert eventually(lambda: written(metrics.AGE) == float('inf'))
+        assert written(metrics.PULLS, 'failed') >= 1
+        assert written(metrics.REVISION) == 1
+
+    def test_that_there_is_none(self, written):
+        worker.ensure_started()
+
+        assert eventually(lambda: written(metrics.STALE) == 1)
+        assert written(metrics.REVISION) == 0
+
+    def test_a_folder_that_is_not_there_stops_nothing(
+        self, end_point, ledger, make, configure, tmp_path
+    ):
+        configure(metrics_path=str(tmp_path / 'none'))
+        ledger.commit(make.host('h1'))
+        worker.ensure_started()
+        assert eventually(lambda: hosts() == {'h1'})
+
+        ledger.commit(make.host('h2'))
+
+        assert eventually(lambda: hosts() == {'h1', 'h2'})
+
+    def test_the_file_goes_with_the_worker(
+        self, end_point, ledger, written, tmp_path
+    ):
+        worker.ensure_started()
+        assert eventually(lambda: written(metrics.STALE) is not None)
+
+        worker.stop()
+
+        assert list((tmp_path / 'metrics').iterdir()) == []
+
+
+class _Decided:
+    """A decision that only says whether it is settled."""
+
+    filter, outcome, seen, passed = 'AnyFilter', 'decided', 1, 0
+
+    def __init__(self, instance_uuid='i'):
+        self.instance_uuid = instance_uuid
+        self.settled = False
+
+    def settle(self, replica):
+        self.settled = True
+
+    def explain(self, replica, host):
+        return {'of': self.instance_uuid}
+
+
+class TestDecisions:
+    """What a worker keeps of what it has decided."""
+
+    def test_many_are_settled_before_the_next_poll(
+        self, end_point, ledger, make, configure, tmp_path
+    ):
+        folder = tmp_path / 'metrics'
+        folder.mkdir()
+        configure(poll_interval=3600, metrics_path=str(folder))
+        mine = worker.ensure_started()
+        # Its last work of a turn: from here on only the poll is waited for.
+        assert eventually(lambda: list(folder.glob('*.prom')))
+        many = [_Decided() for _ in range(decisions.MANY_FRESH)]
+
+        for each in many:
+            worker.note(each, 0.001)
+
+        assert eventually(lambda: all(each.settled for each in many))
+        assert len(mine.decisions) == len(many)
+
+    def test_those_that_wait_are_bounded(self):
+        kept = decisions.Decisions(lambda: 1000, lambda: None)
+        for n in range(decisions.MOST_FRESH + 5):
+            kept.add(_Decided(str(n)))
+
+        assert len(kept) == decisions.MOST_FRESH
+        assert kept.explain(None, '0') == []
+        assert kept.explain(None, '5') == [{'of': '5'}]
+
+    def test_they_are_counted(self, end_point):
+        mine = worker.ensure_started()
+        worker.note(_Decided(), 0.001)
+        worker.note(_Decided(), 0.001)
+
+        def value(metric, suffix, **labels):
+            return mine.metrics.registry.get_sample_value(
+                metric.name + suffix,
+                {'worker': mine.name, 'filter': 'AnyFilter', **labels},
+            )
+
+        assert value(metrics.DECISIONS, '_total', outcome='decided') == 2
+        assert value(metrics.SEEN, '_total') == 2
+        assert value(metrics.PASSED, '_total') == 0
+        assert value(metrics.DECISION_SECONDS, '_count') == 2
+        assert value(metrics.DECISION_SECONDS, '_sum') == 0.002

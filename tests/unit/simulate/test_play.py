@@ -214,6 +214,6 @@ def test_a_filter_that_fails_is_no_result(monkeypatch):
     def fail(*args):
         raise RuntimeError('broken')
 
-    monkeypatch.setattr(lifetime_filter, '_passing', fail)
+    monkeypatch.setattr(lifetime_filter, '_steps', fail)
     with pytest.raises(scheduler.Failure):
         played(instance(0, HOUR))

@@ -79,11 +79,28 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         },
     },
 }
+# What a server's own lifetime shows. Nobody asks for one by a lease: to boot
+# a server makes it.
+LIFETIME = 'instance:lifetime'
+SHOWN = {
+    **PARAMETERS,
+    LIFETIME: {
+        'instance_id': {'type': 'string', 'format': 'uuid'},
+        'on_end': {
+            'enum': ['delete', 'shelve', 'snapshot'],
+            'description': (
+                'What becomes of the server; `snapshot` deletes it once there '
+                'is an image of it'
+            ),
+        },
+    },
+}
 # Parameters that hold a requirement.
 REQUIREMENTS = ('hypervisor_properties', 'resource_properties')
 
 # The types whose reservations others may use and servers may outlive.
-ON_HOSTS = ('physical:host', 'virtual:instance', 'flavor:instance')
+HOST = 'physical:host'
+ON_HOSTS = (HOST, 'virtual:instance', 'flavor:instance')
 # What a reservation of these types has beside its parameters, from 1.1 on.
 USE = {
     'projects': {
@@ -98,13 +115,39 @@ USE = {
         'description': 'What becomes of its servers; `delete` if absent',
     },
 }
-_REMOVE = {
+# And one of whole hosts.
+MAGNETIC = {
+    'magnetic': {
+        'type': 'boolean',
+        'description': 'Whether its servers need no hint; `false` if absent',
+    },
+}
+# What one of any type may be told, from 1.1 on.
+_CHANGED_USE = {
+    **USE,
+    **MAGNETIC,
+    'on_end': {
+        'enum': sorted(
+            {*USE['on_end']['enum'], *SHOWN[LIFETIME]['on_end']['enum']}
+        ),
+    },
     'remove': {'const': True, 'description': 'The lease loses it'},
 }
 
 
-def _use(version: microversion_parse.Version) -> validation.Schema:
-    return USE if version >= microversion.V1_1 else {}
+def use(
+    resource_type: str, version: microversion_parse.Version
+) -> validation.Schema:
+    """Describe what one of a type has beside its parameters."""
+    if version < microversion.V1_1 or resource_type not in ON_HOSTS:
+        return {}
+    return {**USE, **(MAGNETIC if resource_type == HOST else {})}
+
+
+def _changed_use(
+    version: microversion_parse.Version,
+) -> validation.Schema:
+    return _CHANGED_USE if version >= microversion.V1_1 else {}
 
 
 def _of_type(
@@ -112,11 +155,13 @@ def _of_type(
 ) -> validation.Schema:
     """Say what else a reservation of `resource_type` has."""
     parameters = PARAMETERS[resource_type]
-    use = _use(version) if resource_type in ON_HOSTS else {}
     return {
         'if': {'properties': {'resource_type': {'const': resource_type}}},
         'then': {
-            'properties': {'resource_type': {}, **parameters, **use},
+            'properties': {
+                'resource_type': {}, **parameters,
+                **use(resource_type, version),
+            },
             'required': [
                 name
                 for name, schema in parameters.items()
@@ -155,14 +200,13 @@ def _changed_reservation(
         'properties': {'id': _ID, 'resource_type': _TYPE},
         'maxProperties': _MAX_PARAMETERS,
         # Another package's type has to be named.
-        'if': {'properties': {'resource_type': {'enum': list(PARAMETERS)}}},
+        'if': {'properties': {'resource_type': {'enum': list(SHOWN)}}},
         'then': {
             'properties': {
                 'id': {},
                 'resource_type': {},
                 **parameters,
-                **_use(version),
-                **(_REMOVE if version >= microversion.V1_1 else {}),
+                **_changed_use(version),
             },
             'additionalProperties': False,
         },

@@ -21,8 +21,10 @@ _FOR_BOOTS = {
     'aggregate_id': {'type': ['string', 'integer', 'null']},
     'server_group_id': shape.TEXT_OR_NULL,
 }
-_HOST = 'physical:host'
 _FLAVOR_INSTANCE = 'flavor:instance'
+_BLAZARS_EVENTS = (
+    event.BEFORE_END_LEASE, event.END_LEASE, event.START_LEASE
+)
 _SIZE = ('vcpus', 'memory_mb', 'disk_gb')
 _MADE_SCHEMA = {
     'virtual:instance': _FOR_BOOTS,
@@ -34,7 +36,12 @@ _HOSTS_SCHEMA = {
     **shape.many(shape.TEXT),
     'description': 'Their hypervisor hostnames, where one lease is shown',
 }
-_NONE_TOLD: Mapping[str, list[str]] = types.MappingProxyType({})
+_SLOTS = ('virtual:instance', _FLAVOR_INSTANCE)
+_REMAINING_SCHEMA = {
+    **shape.INTEGER,
+    'description': 'How many more servers it takes, where one lease is shown',
+}
+_NONE_TOLD: Mapping[str, Mapping[str, Any]] = types.MappingProxyType({})
 # The flavor that was reserved, from 1.1 on: `flavor_id` is that to boot with.
 _SOURCE_SCHEMA = {'source_flavor_id': shape.TEXT}
 
@@ -42,11 +49,12 @@ _SOURCE_SCHEMA = {'source_flavor_id': shape.TEXT}
 def lease(
     noun: dict[str, Any],
     version: microversion_parse.Version,
-    hosts: Mapping[str, list[str]] = _NONE_TOLD,
+    use: Mapping[str, Mapping[str, Any]] = _NONE_TOLD,
 ) -> dict[str, Any]:
     """Show a lease with its reservations and events.
 
-    :param hosts: the hypervisor hostnames of its reservations, by their ids
+    :param use: what its reservations have, `hosts`, and how many servers are
+        of them, `used`; by their ids
     """
     form = time.form(version)
     return {
@@ -60,10 +68,14 @@ def lease(
         'status': noun['status'],
         'degraded': noun['degraded'],
         'reservations': [
-            _reservation(r, version, hosts.get(r['id']))
+            _reservation(r, version, use.get(r['id']))
             for r in noun['reservations']
         ],
-        'events': [_event(e, form) for e in noun['events']],
+        'events': [
+            _event(e, form)
+            for e in noun['events']
+            if e['event_type'] in _event_types(version)
+        ],
         **_stamps(noun, form),
     }
 
@@ -71,7 +83,7 @@ def lease(
 def _reservation(
     noun: dict[str, Any],
     version: microversion_parse.Version,
-    hosts: list[str] | None,
+    use: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     shown = {
         'id': noun['id'],
@@ -89,11 +101,13 @@ def _reservation(
         shown |= _for_boots(noun)
     if version < microversion.V1_1:
         return shown
-    if noun['resource_type'] in schemas.ON_HOSTS:
-        shown |= {'projects': noun['projects'], 'on_end': noun['on_end']}
+    used = schemas.use(noun['resource_type'], version)
+    shown |= {name: noun[name] for name in used}
     # Of hosts that others use too an owner is told nothing.
-    if noun['resource_type'] == _HOST and hosts is not None:
-        shown['hosts'] = hosts
+    if noun['resource_type'] == schemas.HOST and use is not None:
+        shown['hosts'] = use['hosts']
+    if noun['resource_type'] in _SLOTS and use is not None:
+        shown['remaining'] = max(0, shown['amount'] - use['used'])
     if noun['resource_type'] == _FLAVOR_INSTANCE:
         shown['source_flavor_id'] = noun['parameters']['flavor_id']
     return shown
@@ -101,6 +115,10 @@ def _reservation(
 
 def _parameters(noun: dict[str, Any]) -> dict[str, Any]:
     parameters: dict[str, Any] = noun['parameters']
+    if noun['resource_type'] == schemas.LIFETIME:
+        # The resource is the server, which was there first.
+        shown = {n: parameters[n] for n in schemas.SHOWN[schemas.LIFETIME]}
+        return {**shown, 'resource_id': parameters['instance_id']}
     if noun['resource_type'] != _FLAVOR_INSTANCE:
         return parameters
     # Not all that is kept of the flavor, nor what its traits ask of hosts.
@@ -120,6 +138,12 @@ def _for_boots(noun: dict[str, Any]) -> dict[str, Any]:
         for name in ('aggregate_id', 'server_group_id')
     }
     return {**made, 'flavor_id': noun['id']}
+
+
+def _event_types(version: microversion_parse.Version) -> tuple[str, ...]:
+    """Return the types of the events that are shown."""
+    ours = version >= microversion.V1_1
+    return event.ORDER if ours else _BLAZARS_EVENTS
 
 
 def _event(noun: dict[str, Any], form: time.Form) -> dict[str, Any]:
@@ -160,13 +184,13 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
                     'oneOf': [
                         *(
                             _reservation_schema(type_, version)
-                            for type_ in schemas.PARAMETERS
+                            for type_ in schemas.SHOWN
                         ),
                         _foreign_schema(version),
                     ]
                 }
             ),
-            'events': shape.many(_event_schema(form)),
+            'events': shape.many(_event_schema(version)),
             **_stamps_schema(form),
         }
     )
@@ -183,19 +207,20 @@ def _reservation_schema(
     resource_type: str, version: microversion_parse.Version
 ) -> validation.Schema:
     ours = version >= microversion.V1_1
-    use = ours and resource_type in schemas.ON_HOSTS
     source = ours and resource_type == _FLAVOR_INSTANCE
     described = shape.whole(
         {
             **_common_schema({'const': resource_type}, version),
-            **schemas.PARAMETERS[resource_type],
+            **schemas.SHOWN[resource_type],
             **_MADE_SCHEMA.get(resource_type, {}),
-            **(schemas.USE if use else {}),
+            **schemas.use(resource_type, version),
             **(_SOURCE_SCHEMA if source else {}),
         }
     )
-    if ours and resource_type == _HOST:
+    if ours and resource_type == schemas.HOST:
         described['properties']['hosts'] = _HOSTS_SCHEMA
+    if ours and resource_type in _SLOTS:
+        described['properties']['remaining'] = _REMAINING_SCHEMA
     return described
 
 
@@ -203,7 +228,7 @@ def _foreign_schema(
     version: microversion_parse.Version,
 ) -> validation.Schema:
     """Describe a reservation of another package's type."""
-    foreign = {**shape.TEXT, 'not': {'enum': list(schemas.PARAMETERS)}}
+    foreign = {**shape.TEXT, 'not': {'enum': list(schemas.SHOWN)}}
     described = shape.whole(_common_schema(foreign, version))
     return {**described, 'additionalProperties': True}
 
@@ -223,12 +248,15 @@ def _common_schema(
     }
 
 
-def _event_schema(form: time.Form) -> validation.Schema:
+def _event_schema(
+    version: microversion_parse.Version,
+) -> validation.Schema:
+    form = time.form(version)
     return shape.whole(
         {
             'id': shape.TEXT,
             'lease_id': shape.TEXT,
-            'event_type': {'enum': list(event.ORDER)},
+            'event_type': {'enum': list(_event_types(version))},
             'time': form.date_schema,
             'status': _statuses(state_machine.EVENT),
             **_stamps_schema(form),

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the subcommands that ask nova-scheduler's workers have in common."""
+
+import argparse
+from typing import Any
+
+from blazar_sched.cmd import service
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    service.add_arguments(parser)
+    parser.add_argument(
+        '--wait',
+        type=float,
+        default=3.0,
+        metavar='SECONDS',
+        help='how long to wait for answers, 3 by default',
+    )
+    parser.add_argument(
+        '--json', action='store_true', help='print JSON instead of tables'
+    )
+
+
+def ask(
+    args: argparse.Namespace, method: str, **what: Any
+) -> list[tuple[str, Any]]:
+    """Ask as `add_arguments` says; see service.schedulers.
+
+    :raises Unavailable: if the bus does not answer
+    """
+    from blazar_sched.service import schedulers
+    from blazar_sched.service.manager import rpc
+
+    bus = rpc.transport(service.configuration(args))
+    return schedulers.ask(bus, args.wait, method, **what)

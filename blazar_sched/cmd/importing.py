@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched db import-blazar` and `tidy-blazar`: come from Blazar."""
+
+import argparse
+from collections import Counter
+import time
+from typing import Any
+
+import rich.console
+import rich.markup
+import rich.table
+
+from blazar_sched.cmd import service
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'url',
+        metavar='URL',
+        help="Blazar's [database] connection; nothing is written there",
+    )
+    parser.add_argument(
+        '--dry-run',
+        action='store_true',
+        default=False,
+        help='say what would be imported, and what not; write nothing',
+    )
+    parser.add_argument(
+        '--skip-refused',
+        action='store_true',
+        default=False,
+        help='import the rest where something cannot be kept',
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from blazar_sched.service.importing import importer
+    from blazar_sched.service.manager import manager
+
+    conf = service.configuration(args)
+    # Not started: as far as it is the way to other services.
+    services = manager.Manager(conf).services
+    console = rich.console.Console()
+    with console.status('') as status:
+        work = importer.Importer(conf, services, status.update)
+        plan = work.plan(args.url)
+        writes = not args.dry_run and (args.skip_refused or not plan.refused)
+        if writes:
+            work.write(plan)
+    _show(console, plan)
+    if writes:
+        console.print('Imported. `blazar-sched db check` finds no fault.')
+        return 0
+    console.print('Nothing is imported.', end=' ')
+    console.print(
+        'With --skip-refused the rest is.' if plan.refused else 'All can be.'
+    )
+    return 1 if plan.refused else 0
+
+
+def tidy(args: argparse.Namespace) -> int:
+    from blazar_sched.service.importing import tidying
+    from blazar_sched.service.manager import manager
+
+    services = manager.Manager(service.configuration(args)).services
+    services.ledger.require_current()
+    tidied = tidying.tidy(services, int(time.time()))
+    print(f'{tidied.count} leases to come have nothing in other services')
+    for lease_id in tidied.left:
+        print(f'left: lease {lease_id}, which starts soon')
+    return 0
+
+
+def _show(console: rich.console.Console, plan: Any) -> None:
+    """Print a summary, then each thing that is refused, and the notes."""
+    refused = Counter(each.kind for each in plan.refused)
+    table = rich.table.Table('', 'kept', 'refused')
+    for kind, kept in (
+        ('host', plan.hosts),
+        ('floating IP', plan.floating_ips),
+        ('lease', plan.leases),
+    ):
+        table.add_row(f'{kind}s', str(len(kept)), str(refused[kind]))
+    statuses = Counter(kept.lease.status for kept in plan.leases)
+    for status, count in sorted(statuses.items()):
+        table.add_row(f'  {status}', str(count), '')
+    console.print(table)
+    for each in plan.refused:
+        _say(console, f'refused: {each.kind} {each.id} ({each.name}): '
+                      f'{each.reason}')
+    for note in plan.notes:
+        _say(console, f'note: {note}')
+
+
+def _say(console: rich.console.Console, text: str) -> None:
+    """Print a line as it is: not wrapped, which programs would not like."""
+    console.print(rich.markup.escape(text), soft_wrap=True, highlight=False)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched replicas`: at which revision nova-scheduler's workers are."""
+
+import argparse
+import json
+import sys
+
+import rich.console
+import rich.table
+
+from blazar_sched.cmd import asking
+from blazar_sched.replica import wire
+
+add_arguments = asking.add_arguments
+
+
+def run(args: argparse.Namespace) -> int:
+    answers = asking.ask(args, wire.REPORT_METHOD)
+    if args.json:
+        found = [{'worker': worker, **body} for worker, body in answers]
+        print(json.dumps(found, indent=2))
+    else:
+        table = rich.table.Table(
+            'worker', 'revision', 'seconds since', 'stale', 'hosts', 'ledger'
+        )
+        for worker, body in answers:
+            age = body['age']
+            table.add_row(
+                worker, _text(body['revision']),
+                '-' if age is None else f'{age:.1f}',
+                'yes' if body['stale'] else 'no', _text(body['hosts']),
+                _text(body['ledger']),
+            )
+        rich.console.Console().print(table)
+    if not answers:
+        print('No scheduler answers.', file=sys.stderr)
+    return 0 if answers else 1
+
+
+def _text(value: object) -> str:
+    return '-' if value is None else str(value)

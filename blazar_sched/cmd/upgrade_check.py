@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched status upgrade check`: does it all fit together?
+
+A check says what is wrong and what to do. Where it cannot look, as on a node
+without Nova, it says that and is no warning: nothing would ever make it go.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import functools
+import os
+import sys
+
+from oslo_config import cfg
+from oslo_upgradecheck import common_checks
+from oslo_upgradecheck import upgradecheck
+
+from blazar_sched import ext
+from blazar_sched.conf import scheduler as scheduler_conf
+from blazar_sched.conf import service as service_conf
+from blazar_sched.domain import exception
+from blazar_sched.service import database
+from blazar_sched.service.ledger import ledger
+
+NOVA_CONFIG_FILE = '/etc/nova/nova.conf'
+# What is no result of a check, as in oslo.upgradecheck.
+ERROR = 255
+
+FILTERS = {
+    'ReservationFilter': 'blazar_sched.filters.reservation_filter',
+    'LifetimeFilter': 'blazar_sched.filters.lifetime_filter',
+}
+ALL_FILTERS = 'blazar_sched.filters.all_filters'
+WEIGHERS = 'blazar_sched.weighers.'
+
+# As Nova declares them, with its defaults: Nova need not be installed here.
+_NOVA_OPTS: dict[str | None, list[cfg.Opt]] = {
+    None: [
+        cfg.StrOpt('control_exchange', default='nova'),
+        # What other options like to refer to.
+        *(
+            cfg.StrOpt(name, default='')
+            for name in ('host', 'my_ip', 'pybasedir', 'state_path')
+        ),
+    ],
+    'filter_scheduler': [
+        cfg.MultiStrOpt(
+            'available_filters',
+            default=['nova.scheduler.filters.all_filters'],
+        ),
+        cfg.ListOpt('enabled_filters', default=[]),
+        cfg.ListOpt(
+            'weight_classes', default=['nova.scheduler.weights.all_weighers']
+        ),
+    ],
+    'scheduler': [cfg.IntOpt('max_placement_results', default=1000)],
+    'notifications': [
+        cfg.StrOpt('notification_format', default='unversioned'),
+        cfg.ListOpt(
+            'versioned_notifications_topics',
+            default=['versioned_notifications'],
+        ),
+    ],
+    'oslo_messaging_notifications': [cfg.MultiStrOpt('driver', default=[])],
+}
+
+
+def _success(details: str | None = None) -> upgradecheck.Result:
+    return upgradecheck.Result(upgradecheck.Code.SUCCESS, details)
+
+
+def _warning(details: str) -> upgradecheck.Result:
+    return upgradecheck.Result(upgradecheck.Code.WARNING, details)
+
+
+def _failure(details: str) -> upgradecheck.Result:
+    return upgradecheck.Result(upgradecheck.Code.FAILURE, details)
+
+
+class Checks(upgradecheck.UpgradeCommands):
+    """The checks, in the order in which they are shown.
+
+    :param conf: the service's configuration
+    :param nova: nova-scheduler's, see `load_nova`; None where there is none
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, nova: cfg.ConfigOpts | None
+    ) -> None:
+        self._conf = conf
+        self._nova = nova
+
+    @functools.cached_property
+    def _ledger(self) -> ledger.Ledger:
+        return database.open_ledger(self._conf)
+
+    def _index(self) -> upgradecheck.Result:
+        if ext.is_compiled():
+            return _success()
+        return _warning(
+            'The timeline index is plain Python, which is slow: install '
+            'again where there is a C compiler, with '
+            'BLAZAR_SCHED_REQUIRE_EXTENSION=1 to be told what is missing.'
+        )
+
+    def _database(self) -> upgradecheck.Result:
+        try:
+            self._ledger.require_current()
+        except exception.NotUpgraded:
+            return _failure(
+                'Its tables are not those of this version: run `blazar-sched '
+                'db upgrade`.'
+            )
+        except Exception as e:
+            # A driver that is not there, a password that is wrong, …
+            return _failure(f'It cannot be used: {_reason(e)}')
+        return _success(
+            'Its tables are there. What is in them is looked through by '
+            '`blazar-sched db check`.'
+        )
+
+    def _policy(self) -> upgradecheck.Result:
+        return common_checks.check_policy_json(self, self._conf)
+
+    def _filters(self) -> upgradecheck.Result:
+        if self._nova is None:
+            return _skipped()
+        options = self._nova.filter_scheduler
+        off = [f for f in FILTERS if f not in options.enabled_filters]
+        if off:
+            return _failure(
+                f'{" and ".join(off)} must be among [filter_scheduler] '
+                'enabled_filters in nova.conf: without both nothing keeps '
+                'servers off what is reserved.'
+            )
+        unknown = [
+            name
+            for name, module in FILTERS.items()
+            if not {ALL_FILTERS, f'{module}.{name}'}
+            & set(options.available_filters)
+        ]
+        if unknown:
+            return _failure(
+                f'nova-scheduler does not find {" and ".join(unknown)}: add '
+                f'available_filters = {ALL_FILTERS} under [filter_scheduler] '
+                'in nova.conf, beside a line for the filters of Nova.'
+            )
+        return _success()
+
+    def _weighers(self) -> upgradecheck.Result:
+        if self._nova is None:
+            return _skipped()
+        classes = self._nova.filter_scheduler.weight_classes
+        if any(name.startswith(WEIGHERS) for name in classes):
+            return _success()
+        return _warning(
+            f'{WEIGHERS}all_weighers is not among [filter_scheduler] '
+            'weight_classes in nova.conf: servers land where leases will '
+            'need the room, and magnetic reservations draw nobody.'
+        )
+
+    def _scheduler_options(self) -> upgradecheck.Result:
+        if self._nova is None:
+            return _skipped()
+        try:
+            scheduler_conf.check(self._nova)
+        except (cfg.Error, exception.InvalidInput, ValueError) as e:
+            return _failure(
+                f'nova-scheduler will not start with [blazar_sched] in '
+                f'nova.conf: {e}'
+            )
+        options = self._nova[scheduler_conf.GROUP]
+        if options.max_age <= options.poll_interval:
+            return _warning(
+                '[blazar_sched] max_age in nova.conf is no longer than '
+                'poll_interval: replicas are stale between two looks at the '
+                'ledger.'
+            )
+        return _success()
+
+    def _placement_results(self) -> upgradecheck.Result:
+        if self._nova is None:
+            return _skipped()
+        most = self._nova.scheduler.max_placement_results
+        try:
+            hosts = len(self._ledger.hosts())
+        except Exception:
+            # That is told above.
+            return _success('Skipped: the database cannot be asked.')
+        if hosts > most:
+            return _warning(
+                f'{hosts} hosts are registered, but nova-scheduler looks at '
+                f'{most} at most: raise [scheduler] max_placement_results in '
+                'nova.conf to no less than the number of all hosts.'
+            )
+        return _success()
+
+    def _notifications(self) -> upgradecheck.Result:
+        wanted = self._conf.manager
+        if not wanted.enable_notification_monitor:
+            return _success(
+                'Not needed: [manager] enable_notification_monitor is off.'
+            )
+        if self._nova is None:
+            return _skipped()
+        lacks = list(_lacking_notifications(self._nova, wanted))
+        if not lacks:
+            return _success()
+        return _warning(
+            'enable_notification_monitor is on, but Nova does not tell the '
+            f'manager of servers and services: nova.conf needs '
+            f'{"; ".join(lacks)}.'
+        )
+
+    _upgrade_checks = (
+        ('Timeline index', _index),
+        ('Database', _database),
+        ('Policy file is not JSON', _policy),
+        ('Filters in nova-scheduler', _filters),
+        ('Weighers in nova-scheduler', _weighers),
+        ('Options in nova-scheduler', _scheduler_options),
+        ('Hosts that Placement may return', _placement_results),
+        ('Notifications of Nova', _notifications),
+    )
+
+
+def _skipped() -> upgradecheck.Result:
+    return _success(
+        f'Skipped: there is no {NOVA_CONFIG_FILE} here. Check where '
+        'nova-scheduler runs, or with --nova-config-file.'
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """Return what went wrong at the bottom of it, in a line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f'{type(error).__name__}: {error}'.splitlines()[0]
+
+
+def _lacking_notifications(
+    nova: cfg.ConfigOpts, wanted: cfg.ConfigOpts.GroupAttr
+) -> Iterator[str]:
+    """Yield what nova.conf lacks for what the group [manager] wants."""
+    if nova.notifications.notification_format not in ('versioned', 'both'):
+        yield '[notifications] notification_format = versioned'
+    if not set(nova.notifications.versioned_notifications_topics) & set(
+        wanted.notification_topics
+    ):
+        yield (
+            '[notifications] versioned_notifications_topics = '
+            f'{wanted.notification_topics[0]}'
+        )
+    drivers = nova.oslo_messaging_notifications.driver
+    if not {'messaging', 'messagingv2'} & set(drivers):
+        yield '[oslo_messaging_notifications] driver = messagingv2'
+    if nova.control_exchange != wanted.notification_exchange:
+        yield f'control_exchange = {wanted.notification_exchange}'
+
+
+def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
+    """Return what nova-scheduler reads from `files`.
+
+    :param files: None for Nova's usual one, if it is there
+    :returns: None if it is not
+    :raises oslo_config.cfg.Error: if one cannot be read
+    """
+    if files is None:
+        if not os.path.exists(NOVA_CONFIG_FILE):
+            return None
+        files = [NOVA_CONFIG_FILE]
+    nova = cfg.ConfigOpts()
+    for group, opts in _NOVA_OPTS.items():
+        nova.register_opts(opts, group)
+    scheduler_conf.register(nova)
+    nova([], default_config_files=list(files), default_config_dirs=[])
+    return nova
+
+
+def run(
+    files: list[str] | None, nova_files: list[str] | None, as_json: bool
+) -> int:
+    """Check, print, and return the exit status."""
+    try:
+        conf = service_conf.load(files=files)
+        nova = load_nova(nova_files)
+    except cfg.Error as e:
+        print(f'blazar-sched: {e}', file=sys.stderr)
+        return ERROR
+    # Nobody waits here for a database to come back.
+    conf.set_override('max_retries', 0, 'database')
+    return upgradecheck.main(
+        # It wants a command line of its own, and there is no more in it.
+        cfg.ConfigOpts(),
+        'blazar-sched',
+        Checks(conf, nova),
+        argv=['upgrade', 'check', *(['--json'] if as_json else [])],
+        default_config_files=[],
+    )

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched why SERVER`: why hosts did not take a server.
+
+Of what nova-scheduler's workers have decided about it of late; see
+filters.decided.
+"""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import rich.console
+import rich.table
+import rich.text
+
+from blazar_sched.cmd import asking
+from blazar_sched.domain import lifetime
+from blazar_sched.filters import decided
+from blazar_sched.replica import wire
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    asking.add_arguments(parser)
+    parser.add_argument('server', help="the server's uuid")
+    parser.add_argument(
+        '--host', metavar='NAME', help='speak of this hypervisor only'
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    decisions = in_order(
+        asking.ask(
+            args, wire.EXPLAIN_METHOD, instance_uuid=args.server,
+            host=args.host,
+        )
+    )
+    if args.json:
+        print(json.dumps(decisions, indent=2))
+    else:
+        show(decisions, rich.console.Console(), args.host)
+    if not decisions:
+        print(
+            f'No scheduler that answers knows of server {args.server}. Each '
+            'keeps its last decisions until it ends: see [blazar_sched] '
+            'decisions_kept. `blazar-sched replicas` says who answers.',
+            file=sys.stderr,
+        )
+    return 0 if decisions else 1
+
+
+def in_order(answers: list[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """Return the decisions of all workers, the oldest first.
+
+    Each has its `worker`, and what filters.decided tells.
+    """
+    decisions = [
+        {'worker': worker, **each} for worker, body in answers for each in body
+    ]
+    return sorted(decisions, key=lambda each: each['at'])
+
+
+def show(
+    decisions: list[dict[str, Any]],
+    console: rich.console.Console,
+    host: str | None = None,
+) -> None:
+    """Print them, each with a table of its hosts."""
+    for each in decisions:
+        # Text is shown as it is: brackets in it are nobody's markup.
+        console.print(rich.text.Text(_headline(each), style='bold'))
+        if each['asked']:
+            console.print(rich.text.Text(_asked(each['asked'])))
+        console.print(rich.text.Text(_verdict(each)))
+        if host is not None and host not in each['hosts']:
+            console.print(
+                f'{host} was not among them: Placement or another filter had '
+                'left it out, or it is not there.', markup=False,
+            )
+        if each['hosts']:
+            table = rich.table.Table('host', 'why not')
+            for name, reason in sorted(each['hosts'].items()):
+                table.add_row(rich.text.Text(name), rich.text.Text(reason))
+            console.print(table)
+
+
+def _headline(decision: dict[str, Any]) -> str:
+    revision = decision['revision']
+    at = 'without a replica' if revision is None else f'revision {revision}'
+    return (
+        f'{lifetime.format_time(decision["at"])} {decision["filter"]} in '
+        f'{decision["worker"]}, {at}'
+    )
+
+
+def _asked(asked: dict[str, Any]) -> str:
+    amounts = ', '.join(
+        f'{amount} {name}' for name, amount in asked['amounts'].items()
+    )
+    return ', '.join(filter(None, (
+        f'asked: {asked["kind"]}',
+        asked['end'] and f'until {lifetime.format_time(asked["end"])}',
+        asked['reservation_id'] and f'reservation {asked["reservation_id"]}',
+        amounts,
+        f'project {asked["project_id"]}',
+        asked['moves_from'] and f'it leaves host {asked["moves_from"]}',
+    )))
+
+
+def _verdict(decision: dict[str, Any]) -> str:
+    text = f'{decision["passed"]} of {decision["seen"]} hosts passed'
+    now = decision['explained_by']
+    if decision['outcome'] != decided.DECIDED:
+        return f'{text}: {decision["outcome"]}'
+    if now is not None and now != decision['revision']:
+        text += f'; the reasons are by revision {now}'
+    return text

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalog: which hosts a reservation may use, room or no room."""
+
+import array
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from blazar_sched import ext
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import requirements
+from blazar_sched.domain import reservation as reservation_
+
+# So many requirements are remembered; each takes a few bytes a host.
+MAX_REQUIREMENTS = 64
+
+# The parameters that hold a requirement, by resource type.
+_REQUIREMENTS = {
+    reservation_.PHYSICAL_HOST: (
+        'hypervisor_properties',
+        'resource_properties',
+    ),
+    reservation_.VIRTUAL_INSTANCE: ('resource_properties',),
+    reservation_.FLAVOR_INSTANCE: ('resource_properties',),
+    reservation_.INSTANCE_LIFETIME: ('resource_properties',),
+}
+# The one of them that a default stands in for, as it was asked for.
+_ASKED = {
+    reservation_.PHYSICAL_HOST: 'resource_properties',
+    reservation_.VIRTUAL_INSTANCE: 'resource_properties',
+    reservation_.FLAVOR_INSTANCE: 'asked_properties',
+    reservation_.INSTANCE_LIFETIME: 'resource_properties',
+}
+# Any host meets it.
+ANY = requirements.all_of()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidates:
+    """Hosts to choose from, by uuid, and their rows in the index.
+
+    A host that the index does not know has no row and is never chosen. Those
+    in `closed` may keep what they have, and take nothing more.
+    """
+
+    hosts: Mapping[str, host_.Host]
+    rows: 'array.array[int]'
+    closed: frozenset[str] = frozenset()
+
+    def known(self, names: Iterable[str]) -> list[str]:
+        """Return the names that are candidates, once each."""
+        return [name for name in dict.fromkeys(names) if name in self.hosts]
+
+    def others(self, rows: 'array.array[int]') -> 'array.array[int]':
+        """Return the rows but for some."""
+        if not rows:
+            return self.rows
+        left_out = set(rows)
+        return array.array('i', (r for r in self.rows if r not in left_out))
+
+
+class Catalog:
+    """The candidates of each requirement, remembered until `forget`.
+
+    To look through every host costs a hundred times what placing does.
+
+    :param hosts: every host by uuid; whoever changes it must `forget`
+    """
+
+    def __init__(
+        self, index: ext.TimelineIndex, hosts: Mapping[str, host_.Host]
+    ) -> None:
+        self._index = index
+        self._hosts = hosts
+        self._known: dict[
+            tuple[requirements.Requirement, str | None], Candidates
+        ] = {}
+        # The projects that hosts are restricted to, None if not looked at.
+        self._restricted: set[str] | None = None
+
+    def forget(self) -> None:
+        """Look at the hosts anew from now on."""
+        self._known.clear()
+        self._restricted = None
+
+    def candidates(
+        self,
+        reservation: reservation_.Reservation,
+        project_id: str,
+        default: requirements.Requirement = ANY,
+        kept: Iterable[str] = (),
+    ) -> Candidates:
+        """Return the hosts that a reservation of the project may use.
+
+        :param default: what those have to meet too that it does not hold
+            now, if it asks for no `resource_properties`
+        :param kept: the hosts that it holds now
+        :raises InvalidInput: if the resource type or a requirement is wrong
+        """
+        if default != ANY and not _takes_default(reservation):
+            default = ANY
+        return self.meeting(
+            requirement(reservation), project_id, kept, default
+        )
+
+    def meeting(
+        self,
+        requirement: requirements.Requirement,
+        project_id: str,
+        kept: Iterable[str] = (),
+        default: requirements.Requirement = ANY,
+    ) -> Candidates:
+        """Return the hosts that meet the requirement, for the project.
+
+        Those that are available, open to it and meet the default too; and
+        those of `kept`, which it holds now, as long as they are reservable.
+
+        O(hosts) for a requirement that is not remembered.
+        """
+        wanted = requirements.all_of(requirement, default)
+        key = wanted, self._restricted_to(project_id)
+        found = self._known.get(key)
+        if found is None:
+            found = self.among(
+                uuid
+                for uuid, host in self._hosts.items()
+                if host.available
+                and (not host.projects or project_id in host.projects)
+                and wanted.matches(host.properties())
+            )
+            if len(self._known) >= MAX_REQUIREMENTS:
+                self._known.clear()
+            self._known[key] = found
+        closed = frozenset(
+            uuid
+            for uuid in kept
+            if uuid not in found.hosts and self._may_keep(uuid, requirement)
+        )
+        if not closed:
+            return found
+        return dataclasses.replace(
+            self.among([*found.hosts, *closed]), closed=closed
+        )
+
+    def among(self, uuids: Iterable[str]) -> Candidates:
+        """Return these hosts as candidates."""
+        hosts = {uuid: self._hosts[uuid] for uuid in uuids}
+        return Candidates(hosts, rows(self._index, hosts))
+
+    def _restricted_to(self, project_id: str) -> str | None:
+        """Return the project if some host is restricted to it.
+
+        To all other projects the same hosts are open.
+        """
+        if self._restricted is None:
+            self._restricted = {
+                project
+                for host in self._hosts.values()
+                for project in host.projects
+            }
+        return project_id if project_id in self._restricted else None
+
+    def _may_keep(
+        self, uuid: str, requirement: requirements.Requirement
+    ) -> bool:
+        host = self._hosts.get(uuid)
+        return (
+            host is not None
+            and host.reservable
+            and requirement.matches(host.properties())
+        )
+
+
+def requirement(
+    reservation: reservation_.Reservation,
+) -> requirements.Requirement:
+    """Return what a host must meet to be used by the reservation.
+
+    :raises InvalidInput: if the resource type or a requirement is wrong
+    """
+    fields = _REQUIREMENTS.get(reservation.resource_type)
+    if fields is None:
+        raise exception.InvalidInput(
+            f'resource_type {reservation.resource_type!r} is not supported',
+            field='resource_type',
+        )
+    return requirements.all_of(
+        *(
+            requirements.parse(reservation.parameters.get(field), field)
+            for field in fields
+        )
+    )
+
+
+def rows(
+    index: ext.TimelineIndex, names: Iterable[str]
+) -> 'array.array[int]':
+    """Return the rows of the hosts that the index knows."""
+    return array.array('i', (r for r in index.rows(names) if r >= 0))
+
+
+def _takes_default(reservation: reservation_.Reservation) -> bool:
+    """Tell whether it may have a default, and asks for nothing itself."""
+    field = _ASKED.get(reservation.resource_type)
+    if field is None:
+        return False
+    asked = requirements.parse(reservation.parameters.get(field), field)
+    return asked == ANY

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Re-planning: which allocations leave a host that cannot hold them all.
+
+A host comes to that by shrinking, or by an instance that nobody let in. Pure
+choice: where they go is for placing to say.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import heapq
+import itertools
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import inventory
+
+# So many are chosen from by trying all choices.
+EXACT = 12
+
+# A class like any other, of which a whole host is all there is, and whatever
+# shares the host takes the least part.
+_WHOLE = 'whole'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Strain:
+    """One class, at one time, of which too much is taken.
+
+    :param takes: what each allocation that may leave takes, by its id
+    :param excess: how much of that has to go
+    """
+
+    takes: Mapping[str, int]
+    excess: int
+
+    def hopeless(self) -> Iterator[str]:
+        """Yield the ids of those that are too much even alone."""
+        room = sum(self.takes.values()) - self.excess
+        return (id_ for id_, amount in self.takes.items() if amount > room)
+
+    def missing(self, gone: Iterable[str]) -> int:
+        """Return how much still has to go, once some are gone."""
+        return self.excess - sum(self.takes.get(id_, 0) for id_ in gone)
+
+    def without(self, gone: Collection[str]) -> '_Strain':
+        left = {i: n for i, n in self.takes.items() if i not in gone}
+        return _Strain(left, self.missing(gone))
+
+
+def leaving(
+    capacity: Mapping[str, int],
+    fixed: Sequence[allocation_.Allocation],
+    movable: Sequence[allocation_.Allocation],
+    now: int,
+) -> list[allocation_.Allocation]:
+    """Return what leaves a host, so that whatever else may leave it fits.
+
+    The fewest; of as many, those with the fewest whole hosts, then the least
+    VCPUs, then memory, then disk; of equals the first ones.
+
+    O(n²), and as many tries as there are choices. Where more than EXACT of
+    them compete for the same, it is greedy: it takes what gives back the most
+    of all that is missing, and at most 1 + ln(g) times the fewest, if one
+    gives back g at most (Wolsey, 1982).
+
+    :param capacity: the host's, by resource class
+    :param fixed: what stays, whether it fits or not
+    """
+    strains = list(_strains(capacity, fixed, movable, now))
+    gone = {id_ for strain in strains for id_ in strain.hopeless()}
+    left = [strain.without(gone) for strain in strains]
+    for group in _groups(strain for strain in left if strain.excess > 0):
+        ids = {id_ for strain in group for id_ in strain.takes}
+        rivals = [a for a in movable if a.id in ids]
+        choose = _try_all if len(rivals) <= EXACT else _be_greedy
+        gone.update(a.id for a in choose(group, rivals))
+    return [a for a in movable if a.id in gone]
+
+
+def _strains(
+    capacity: Mapping[str, int],
+    fixed: Sequence[allocation_.Allocation],
+    movable: Sequence[allocation_.Allocation],
+    now: int,
+) -> Iterator[_Strain]:
+    """Yield what is too much, at each time at which something starts."""
+    count = len(fixed) + len(movable)
+    limits = {**capacity, _WHOLE: count}
+    taken = {a.id: _taken(a, count) for a in (*fixed, *movable)}
+    for at in sorted({max(a.start, now) for a in (*fixed, *movable)}):
+        kept: Counter[str] = Counter()
+        for a in fixed:
+            if a.start <= at < a.end:
+                kept.update(taken[a.id])
+        here = [a.id for a in movable if a.start <= at < a.end]
+        for name in {name for id_ in here for name in taken[id_]}:
+            takes = {i: taken[i][name] for i in here if taken[i].get(name)}
+            room = max(0, limits.get(name, 0) - kept[name])
+            excess = sum(takes.values()) - room
+            if excess > 0:
+                yield _Strain(takes, excess)
+
+
+def _taken(
+    allocation: allocation_.Allocation, count: int
+) -> dict[str, int]:
+    """Return what an allocation takes, by resource class and _WHOLE.
+
+    :param count: of allocations there are
+    """
+    return {**allocation.amounts, _WHOLE: count if allocation.whole else 1}
+
+
+def _groups(strains: Iterable[_Strain]) -> list[list[_Strain]]:
+    """Return the strains in groups that have no allocation in common."""
+    groups: list[tuple[set[str], list[_Strain]]] = []
+    for strain in strains:
+        ids, group = set(strain.takes), [strain]
+        alone = []
+        for other in groups:
+            if ids.isdisjoint(other[0]):
+                alone.append(other)
+            else:
+                ids |= other[0]
+                group += other[1]
+        groups = [*alone, (ids, group)]
+    return [group for _, group in groups]
+
+
+def _try_all(
+    strains: Sequence[_Strain], rivals: Sequence[allocation_.Allocation]
+) -> Sequence[allocation_.Allocation]:
+    for count in range(1, len(rivals)):
+        enough = [
+            chosen
+            for chosen in itertools.combinations(rivals, count)
+            if all(s.missing(a.id for a in chosen) <= 0 for s in strains)
+        ]
+        if enough:
+            return min(enough, key=_size)
+    return rivals
+
+
+def _be_greedy(
+    strains: Sequence[_Strain], rivals: Sequence[allocation_.Allocation]
+) -> Iterable[allocation_.Allocation]:
+    missing = [strain.excess for strain in strains]
+    takes = [
+        [(n, s.takes[a.id]) for n, s in enumerate(strains) if a.id in s.takes]
+        for a in rivals
+    ]
+
+    def order(rival: int) -> tuple[int, tuple[int, ...], int]:
+        given = (min(amount, max(0, missing[n])) for n, amount in takes[rival])
+        return -sum(given), _size([rivals[rival]]), rival
+
+    queue = sorted(map(order, range(len(rivals))))
+    chosen = []
+    while any(each > 0 for each in missing):
+        # They only come to give less: who is still the first is the best.
+        now = order(heapq.heappop(queue)[-1])
+        if queue and now > queue[0]:
+            heapq.heappush(queue, now)
+            continue
+        chosen.append(now[-1])
+        for n, amount in takes[now[-1]]:
+            missing[n] -= amount
+    for rival in tuple(chosen):
+        # What came later may have made it needless.
+        if all(missing[n] + amount <= 0 for n, amount in takes[rival]):
+            chosen.remove(rival)
+            for n, amount in takes[rival]:
+                missing[n] += amount
+    return (rivals[rival] for rival in chosen)
+
+
+def _size(
+    allocations: Iterable[allocation_.Allocation],
+) -> tuple[int, ...]:
+    sizes = (
+        (a.whole, *(a.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES))
+        for a in allocations
+    )
+    return tuple(map(sum, zip(*sizes, strict=True)))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an instance is put: what no notification says, and when.
+
+nova-scheduler calls a HostState's `consume_from_request` right after
+Placement has given it the host, in this process. So that is listened to on
+each HostState that passes; it is of one request, so nothing is left behind.
+"""
+
+from collections.abc import Iterable
+import functools
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from blazar_sched.replica import pending
+from blazar_sched.replica import request
+from blazar_sched.replica import state
+from blazar_sched.replica import trouble
+from blazar_sched.replica import worker
+
+LOG = logging.getLogger(__name__)
+CONF = cfg.CONF
+
+failure = trouble.Trouble(LOG)
+
+_CONSUME = 'consume_from_request'
+# The uuids that a HostState's own figures hold already.
+_CONSUMED = 'blazar_sched_consumed'
+
+
+def watch(host_states: Iterable[Any], replica: state.Replica) -> None:
+    """Note what is put on these hosts from now on, if they are reservable."""
+    if not CONF.blazar_sched.pending_ttl:
+        return
+    hosts = replica.hosts
+    for h in host_states:
+        fields = vars(h)
+        if _CONSUME not in fields and h.uuid in hosts:
+            fields[_CONSUME] = functools.partial(_consume, h)
+
+
+def beside(
+    replica: state.Replica, asked: request.Request, host_states: Iterable[Any]
+) -> dict[int, list[request.Request]]:
+    """Return what was put lately beside a request, by id() of HostState.
+
+    What the HostState's figures hold is left out.
+    """
+    by_host = worker.pending().by_host(replica)
+    if not by_host:
+        return {}
+    found = {}
+    for h in host_states:
+        others = [
+            each.asked for each in by_host.get(h.uuid, ())
+            if not _is_held(h, each, asked)
+        ]
+        if others:
+            found[id(h)] = others
+    return found
+
+
+def _is_held(
+    host_state: Any, placed: pending.Placed, asked: request.Request
+) -> bool:
+    uuid = placed.asked.instance_uuid
+    return (
+        uuid == asked.instance_uuid
+        or uuid in vars(host_state).get(_CONSUMED, ())
+        or uuid in (host_state.instances or ())
+    )
+
+
+def _consume(host_state: Any, spec: Any) -> None:
+    """Let Nova count `spec` on the host, and note it; the latter is silent.
+
+    An exception here would leave Placement's claim behind.
+    """
+    type(host_state).consume_from_request(host_state, spec)
+    try:
+        options = CONF.blazar_sched
+        asked = request.read(
+            spec, worker.last_known(), worker.now(), options
+        )
+        vars(host_state).setdefault(_CONSUMED, set()).add(
+            asked.instance_uuid
+        )
+        worker.pending().add(host_state.uuid, asked, options.pending_ttl)
+    except Exception as e:
+        failure.report(
+            f'What was placed is not noted: {type(e).__name__}: {e}',
+            trace=True,
+        )

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reasons in words: looked for by the index, and only when asked for."""
+
+from typing import Any
+
+from blazar_sched import ext
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import window
+
+
+def no_room(
+    index: ext.TimelineIndex,
+    host_state: Any,
+    start: int,
+    end: int,
+    amounts: tuple[int, ...],
+    ignore: str | None,
+) -> str:
+    """Say when a host ceases to have room, and of what.
+
+    :param index: one whose `select` does not return the host, asked the same
+    """
+    rows, room = index.headroom([host_state])
+    lasting = index.horizon(
+        rows, start, amounts, headroom=room, ignore=ignore
+    )[0]
+    at = start + lasting
+    if at >= end:
+        # The replica goes on while it is looked at.
+        return 'there was no room for it a moment ago'
+    since = 'at once' if at == start else f'from {time(at)} on'
+    *used, _, whole = index.peak(rows, at, at + 1, ignore=ignore)
+    if whole:
+        return f'it is reserved as a whole {since}, and wanted {until(end)}'
+    short = [
+        f'{max(0, limit - use)} {name} left, {amount} wanted'
+        for name, limit, use, amount in zip(
+            index.resource_classes, room, used, amounts, strict=True
+        )
+        if amount > 0 and use + amount > limit
+    ]
+    return f'{since}: {"; ".join(short)} {until(end)}'
+
+
+def time(at: int) -> str:
+    """Return a time as people read it, in UTC."""
+    return lifetime.format_time(at)
+
+
+def until(end: int) -> str:
+    return 'for ever' if end == window.FOREVER else f'until {time(end)}'

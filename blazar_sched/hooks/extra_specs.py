@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-api lets into the extra specs of flavors.
+
+For the entry points ``nova.api.extra_spec_validators``. By naming one of a
+namespace it is ours: all others of it are refused.
+"""
+
+from nova import exception as nova_exception
+from nova.api.validation.extra_specs import base
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor
+from blazar_sched.domain import lifetime
+from blazar_sched.hooks import hints
+
+
+class Duration(base.ExtraSpecValidator):
+    """Of an extra spec that is a duration."""
+
+    def validate(self, name: str, value: str) -> None:
+        super().validate(name, value)
+        try:
+            lifetime.parse_duration(value, name)
+        except exception.InvalidInput as e:
+            raise nova_exception.ValidationError(str(e)) from e
+
+
+def register() -> list[base.ExtraSpecValidator]:
+    return [
+        base.ExtraSpecValidator(
+            name=flavor.RESERVATION,
+            description='The reservation that servers of the flavor draw on. '
+            'Set by the reservation service on the flavors that it makes.',
+            value={'type': str, 'pattern': hints.RESERVATION_ID},
+        ),
+        Duration(
+            name=flavor.LIFETIME,
+            description='How long a server lives that declares no end: a '
+            'duration like ``90s``, ``15m``, ``2h``, ``1d`` or ``1w``.',
+            value={'type': str},
+        ),
+        base.ExtraSpecValidator(
+            name=flavor.PREEMPTIBLE,
+            description='Whether servers yield to reservations.',
+            value={'type': bool},
+        ),
+    ]

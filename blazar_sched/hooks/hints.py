@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scheduler hints, checked and completed while their owner still listens.
+
+Beyond nova-api nobody can be told what is wrong with them, and a duration no
+longer says from when on.
+"""
+
+from collections.abc import Mapping
+import re
+from typing import Any
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import hints
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import window
+
+RESERVATION_ID = r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+
+# What each of them leaves no room for.
+_INSTEAD_OF = {
+    hints.LEASE_END: (hints.LIFETIME,),
+    hints.LEASE_PARAMS: (
+        hints.LEASE_START, hints.LEASE_END, hints.LIFETIME, hints.LEASE_NAME,
+    ),
+    # It has a window of its own.
+    hints.RESERVATION: (hints.LEASE_START, hints.LEASE_PARAMS),
+}
+
+
+def complete(
+    given: Mapping[str, Any], now: int, default: str
+) -> dict[str, str]:
+    """Return the hints to add: the same times, as they are from now on.
+
+    :param given: all that the request has
+    :param default: a duration for who declares no end; '' for none
+    :raises InvalidInput: naming the hint that is wrong
+    """
+    ours = {
+        name: _text(name, given[name]) for name in hints.ALL if name in given
+    }
+    _check(ours)
+    declared = hints.read(ours, {}, now)
+    added = {}
+    if declared.start is not None:
+        added[hints.LEASE_START] = declared.start
+    if declared.end != window.FOREVER:
+        added[hints.LEASE_END] = declared.end
+    elif hints.RESERVATION not in ours:
+        added[hints.DEFAULT_END] = hints.read(ours, {}, now, default).end
+    return {
+        name: lifetime.format_time(at)
+        for name, at in added.items()
+        if at != window.FOREVER
+    }
+
+
+def _text(name: str, value: Any) -> str:
+    # Nova would make the text of a number, too.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise exception.InvalidInput(f'{name} must be text', field=name)
+    return value
+
+
+def _check(ours: Mapping[str, str]) -> None:
+    """Refuse what contradicts itself, and what is not for users to say."""
+    if hints.DEFAULT_END in ours:
+        raise exception.InvalidInput(
+            f'{hints.DEFAULT_END} is not for users: {hints.LEASE_END} and '
+            f'{hints.LIFETIME} are',
+            field=hints.DEFAULT_END,
+        )
+    for name, others in _INSTEAD_OF.items():
+        for other in others:
+            if name in ours and other in ours:
+                raise exception.InvalidInput(
+                    f'{name} and {other} cannot be given together',
+                    field=other,
+                )
+    claim = ours.get(hints.RESERVATION)
+    if claim is not None and not re.fullmatch(RESERVATION_ID, claim):
+        raise exception.InvalidInput(
+            f'{hints.RESERVATION} must be the id of a reservation',
+            field=hints.RESERVATION,
+        )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request filter for nova-scheduler: which hosts to ask Placement for.
+
+Placement hands out the same first ``max_placement_results`` hosts again and
+again, and a reservation's may not be among them.
+"""
+
+from typing import Any
+
+from nova.objects import request_spec as request_spec_
+from nova.scheduler import request_filter
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from blazar_sched.replica import request
+from blazar_sched.replica import trouble
+from blazar_sched.replica import worker
+
+LOG = logging.getLogger(__name__)
+CONF = cfg.CONF
+
+failure = trouble.Trouble(LOG)
+
+
+def install() -> None:
+    """Have nova-scheduler call it; Nova knows of no other way."""
+    known = request_filter.ALL_REQUEST_FILTERS
+    if narrow_to_reservation not in known:
+        known.append(narrow_to_reservation)
+
+
+def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
+    """Require the host aggregate of the reservation that a request names.
+
+    Only narrows what the filters decide about, so whatever is unclear is
+    left to them.
+
+    :returns: whether it did
+    """
+    if not CONF.blazar_sched.narrow_placement:
+        return False
+    try:
+        aggregate = _aggregate(spec)
+        if not aggregate:
+            return False
+        if (
+            'requested_destination' not in spec
+            or spec.requested_destination is None
+        ):
+            spec.requested_destination = request_spec_.Destination()
+        spec.requested_destination.require_aggregates([aggregate])
+    except Exception as e:
+        failure.report(
+            f'Placement is asked for all hosts: {type(e).__name__}: {e}',
+            trace=True,
+        )
+        return False
+    return True
+
+
+def _aggregate(spec: Any) -> str | None:
+    """Return the uuid of the aggregate, if there is one to go by."""
+    replica, stale = worker.current()
+    if replica is None or stale:
+        return None
+    asked = request.read(spec, replica, worker.now(), CONF.blazar_sched)
+    known = replica.reservations.get(asked.reservation_id)
+    return None if known is None else known.aggregate

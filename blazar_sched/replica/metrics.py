@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prometheus metrics: what one is, and those of nova-scheduler's workers.
+
+They are many processes with one configuration, so no port is theirs: each
+writes a file for the textfile collector of Prometheus's node_exporter.
+"""
+
+from collections.abc import Iterable
+import contextlib
+import dataclasses
+import os
+import time
+from typing import Any
+
+import prometheus_client
+
+# In seconds.
+DECISION_BUCKETS = (
+    .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5,
+)
+# Seconds after which a file that nobody has written again is removed. It may
+# be of a worker that is busy: the next time it writes a new one.
+GONE_AFTER = 120.0
+
+_PREFIX, _SUFFIX = 'blazar-sched-', '.prom'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric, as it stands in documents and on dashboards.
+
+    :ivar kind: of prometheus_client; to a Counter's name ``_total`` is
+        appended where it is shown
+    :ivar buckets: of a Histogram, in its unit; () for Prometheus's own
+    """
+
+    kind: type
+    name: str
+    documentation: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+# What each of these has: the host and process that it is of.
+WORKER = 'worker'
+
+REVISION = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_replica_revision',
+    'Revision of the ledger that the replica is at; 0 while there is none',
+    (WORKER,),
+)
+AGE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_replica_age_seconds',
+    'Time since the replica was known to be true; +Inf if it is known not to '
+    'be, or there is none',
+    (WORKER,),
+)
+STALE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_replica_stale',
+    '1 if on_stale decides, as the replica is too old or missing, else 0',
+    (WORKER,),
+)
+PULLS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_replica_pulls',
+    'Times that the ledger was asked for changes: done or failed',
+    (WORKER, 'outcome'),
+)
+SNAPSHOTS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_replica_snapshots',
+    'Full copies of the ledger that were taken',
+    (WORKER,),
+)
+DECISIONS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_filter_decisions',
+    'Requests that a filter answered: decided by the replica, or by on_stale '
+    'because that was stale or the filter failed',
+    (WORKER, 'filter', 'outcome'),
+)
+SEEN = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_filter_hosts_seen',
+    'Hosts that Nova asked a filter about',
+    (WORKER, 'filter'),
+)
+PASSED = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_filter_hosts_passed',
+    'Hosts among them that passed',
+    (WORKER, 'filter'),
+)
+DECISION_SECONDS = Metric(
+    prometheus_client.Histogram,
+    'blazar_sched_filter_decision_seconds',
+    'Time that a filter took to answer a request, for all of its hosts',
+    (WORKER, 'filter'),
+    DECISION_BUCKETS,
+)
+
+ALL = (
+    REVISION, AGE, STALE, PULLS, SNAPSHOTS, DECISIONS, SEEN, PASSED,
+    DECISION_SECONDS,
+)
+
+
+class Metrics:
+    """The metrics of a table, in a registry of their own.
+
+    Safe to share between threads.
+
+    :param first: the values of the labels that come first in all of them
+    """
+
+    def __init__(self, table: Iterable[Metric], *first: str) -> None:
+        self.registry = prometheus_client.CollectorRegistry()
+        self._first = first
+        self._made = {each: self._make(each) for each in table}
+
+    def of(self, metric: Metric, *labels: str) -> Any:
+        """Return the Counter, Gauge or Histogram with such labels."""
+        labels = (*self._first, *labels)
+        made = self._made[metric]
+        return made.labels(*labels) if labels else made
+
+    def _make(self, metric: Metric) -> Any:
+        options: dict[str, Any] = {'registry': self.registry}
+        if metric.buckets:
+            options['buckets'] = metric.buckets
+        return metric.kind(
+            metric.name, metric.documentation, metric.labels, **options
+        )
+
+
+def write(metrics: Metrics, folder: str, worker: str) -> None:
+    """Write a worker's file, and remove those of workers that are gone.
+
+    :raises OSError: if the file cannot be written
+    """
+    path = os.path.join(folder, f'{_PREFIX}{worker}{_SUFFIX}')
+    prometheus_client.write_to_textfile(path, metrics.registry)
+    for each in os.scandir(folder):
+        # Also what a worker that was killed has half written.
+        if each.name.startswith(_PREFIX) and _SUFFIX in each.name:
+            # Others remove them too.
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - each.stat().st_mtime > GONE_AFTER:
+                    os.unlink(each.path)
+
+
+def remove(folder: str, worker: str) -> None:
+    """Remove a worker's file, if there is one."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(folder, f'{_PREFIX}{worker}{_SUFFIX}'))

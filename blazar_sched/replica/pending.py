@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this process has placed and the feed does not tell of yet.
+
+HostState follows once the compute has reported, the feed once the manager
+has looked. Until one of them does, or `until` has come, an instance counts
+by what is noted here.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import threading
+import time
+
+from blazar_sched.replica import request
+from blazar_sched.replica import state
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placed:
+    """A request that was given a host; `until` is monotonic seconds."""
+
+    host: str
+    asked: request.Request
+    until: float
+
+
+class Pending:
+    """The placed ones; safe to share between threads.
+
+    :param monotonic: returns seconds that only pass
+    """
+
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._placed: dict[str, Placed] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._placed)
+
+    def add(self, host: str, asked: request.Request, ttl: float) -> None:
+        """Note that an instance has been placed on a host.
+
+        The last host counts: an instance may be placed again.
+        """
+        until = self._monotonic() + ttl
+        with self._lock:
+            self._placed[asked.instance_uuid] = Placed(host, asked, until)
+
+    def by_host(self, replica: state.Replica) -> dict[str, list[Placed]]:
+        """Return those that still count; forget the others.
+
+        :param replica: what the feed tells
+        """
+        if not self._placed:
+            return {}
+        found: dict[str, list[Placed]] = {}
+        now = self._monotonic()
+        with self._lock:
+            for uuid, placed in tuple(self._placed.items()):
+                known = replica.instances.get(uuid)
+                there = known is not None and known.host == placed.host
+                if there or placed.until <= now:
+                    del self._placed[uuid]
+                else:
+                    found.setdefault(placed.host, []).append(placed)
+        return found

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts requests and how long they take, by route."""
+
+import time
+import types
+
+from falcon import routing
+
+from blazar_sched.service import metrics as metrics_
+from blazar_sched.service.api import health
+from blazar_sched.service.api import routes
+
+# Of what nobody can know beforehand, as there is no end of it.
+OTHER = 'other'
+
+_METHODS = frozenset(('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'))
+
+
+class RequestMetrics:
+    """WSGI layer: counts every answer of the layers below it."""
+
+    def __init__(self, application, metrics: metrics_.Metrics) -> None:
+        self._application = application
+        self._metrics = metrics
+        # Falcon's own finds none for who is refused further out.
+        self._router = routing.CompiledRouter()
+        for path in {route.path for route in routes.ROUTES} | {health.PATH}:
+            self._router.add_route(path, types.SimpleNamespace())
+
+    def __call__(self, environ, start_response):
+        began = time.monotonic()
+        method = environ['REQUEST_METHOD']
+        labels = (
+            self._route(environ['PATH_INFO']),
+            method if method in _METHODS else OTHER,
+        )
+
+        def start(status, headers, exc_info=None):
+            seconds = time.monotonic() - began
+            self._metrics.of(
+                metrics_.REQUESTS, *labels, status.split(' ', 1)[0]
+            ).inc()
+            self._metrics.of(metrics_.REQUEST_SECONDS, *labels).observe(
+                seconds
+            )
+            return start_response(status, headers, exc_info)
+
+        return self._application(environ, start)
+
+    def _route(self, path: str) -> str:
+        found = self._router.find(path.removesuffix('.json'))
+        return OTHER if found is None else found[3]

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova, as far as reservations need it: one noun a file.
+
+Whatever is made or removed here may be made or removed twice.
+"""
+
+from keystoneauth1 import adapter
+
+from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.nova import aggregate
+from blazar_sched.service.clients.nova import flavor
+from blazar_sched.service.clients.nova import hypervisor
+from blazar_sched.service.clients.nova import server
+from blazar_sched.service.clients.nova import server_group
+
+# The last one before hypervisors lose cpu_info.
+MICROVERSION = '2.87'
+
+# What callers name.
+Aggregate = aggregate.Aggregate
+Hypervisor = hypervisor.Hypervisor
+Server = server.Server
+SHELVED = server.SHELVED
+
+
+class Nova(
+    hypervisor.Hypervisors,
+    server.Servers,
+    flavor.Flavors,
+    aggregate.Aggregates,
+    server_group.ServerGroups,
+):
+    """A client of the compute API.
+
+    :param api: a keystoneauth adapter for the compute service of an admin;
+        None where no cloud is configured
+    """
+
+    def __init__(self, api: adapter.Adapter | None) -> None:
+        self._rest = rest.Rest('compute', api, MICROVERSION)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's host aggregates."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from blazar_sched.domain import exception
+from blazar_sched.service.clients import rest
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A host aggregate; `hosts` are nova-compute services.
+
+    `uuid` is that of Placement's aggregate of the same hosts.
+    """
+
+    id: int
+    name: str
+    hosts: tuple[str, ...]
+    metadata: Mapping[str, str]
+    uuid: str = ''
+
+
+class Aggregates:
+    """What Nova's client does about host aggregates."""
+
+    _rest: rest.Rest
+
+    def aggregate(self, name: str) -> Aggregate | None:
+        """Return the host aggregate of that name, None if there is none."""
+        for shown in self._rest.ask('/os-aggregates')['aggregates']:
+            if shown['name'] == name:
+                return Aggregate(
+                    id=shown['id'],
+                    name=name,
+                    hosts=tuple(shown['hosts']),
+                    metadata=shown['metadata'],
+                    uuid=shown['uuid'],
+                )
+        return None
+
+    def create_aggregate(
+        self, name: str, metadata: Mapping[str, str]
+    ) -> Aggregate:
+        """Make sure that a host aggregate is there, with that metadata.
+
+        :raises Unavailable: also if it comes and goes
+        """
+        self._rest.request(
+            'POST',
+            '/os-aggregates',
+            json={'aggregate': {'name': name}},
+            also=(409,),
+        )
+        made = self.aggregate(name)
+        if made is None:
+            raise exception.Unavailable(f'aggregate {name} comes and goes')
+        if metadata.items() <= made.metadata.items():
+            return made
+        self.set_aggregate_metadata(made, metadata)
+        return dataclasses.replace(
+            made, metadata={**made.metadata, **metadata}
+        )
+
+    def set_aggregate_metadata(
+        self, aggregate: Aggregate, metadata: Mapping[str, str | None]
+    ) -> None:
+        """Give an aggregate metadata; None takes away what it has."""
+        self._act_on(
+            aggregate, {'set_metadata': {'metadata': dict(metadata)}}
+        )
+
+    def add_to_aggregate(self, aggregate: Aggregate, host: str) -> None:
+        """Make sure that a nova-compute service's host is in it."""
+        if host not in aggregate.hosts:
+            self._act_on(aggregate, {'add_host': {'host': host}}, (409,))
+
+    def remove_from_aggregate(self, aggregate: Aggregate, host: str) -> None:
+        """Make sure that a nova-compute service's host is not in it."""
+        if host in aggregate.hosts:
+            self._act_on(aggregate, {'remove_host': {'host': host}}, (404,))
+
+    def delete_aggregate(self, name: str) -> None:
+        """Make sure that a host aggregate is gone, whatever is in it."""
+        found = self.aggregate(name)
+        if found is None:
+            return
+        for host in found.hosts:
+            self.remove_from_aggregate(found, host)
+        self._rest.request(
+            'DELETE', f'/os-aggregates/{found.id}', also=(404,)
+        )
+
+    def _act_on(
+        self,
+        aggregate: Aggregate,
+        action: Mapping[str, Any],
+        also: Collection[int] = (),
+    ) -> None:
+        self._rest.request(
+            'POST',
+            f'/os-aggregates/{aggregate.id}/action',
+            json=dict(action),
+            also=also,
+        )

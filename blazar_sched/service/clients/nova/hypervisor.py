@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's hypervisors."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from urllib import parse
+
+from blazar_sched.domain import exception
+from blazar_sched.service.clients import rest
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hypervisor:
+    """A compute node; `host` is the name of its nova-compute service.
+
+    `up` is whether that service runs and is enabled.
+    """
+
+    uuid: str
+    hostname: str
+    host: str
+    type: str
+    version: int
+    cpu_info: str
+    availability_zone: str
+    up: bool = True
+
+
+class Hypervisors:
+    """What Nova's client does about hypervisors."""
+
+    _rest: rest.Rest
+
+    def hypervisor(self, name: str) -> Hypervisor:
+        """Return the hypervisor of that hostname, or on that service host.
+
+        :raises HostNotFound: if there is none
+        :raises Conflict: if several have the name
+        """
+        query = parse.urlencode({'hypervisor_hostname_pattern': name})
+        # Nova answers 400 to what cannot be a hostname.
+        answer = self._rest.request(
+            'GET', f'/os-hypervisors/detail?{query}', also=(400, 404)
+        )
+        known = rest.document(answer).get('hypervisors', ())
+        found = [h for h in known if h['hypervisor_hostname'] == name] or [
+            h for h in known if h['service']['host'] == name
+        ]
+        if not found:
+            raise exception.HostNotFound(
+                f'Nova knows no hypervisor {name!r}', field='name'
+            )
+        if len(found) > 1:
+            raise exception.Conflict(
+                f'Nova knows {len(found)} hypervisors {name!r}', field='name'
+            )
+        zones = self._zones(host=found[0]['service']['host'])
+        return _hypervisor(found[0], zones)
+
+    def hypervisors(self) -> Iterator[Hypervisor]:
+        """Yield every hypervisor."""
+        zones = self._zones()
+        url = '/os-hypervisors/detail'
+        while True:
+            page = self._rest.ask(url)
+            for shown in page['hypervisors']:
+                yield _hypervisor(shown, zones)
+            if not page.get('hypervisors_links'):
+                return
+            marker = page['hypervisors'][-1]['id']
+            url = f'/os-hypervisors/detail?marker={marker}'
+
+    def _zones(self, **filters: str) -> dict[str, str]:
+        """Return the availability zones of nova-compute services by host."""
+        query = parse.urlencode({'binary': 'nova-compute', **filters})
+        services = self._rest.ask(f'/os-services?{query}')['services']
+        return {s['host']: s['zone'] for s in services}
+
+
+def _hypervisor(
+    shown: Mapping[str, Any], zones: Mapping[str, str]
+) -> Hypervisor:
+    host = shown['service']['host']
+    return Hypervisor(
+        uuid=shown['id'],
+        hostname=shown['hypervisor_hostname'],
+        host=host,
+        type=shown['hypervisor_type'],
+        version=shown['hypervisor_version'],
+        cpu_info=str(shown.get('cpu_info') or ''),
+        availability_zone=zones.get(host, ''),
+        up=(shown['state'], shown['status']) == ('up', 'enabled'),
+    )

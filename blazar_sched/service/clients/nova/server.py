@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's servers."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from urllib import parse
+
+from oslo_utils import strutils
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import hints as hints_
+from blazar_sched.domain import lifetime
+from blazar_sched.service.clients import rest
+
+# The first one that shows scheduler hints.
+MICROVERSION = '2.100'
+# The last one that shows images.
+IMAGE_MICROVERSION = '2.35'
+# What a server is that was shelved, be it still on its host or not.
+SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """A server and what its owner said about it.
+
+    `node` is the hostname of the hypervisor it is on, None if on none;
+    `start` and `end` are as in domain.hints; `reservation_id` is what it
+    *claims* to draw on, whosever that is; `status` and `task` are Nova's.
+    """
+
+    uuid: str
+    node: str | None
+    project_id: str
+    amounts: Mapping[str, int]
+    end: int
+    reservation_id: str | None
+    preemptible: bool
+    name: str = ''
+    status: str = ''
+    task: str | None = None
+    user_id: str = ''
+    created: int = 0
+    start: int | None = None
+    lease_name: str = ''
+    on_end: str | None = None
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+class Servers:
+    """What Nova's client does about servers."""
+
+    _rest: rest.Rest
+
+    def servers(self, **filters: str) -> Iterator[Server]:
+        """Yield the servers of every project that Nova's filters let by.
+
+        :param filters: such as host (the service's) or project_id
+        :raises Unavailable: also if a cell with some of them is down
+        """
+        query = {'all_tenants': '1', 'sort_key': 'uuid', **filters}
+        while True:
+            page = self._rest.ask(
+                f'/servers/detail?{parse.urlencode(query)}',
+                microversion=MICROVERSION,
+            )
+            yield from map(_server, page['servers'])
+            if not page.get('servers_links'):
+                return
+            query['marker'] = page['servers'][-1]['id']
+
+    def server(self, uuid: str) -> Server | None:
+        """Return a server of any project, None if there is none.
+
+        :raises Unavailable: also if its cell is down
+        """
+        answer = self._rest.request(
+            'GET',
+            f'/servers/{uuid}',
+            microversion=MICROVERSION,
+            also=(404,),
+        )
+        shown = rest.document(answer).get('server')
+        return shown and _server(shown)
+
+    def delete_servers(self, servers: Iterable[Server]) -> bool:
+        """Ask Nova to delete servers; it takes its time.
+
+        :returns: True if there was none to delete
+        :raises Unavailable: if Nova does not delete some as they are now;
+            all others are asked for before
+        """
+        none = True
+        refused = []
+        for server in servers:
+            none = False
+            answer = self._rest.request(
+                'DELETE', f'/servers/{server.uuid}', also=(404, 409)
+            )
+            if answer.status_code == 409:
+                refused.append(server.uuid)
+        if refused:
+            raise exception.Unavailable(
+                f'compute does not delete servers now: {", ".join(refused)}'
+            )
+        return none
+
+    def shelve_servers(self, servers: Iterable[Server]) -> bool:
+        """Ask Nova to shelve servers off their hosts; it takes its time.
+
+        One that cannot be shelved as it is now is asked for again with the
+        next call.
+
+        :returns: True if there was none on a host, or on its way to one
+        """
+        none = True
+        for server in servers:
+            if server.node is None and server.status != 'BUILD':
+                continue
+            none = False
+            # Nova may be told to leave them on their host when shelved.
+            shelved = server.status == 'SHELVED'
+            self._rest.request(
+                'POST',
+                f'/servers/{server.uuid}/action',
+                json={'shelveOffload' if shelved else 'shelve': None},
+                also=(404, 409),
+            )
+        return none
+
+    def unshelve_server(self, server: Server) -> None:
+        """Ask Nova to bring a shelved server back; it takes its time.
+
+        Nothing is asked for of one that is not shelved, or is on its way.
+        """
+        self._rest.request(
+            'POST',
+            f'/servers/{server.uuid}/action',
+            json={'unshelve': None},
+            also=(404, 409),
+        )
+
+    def migrate_server(self, server: Server) -> bool:
+        """Ask Nova to move a server to another host while it runs.
+
+        It takes its time, and may leave it where it was.
+
+        :returns: False if Nova does not even try
+        """
+        answer = self._rest.request(
+            'POST',
+            f'/servers/{server.uuid}/action',
+            json={'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
+            also=(400, 404, 409),
+        )
+        return answer.status_code not in (400, 404, 409)
+
+    def set_server_metadata(
+        self, server: Server, metadata: Mapping[str, str | None]
+    ) -> None:
+        """Give a server metadata; None takes away what it has.
+
+        Nova may refuse that: as it is now, or if it has too much already.
+        """
+        given = {k: v for k, v in metadata.items() if v is not None}
+        if given:
+            self._rest.request(
+                'POST',
+                f'/servers/{server.uuid}/metadata',
+                json={'metadata': given},
+                also=(403, 404, 409),
+            )
+        for key in metadata.keys() - given:
+            self._rest.request(
+                'DELETE',
+                f'/servers/{server.uuid}/metadata/{parse.quote(key)}',
+                also=(404, 409),
+            )
+
+    def create_image(
+        self, server: Server, name: str, metadata: Mapping[str, str]
+    ) -> bool:
+        """Make sure that there is an image of a server, with that metadata.
+
+        It takes its time. One of a server that is gone is not made.
+
+        :returns: whether it is complete
+        :raises Unavailable: also if the server cannot be copied as it is now
+        """
+        query = parse.urlencode({'server': server.uuid, 'name': name})
+        images = self._rest.ask(
+            f'/images/detail?{query}', microversion=IMAGE_MICROVERSION
+        )['images']
+        known = {
+            i['status'] for i in images
+            if metadata.items() <= i['metadata'].items()
+        }
+        if known & {'ACTIVE', 'SAVING'}:
+            return 'ACTIVE' in known
+        image = {'name': name, 'metadata': dict(metadata)}
+        self._rest.request(
+            'POST',
+            f'/servers/{server.uuid}/action',
+            json={'createImage': image},
+            also=(404,),
+        )
+        return False
+
+
+def _server(shown: Mapping[str, Any]) -> Server:
+    if 'flavor' not in shown:
+        # Better no servers at all than some of which nothing is known.
+        raise exception.Unavailable(
+            f'compute knows little of server {shown["id"]}: a cell is down'
+        )
+    specs = shown['flavor'].get('extra_specs', {})
+    hints = shown.get('scheduler_hints') or {}
+    # Whatever it hints at, a reservation's flavor has it hold a slot of that.
+    hints = {name: _single(hint) for name, hint in hints.items()}
+    claim = flavor_.reservation_id(specs) or hints.get(hints_.RESERVATION)
+    created = lifetime.parse_time(shown['created'], 'created')
+    declared = _declared(hints, specs, created)
+    return Server(
+        uuid=shown['id'],
+        node=shown.get('OS-EXT-SRV-ATTR:hypervisor_hostname'),
+        project_id=shown['tenant_id'],
+        amounts=_amounts(shown),
+        end=declared.end,
+        reservation_id=claim if isinstance(claim, str) else None,
+        preemptible=strutils.bool_from_string(
+            specs.get(flavor_.PREEMPTIBLE, '')
+        ),
+        name=shown.get('name', ''),
+        status=shown.get('status', ''),
+        task=shown.get('OS-EXT-STS:task_state'),
+        user_id=shown.get('user_id', ''),
+        created=created,
+        start=declared.start,
+        lease_name=declared.name,
+        on_end=declared.on_end,
+        metadata=shown.get('metadata') or {},
+    )
+
+
+def _amounts(shown: Mapping[str, Any]) -> dict[str, int]:
+    flavor = shown['flavor']
+    # A server that boots from a volume has no image and no root disk.
+    root = flavor['disk'] if shown.get('image') else 0
+    return flavor_.resources(
+        flavor['vcpus'],
+        flavor['ram'],
+        flavor_.disk_gb(root, flavor['ephemeral'], flavor['swap']),
+        flavor.get('extra_specs', {}),
+    )
+
+
+def _declared(
+    hints: Mapping[str, Any], specs: Mapping[str, str], created: int
+) -> hints_.Declared:
+    """Return what a server says of its time; nothing if it is unclear."""
+    try:
+        return hints_.read(hints, specs, created)
+    except exception.InvalidInput:
+        return hints_.Declared()
+
+
+def _single(hint: Any) -> Any:
+    """Return a hint's value; Nova shows one given once as a list of one."""
+    return hint[0] if isinstance(hint, list) and len(hint) == 1 else hint

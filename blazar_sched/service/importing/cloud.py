@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What other services say of what Blazar has in them.
+
+Each thing is asked for once. Nothing is changed.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Collection
+import functools
+from typing import TypeVar
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory as inventory_
+from blazar_sched.service.clients import neutron as neutron_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.resources import base
+
+T = TypeVar('T')
+
+
+class Cloud:
+    """The other services.
+
+    Whatever is asked of it raises Unavailable if a service does not answer.
+
+    :param region: whose hosts Nova knows
+    """
+
+    def __init__(self, services: base.Services, region: str) -> None:
+        self.region = region
+        self._nova = services.nova
+        self._placement = services.placement
+        self._neutron = services.neutron
+        self._of_networks: dict[str, list[neutron_.FloatingIP]] = {}
+
+    @functools.cached_property
+    def _hypervisors(self) -> dict[str, list[nova_.Hypervisor]]:
+        found = defaultdict(list)
+        for hypervisor in self._nova.hypervisors():
+            found[hypervisor.hostname].append(hypervisor)
+        return found
+
+    def hypervisor(self, hostname: str) -> nova_.Hypervisor:
+        """Return the hypervisor of a name.
+
+        :raises Conflict: if there is not exactly one
+        """
+        found = self._hypervisors.get(hostname, [])
+        if len(found) != 1:
+            raise exception.Conflict(
+                f'Nova knows {len(found) or "no"} hypervisor'
+                f'{"s" * (len(found) > 1)} {hostname}'
+            )
+        return found[0]
+
+    def inventory(
+        self, hypervisor: nova_.Hypervisor
+    ) -> dict[str, inventory_.Inventory]:
+        """Return what it has.
+
+        :raises Conflict: if Placement does not know it
+        """
+        return _known(self._placement.inventories, hypervisor)
+
+    def traits(self, hypervisor: nova_.Hypervisor) -> tuple[str, ...]:
+        """Return its traits.
+
+        :raises Conflict: if Placement does not know it
+        """
+        return _known(self._placement.traits, hypervisor)
+
+    def aggregate(self, reservation_id: str) -> nova_.Aggregate | None:
+        """Return the host aggregate of a reservation."""
+        return self._nova.aggregate(reservation_id)
+
+    def floating_ips(
+        self, network_id: str, project_id: str, addresses: Collection[str]
+    ) -> list[str]:
+        """Return the ids of what a project has of these addresses."""
+        return sorted(
+            floating_ip.id
+            for floating_ip in self._floating_ips(network_id)
+            if floating_ip.project_id == project_id
+            and floating_ip.address in addresses
+        )
+
+    def _floating_ips(self, network_id: str) -> list[neutron_.FloatingIP]:
+        if network_id not in self._of_networks:
+            self._of_networks[network_id] = self._neutron.floating_ips(
+                floating_network_id=network_id
+            )
+        return self._of_networks[network_id]
+
+    def servers(self, hostnames: Collection[str]) -> list[nova_.Server]:
+        """Return the servers on hosts."""
+        return [s for s in self._nova.servers() if s.node in hostnames]
+
+
+def _known(ask: Callable[[str], T], hypervisor: nova_.Hypervisor) -> T:
+    try:
+        return ask(hypervisor.uuid)
+    except exception.HostNotFound as e:
+        raise exception.Conflict(str(e)) from e

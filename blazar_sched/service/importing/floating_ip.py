@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blazar's floating IPs as ours."""
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.service.ledger import blazar
+
+_MAX_ID = 36
+
+
+def to_noun(row: blazar.Row) -> floating_ip_.FloatingIP:
+    """Return a floating IP.
+
+    :raises InvalidInput: if it is no address, or of no network of Neutron's
+    """
+    for name in ('floating_network_id', 'subnet_id'):
+        if len(row[name]) > _MAX_ID:
+            raise exception.InvalidInput(
+                f'{row[name]!r} is no id', field=name
+            )
+    return floating_ip_.FloatingIP(
+        id=row['id'],
+        network_id=row['floating_network_id'],
+        subnet_id=row['subnet_id'],
+        address=floating_ip_.parse(row['floating_ip_address']),
+        reservable=row['reservable'],
+        created_at=row['created_at'],
+        updated_at=row['updated_at'],
+    )

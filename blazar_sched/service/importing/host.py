@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blazar's hosts as ours."""
+
+from collections.abc import Iterable
+import dataclasses
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.service.importing import cloud as cloud_
+from blazar_sched.service.ledger import blazar
+
+# What a capability cannot be called: it is the host's own.
+_OWN = {
+    *(field.name for field in dataclasses.fields(host_.Host)),
+    *host_.Host(uuid='', id='', hypervisor_hostname='').properties(),
+}
+
+
+def to_noun(
+    row: blazar.Row,
+    capabilities: Iterable[tuple[str, str]],
+    cloud: cloud_.Cloud,
+) -> host_.Host:
+    """Return a host as it is to be registered.
+
+    It is dedicated: so Blazar holds all of its hosts, in the same aggregate.
+    Its id is empty if Blazar's is no number.
+
+    :param capabilities: names and values
+    :raises Conflict: if Nova or Placement does not know it (any more)
+    :raises InvalidInput: if it has a capability that is the host's own
+    """
+    hypervisor = cloud.hypervisor(row['hypervisor_hostname'])
+    named = dict(capabilities)
+    for name in named:
+        if name in _OWN or name.startswith(host_.TRAIT):
+            raise exception.InvalidInput(
+                f"its capability {name} is called as something of the host's"
+                ' own: give it another name in Blazar',
+                field=name,
+            )
+    return host_.Host(
+        uuid=hypervisor.uuid,
+        id=row['id'] if row['id'].isdecimal() else '',
+        hypervisor_hostname=hypervisor.hostname,
+        service_name=hypervisor.host,
+        hypervisor_type=hypervisor.type,
+        hypervisor_version=hypervisor.version,
+        cpu_info=hypervisor.cpu_info,
+        availability_zone=hypervisor.availability_zone,
+        inventory=cloud.inventory(hypervisor),
+        traits=cloud.traits(hypervisor),
+        region=cloud.region,
+        hold=host_.DEDICATED,
+        reservable=row['reservable'],
+        capabilities=named,
+        created_at=row['created_at'],
+        updated_at=row['updated_at'],
+    )
+
+
+def properties(rows: Iterable[blazar.Row]) -> dict[str, bool]:
+    """Return whether a capability is private, by its name."""
+    return {
+        row['property_name']: row['private']
+        for row in rows
+        if row['resource_type'] == reservation_.PHYSICAL_HOST
+    }

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes Blazar's database over into an empty ledger, in one commit."""
+
+from collections.abc import Callable
+import functools
+import time
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.domain import exception
+from blazar_sched.replica import accounting
+from blazar_sched.replica import state
+from blazar_sched.service import resources
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.importing import cloud as cloud_
+from blazar_sched.service.importing import plan as plan_
+from blazar_sched.service.ledger import blazar
+from blazar_sched.service.manager import instance
+from blazar_sched.service.resources import base
+
+
+class Importer:
+    """Imports; Blazar and our managers must be stopped meanwhile.
+
+    :param services: the ledger, and the other services as an admin
+    :param tell: called with what is being done
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        services: base.Services,
+        tell: Callable[[str], object] = lambda text: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._conf = conf
+        self._ledger = services.ledger
+        self._drivers = resources.Drivers(services)
+        self._cloud = cloud_.Cloud(services, conf.nova.region_name or '')
+        self._tell = tell
+        self._clock = clock
+
+    def plan(self, url: str) -> plan_.Plan:
+        """Return what an import would do; nothing is written.
+
+        :param url: of Blazar's database
+        :raises NotUpgraded: if the ledger's tables are not this version's
+        :raises Conflict: if the ledger is not empty
+        :raises InvalidInput: if that is not Blazar 18's database
+        :raises Unavailable: if it, or another service, cannot be asked
+        """
+        self._ledger.require_current()
+        revision = self._ledger.snapshot(limit=1)['revision']
+        _require_empty(self._ledger, revision)
+        self._tell("Reading Blazar's database")
+        tables = blazar.read(url)
+        self._tell('Asking Nova, Placement and Neutron')
+        return plan_.Planner(
+            tables,
+            self._cloud,
+            self._drivers,
+            int(self._clock()),
+            self._conf.manager.vacate_lead_time,
+        ).plan()
+
+    def write(self, plan: plan_.Plan) -> None:
+        """Write all of a plan, or nothing.
+
+        What runs on the hosts is recorded in the same commit, so that none
+        only looks empty to the first new lease.
+
+        :raises Conflict: if the ledger is not empty, or would not be sound
+        :raises Unavailable: if Nova does not answer
+        """
+        self._tell('Asking Nova for servers')
+        names = {host.hypervisor_hostname: host.uuid for host in plan.hosts}
+        servers = self._cloud.servers(names) if names else []
+        self._tell('Writing')
+        now = int(self._clock())
+        self._ledger.commit(
+            functools.partial(_write, plan=plan, servers=servers, now=now)
+        )
+
+
+def _require_empty(source: Any, revision: int) -> None:
+    """Refuse a ledger that has, or had, a lease, a host or a floating IP.
+
+    :param source: the ledger, or a commit
+    :param revision: the ledger's
+    """
+    if revision or source.floating_ips():
+        raise exception.Conflict(
+            'the ledger is not empty, or not new: import into a database of '
+            'its own, which is new from `blazar-sched db upgrade`'
+        )
+
+
+def _write(
+    tx: Any, plan: plan_.Plan, servers: list[nova_.Server], now: int
+) -> None:
+    _require_empty(tx, tx.replica.revision)
+    # Numbers are given to those that have none after the others' are known.
+    for host in sorted(plan.hosts, key=lambda host: not host.id):
+        if host.id:
+            tx.add_host(host)
+        else:
+            tx.put_host(host)
+    for name, private in plan.properties.items():
+        tx.put_property(name, private)
+    for floating_ip in plan.floating_ips:
+        tx.add_floating_ip(floating_ip)
+    for kept in plan.leases:
+        tx.add_lease(kept.lease, kept.allocations)
+        for reservation_id, ids in kept.floating_ips.items():
+            tx.put_floating_ip_allocations(
+                reservation_id, ids, kept.lease.window
+            )
+    _write_servers(tx, plan, servers, now)
+    faults = tx.check()
+    if faults:
+        raise exception.Conflict(
+            'nothing is imported, for the ledger would not be sound: '
+            + '; '.join(faults[:10])
+        )
+
+
+def _write_servers(
+    tx: Any, plan: plan_.Plan, servers: list[nova_.Server], now: int
+) -> None:
+    # The commit's own replica lacks what is written here.
+    replica = state.Replica(accounting.LedgerAccounting)
+    replica.apply(0, tx.records)
+    nodes = {host.hypervisor_hostname: host.uuid for host in plan.hosts}
+    for server in servers:
+        tx.put_instance(
+            instance.record(replica, nodes[server.node], server, now)
+        )

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blazar's leases as ours."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+from blazar_sched.service.ledger import blazar
+
+# What its reservations, its start and its end are in each status.
+_STATUSES = {
+    states.LEASE_PENDING: (
+        states.RESERVATION_PENDING, states.EVENT_UNDONE, states.EVENT_UNDONE,
+    ),
+    states.LEASE_ACTIVE: (
+        states.RESERVATION_ACTIVE, states.EVENT_DONE, states.EVENT_UNDONE,
+    ),
+    states.LEASE_TERMINATED: (
+        states.RESERVATION_DELETED, states.EVENT_DONE, states.EVENT_DONE,
+    ),
+}  # fmt: skip
+_KNOWN = (event_.START_LEASE, event_.BEFORE_END_LEASE, event_.END_LEASE)
+
+
+def check(
+    row: blazar.Row,
+    reservations: Iterable[blazar.Row],
+    events: Iterable[blazar.Row],
+) -> None:
+    """Refuse a lease that is on the way from one state to another.
+
+    Also one that contradicts itself.
+
+    :raises Conflict: if Blazar has to finish something first
+    :raises InvalidInput: if it is not whole
+    """
+    status = row['status']
+    statuses = {e['event_type']: e['status'] for e in _first(events).values()}
+    if status not in states.LEASE_STABLE or (
+        states.EVENT_IN_PROGRESS in statuses.values()
+    ):
+        raise exception.Conflict(
+            f'it is {status}: let Blazar finish that, or delete it there'
+        )
+    for needed in (event_.START_LEASE, event_.END_LEASE):
+        if needed not in statuses:
+            raise exception.InvalidInput(f'it has no {needed} event')
+    if row['project_id'] is None:
+        raise exception.InvalidInput('it is of no project')
+    if status == states.LEASE_ERROR:
+        return
+    reserved, start, end = _STATUSES[status]
+    if {r['status'] for r in reservations} - {reserved} or (
+        statuses[event_.START_LEASE], statuses[event_.END_LEASE]
+    ) != (start, end):
+        raise exception.InvalidInput(
+            f'it is {status}, but its reservations or events are not'
+        )
+
+
+def unknown_events(events: Iterable[blazar.Row]) -> list[blazar.Row]:
+    """Return the events that clients have sent: nobody ever does them."""
+    events = list(events)
+    kept = {e['id'] for e in _first(events).values()}
+    return [e for e in events if e['id'] not in kept]
+
+
+def to_noun(
+    row: blazar.Row,
+    reservations: Sequence[reservation_.Reservation],
+    events: Iterable[blazar.Row],
+    now: int,
+    lead_time: int,
+) -> lease_.Lease:
+    """Return a lease that `check` lets pass.
+
+    :param lead_time: how many seconds before it starts its hosts are vacated
+    :raises InvalidInput: if its window is out of range
+    """
+    start = row['start_date']
+    # Ended in the minute of its start, it has no second to Blazar.
+    window = window_.Window(start, max(row['end_date'], start + 1))
+    return lease_.Lease(
+        id=row['id'],
+        name=row['name'],
+        project_id=row['project_id'],
+        user_id=row['user_id'] or '',
+        start=window.start,
+        end=window.end,
+        status=row['status'],
+        degraded=row['degraded'],
+        trust_id=row['trust_id'],
+        reservations=tuple(reservations),
+        events=_events(row, events, window, now, lead_time),
+        created_at=row['created_at'],
+        updated_at=row['updated_at'],
+    )
+
+
+def _first(events: Iterable[blazar.Row]) -> dict[str, blazar.Row]:
+    """Return by type those that Blazar goes by."""
+    found: dict[str, blazar.Row] = {}
+    for event in events:
+        if event['event_type'] in _KNOWN:
+            found.setdefault(event['event_type'], event)
+    return found
+
+
+def _events(
+    row: blazar.Row,
+    rows: Iterable[blazar.Row],
+    window: window_.Window,
+    now: int,
+    lead_time: int,
+) -> tuple[event_.Event, ...]:
+    first = _first(rows)
+    times = {event_.START_LEASE: window.start, event_.END_LEASE: window.end}
+    before_end = None
+    if event_.BEFORE_END_LEASE in first:
+        asked = first[event_.BEFORE_END_LEASE]['time']
+        before_end = min(max(window.start, asked), window.end)
+        times[event_.BEFORE_END_LEASE] = before_end
+    vacates = (
+        row['status'] == states.LEASE_PENDING
+        and lead_time
+        and window.start > now
+    )
+    return event_.plan(
+        row['id'],
+        window,
+        before_end,
+        now,
+        [_event(e, times[type_], row) for type_, e in first.items()],
+        max(now, window.start - lead_time) if vacates else None,
+    )
+
+
+def _event(event: blazar.Row, at: int, lease: blazar.Row) -> event_.Event:
+    status = event['status']
+    if (
+        event['event_type'] == event_.START_LEASE
+        and lease['status'] == states.LEASE_ERROR
+        and status == states.EVENT_UNDONE
+    ):
+        # Blazar does not start it any more.
+        status = states.EVENT_ERROR
+    return event_.Event(
+        id=event['id'],
+        lease_id=event['lease_id'],
+        event_type=event['event_type'],
+        time=at,
+        status=status,
+        created_at=event['created_at'],
+        updated_at=event['updated_at'],
+    )

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of Blazar's is kept, and what is refused: settled before any write."""
+
+from collections import Counter
+from collections import defaultdict
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from blazar_sched import ext
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service import resources
+from blazar_sched.service.importing import cloud as cloud_
+from blazar_sched.service.importing import floating_ip
+from blazar_sched.service.importing import host
+from blazar_sched.service.importing import lease
+from blazar_sched.service.importing import reservation
+from blazar_sched.service.ledger import blazar
+
+# What is wrong with a noun; what a service's failure is not.
+_WRONG = (exception.InvalidInput, exception.Conflict)
+# The table of each resource type's own rows.
+_OWN = {
+    reservation_.PHYSICAL_HOST: 'computehost_reservations',
+    reservation_.VIRTUAL_INSTANCE: 'instance_reservations',
+    reservation_.FLAVOR_INSTANCE: 'instance_reservations',
+    reservation_.FLOATING_IP: 'floatingip_reservations',
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refused:
+    """Something of Blazar's that is not kept; `kind` is its noun."""
+
+    kind: str
+    id: str
+    name: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kept:
+    """A lease with its allocations.
+
+    `floating_ips` has the ids of those allocated, by reservation.
+    """
+
+    lease: lease_.Lease
+    allocations: Sequence[allocation_.Allocation]
+    floating_ips: Mapping[str, Sequence[str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be written, what is not, and what is worth knowing."""
+
+    hosts: list[host_.Host] = dataclasses.field(default_factory=list)
+    properties: dict[str, bool] = dataclasses.field(default_factory=dict)
+    floating_ips: list[floating_ip_.FloatingIP] = dataclasses.field(
+        default_factory=list
+    )
+    leases: list[Kept] = dataclasses.field(default_factory=list)
+    refused: list[Refused] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+
+class Planner:
+    """Makes one plan.
+
+    :param lead_time: how many seconds before a lease starts its hosts are
+        vacated
+    """
+
+    def __init__(
+        self,
+        tables: blazar.Tables,
+        cloud: cloud_.Cloud,
+        drivers: resources.Drivers,
+        now: int,
+        lead_time: int,
+    ) -> None:
+        self._tables = tables
+        self._cloud = cloud
+        self._drivers = drivers
+        self._now = now
+        self._lead_time = lead_time
+        self._plan = Plan()
+        # Of Blazar's ids, those that are kept.
+        self._hosts: dict[str, host_.Host] = {}
+        self._floating_ips: dict[str, floating_ip_.FloatingIP] = {}
+        self._held = _group(tables['computehost_allocations'])
+        self._held_ips = _group(tables['floatingip_allocations'])
+        self._own = {
+            name: {row['reservation_id']: row for row in tables[name]}
+            for name in _OWN.values()
+        }
+        self._required = _group(
+            tables['required_floatingips'], 'floatingip_reservation_id'
+        )
+
+    def plan(self) -> Plan:
+        """Return the plan.
+
+        What is open goes before what is to come, and that by its age: so a
+        lease is refused for one that was promised the room before.
+
+        :raises Unavailable: if another service cannot be asked
+        """
+        self._plan_hosts()
+        self._plan_floating_ips()
+        room = _Room(self._plan.hosts)
+        reservations = _group(self._tables['reservations'], 'lease_id')
+        events = _group(self._tables['events'], 'lease_id')
+        for row in sorted(self._tables['leases'], key=_is_to_come):
+            own = reservations[row['id']], events[row['id']]
+            try:
+                kept = self._lease(row, *own)
+                room.take(kept)
+            except _WRONG as e:
+                self._refuse('lease', row['id'], row['name'], e)
+                continue
+            self._plan.leases.append(kept)
+            self._plan.notes.extend(
+                f'lease {row["id"]}: its event {e["event_type"]} is left out'
+                for e in lease.unknown_events(events[row['id']])
+            )
+        return self._plan
+
+    def _refuse(self, kind: str, id_: str, name: str, why: Exception) -> None:
+        self._plan.refused.append(Refused(kind, id_, name, str(why)))
+
+    def _plan_hosts(self) -> None:
+        properties = {
+            row['id']: row['property_name']
+            for row in self._tables['resource_properties']
+        }
+        capabilities = _group(
+            self._tables['computehost_extra_capabilities'], 'computehost_id'
+        )
+        for row in self._tables['computehosts']:
+            name = row['hypervisor_hostname'] or row['id']
+            named = (
+                (properties[c['property_id']], c['capability_value'])
+                for c in capabilities[row['id']]
+            )
+            try:
+                noun = host.to_noun(row, named, self._cloud)
+            except _WRONG as e:
+                self._refuse('host', row['id'], name, e)
+                continue
+            self._hosts[row['id']] = noun
+            self._plan.hosts.append(noun)
+            if not noun.id:
+                self._plan.notes.append(
+                    f'host {name}: it gets a number for its id {row["id"]}, '
+                    'by which it can still be asked for'
+                )
+        self._plan.properties.update(
+            host.properties(self._tables['resource_properties'])
+        )
+
+    def _plan_floating_ips(self) -> None:
+        known: set[tuple[str, str]] = set()
+        for row in self._tables['floatingips']:
+            address = row['floating_ip_address']
+            try:
+                noun = floating_ip.to_noun(row)
+                if (noun.network_id, noun.address) in known:
+                    raise exception.Conflict('its network has it twice')
+            except _WRONG as e:
+                self._refuse('floating IP', row['id'], address, e)
+                continue
+            known.add((noun.network_id, noun.address))
+            self._floating_ips[row['id']] = noun
+            self._plan.floating_ips.append(noun)
+
+    def _lease(
+        self,
+        row: blazar.Row,
+        reservations: Collection[blazar.Row],
+        events: Collection[blazar.Row],
+    ) -> Kept:
+        lease.check(row, reservations, events)
+        nouns = [
+            reservation.to_noun(
+                r,
+                self._own_row(r),
+                row,
+                self._drivers,
+                self._cloud,
+                self._addresses(r),
+            )
+            for r in reservations
+        ]
+        noun = lease.to_noun(row, nouns, events, self._now, self._lead_time)
+        # Blazar keeps the floating IPs of what is over until it is deleted.
+        held = [
+            r
+            for r in noun.reservations
+            if r.status != states.RESERVATION_DELETED
+        ]
+        return Kept(
+            noun,
+            [a for r in held for a in self._allocations(r, noun.window)],
+            {
+                r.id: [a['floatingip_id'] for a in self._held_ips[r.id]]
+                for r in held
+                if r.resource_type == reservation_.FLOATING_IP
+            },
+        )
+
+    def _own_row(self, row: blazar.Row) -> blazar.Row:
+        table = _OWN.get(row['resource_type'])
+        found = table and self._own[table].get(row['id'])
+        if not found:
+            return {}
+        required = [r['address'] for r in self._required[found['id']]]
+        return {**found, 'required': required}
+
+    def _addresses(self, row: blazar.Row) -> list[str]:
+        """Return the floating IPs that are allocated to a reservation.
+
+        :raises Conflict: if one is not kept
+        """
+        held = [a['floatingip_id'] for a in self._held_ips[row['id']]]
+        if row['status'] == states.RESERVATION_DELETED:
+            return []
+        for id_ in held:
+            if id_ not in self._floating_ips:
+                raise exception.Conflict(f'floating IP {id_} is not kept')
+        return [self._floating_ips[id_].address for id_ in held]
+
+    def _allocations(
+        self, noun: reservation_.Reservation, window: window_.Window
+    ) -> Iterable[allocation_.Allocation]:
+        """Yield an allocation a host: Blazar has one for each slot.
+
+        :raises Conflict: if a host is not kept
+        """
+        rows = self._held[noun.id]
+        ids = {row['compute_host_id']: row['id'] for row in rows}
+        counts = Counter(row['compute_host_id'] for row in rows)
+        for host_id, count in counts.items():
+            if host_id not in self._hosts:
+                raise exception.Conflict(f'host {host_id} is not kept')
+            slot = noun.slot() if noun.has_slots else {}
+            yield allocation_.Allocation(
+                id=ids[host_id],
+                reservation_id=noun.id,
+                host=self._hosts[host_id].uuid,
+                start=window.start,
+                end=window.end,
+                amounts={name: count * n for name, n in slot.items()},
+                whole=not noun.has_slots,
+            )
+
+
+class _Room:
+    """What is left on hosts, and of floating IPs, by the leases so far."""
+
+    def __init__(self, hosts: Iterable[host_.Host]) -> None:
+        self._replica = state.Replica(accounting.LedgerAccounting)
+        self._replica.apply(0, list(map(record.encode, hosts)))
+        self._windows: dict[str, list[window_.Window]] = defaultdict(list)
+
+    def take(self, kept: Kept) -> None:
+        """Let a lease have what is allocated to it.
+
+        :raises Conflict: if not all of it is free; none is taken then
+        """
+        window = kept.lease.window
+        wanted = [id_ for ids in kept.floating_ips.values() for id_ in ids]
+        for id_ in wanted:
+            if any(map(window.overlaps, self._windows[id_])):
+                raise exception.Conflict(
+                    f'floating IP {id_} is promised to another lease then'
+                )
+        for allocation in kept.allocations:
+            self._take(allocation, kept.allocations)
+        for id_ in wanted:
+            self._windows[id_].append(window)
+
+    def _take(
+        self,
+        allocation: allocation_.Allocation,
+        all_: Sequence[allocation_.Allocation],
+    ) -> None:
+        for index, changes in self._replica.entries([allocation]):
+            try:
+                index.apply(changes)
+            except ext.TimelineError as e:
+                self._give_back(all_)
+                name = self._replica.hosts[allocation.host].hypervisor_hostname
+                raise exception.Conflict(
+                    f'host {name} has no room for it beside what others were '
+                    'promised before'
+                ) from e
+
+    def _give_back(
+        self, allocations: Sequence[allocation_.Allocation]
+    ) -> None:
+        for index in (self._replica.index, *self._replica.extra.values()):
+            index.apply(
+                [('remove', a.id) for a in allocations if a.id in index]
+            )
+
+
+def _is_to_come(row: blazar.Row) -> bool:
+    return row['status'] != states.LEASE_ACTIVE
+
+
+def _group(
+    rows: Iterable[blazar.Row], key: str = 'reservation_id'
+) -> dict[str, list[blazar.Row]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[row[key]].append(row)
+    return found

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blazar's reservations as ours."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+import json
+from typing import Any
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.service import resources
+from blazar_sched.service.importing import cloud as cloud_
+from blazar_sched.service.ledger import blazar
+
+# What Blazar has of it in other services, at least in part.
+_OPENED = (states.RESERVATION_ACTIVE, states.RESERVATION_ERROR)
+_SIZE = ('vcpus', 'memory_mb', 'disk_gb')
+
+
+def to_noun(
+    row: blazar.Row,
+    own: blazar.Row,
+    lease: blazar.Row,
+    drivers: resources.Drivers,
+    cloud: cloud_.Cloud,
+    addresses: Collection[str],
+) -> reservation_.Reservation:
+    """Return a reservation.
+
+    :param own: the row of its resource type's own table; of a floating IP
+        reservation with `required`, the addresses
+    :param addresses: the floating IPs that are allocated to it
+    :raises InvalidInput: naming the parameter that no such reservation of
+        ours has
+    """
+    resource_type = row['resource_type']
+    parameters = drivers[resource_type].update(
+        _parameters(resource_type, own), {}, False, lease['project_id']
+    )
+    made = _made(row, own)
+    if row['status'] in _OPENED:
+        made |= _opened(row, lease['project_id'], parameters, cloud, addresses)
+    return reservation_.Reservation(
+        id=row['id'],
+        lease_id=row['lease_id'],
+        resource_type=resource_type,
+        status=row['status'],
+        parameters=parameters,
+        missing_resources=row['missing_resources'],
+        resources_changed=row['resources_changed'],
+        made=made,
+        created_at=row['created_at'],
+        updated_at=row['updated_at'],
+    )
+
+
+def _parameters(resource_type: str, own: blazar.Row) -> dict[str, Any]:
+    """Return the parameters, as the driver's own are kept.
+
+    :raises InvalidInput: if it is not a type of Blazar's, or has none
+    """
+    read = _PARAMETERS.get(resource_type)
+    if read is None:
+        raise exception.InvalidInput(
+            f'resource_type {resource_type!r} is not one of Blazar itself',
+            field='resource_type',
+        )
+    if not own:
+        raise exception.InvalidInput(
+            f'a reservation of type {resource_type} lacks its parameters',
+            field='reservations',
+        )
+    try:
+        return read(own)
+    except (KeyError, TypeError, ValueError) as e:
+        raise exception.InvalidInput(
+            f'the parameters of a reservation of type {resource_type} cannot '
+            f'be read: {e!r}',
+            field='reservations',
+        ) from e
+
+
+def _host(own: blazar.Row) -> dict[str, Any]:
+    least, _, most = own['count_range'].partition('-')
+    return {
+        'min': int(least),
+        'max': int(most),
+        'hypervisor_properties': own['hypervisor_properties'] or '',
+        'resource_properties': own['resource_properties'] or '',
+        'before_end': own['before_end'] or '',
+    }
+
+
+def _instance(own: blazar.Row) -> dict[str, Any]:
+    return {
+        **{name: own[name] for name in (*_SIZE, 'amount', 'affinity')},
+        'resource_properties': own['resource_properties'] or '',
+    }
+
+
+def _flavor(own: blazar.Row) -> dict[str, Any]:
+    """Read what Blazar keeps of the flavor, as Nova has shown it."""
+    flavor = json.loads(own['resource_properties'])
+    return {
+        'flavor_id': flavor['id'],
+        'amount': own['amount'],
+        'affinity': own['affinity'],
+        'resource_properties': '',
+        'asked_properties': '',
+        'name': flavor['name'],
+        'vcpus': flavor['vcpus'],
+        'memory_mb': flavor['ram'],
+        'disk_gb': flavor['disk'],
+        'ephemeral_gb': flavor['OS-FLV-EXT-DATA:ephemeral'],
+        # Nova has shown none as '' for long.
+        'swap_mb': int(flavor['swap'] or 0),
+        'extra_specs': flavor['extra_specs'],
+    }
+
+
+def _floating_ip(own: blazar.Row) -> dict[str, Any]:
+    return {
+        'network_id': own['network_id'],
+        'amount': own['amount'],
+        'required_floatingips': own['required'],
+    }
+
+
+_PARAMETERS: Mapping[str, Callable[[blazar.Row], dict[str, Any]]] = {
+    reservation_.PHYSICAL_HOST: _host,
+    reservation_.VIRTUAL_INSTANCE: _instance,
+    reservation_.FLAVOR_INSTANCE: _flavor,
+    reservation_.FLOATING_IP: _floating_ip,
+}
+
+
+def _made(row: blazar.Row, own: blazar.Row) -> dict[str, Any]:
+    """Return what is shown of it: Blazar makes that ahead of the start."""
+    if row['resource_type'] not in reservation_.INSTANCES:
+        return {}
+    return {
+        'flavor_id': row['id'],
+        'aggregate_id': own['aggregate_id'],
+        'server_group_id': own['server_group_id'],
+    }
+
+
+def _opened(
+    row: blazar.Row,
+    project_id: str,
+    parameters: Mapping[str, Any],
+    cloud: cloud_.Cloud,
+    addresses: Collection[str],
+) -> dict[str, Any]:
+    """Return what our start would have kept, and our end goes by."""
+    if row['resource_type'] == reservation_.FLOATING_IP:
+        held = {floating_ip_.parse(address) for address in addresses}
+        network_id = parameters['network_id']
+        return {
+            'floating_ips': cloud.floating_ips(network_id, project_id, held)
+        }
+    made: dict[str, Any] = {'projects': [project_id], 'in_the_way': []}
+    if row['resource_type'] == reservation_.PHYSICAL_HOST:
+        aggregate = cloud.aggregate(row['id'])
+        if aggregate is not None:
+            made['aggregate_id'] = aggregate.id
+            made['aggregate_uuid'] = aggregate.uuid
+    return made

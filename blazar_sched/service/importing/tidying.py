@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes what Blazar has made ahead for leases that are still to start.
+
+Blazar makes a lease's flavors, aggregates and groups when it is booked, we do
+when it starts. Until they are removed there is a way back to Blazar; and as
+long as they are there, a lease that is deleted before it starts leaves them
+behind, and one that is changed meets a flavor of its old size.
+"""
+
+import contextlib
+import dataclasses
+from typing import Any
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.resources import base
+
+# Seconds: whoever starts sooner is left alone, as it may just be opened.
+MARGIN = 600
+
+
+@dataclasses.dataclass(slots=True)
+class Tidied:
+    """How many leases have nothing ahead now, and the ids of the others."""
+
+    count: int = 0
+    left: list[str] = dataclasses.field(default_factory=list)
+
+
+def tidy(services: base.Services, now: int) -> Tidied:
+    """Remove it; it may be done again, and while managers run.
+
+    :raises Unavailable: if another service does not answer
+    """
+    tidied = Tidied()
+    for lease in services.ledger.leases(status=states.LEASE_PENDING):
+        if lease.start < now + MARGIN:
+            tidied.left.append(lease.id)
+            continue
+        for reservation in lease.reservations:
+            if reservation.resource_type in reservation_.ON_HOSTS:
+                _remove(services, reservation)
+        if any(reservation.made for reservation in lease.reservations):
+            _forget(services, lease)
+        tidied.count += 1
+    return tidied
+
+
+def _remove(
+    services: base.Services, reservation: reservation_.Reservation
+) -> None:
+    if reservation.has_slots:
+        services.nova.delete_flavor(reservation.id)
+        if reservation.made.get('server_group_id'):
+            services.nova.delete_server_group(f'reservation:{reservation.id}')
+        services.placement.delete_resource_class(
+            placement_.resource_class(reservation.id)
+        )
+    services.nova.delete_aggregate(reservation.id)
+
+
+def _forget(services: base.Services, lease: lease_.Lease) -> None:
+    """Show no longer what is gone."""
+
+    def work(tx: Any) -> None:
+        for reservation in lease.reservations:
+            tx.set_reservation_made(reservation.id, {})
+
+    # It may have been deleted meanwhile.
+    with contextlib.suppress(exception.NotFound):
+        services.ledger.commit(work)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many of what is in the ledger."""
+
+import dataclasses
+
+import sqlalchemy as sa
+
+from blazar_sched.service.ledger import change
+from blazar_sched.service.ledger import models
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Census:
+    """The newest revision, leases by status, and hosts.
+
+    `available` are those that get new allocations.
+    """
+
+    revision: int
+    leases: dict[str, int]
+    available: int
+    unavailable: int
+
+
+def take(connection: sa.Connection) -> Census:
+    """Count in two queries, however much there is."""
+    count = sa.func.count()
+    leases = connection.execute(
+        sa.select(models.Lease.status, count).group_by(models.Lease.status)
+    ).all()
+    hosts = connection.execute(
+        sa.select(models.Host.reservable, models.Host.disabled, count)
+        .group_by(models.Host.reservable, models.Host.disabled)
+    ).all()
+    return Census(
+        revision=change.newest(connection)[1],
+        leases=dict(leases),
+        available=sum(n for well, off, n in hosts if well and not off),
+        unavailable=sum(n for well, off, n in hosts if off or not well),
+    )

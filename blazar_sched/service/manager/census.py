@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a manager looks up when its metrics are asked for."""
+
+from collections.abc import Iterator
+
+from oslo_log import log
+from prometheus_client import core
+
+from blazar_sched.domain import exception
+from blazar_sched.service import metrics
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import notifier as notifier_
+
+LOG = log.getLogger(__name__)
+
+
+class Census:
+    """A collector of Prometheus's; it never raises.
+
+    While the database is away, what is in it is left out.
+    """
+
+    def __init__(
+        self, ledger: ledger_.Ledger, notifier: notifier_.Notifier
+    ) -> None:
+        self._ledger = ledger
+        self._notifier = notifier
+
+    def describe(self) -> list[core.Metric]:
+        """Keep Prometheus from looking up all of it to learn the names."""
+        return []
+
+    def collect(self) -> Iterator[core.Metric]:
+        yield core.CounterMetricFamily(
+            metrics.LOST.name, metrics.LOST.documentation,
+            value=self._notifier.lost,
+        )
+        replica = self._ledger.replica
+        if replica is not None:
+            yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
+        try:
+            found = self._ledger.census()
+        except exception.Unavailable as e:
+            LOG.warning('Metrics lack what is in the ledger: %s', e)
+            return
+        yield _gauge(metrics.REVISION, {(): found.revision})
+        yield _gauge(
+            metrics.LEASES,
+            {(status,): count for status, count in found.leases.items()},
+        )
+        yield _gauge(
+            metrics.HOSTS,
+            {('true',): found.available, ('false',): found.unavailable},
+        )
+
+
+def _gauge(
+    metric: metrics.Metric, values: dict[tuple[str, ...], int]
+) -> core.Metric:
+    family = core.GaugeMetricFamily(
+        metric.name, metric.documentation, labels=metric.labels
+    )
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lease as it is asked for, new or changed, before it is placed."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+import uuid
+
+from oslo_config import cfg
+
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+from blazar_sched.service import resources
+
+DEFAULT = 'default'
+MAX_RESERVATIONS = 100
+
+
+class Drafts:
+    """Makes leases of what is asked for, with what the operator has set."""
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, drivers: resources.Drivers
+    ) -> None:
+        self._conf = conf.manager
+        self._drivers = drivers
+
+    def new(self, values: Mapping[str, Any], now: int) -> lease_.Lease:
+        """Return a lease with new ids.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        window = window_.Window(
+            lease_.soon(values['start'], now, 'start_date'), values['end']
+        )
+        id_ = str(uuid.uuid4())
+        events = plan(self._conf, id_, window, values['before_end'], now)
+        return lease_.Lease(
+            id=id_,
+            name=values['name'],
+            project_id=values['project_id'],
+            user_id=values['user_id'],
+            start=window.start,
+            end=window.end,
+            status=states.LEASE_PENDING,
+            trust_id=values.get('trust_id'),
+            reservations=_checked(
+                self._new_reservation(id_, values['project_id'], asked, now)
+                for asked in values['reservations']
+            ),
+            events=events,
+            created_at=now,
+        )
+
+    def changed(
+        self, old: lease_.Lease, values: Mapping[str, Any], now: int
+    ) -> lease_.Lease:
+        """Return a lease as it is asked for from now on.
+
+        What is not asked for, or not changed by it, is as in `old`.
+
+        :raises CantUpdateParameter: if what is asked for is fixed by now
+        :raises InvalidInput: naming the field that is wrong
+        """
+        renamed = dataclasses.replace(old, name=values.get('name', old.name))
+        if not set(values) - {'name'}:
+            return renamed
+        window = lease_.changed_window(old, values, now)
+        return dataclasses.replace(
+            renamed,
+            start=window.start,
+            end=window.end,
+            reservations=self._changed_reservations(
+                old, values.get('reservations', ()), now
+            ),
+            events=event_.plan(
+                old.id,
+                window,
+                self._changed_before_end(old, values, window),
+                now,
+                old.events,
+                old.vacate
+                if window.start == old.start
+                else _vacate(self._conf, window, now),
+            ),
+        )
+
+    def _new_reservation(
+        self,
+        lease_id: str,
+        project_id: str,
+        values: Mapping[str, Any],
+        now: int,
+    ) -> reservation_.Reservation:
+        parameters = dict(values)
+        resource_type = parameters.pop('resource_type', None)
+        driver = self._drivers[resource_type]
+        use = reservation_.take_use(resource_type, parameters)
+        return reservation_.Reservation(
+            id=str(uuid.uuid4()),
+            lease_id=lease_id,
+            resource_type=resource_type,
+            status=states.RESERVATION_PENDING,
+            parameters=driver.validate(parameters, project_id),
+            created_at=now,
+            **use,
+        )
+
+    def _changed_before_end(
+        self,
+        old: lease_.Lease,
+        values: Mapping[str, Any],
+        window: window_.Window,
+    ) -> int | None:
+        known = old.before_end
+        if 'before_end' in values:
+            asked = values['before_end']
+        elif window.end != old.end and window_.FOREVER in (
+            old.end,
+            window.end,
+        ):
+            asked = DEFAULT
+        else:
+            # As long before the end as it was.
+            asked = known and max(
+                window.start, known + window.end - old.end
+            )
+        return _before_end(self._conf, asked, window)
+
+    def _changed_reservations(
+        self,
+        old: lease_.Lease,
+        changes: Sequence[Mapping[str, Any]],
+        now: int,
+    ) -> tuple[reservation_.Reservation, ...]:
+        by_id = {r.id: r for r in old.reservations}
+        for values in changes:
+            if 'id' not in values and 'resource_type' in values:
+                new = self._new_reservation(
+                    old.id, old.project_id, values, now
+                )
+                by_id[new.id] = new
+                continue
+            known = by_id.get(values.get('id'))
+            if known is None:
+                raise exception.InvalidInput(
+                    'a change of a reservation needs the id of one of the '
+                    "lease's",
+                    field='reservations',
+                )
+            if values.get('remove'):
+                del by_id[known.id]
+                continue
+            by_id[known.id] = self._changed_reservation(
+                old, known, values, now
+            )
+        if old.is_lifetime and len(by_id) != 1:
+            raise exception.CantUpdateParameter(
+                "the lease of a server's lifetime has that alone",
+                field='reservations',
+            )
+        return _checked(by_id.values())
+
+    def _changed_reservation(
+        self,
+        lease: lease_.Lease,
+        old: reservation_.Reservation,
+        values: Mapping[str, Any],
+        now: int,
+    ) -> reservation_.Reservation:
+        changes = {
+            k: v for k, v in values.items() if k not in ('id', 'remove')
+        }
+        if changes.pop('resource_type', old.resource_type) != (
+            old.resource_type
+        ):
+            raise exception.CantUpdateParameter(
+                'resource_type cannot be changed', field='resource_type'
+            )
+        use = reservation_.take_use(old.resource_type, changes)
+        new = dataclasses.replace(
+            old,
+            parameters=self._drivers[old.resource_type].update(
+                old.parameters,
+                changes,
+                lease.status == states.LEASE_ACTIVE,
+                lease.project_id,
+            ),
+            **use,
+        )
+        return new if new == old else dataclasses.replace(new, updated_at=now)
+
+
+def plan(
+    conf: Any,
+    lease_id: str,
+    window: window_.Window,
+    before_end: int | str | None,
+    now: int,
+) -> tuple[event_.Event, ...]:
+    """Return a new lease's events.
+
+    :param conf: the manager's group of options
+    :param before_end: when the owner is told of the end, None for never;
+        DEFAULT as the operator has set it
+    :raises InvalidInput: if that is not inside the window
+    """
+    return event_.plan(
+        lease_id,
+        window,
+        _before_end(conf, before_end, window),
+        now,
+        vacate=_vacate(conf, window, now),
+    )
+
+
+def _before_end(
+    conf: Any, asked: int | str | None, window: window_.Window
+) -> int | None:
+    if asked == DEFAULT:
+        seconds = 60 * conf.minutes_before_end_lease
+        if not seconds or window.end == window_.FOREVER:
+            return None
+        return max(window.start, window.end - seconds)
+    if asked is not None and not window.start <= asked <= window.end:
+        raise exception.InvalidInput(
+            'before_end_date must be inside the lease',
+            field='before_end_date',
+        )
+    return asked
+
+
+def _vacate(conf: Any, window: window_.Window, now: int) -> int | None:
+    """Return when a lease's hosts begin to be vacated.
+
+    None for one that starts now: its start clears them as far as it can.
+    """
+    lead_time: int = conf.vacate_lead_time
+    if window.start <= now or not lead_time:
+        return None
+    return max(now, window.start - lead_time)
+
+
+def _checked(
+    reservations: Iterable[reservation_.Reservation],
+) -> tuple[reservation_.Reservation, ...]:
+    """Return the reservations of a lease, unless they are too many."""
+    all_ = tuple(reservations)
+    if len(all_) > MAX_RESERVATIONS:
+        raise exception.InvalidInput(
+            f'a lease has at most {MAX_RESERVATIONS} reservations',
+            field='reservations',
+        )
+    return all_

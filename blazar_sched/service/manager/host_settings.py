@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host's settings and capabilities: the operator sends both as one."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import json
+from typing import Any
+
+from oslo_utils import strutils
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import reservation as reservation_
+
+MAX_NAME = 64
+
+
+def settings(
+    values: Mapping[str, Any], default_hold: str
+) -> dict[str, Any]:
+    """Return the settings among the values, as a Host has them.
+
+    :param default_hold: how a host is held that is not told
+    :raises InvalidInput: naming the one that is wrong
+    """
+    found = {
+        name: parse(values[name], name)
+        for name, parse in _SETTINGS.items()
+        if name in values
+    }
+    if 'hold' in found:
+        found['hold'] = found['hold'] or default_hold
+    return found
+
+
+def capabilities(
+    old: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the capabilities with the values that are no settings.
+
+    :raises InvalidInput: naming the one that is wrong
+    """
+    given = {k: v for k, v in values.items() if k not in _SETTINGS}
+    for name, value in given.items():
+        _check_capability(name, value)
+    return {
+        name: value
+        for name, value in {**old, **given}.items()
+        if value is not None
+    }
+
+
+def _check_capability(name: str, value: Any) -> None:
+    if not 0 < len(name) <= MAX_NAME:
+        raise exception.InvalidInput(
+            f'a capability has a name of 1 to {MAX_NAME} characters',
+            field=name[:MAX_NAME],
+        )
+    own = host_.Host(uuid='', id='', hypervisor_hostname='').properties()
+    if name in own or name.startswith(host_.TRAIT):
+        raise exception.InvalidInput(
+            f"{name} is the host's own and cannot be set", field=name
+        )
+    if value is not None and not isinstance(value, str):
+        raise exception.InvalidInput(
+            f'the capability {name} must be text', field=name
+        )
+
+
+def _parse_hold(value: Any, field: str) -> str | None:
+    if value not in (None, *host_.HOLDS):
+        raise exception.InvalidInput(
+            f'hold must be one of {", ".join(host_.HOLDS)}', field=field
+        )
+    hold: str | None = value
+    return hold
+
+
+def _parse_unbounded(value: Any, field: str) -> str | None:
+    if value is not None:
+        lifetime.parse_unbounded(value, field)
+    policy: str | None = value
+    return policy
+
+
+def _parse_disabled(value: Any, field: str) -> bool:
+    try:
+        return strutils.bool_from_string(value or False, strict=True)
+    except ValueError as e:
+        raise exception.InvalidInput(
+            'disabled must be true or false', field=field
+        ) from e
+
+
+def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
+    """Read project ids: a list, the JSON text of one, or with commas."""
+    try:
+        if isinstance(value, str) and value.lstrip().startswith('['):
+            value = json.loads(value)
+    except (ValueError, RecursionError) as e:
+        raise _bad_projects(field) from e
+    if isinstance(value, str):
+        value = [v.strip() for v in value.split(',')] if value.strip() else []
+    ids = list(value or ())
+    fits = len(ids) <= reservation_.MAX_PROJECTS
+    if not fits or not all(map(_is_project, ids)):
+        raise _bad_projects(field)
+    return tuple(dict.fromkeys(ids))
+
+
+def _is_project(id_: Any) -> bool:
+    return (
+        isinstance(id_, str) and 0 < len(id_) <= reservation_.MAX_PROJECT_ID
+    )
+
+
+def _bad_projects(field: str) -> exception.InvalidInput:
+    return exception.InvalidInput(
+        f'projects must be up to {reservation_.MAX_PROJECTS} project ids: a '
+        'JSON list, or text with commas between them',
+        field=field,
+    )
+
+
+# A host's settings: they are sent among its capabilities.
+_SETTINGS: dict[str, Callable[[Any, str], Any]] = {
+    'hold': _parse_hold,
+    'unbounded': _parse_unbounded,
+    'disabled': _parse_disabled,
+    'projects': _parse_projects,
+}

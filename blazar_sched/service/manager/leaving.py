@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leaving hosts: what a lease has there is placed on others, if it can be.
+
+Tried on the replica's indexes, like `placing`, which are put back as they
+were.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import contextlib
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import catalog
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import placing as placing_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import state
+from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import terms as terms_
+from blazar_sched.service.manager import trial
+
+
+def leave(
+    replica: state.Replica,
+    lease: lease_.Lease,
+    window: window_.Window,
+    hosts: Collection[str],
+    only: Collection[str] | None = None,
+    terms: terms_.Terms = terms_.PLAIN,
+) -> placing.Allocations:
+    """Return what reservations hold once they have left some hosts.
+
+    Other hosts take it over, and what was missing before, as far as there is
+    room. What is on other hosts already stays there as it is.
+
+    :param window: what is left of the lease's own
+    :param hosts: uuids
+    :param only: the ids of the reservations that leave, None for all that
+        are on hosts
+    """
+    wide = window.widened(terms.apart)
+    old = placing.held(replica, lease)
+    active = lease.status == states.LEASE_ACTIVE
+    placed: placing.Allocations = {}
+    with contextlib.ExitStack() as undo:
+        for r in lease.reservations:
+            if not (
+                r.is_on_hosts(active) and (only is None or r.id in only)
+            ):
+                continue
+            kept = {a.host: a for a in old[r.id] if a.host not in hosts}
+            for each in terms.tries():
+                candidates = _others(
+                    placing.growing(
+                        replica, r, lease.project_id, kept, each
+                    ),
+                    replica,
+                    hosts,
+                )
+                new = _refilled(
+                    replica, r, wide, candidates, old[r.id], kept
+                )
+                if placing.count_missing(r, old[r.id], new.values()) <= 0:
+                    break
+            changed = placing.moved(
+                (a for h, a in new.items() if kept.get(h) != a), window
+            )
+            grown = [kept[a.host] for a in changed if a.host in kept]
+            undo.enter_context(trial.without(replica, grown))
+            undo.enter_context(trial.having(replica, changed, fitting=True))
+            placed[r.id] = list(
+                (new | {a.host: a for a in changed}).values()
+            )
+    return placed
+
+
+def _others(
+    candidates: catalog.Candidates,
+    replica: state.Replica,
+    hosts: Collection[str],
+) -> catalog.Candidates:
+    if candidates.hosts.keys().isdisjoint(hosts):
+        return candidates
+    return replica.catalog.among(
+        uuid for uuid in candidates.hosts if uuid not in hosts
+    )
+
+
+def _refilled(
+    replica: state.Replica,
+    reservation: reservation_.Reservation,
+    window: window_.Window,
+    candidates: catalog.Candidates,
+    old: Collection[allocation_.Allocation],
+    kept: Mapping[str, allocation_.Allocation],
+) -> dict[str, allocation_.Allocation]:
+    """Return allocations by host: those kept, and what replaces the rest."""
+    whole = reservation.resource_type == reservation_.PHYSICAL_HOST
+    fill = _with_hosts if whole else _with_most
+    return fill(
+        replica, reservation, window, candidates, kept,
+        placing.count_missing(reservation, old, kept.values()),
+    )
+
+
+def _with_hosts(
+    replica: state.Replica,
+    reservation: reservation_.Reservation,
+    window: window_.Window,
+    candidates: catalog.Candidates,
+    kept: Mapping[str, allocation_.Allocation],
+    count: int,
+) -> dict[str, allocation_.Allocation]:
+    """Return allocations by host, with up to so many whole hosts added."""
+    names = count > 0 and placing_.place_hosts(
+        replica.index, replica.extra, candidates, window, 0, count
+    )
+    return dict(kept) | {
+        name: allocation_.Allocation(
+            placing.new_id(), reservation.id, name, window.start, window.end,
+            whole=True,
+        )
+        for name in names or ()
+    }
+
+
+def _with_most(
+    replica: state.Replica,
+    reservation: reservation_.Reservation,
+    window: window_.Window,
+    candidates: catalog.Candidates,
+    kept: Mapping[str, allocation_.Allocation],
+    count: int,
+) -> dict[str, allocation_.Allocation]:
+    """Return allocations by host, with up to so many slots added."""
+    slot = reservation.slot()
+    added: dict[str, int] = {}
+    # What fits is searched for between these two: often it is all.
+    least = 0
+    most = count
+    while least < most:
+        try:
+            added = placing_.place_instances(
+                replica.index, replica.extra, candidates, window, slot,
+                count, reservation.parameters['affinity'],
+            )
+            least = count
+        except exception.NotEnoughHostsAvailable:
+            most = count - 1
+        count = -(-(least + most) // 2)
+    return placing.with_slots(reservation, window, kept, added)

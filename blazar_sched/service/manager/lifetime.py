@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lifetime leases: a server that declares its time has a lease of its own.
+
+Whoever looks at Nova's servers makes it, in the commit of what is seen: the
+newest replica says there whether the lease is known, so that however many
+managers look at once make one. What may have changed in Nova since is asked
+for again before anything is done to a server.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+import contextlib
+import dataclasses
+import itertools
+from typing import Any
+import uuid
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import record
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import draft
+from blazar_sched.service.manager import notifier as notifier_
+from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import terms
+from blazar_sched.service.manager import trial as trial_
+
+LOG = log.getLogger(__name__)
+
+# So many leases are made in one commit, for which all others wait.
+MOST = 500
+# Its end is being done, or is.
+_ENDING = (
+    states.LEASE_TERMINATING, states.LEASE_TERMINATED, states.LEASE_DELETING
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Written:
+    """What a commit has made of servers' leases: see `Lifetimes.follow`.
+
+    :param made: new leases
+    :param gone: leases that are no more
+    :param refused: leases that found no room, and so are not there
+    :param early: what is on a host ahead of its start: (start, server)
+    """
+
+    made: list[lease_.Lease] = dataclasses.field(default_factory=list)
+    gone: list[lease_.Lease] = dataclasses.field(default_factory=list)
+    refused: list[lease_.Lease] = dataclasses.field(default_factory=list)
+    early: list[tuple[int, nova_.Server]] = dataclasses.field(
+        default_factory=list
+    )
+
+
+class Lifetimes:
+    """The leases of servers' lifetimes.
+
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: ledger_.Ledger,
+        nova: nova_.Nova,
+        notifier: notifier_.Notifier,
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf.manager
+        self._ledger = ledger
+        self._nova = nova
+        self._notifier = notifier
+        self._clock = clock
+
+    def write(
+        self, tx: Any, servers: Iterable[nova_.Server], now: int
+    ) -> Written:
+        """Make the leases of servers, or bring them up to date.
+
+        Before the servers' instance records are written: from then on these
+        count, in the place of allocations.
+
+        :param servers: those that are there
+        """
+        written = Written()
+        tx.replica.advance(now)
+        with contextlib.ExitStack() as trial:
+            for server in servers:
+                id_ = reservation_.lifetime_id(server.uuid)
+                known = tx.replica.reservations.get(id_)
+                if known is not None:
+                    _bring_up_to_date(tx, server, known, now, written)
+                elif _needs_lease(server, now) and len(written.made) < MOST:
+                    lease = self._new(server, now)
+                    self._make(tx, server, lease, trial, written)
+        return written
+
+    def forget(self, tx: Any, uuids: Collection[str]) -> Written:
+        """Delete the leases of servers that are gone.
+
+        Without an end: there is nothing left to be ended. What is being
+        ended is left to that, and what is over stays to be looked at.
+        """
+        written = Written()
+        for instance_uuid in set(uuids):
+            id_ = reservation_.lifetime_id(instance_uuid)
+            known = tx.replica.reservations.get(id_)
+            if known is None:
+                continue
+            lease = tx.lease(known.lease_id)
+            if lease.status not in _ENDING and not lease.in_progress:
+                tx.delete_lease(lease.id)
+                written.gone.append(lease)
+        return written
+
+    def missing(self, listed: Iterable[str], now: int) -> list[str]:
+        """Return the uuids of servers with a lease that are not listed.
+
+        They may be gone: a shelved one has no other trace here.
+        """
+        replica = self._ledger.replica
+        if replica is None:
+            return []
+        seen = set(map(reservation_.lifetime_id, listed))
+        unseen = [
+            noun for id_, noun in tuple(replica.reservations.items())
+            if noun.resource_type == reservation_.INSTANCE_LIFETIME
+            and noun.end > now and id_ not in seen
+        ]
+        uuids = []
+        for noun in unseen:
+            with contextlib.suppress(exception.LeaseNotFound):
+                lease = self._ledger.lease(noun.lease_id)
+                uuids.append(_instance_id(lease))
+        return uuids
+
+    def follow(self, written: Written) -> None:
+        """Tell of what was written, and do in Nova what it calls for.
+
+        After the commit. What fails is done by the next look.
+
+        :raises Unavailable: if Nova does not do some of it now
+        """
+        for lease in written.made:
+            LOG.info('Lease %s is that of server %s', lease.id,
+                     _instance_id(lease))
+            self._notifier.lease(notifier_.LEASE_CREATE, lease)
+        for lease in written.gone:
+            LOG.info('Lease %s is gone with server %s', lease.id,
+                     _instance_id(lease))
+            self._notifier.lease(notifier_.LEASE_DELETE, lease)
+        # Not one whose start has come since.
+        now = self._clock()
+        self._nova.shelve_servers(
+            server for start, server in written.early if now < start
+        )
+        for lease in written.refused:
+            self._turn_away(lease)
+
+    def _turn_away(self, lease: lease_.Lease) -> None:
+        """Delete a server whose lease finds no room, if that is still so."""
+        server = self._nova.server(_instance_id(lease))
+        if server is None:
+            return
+        again = self._ledger.commit(
+            lambda tx: self.write(tx, [server], int(self._clock()))
+        )
+        if not again.refused:
+            return self.follow(again)
+        LOG.warning(
+            'Server %s is deleted: there is no room for it from %d to %d',
+            server.uuid, lease.start, lease.end,
+        )
+        self._notifier.lease(
+            f'{notifier_.LEASE_CREATE}{notifier_.ERROR}', lease
+        )
+        self._nova.delete_servers([server])
+
+    def _new(self, server: nova_.Server, now: int) -> lease_.Lease:
+        """Return a server's lease, as it is if it finds room."""
+        start = min(server.created, now) if server.start is None else (
+            server.start
+        )
+        window = window_.Window(start, server.end)
+        started = start <= now
+        id_ = str(uuid.uuid4())
+        events = draft.plan(self._conf, id_, window, draft.DEFAULT, now)
+        return lease_.Lease(
+            id=id_,
+            name=server.lease_name or f'lease-{server.uuid[:6]}',
+            project_id=server.project_id,
+            user_id=server.user_id,
+            start=window.start,
+            end=window.end,
+            status=states.LEASE_ACTIVE if started else states.LEASE_PENDING,
+            reservations=(self._reservation(id_, server, started, now),),
+            events=event_.started(events) if started else events,
+            created_at=now,
+        )
+
+    def _reservation(
+        self, lease_id: str, server: nova_.Server, started: bool, now: int
+    ) -> reservation_.Reservation:
+        return reservation_.Reservation(
+            id=reservation_.lifetime_id(server.uuid),
+            lease_id=lease_id,
+            resource_type=reservation_.INSTANCE_LIFETIME,
+            status=(
+                states.RESERVATION_ACTIVE
+                if started
+                else states.RESERVATION_PENDING
+            ),
+            parameters={
+                'instance_id': server.uuid,
+                'resources': dict(server.amounts),
+                'amount': 1,
+                'affinity': None,
+                'resource_properties': '',
+                'on_end': server.on_end or self._conf.lifetime_on_end,
+            },
+            created_at=now,
+        )
+
+    def _make(
+        self,
+        tx: Any,
+        server: nova_.Server,
+        lease: lease_.Lease,
+        trial: contextlib.ExitStack,
+        written: Written,
+    ) -> None:
+        """Write a new lease, with a place if it starts later."""
+        allocations: list[allocation_.Allocation] = []
+        if lease.status == states.LEASE_PENDING:
+            try:
+                placed = placing.place(
+                    tx.replica,
+                    lease,
+                    lease.window,
+                    terms=terms.read(self._conf),
+                )
+            except exception.NotEnoughHostsAvailable:
+                written.refused.append(lease)
+                return
+            allocations = list(itertools.chain(*placed.values()))
+            # The next one of this commit has to go elsewhere.
+            trial.enter_context(
+                trial_.having(tx.replica, allocations, fitting=True)
+            )
+            written.early.append((lease.start, server))
+        tx.add_lease(lease, allocations)
+        written.made.append(lease)
+
+
+def _needs_lease(server: nova_.Server, now: int) -> bool:
+    """Tell whether a server that has no lease is to have one.
+
+    It is there, or to be there later; its end has not come, and it does not
+    draw on a reservation.
+    """
+    if server.reservation_id is not None or server.end <= now:
+        return False
+    if server.start is not None and server.start > now:
+        return server.node is not None or server.status in nova_.SHELVED
+    return server.node is not None and server.end != window_.FOREVER
+
+
+def _bring_up_to_date(
+    tx: Any,
+    server: nova_.Server,
+    known: record.Reservation,
+    now: int,
+    written: Written,
+) -> None:
+    if server.node is None:
+        return
+    if now < known.start:
+        written.early.append((known.start, server))
+    elif tx.replica.held(known.id) and (
+        tx.lease(known.lease_id).status == states.LEASE_ACTIVE
+    ):
+        # It has come, and counts for itself.
+        tx.put_allocations(known.id, ())
+
+
+def _instance_id(lease: lease_.Lease) -> str:
+    [reservation] = lease.reservations
+    instance_id: str = reservation.parameters['instance_id']
+    return instance_id

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that take what leases have been promised: found, and told of.
+
+A forced host, or a race: no filter has let them in.
+"""
+
+from collections.abc import Collection
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+from typing import Any
+
+from oslo_log import log
+
+from blazar_sched import ext
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
+from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.replica import state
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import notifier as notifier_
+
+LOG = log.getLogger(__name__)
+
+Held = Sequence[tuple[allocation_.Allocation, str]]
+
+
+def report(
+    ledger: ledger_.Ledger,
+    notifier: notifier_.Notifier,
+    changed: Collection[instance_.Instance],
+    now: int,
+) -> None:
+    """Tell of those that do, and have what they are in vacated again.
+
+    :param changed: the records that are new, or others than they were
+    """
+    held = {
+        host: ledger.allocations(host=host, after=now)
+        for host in {noun.host for noun in changed}
+    }
+    suspects = [noun for noun in changed if held[noun.host]]
+    if not suspects:
+        return
+
+    def work(tx: Any) -> list[tuple[instance_.Instance, list[str]]]:
+        tx.replica.advance(now)
+        found = [
+            (noun, in_the_way_of(tx.replica, noun, held[noun.host], now))
+            for noun in suspects
+        ]
+        for lease_id in {id_ for _, ids in found for id_ in ids}:
+            _vacate_again(tx, lease_id)
+        return found
+
+    for noun, lease_ids in ledger.commit(work):
+        if not lease_ids:
+            continue
+        LOG.warning(
+            'Server %s on host %s is in the way of %s',
+            noun.uuid, noun.host, ', '.join(lease_ids),
+        )
+        notifier.instance(
+            notifier_.INSTANCE_MISPLACED,
+            noun.uuid,
+            project_id=noun.project_id,
+            host_id=noun.host,
+            lease_ids=lease_ids,
+        )
+
+
+def in_the_way_of(
+    replica: state.Replica,
+    noun: instance_.Instance,
+    held: Held,
+    now: int,
+) -> list[str]:
+    """Return the ids of the leases that an instance leaves too little.
+
+    :param replica: the ledger's, at `now`; with the instance
+    :param held: what leases hold on its host, with their ids
+    """
+    step = replica.accounting.step(noun, noun.end <= now)
+    own = replica.held(reservation_.lifetime_id(noun.uuid))
+    # The place that was kept for it goes once it has come.
+    if step is None or noun.host in own:
+        return []
+    _, end, _ = step
+    found = set()
+    for allocation, lease_id in held:
+        start, until = max(now, allocation.start), min(end, allocation.end)
+        if start < until and not _fits(replica, noun, start, until):
+            found.add(lease_id)
+    return sorted(found)
+
+
+def _fits(
+    replica: state.Replica, noun: instance_.Instance, start: int, end: int
+) -> bool:
+    """Tell whether an instance fits beside all else on its host."""
+
+    def fits(index: ext.TimelineIndex) -> bool:
+        amounts = [noun.amounts.get(c, 0) for c in index.resource_classes]
+        rows = index.rows([noun.host])
+        return all(index.fits(rows, start, end, amounts, ignore=noun.uuid))
+
+    others = inventory.others(noun.amounts)
+    return all(
+        fits(index)
+        for index in (replica.index, *map(replica.extra.__getitem__, others))
+    )
+
+
+def _vacate_again(tx: Any, lease_id: str) -> None:
+    """Have a lease's hosts vacated once more, if that was over already."""
+    with contextlib.suppress(exception.LeaseNotFound):
+        lease = tx.lease(lease_id)
+        over = any(
+            e.event_type == event_.VACATE_HOSTS
+            and e.status == states.EVENT_DONE
+            for e in lease.events
+        )
+        if over and lease.status == states.LEASE_PENDING:
+            events = event_.vacate_again(lease.events)
+            tx.put_lease(dataclasses.replace(lease, events=events))

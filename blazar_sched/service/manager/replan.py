@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Re-planning: which hosts cannot hold what they are to, and what may go.
+
+A server that is past its end, or preemptible, is no reason to move anything:
+it has to yield when a window opens, and so it does not count here.
+"""
+
+import array
+from collections import Counter
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import itertools
+import operator
+from typing import Any
+
+from blazar_sched import ext
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import replan
+from blazar_sched.domain import window
+from blazar_sched.replica import state
+
+
+def crowded(replica: state.Replica, now: int) -> list[str]:
+    """Return the reservable hosts that may hold too much at some time.
+
+    By the indexes, from `now` on. None is left out; for one with a server
+    that is past its end, `leaving` may find that nothing has to go.
+
+    O(hosts that are full at some time + instances).
+
+    :returns: uuids
+    """
+    replica.advance(now)
+    found = _shared(replica, now)
+    for index in (replica.index, *replica.extra.values()):
+        full = _full(index, now)
+        found |= exceeded(index, full, replica.hosts, now)
+    return [host for host in sorted(found) if replica.hosts[host].reservable]
+
+
+def _servers(
+    replica: state.Replica, now: int, host: str | None = None
+) -> Iterator[allocation_.Allocation]:
+    """Yield what servers, or those on the host, take for themselves."""
+    for noun in replica.instances.values():
+        if noun.end <= now or host not in (None, noun.host):
+            continue
+        step = replica.accounting.step(noun, False)
+        if step is not None:
+            start, end, _ = step
+            yield allocation_.Allocation(
+                noun.uuid, noun.uuid, noun.host, start, end, noun.amounts
+            )
+
+
+def _shared(replica: state.Replica, now: int) -> set[str]:
+    """Return the hosts that are taken whole while a server is there."""
+    until: Counter[str] = Counter()
+    for server in _servers(replica, now):
+        until[server.host] = max(until[server.host], server.end)
+    hosts = list(until)
+    # What asks for nothing is only kept off by who has a host whole.
+    free = replica.index.horizon(
+        replica.index.rows(hosts), now, (0,) * len(inventory.RESOURCE_CLASSES)
+    )
+    return {
+        host
+        for host, seconds in zip(hosts, free, strict=True)
+        if now + seconds < until[host]
+    }
+
+
+def _full(index: ext.TimelineIndex, now: int) -> 'array.array[int]':
+    """Return the rows of the hosts that are full, or whole somebody's.
+
+    At some time: mostly few, and one call finds them.
+    """
+    one = (1,) * len(index.resource_classes)
+    fits = index.fits(None, now, window.FOREVER, one)
+    return array.array('i', (r for r, each in enumerate(fits) if not each))
+
+
+def exceeded(
+    index: ext.TimelineIndex,
+    rows: 'array.array[int]',
+    hosts: Mapping[str, host_.Host],
+    now: int,
+) -> set[str]:
+    """Return the hosts of which more is taken than they have.
+
+    At some time from `now` on, of the classes that the index has.
+
+    :param rows: those of the hosts that are looked at
+    :param hosts: by uuid, what they have
+    :returns: uuids
+    """
+    classes = index.resource_classes
+    peaks = iter(index.peak(rows, now, window.FOREVER))
+    found = set()
+    for name in index.row_keys(rows):
+        capacity = map(hosts[name].capacity, classes)
+        # The last two count entries.
+        *used, _, _ = itertools.islice(peaks, len(classes) + 2)
+        if any(map(operator.gt, used, capacity)):
+            found.add(name)
+    return found
+
+
+def leaving(
+    tx: Any, host: str, now: int, kept: Collection[str]
+) -> list[tuple[allocation_.Allocation, str]]:
+    """Return what has to leave a host, so that what stays there fits.
+
+    Only of what has not started, the fewest: see `domain.replan`.
+
+    :param host: a uuid
+    :param kept: the ids of reservations that stay
+    :returns: allocations with their leases' ids, the first to start first
+    """
+    tx.replica.advance(now)
+    known = tx.replica.hosts.get(host)
+    if known is None:
+        return []
+    fixed = list(_servers(tx.replica, now, host))
+    movable = {}
+    for allocation, lease_id in tx.allocations(host=host, after=now):
+        of = tx.replica.reservations[allocation.reservation_id]
+        if of.start > now and of.id not in kept:
+            movable[allocation.id] = allocation, lease_id
+        else:
+            fixed.append(allocation)
+    gone = replan.leaving(
+        {c: known.capacity(c) for c in known.inventory},
+        fixed,
+        [allocation for allocation, _ in movable.values()],
+        now,
+    )
+    return [movable[allocation.id] for allocation in gone]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shrinking: what an active lease has too much is given up for a change.
+
+In other services first, and then in the ledger, because what the ledger has
+free may be another's at once. All of it under the claim of the lease's start,
+which is left undone: be it after the commit, or after whatever kept it from
+being made, the start makes other services what the ledger says then.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+from typing import TypeVar
+
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import states
+from blazar_sched.service import resources
+from blazar_sched.service.manager import claim
+from blazar_sched.service.manager import event as runner_
+from blazar_sched.service.manager import placing
+
+T = TypeVar('T')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shrink:
+    """A change for which some of an active lease has to be given up.
+
+    `mine` is the claim of its start; `steps` are (driver, reservation,
+    allocations, hosts) of what gives some up.
+    """
+
+    lease: lease_.Lease
+    mine: claim.Held
+    steps: list[tuple[Any, ...]]
+
+
+class Shrinker:
+    """Has leases give some up."""
+
+    def __init__(
+        self, drivers: resources.Drivers, runner: runner_.Runner
+    ) -> None:
+        self._drivers = drivers
+        self._runner = runner
+
+    def begin(
+        self, tx: Any, old: lease_.Lease, new: lease_.Lease
+    ) -> Shrink | None:
+        """Claim a lease's start if a change has it give some up.
+
+        :param new: as it is to be
+        :returns: None if there is nothing to give up
+        """
+        steps = self._steps(tx, old, new)
+        if not steps:
+            return None
+        return Shrink(new, self._runner.claim_start(tx, old), steps)
+
+    def finish(
+        self,
+        shrink: Shrink,
+        commit: Callable[[Callable[[Any], T]], T],
+        work: Callable[[Any, placing.Allocations], T],
+    ) -> T:
+        """Give up what is too much, and then commit the change.
+
+        :param commit: runs work in a commit
+        :param work: writes the change, told which allocations are left
+        :raises CantUpdateParameter: if more is in use than is to be left
+        :raises Unavailable: if other services do not give it up
+        """
+        with self._runner.ahead_of_start(shrink.mine):
+            left = {
+                r.id: driver.give_up(shrink.lease, r, *args)
+                for driver, r, *args in shrink.steps
+            }
+
+            def last(tx: Any) -> T:
+                self._runner.release_start(tx, shrink.mine)
+                return work(tx, left)
+
+            return commit(last)
+
+    def _steps(
+        self, tx: Any, old: lease_.Lease, new: lease_.Lease
+    ) -> list[tuple[Any, ...]]:
+        """Return what is open and has to give some up for a change."""
+        if old.status != states.LEASE_ACTIVE:
+            return []
+        known = {r.id: r.parameters for r in old.reservations}
+        steps = []
+        for r in new.reservations:
+            driver = self._drivers[r.resource_type]
+            if r.id in known and driver.shrinks(known[r.id], r.parameters):
+                held = tx.replica.held(r.id)
+                hosts = {id_: tx.replica.hosts[id_] for id_ in held}
+                steps.append((driver, r, list(held.values()), hosts))
+        return steps

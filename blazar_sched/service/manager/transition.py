@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each event waits for, does to its lease, and is told of.
+
+First in other services, by the lease's drivers; then in the ledger, in the
+commit that says that the event is done.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import dataclasses
+from typing import Any
+
+from oslo_log import log
+
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import state_machine
+from blazar_sched.domain import states
+from blazar_sched.service import enforcement as enforcement_
+from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import notifier as notifier_
+
+LOG = log.getLogger(__name__)
+
+# Writes an event's outcome.
+Write = Callable[[Any], object]
+# A driver and the arguments of its start or end, for each reservation.
+Steps = Iterable[tuple[Any, ...]]
+
+# What a lease is while an event of it is being done.
+_MEANWHILE = {
+    event_.START_LEASE: states.LEASE_STARTING,
+    event_.END_LEASE: states.LEASE_TERMINATING,
+}
+_UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
+
+
+class Transitions:
+    """The transitions of leases.
+
+    :param keystone: removes the trust of a lease that is over
+    :param enforcement: is told that a lease is over
+    """
+
+    def __init__(
+        self,
+        ledger: ledger_.Ledger,
+        notifier: notifier_.Notifier,
+        keystone: keystone_.Keystone,
+        enforcement: enforcement_.Enforcement,
+    ) -> None:
+        self._ledger = ledger
+        self._notifier = notifier
+        self._keystone = keystone
+        self._enforcement = enforcement
+        self._do = {
+            event_.VACATE_HOSTS: self._vacate_hosts,
+            event_.START_LEASE: self._start_lease,
+            event_.BEFORE_END_LEASE: self._before_end_lease,
+            event_.END_LEASE: self._end_lease,
+        }
+
+    def do(
+        self,
+        event: event_.Event,
+        lease: lease_.Lease,
+        steps: Steps,
+        now: int,
+    ) -> Write | None:
+        """Do in other services what an event asks for.
+
+        :returns: what writes the outcome; None if other services are still
+            at it: it is to be done again
+        :raises Unavailable: if it is to be tried again
+        """
+        return self._do[event.event_type](lease, steps, now)
+
+    def ending(
+        self, event: event_.Event, lease: lease_.Lease
+    ) -> Callable[[], object]:
+        """Return what is to be told once an event is done."""
+        if event.event_type != event_.END_LEASE:
+            return lambda: None
+        return self._enforcement.ending(self._ledger, lease)
+
+    def tell(
+        self, event: event_.Event, before: lease_.Lease, suffix: str = ''
+    ) -> None:
+        """Notify of an event that is over, and of what it has made known.
+
+        :param before: its lease as it was
+        """
+        if not self._notifier.is_on:
+            return
+        try:
+            lease = self._ledger.lease(before.id)
+        except exception.BlazarSchedError:
+            # Deleted, or the database is away.
+            lease = before
+        self._notifier.lease(
+            f'{notifier_.LEASE_EVENT}{event.event_type}{suffix}', lease
+        )
+        if lease.degraded and not before.degraded:
+            self._notifier.lease(notifier_.LEASE_DEGRADED, lease)
+        if event.event_type == event_.END_LEASE and not suffix and (
+            before.status == states.LEASE_DELETING
+        ):
+            self._notifier.lease(notifier_.LEASE_DELETE, lease)
+
+    def end_trust(self, lease: lease_.Lease) -> None:
+        """Remove the trust of a lease that is over; it is not waited for."""
+        try:
+            self._keystone.delete_trust(lease.trust_id)
+        except exception.BlazarSchedError as e:
+            LOG.warning('The trust of lease %s is left: %s', lease.id, e)
+
+    def _vacate_hosts(
+        self, lease: lease_.Lease, steps: Steps, now: int
+    ) -> Write | None:
+        # When it starts, the start says what is still there.
+        if lease.start <= now:
+            return lambda tx: None
+        # Each of them, before saying that one is not clear.
+        clear = [driver.vacate(lease, *args, now) for driver, *args in steps]
+        return (lambda tx: None) if all(clear) else None
+
+    def _start_lease(
+        self, lease: lease_.Lease, steps: Steps, now: int
+    ) -> Write | None:
+        over = lease.end <= now
+        unopened = over and lease.status == states.LEASE_PENDING
+        opened = {}
+        if not over:
+            for driver, reservation, *args in steps:
+                opened[reservation.id] = driver.start(
+                    lease, reservation, *args, now
+                )
+        if None in opened.values():
+            return None
+        degraded = any(outcome.degraded for outcome in opened.values())
+
+        def write(tx: Any) -> None:
+            for reservation_id, outcome in opened.items():
+                tx.set_reservation_made(
+                    reservation_id, outcome.made, outcome.missing_resources
+                )
+            tx.set_lease_status(
+                lease.id, states.LEASE_ACTIVE, degraded=degraded or None
+            )
+            # What was not opened in its window has nothing to be ended.
+            status = (
+                states.RESERVATION_DELETED
+                if unopened
+                else states.RESERVATION_ACTIVE
+            )
+            _set_reservations(tx, lease, status)
+
+        return write
+
+    def _before_end_lease(
+        self, lease: lease_.Lease, steps: Steps, now: int
+    ) -> Write:
+        for driver, reservation, *args in steps:
+            if reservation.status == states.RESERVATION_ACTIVE:
+                driver.before_end(lease, reservation, *args)
+        LOG.info('Lease %s ends at %d', lease.id, lease.end)
+        return lambda tx: None
+
+    def _end_lease(
+        self, lease: lease_.Lease, steps: Steps, now: int
+    ) -> Write | None:
+        # Each of them, before saying that one is not over.
+        ended = [driver.end(lease, *args) for driver, *args in steps]
+        if not all(ended):
+            return None
+        self.end_trust(lease)
+
+        def write(tx: Any) -> None:
+            if lease.status == states.LEASE_DELETING:
+                tx.delete_lease(lease.id)
+                return
+            tx.set_lease_status(lease.id, states.LEASE_TERMINATED)
+            _set_reservations(tx, lease, states.RESERVATION_DELETED)
+            for reservation in lease.reservations:
+                tx.put_allocations(reservation.id, ())
+            tx.drop_floating_ip_allocations(
+                [reservation.id for reservation in lease.reservations]
+            )
+
+        return write
+
+
+def is_needed(event: event_.Event) -> bool:
+    """Tell whether a lease is nothing without an event.
+
+    Vacating is tried until the lease starts; what is in its way then is said
+    by the start, which waits for nobody.
+    """
+    return event.event_type != event_.VACATE_HOSTS
+
+
+def has_earlier(lease: lease_.Lease, event: event_.Event) -> bool:
+    """Tell whether another event of the lease has to come first."""
+    return any(
+        e.status in _UNFINISHED
+        and is_needed(e)
+        and _order(e) < _order(event)
+        for e in lease.events
+    )
+
+
+def is_blocked(source: Any, event: event_.Event) -> bool:
+    """Tell whether another lease has yet to leave a host.
+
+    :param source: the ledger, which many can ask at once, or a commit,
+        in which nothing changes any more
+    """
+    return event.event_type == event_.START_LEASE and source.is_blocked(
+        event.lease_id
+    )
+
+
+def begin(
+    tx: Any, event: event_.Event, lease: lease_.Lease, now: int
+) -> lease_.Lease:
+    """Return a lease as it is while an event of it is being done."""
+    if event.event_type == event_.START_LEASE and lease.end <= now:
+        # Nothing is opened any more; what an earlier try opened shows.
+        return lease
+    status = _MEANWHILE.get(event.event_type)
+    if status in state_machine.allowed(state_machine.LEASE, lease.status):
+        tx.set_lease_status(lease.id, status)
+        lease = dataclasses.replace(lease, status=status)
+    return lease
+
+
+def fail(tx: Any, lease: lease_.Lease) -> None:
+    """Put a lease in ERROR, or, if its machine forbids that, flag it."""
+    if states.LEASE_ERROR not in state_machine.allowed(
+        state_machine.LEASE, lease.status
+    ):
+        tx.set_lease_status(lease.id, lease.status, degraded=True)
+        return
+    tx.set_lease_status(lease.id, states.LEASE_ERROR)
+    _set_reservations(tx, lease, states.RESERVATION_ERROR)
+
+
+def _order(event: event_.Event) -> tuple[int, int]:
+    return event.time, event_.ORDER.index(event.event_type)
+
+
+def _set_reservations(tx: Any, lease: lease_.Lease, status: str) -> None:
+    for reservation in lease.reservations:
+        if status in state_machine.allowed(
+            state_machine.RESERVATION, reservation.status
+        ):
+            tx.set_reservation_status(reservation.id, status)

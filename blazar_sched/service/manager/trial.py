@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials: allocations are in the indexes, or out of them, for a while.
+
+After that the indexes are as they were: only what the ledger commits may
+stay there.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+
+from blazar_sched import ext
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.replica import state
+
+
+@contextlib.contextmanager
+def having(
+    replica: state.Replica,
+    many: Sequence[allocation_.Allocation],
+    fitting: bool,
+) -> Iterator[None]:
+    """Have allocations in the indexes for a while.
+
+    :param fitting: whether it is known that they fit
+    :raises NotEnoughHostsAvailable: if there is no room for them
+    """
+    with contextlib.ExitStack() as undo:
+        for index, adds in replica.entries(many):
+            try:
+                index.apply(adds, force=fitting)
+            except ext.OverCapacity as e:
+                raise exception.NotEnoughHostsAvailable(
+                    'what the lease holds has no room in the new window: '
+                    f'{e}',
+                    field='reservations',
+                ) from e
+            undo.callback(index.apply, _removing(adds), force=True)
+        yield
+
+
+@contextlib.contextmanager
+def without(
+    replica: state.Replica, many: Sequence[allocation_.Allocation]
+) -> Iterator[None]:
+    """Have allocations out of the indexes for a while."""
+    with contextlib.ExitStack() as undo:
+        for index, adds in replica.entries(many):
+            index.apply(_removing(adds), force=True)
+            undo.callback(index.apply, adds, force=True)
+        yield
+
+
+def _removing(adds: Iterable[state.Change]) -> list[state.Change]:
+    return [('remove', change[1]) for change in adds]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process remembers of the events that it tries.
+
+Nothing depends on it but when it tries them again: other managers, and the
+next process, go by the ledger alone.
+"""
+
+from collections.abc import Collection
+import dataclasses
+import threading
+
+from blazar_sched.domain import event as event_
+
+# Seconds until it is looked again whether deleted servers are gone, or
+# whether a host has been left; the longer it lasts, the rarer.
+LOOK_AGAIN = 1.0
+RAREST_LOOK = 5.0
+
+
+@dataclasses.dataclass(slots=True)
+class Tried:
+    """An event that was tried; all times are on the monotonic clock."""
+
+    lease_id: str
+    since: float
+    failures: int = 0
+    not_before: float = float('-inf')
+    blocked: bool = False
+
+    def wait_longer(self, now: float) -> None:
+        """Have the event wait, the longer the longer it has waited."""
+        wait = min(max(LOOK_AGAIN, (now - self.since) / 2), RAREST_LOOK)
+        self.not_before = now + wait
+
+
+class Tries:
+    """The events under way and tried before; safe to share by threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Leases with an event that runs here, or waits for a thread.
+        self.running: set[str] = set()
+        self._tried: dict[str, Tried] = {}
+
+    def take(self, event: event_.Event, now: float) -> bool:
+        """Begin a try, unless it has to wait, or its lease is busy here."""
+        with self._lock:
+            tried = self._tried.get(event.id)
+            if event.lease_id in self.running or (
+                tried is not None and now < tried.not_before
+            ):
+                return False
+            self.running.add(event.lease_id)
+            return True
+
+    def release(self, event: event_.Event) -> None:
+        """End a try, however it went."""
+        with self._lock:
+            self.running.discard(event.lease_id)
+
+    def known(self, event: event_.Event) -> Tried | None:
+        """Return what is remembered of an event."""
+        return self._tried.get(event.id)
+
+    def remember(self, event: event_.Event, now: float) -> Tried:
+        """Return what is remembered of an event, from now on if nothing."""
+        with self._lock:
+            return self._tried.setdefault(
+                event.id, Tried(event.lease_id, now)
+            )
+
+    def forget(self, event: event_.Event) -> None:
+        """Forget an event that is over, and let go on what waited for it."""
+        with self._lock:
+            self._tried.pop(event.id, None)
+            for tried in self._tried.values():
+                if tried.blocked and event.event_type == event_.END_LEASE:
+                    tried.not_before = float('-inf')
+
+    def forget_all_but(self, event_ids: Collection[str]) -> None:
+        """Forget the events that others have done, or moved."""
+        with self._lock:
+            self._tried = {
+                id_: tried
+                for id_, tried in self._tried.items()
+                if id_ in event_ids or tried.lease_id in self.running
+            }

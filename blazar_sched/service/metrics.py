@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of the service, in one table, and the port that tells them.
+
+Those of nova-scheduler's workers are in replica.metrics.
+"""
+
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+import prometheus_client
+
+from blazar_sched.replica import metrics
+
+LOG = log.getLogger(__name__)
+
+Metric = metrics.Metric
+Metrics = metrics.Metrics
+
+# In seconds.
+_LATENESS_BUCKETS = (.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+
+# What a call of the manager, and a try of an event, may come to.
+ANSWERED, REFUSED, FAILED = 'answered', 'refused', 'failed'
+DONE, PUT_OFF, GIVEN_UP = 'done', 'put_off', 'given_up'
+
+REQUESTS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_api_requests',
+    'Requests that the API answered; the route is that of the API reference, '
+    'or "other"',
+    ('route', 'method', 'status'),
+)
+REQUEST_SECONDS = Metric(
+    prometheus_client.Histogram,
+    'blazar_sched_api_request_seconds',
+    'Time from a request to the head of its answer',
+    ('route', 'method'),
+)
+CALL_SECONDS = Metric(
+    prometheus_client.Histogram,
+    'blazar_sched_manager_call_seconds',
+    'Time that the manager took for a call: answered, refused (with an error '
+    'that is the answer) or failed',
+    ('method', 'outcome'),
+)
+EVENTS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_manager_events',
+    'Tries of events: done, put_off to be tried again or left to another '
+    'manager, given_up',
+    ('type', 'outcome'),
+)
+LATENESS = Metric(
+    prometheus_client.Histogram,
+    'blazar_sched_manager_event_lateness_seconds',
+    'Time from when an event was due until this manager began it; a start '
+    'also waits for the lease before it',
+    ('type',),
+    _LATENESS_BUCKETS,
+)
+COMMIT_SECONDS = Metric(
+    prometheus_client.Histogram,
+    'blazar_sched_manager_commit_seconds',
+    'Time that a commit took, with the wait for the ones before it and with '
+    'its retries',
+)
+CONFLICTS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_manager_conflicts',
+    'Transactions that the database refused, or lost, and that were run again',
+)
+
+# What is counted as it happens.
+COUNTED = (
+    REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
+    CONFLICTS,
+)
+
+LEASES = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_leases',
+    'Leases in the ledger; every manager tells the same',
+    ('status',),
+)
+HOSTS = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_hosts',
+    'Registered hosts, by whether they get new allocations (true) or have '
+    'failed or are disabled (false); every manager tells the same',
+    ('available',),
+)
+REVISION = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_revision',
+    "The ledger's newest revision; replicas follow it",
+)
+REPLICA_REVISION = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_replica_revision',
+    "Revision of this manager's own replica, which each of its commits "
+    'brings to the newest one',
+)
+LOST = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_manager_notifications_lost',
+    'Notifications that could not be sent',
+)
+
+# What is looked up when somebody asks: see service.manager.census.
+LOOKED_UP = (LEASES, HOSTS, REVISION, REPLICA_REVISION, LOST)
+
+#: Every metric of the service and of nova-scheduler's workers.
+ALL = (*COUNTED, *LOOKED_UP, *metrics.ALL)
+
+
+def new() -> Metrics:
+    """Return what a process of the service counts with."""
+    return Metrics(COUNTED)
+
+
+def serve(conf: cfg.ConfigOpts, told: Metrics) -> Any:
+    """Tell metrics on [metrics] host and port, in a thread, unless that is 0.
+
+    :returns: the HTTP server, None if there is none
+    :raises OSError: if the address cannot be had
+    """
+    host, port = conf.metrics.host, conf.metrics.port
+    if not port:
+        return None
+    server, _ = prometheus_client.start_http_server(
+        port, host, told.registry
+    )
+    LOG.info('Metrics are told on %s port %d', host, port)
+    return server

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``instance:lifetime``: a server that is there from its start to its end.
+
+The server makes the reservation, not the other way round: see
+service.manager.lifetime. One that is to start later is shelved, with a place
+on a host to come back to; once it is there it counts for itself, by its
+instance record.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import catalog
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import state
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.resources import base
+from blazar_sched.service.resources import on_hosts
+
+_INSTANCE = 'instance_id'
+_ON_END = 'on_end'
+# Nova's most for an image's name.
+_LONGEST = 255
+
+
+class LifetimeResource(on_hosts.OnHostsResource):
+    """The driver of ``instance:lifetime``."""
+
+    def validate(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
+        """Refuse it.
+
+        :raises InvalidInput: always
+        """
+        raise exception.InvalidInput(
+            'instance:lifetime is reserved by booting a server that declares '
+            'its end',
+            field='resource_type',
+        )
+
+    def update(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        active: bool,
+        project_id: str,
+    ) -> dict[str, Any]:
+        """Return the parameters with another `on_end`.
+
+        :raises CantUpdateParameter: for anything else
+        :raises InvalidInput: naming the one that is wrong
+        """
+        for name, value in changes.items():
+            if name != _ON_END and parameters.get(name) != value:
+                raise exception.CantUpdateParameter(
+                    f'{name} cannot be changed', field=name
+                )
+        new = {**parameters, **changes}
+        if new[_ON_END] not in reservation_.LIFETIME_ON_END:
+            raise exception.InvalidInput(
+                'on_end must be one of '
+                f'{", ".join(reservation_.LIFETIME_ON_END)}',
+                field=_ON_END,
+            )
+        return new
+
+    def book(
+        self,
+        tx: Any,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        window: window_.Window,
+        settled: bool = False,
+    ) -> None:
+        """Have the instance's record end with the lease.
+
+        In the same commit, so that nobody is let in by the old end.
+
+        :raises NotEnoughHostsAvailable: if the host has no room for it until
+            then, saying until when it has
+        """
+        known = tx.replica.instances.get(reservation.parameters[_INSTANCE])
+        if (
+            known is None
+            or known.end == lease.end
+            or reservation.status != states.RESERVATION_ACTIVE
+        ):
+            return
+        if known.end < lease.end and not known.preemptible:
+            _check_room(tx.replica, known, lease.end, window.start)
+        tx.put_instance(dataclasses.replace(known, end=lease.end))
+
+    def start(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+        now: int,
+    ) -> base.Opened | None:
+        """Have the server unshelved, once what yields has left its place.
+
+        :returns: None until it is there
+        """
+        opened = base.Opened(missing_resources=False)
+        if reservation.status == states.RESERVATION_ACTIVE:
+            # Whoever shelves it in its window has their reasons.
+            return opened
+        server = self._server(reservation)
+        if server is None:
+            return opened
+        if server.status in nova_.SHELVED:
+            if server.task is None:
+                held = [hosts[allocation.host] for allocation in allocations]
+                self._evict(lease, reservation, held, now)
+                self._nova.unshelve_server(server)
+            return None
+        # Asked to be shelved too late, it has to be brought back.
+        is_leaving = (server.task or '').startswith('shelving')
+        return None if is_leaving else opened
+
+    def end(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> bool:
+        """Delete the server, shelve it, or delete it once it has an image.
+
+        What cannot be copied is left as it is: an image was asked for.
+
+        :returns: True if that is done
+        """
+        server = self._server(reservation)
+        if server is None:
+            return True
+        on_end = reservation.parameters[_ON_END]
+        if on_end == reservation_.SNAPSHOT:
+            if server.status in nova_.SHELVED:
+                # Its image is what shelving it has made.
+                on_end = reservation_.SHELVE
+            elif not self._nova.create_image(
+                server,
+                f'lifetime_{server.name}'[:_LONGEST],
+                {flavor_.RESERVATION: reservation.id},
+            ):
+                return False
+        if on_end == reservation_.SHELVE:
+            return self._nova.shelve_servers([server])
+        return self._nova.delete_servers([server])
+
+    def _server(
+        self, reservation: reservation_.Reservation
+    ) -> nova_.Server | None:
+        return self._nova.server(reservation.parameters[_INSTANCE])
+
+
+def _check_room(
+    replica: state.Replica, known: instance_.Instance, end: int, now: int
+) -> None:
+    """Refuse an end until which an instance's host has no room for it.
+
+    :raises NotEnoughHostsAvailable: saying until when it has
+    """
+    furthest = _furthest(replica, known, max(known.end, now))
+    if furthest < end:
+        raise exception.NotEnoughHostsAvailable(
+            'end_date: it can be extended to '
+            f'{lifetime.format_time(furthest)} at most; from then on its host '
+            'is needed',
+            field='end_date',
+        )
+
+
+def _furthest(
+    replica: state.Replica, known: instance_.Instance, at: int
+) -> int:
+    """Return until when an instance can stay where it is, beyond `at`."""
+    asked = [
+        (
+            replica.index,
+            [known.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES],
+        )
+    ]
+    asked += [
+        (replica.extra[name], [amount])
+        for name, amount in inventory.others(known.amounts).items()
+        if name in replica.extra
+    ]
+    return min(
+        lifetime.end_after(at, seconds)
+        for index, amounts in asked
+        for seconds in index.horizon(
+            catalog.rows(index, [known.host]), at, amounts, ignore=known.uuid
+        )
+    )

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vacating: servers in a lease's way are told, then have to go.
+
+A try asks Nova for what is due, of all servers at once, and waits for none of
+it: it is called again. What servers were told is in their metadata, so that
+another manager goes by it. What was asked of Nova is remembered in this
+process alone, as all of it can be asked for twice.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import notifier as notifier_
+from blazar_sched.service.resources import servers as servers_
+
+LOG = log.getLogger(__name__)
+
+# Metadata of servers: when one has to go, and that one is to be brought back
+# once there is room.
+VACATE_AT = 'blazar_vacate_at'
+RESTORE = 'blazar_restore'
+
+# As the options name them.
+_LIVE_MIGRATE = 'live-migrate'
+_SHELVE = 'shelve'
+_DELETE = 'delete'
+# A task of Nova's.
+_DELETING = 'deleting'
+
+# How often the rest is tried before a server is deleted.
+CHANCES = 3
+# Seconds until all is asked for once more of a server that stays.
+PAUSE = 60
+# With so many failures a try is over: each may have taken a timeout.
+MOST_FAILURES = 3
+
+
+@dataclasses.dataclass(slots=True)
+class _Course:
+    """What a server is in for.
+
+    :param at: when it has to go
+    :param asked: how many of its steps it has been asked for
+    :param last: when that was last
+    """
+
+    at: int
+    asked: int = 0
+    last: int = 0
+
+
+class Vacater:
+    """Has servers leave the hosts of leases."""
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: ledger_.Ledger,
+        nova: nova_.Nova,
+        notifier: notifier_.Notifier,
+    ) -> None:
+        self._conf = conf.manager
+        self._ledger = ledger
+        self._nova = nova
+        self._notifier = notifier
+        # By reservation: the start of its lease, and courses by server.
+        self._courses: dict[str, tuple[int, dict[str, _Course]]] = {}
+
+    def all_others(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        hosts: Sequence[host_.Host],
+        now: int,
+    ) -> list[nova_.Server]:
+        """Return what is in the way of a reservation of whole hosts.
+
+        That is every server there but its own, and those that go by
+        themselves until the start.
+        """
+        others = self._others(lease, reservation, hosts, now)
+        return [server for servers in others.values() for server in servers]
+
+    def as_needed(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        hosts: Sequence[host_.Host],
+        now: int,
+    ) -> list[nova_.Server]:
+        """Return what is in the way of a reservation of some of each host.
+
+        As few servers as have to go for all that is reserved there at the
+        start to have its room; see `choose`.
+        """
+        at = max(lease.start, now)
+        found = []
+        others = self._others(lease, reservation, hosts, now)
+        for host in hosts:
+            held = [
+                allocation
+                for allocation, _ in self._ledger.allocations(
+                    host=host.uuid, after=at
+                )
+                if allocation.start <= at
+            ]
+            inside = {allocation.reservation_id for allocation in held}
+            beside = [
+                server
+                for server in others[host.uuid]
+                if server.reservation_id not in inside
+            ]
+            taken: Counter[str] = Counter()
+            for each in (*held, *beside):
+                taken.update(each.amounts)
+            excess = {
+                c: taken[c] - host.capacity(c)
+                for c, amount in reservation.slot().items()
+                if amount
+            }
+            found += choose(beside, excess, now)
+        return found
+
+    def _others(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        hosts: Sequence[host_.Host],
+        now: int,
+    ) -> dict[str, list[nova_.Server]]:
+        """Return the servers on hosts, by the hosts' uuids.
+
+        Not the reservation's own, nor those that go by themselves until its
+        start; one that is past its end has failed to. Each has the ledger's
+        word, if there is one, on its end and on the reservation that it
+        counts within.
+        """
+        at = max(lease.start, now)
+        projects = servers_.projects(lease, reservation)
+        found: dict[str, list[nova_.Server]] = {h.uuid: [] for h in hosts}
+        known = {i.uuid: i for i in self._ledger.instances(found)}
+        for host in hosts:
+            for server in self._nova.servers(host=host.service_name):
+                if server.node != host.hypervisor_hostname:
+                    continue
+                claim, record = server.reservation_id, known.get(server.uuid)
+                if record is not None:
+                    server = dataclasses.replace(
+                        server,
+                        end=record.end,
+                        reservation_id=record.reservation_id,
+                    )
+                is_own = server.project_id in projects and (
+                    reservation.id in (claim, server.reservation_id)
+                )
+                if not is_own and not now < server.end <= at:
+                    found[host.uuid].append(server)
+        return found
+
+    def vacate(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        servers: Iterable[nova_.Server],
+        now: int,
+    ) -> bool:
+        """Tell servers that they have to go; have those go that are due.
+
+        Each is told `vacate_notice` ahead, but half of the time that is left
+        at most, so that a short lead time leaves some for the rest. Then it
+        is asked for the first of `vacate_order` that Nova takes; if it is
+        still there once it rests, for the next: see `_steps`. After the last
+        it begins anew, `PAUSE` seconds later.
+
+        :param servers: all that are in the way
+        :returns: True if there is none
+        :raises Unavailable: once the others have been seen to, if something
+            failed
+        """
+        going = [s for s in servers if self._order(s)]
+        courses = self._follow(lease, reservation, going, now)
+        failures = []
+        for server in going:
+            try:
+                self._see_to(server, courses[server.uuid], now)
+            except exception.Unavailable as e:
+                failures.append(e)
+                if len(failures) == MOST_FAILURES:
+                    break
+        if failures:
+            raise failures[0]
+        return not going
+
+    def evict(
+        self,
+        lease: lease_.Lease,
+        servers: Sequence[nova_.Server],
+        now: int,
+    ) -> list[str]:
+        """Delete what yields when a window opens.
+
+        :param servers: all that are in the way
+        :returns: the uuids of those that do not yield
+        """
+        self._nova.delete_servers(s for s in servers if yields(s, now))
+        staying = [s for s in servers if not yields(s, now)]
+        for server in staying:
+            LOG.warning(
+                'Lease %s starts with server %s of project %s in its way on '
+                '%s', lease.id, server.uuid, server.project_id, server.node,
+            )
+        return [server.uuid for server in staying]
+
+    def _order(self, server: nova_.Server) -> Sequence[str]:
+        order: Sequence[str] = (
+            self._conf.vacate_preemptible_order
+            if server.preemptible
+            else self._conf.vacate_order
+        )
+        return order
+
+    def _follow(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        servers: Iterable[nova_.Server],
+        now: int,
+    ) -> dict[str, _Course]:
+        """Return the courses of servers, and forget those that are over."""
+        for id_, (start, _) in list(self._courses.items()):
+            if start <= now:
+                self._courses.pop(id_, None)
+        _, known = self._courses.get(reservation.id, (0, {}))
+        courses = {
+            s.uuid: known.get(s.uuid) or self._begin(lease, s, now)
+            for s in servers
+        }
+        self._courses[reservation.id] = lease.start, courses
+        return courses
+
+    def _begin(
+        self, lease: lease_.Lease, server: nova_.Server, now: int
+    ) -> _Course:
+        latest = now + min(self._conf.vacate_notice, (lease.start - now) // 2)
+        told = _told(server)
+        begun = now if lease.vacate is None else lease.vacate
+        if told is not None and begun <= told <= latest:
+            return _Course(told)
+        at = lifetime.format_time(latest)
+        LOG.info(
+            'Server %s is in the way of lease %s on %s, and is to go at %s',
+            server.uuid, lease.id, server.node, at,
+        )
+        self._notifier.instance(
+            notifier_.INSTANCE_VACATE,
+            server.uuid,
+            project_id=server.project_id,
+            hypervisor_hostname=server.node,
+            lease_id=lease.id,
+            vacate_at=at,
+        )
+        return _Course(latest)
+
+    def _see_to(
+        self, server: nova_.Server, course: _Course, now: int
+    ) -> None:
+        at = lifetime.format_time(course.at)
+        if now < course.at:
+            if server.metadata.get(VACATE_AT) != at:
+                self._nova.set_server_metadata(server, {VACATE_AT: at})
+        elif server.task is None:
+            self._ask(server, course, now)
+
+    def _ask(self, server: nova_.Server, course: _Course, now: int) -> None:
+        """Ask for the next action that Nova takes."""
+        steps = _steps(self._order(server))
+        if course.asked >= len(steps):
+            if now < course.last + PAUSE:
+                return
+            course.asked = 0
+        course.last = now
+        for action in steps[course.asked :]:
+            # Counted before: what fails is followed by the next as well.
+            course.asked += 1
+            LOG.info('Server %s: %s', server.uuid, action)
+            if self._do(action, server):
+                return
+
+    def _do(self, action: str, server: nova_.Server) -> bool:
+        """Ask for an action; say whether it may help."""
+        if action == _LIVE_MIGRATE:
+            return self._nova.migrate_server(server)
+        if action == _SHELVE:
+            # Nova does not let it be marked any more once it is shelved.
+            self._nova.set_server_metadata(server, {RESTORE: 'true'})
+            self._nova.shelve_servers([server])
+        else:
+            self._nova.delete_servers([server])
+        return True
+
+
+def yields(server: nova_.Server, now: int) -> bool:
+    """Tell whether a server has to go when a window opens."""
+    return (
+        server.preemptible or server.end <= now or server.task == _DELETING
+    )
+
+
+def choose(
+    servers: Iterable[nova_.Server], excess: Mapping[str, int], now: int
+) -> list[nova_.Server]:
+    """Return which servers have to go for an excess to be gone.
+
+    As few as needed: whoever is asked last may stay if the others are
+    enough. Those that `yields` tells of go first; then those without an end,
+    and after them the one that ends last; among equals the youngest, which
+    has done the least. If all are not enough, all that help.
+
+    :param excess: by resource class
+    """
+    ordered = sorted(
+        servers,
+        key=lambda s: (not yields(s, now), -s.end, -s.created, s.uuid),
+    )
+    freed: Counter[str] = Counter()
+    for server in ordered:
+        freed.update(server.amounts)
+    need = {c: min(amount, freed[c]) for c, amount in excess.items()}
+    going = []
+    for server in reversed(ordered):
+        amounts = server.amounts
+        if all(freed[c] - amounts.get(c, 0) >= n for c, n in need.items()):
+            freed.subtract(amounts)
+        else:
+            going.append(server)
+    return going[::-1]
+
+
+def _steps(order: Sequence[str]) -> list[str]:
+    """Return what a server is asked for, one after another.
+
+    What cannot be undone must not come of a request that failed, or of a
+    server that was busy: all that is ahead of it comes several times.
+    """
+    if _DELETE not in order:
+        return list(order)
+    ahead = list(order[: order.index(_DELETE)])
+    return [*ahead * CHANCES, _DELETE]
+
+
+def _told(server: nova_.Server) -> int | None:
+    """Return when a server was told to go, None if it was not."""
+    try:
+        return lifetime.parse_time(server.metadata.get(VACATE_AT), VACATE_AT)
+    except exception.InvalidInput:
+        # Its owner may write what they like.
+        return None

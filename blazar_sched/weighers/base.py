@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the weighers have in common: they always answer.
+
+One NaN, or an exception, from a weigher fails the request.
+"""
+
+import array
+import itertools
+from typing import Any
+from typing import ClassVar
+
+from nova.scheduler import utils
+from nova.scheduler import weights
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from blazar_sched import ext
+from blazar_sched.replica import request
+from blazar_sched.replica import state
+from blazar_sched.replica import trouble
+from blazar_sched.replica import worker
+
+LOG = logging.getLogger(__name__)
+CONF = cfg.CONF
+
+# Where no need is in sight, and where nothing is known: ten years.
+FAR = 10 * 365 * 86400
+
+# Where a RequestSpec keeps what was read of it.
+_READ = '_blazar_sched_read'
+
+failure = trouble.Trouble(LOG)
+
+
+class ReplicaWeigher(weights.BaseHostWeigher):
+    """Weighs hosts by the replica; all 0 if there is nothing to say.
+
+    A weigher has `weigh`, and names its multiplier's option in `OPTION`,
+    which the metadata of a host's aggregates may override.
+    """
+
+    OPTION: ClassVar[str]
+    # The option's value when hosts were last weighed: Nova asks for it host
+    # by host, and to look it up there would take longer than to weigh them.
+    _multiplier = 1.0
+
+    def __init__(self) -> None:
+        worker.prepare()
+
+    def weigh(
+        self,
+        replica: state.Replica,
+        asked: request.Request,
+        host_states: list[Any],
+        now: int,
+    ) -> list[float] | None:
+        """Return a weight for each host, None for nothing to say.
+
+        Higher weights win. `asked` is not bound.
+        """
+        raise NotImplementedError
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        """Return the option's value, or what an aggregate has for it."""
+        return utils.get_weight_multiplier(
+            host_state, self.OPTION, self._multiplier
+        )
+
+    def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
+        # Nova wants one; weigh_objects answers for all hosts at once.
+        return 0.0
+
+    def weigh_objects(
+        self, weighed_obj_list: list[Any], weight_properties: Any
+    ) -> list[float]:
+        """Return a weight for each host."""
+        host_states = [w.obj for w in weighed_obj_list]
+        found = None
+        try:
+            type(self)._multiplier = getattr(CONF.blazar_sched, self.OPTION)
+            replica, stale = worker.current()
+            if replica is not None and not stale:
+                now = worker.now()
+                asked = _read(weight_properties, replica, now)
+                if not asked.bound:
+                    found = self.weigh(replica, asked, host_states, now)
+        except Exception as e:
+            failure.report(
+                f'{type(self).__name__} failed: {type(e).__name__}: {e}',
+                trace=True,
+            )
+        return [0.0] * len(host_states) if found is None else found
+
+
+def _read(spec: Any, replica: state.Replica, now: int) -> request.Request:
+    """Return the request, read once for all weighers.
+
+    It is kept with Nova's RequestSpec, which one thread has for one request:
+    so nothing outlives that, and there is nothing to lock. Nova goes through
+    the instances of a request with the same one.
+    """
+    key = spec.instance_uuid, replica, replica.revision, now
+    known = getattr(spec, _READ, None)
+    if known is None or known[0] != key:
+        known = key, request.read(spec, replica, now, CONF.blazar_sched)
+        setattr(spec, _READ, known)
+    asked: request.Request = known[1]
+    return asked
+
+
+def horizons(
+    replica: state.Replica,
+    asked: request.Request,
+    host_states: list[Any],
+    now: int,
+) -> list[int]:
+    """Return how long each host has room for the request, at most FAR."""
+    known = [h.uuid in replica.hosts for h in host_states]
+    rows, headroom = replica.index.headroom(
+        list(itertools.compress(host_states, known))
+    )
+    found = iter(replica.index.horizon(
+        rows, now, asked.amounts, headroom=headroom, ignore=asked.own_id
+    ))
+    lasting = [min(next(found), FAR) if each else FAR for each in known]
+    for name, amount in asked.extra.items():
+        index = replica.extra.get(name)
+        if index is not None:
+            _shorten(lasting, index, amount, asked.own_id, host_states, now)
+    return lasting
+
+
+def _shorten(
+    lasting: list[int],
+    index: ext.TimelineIndex,
+    amount: int,
+    own_id: str | None,
+    host_states: list[Any],
+    now: int,
+) -> None:
+    """Cut horizons to how long there is room for another class's amount."""
+    rows = index.rows(h.uuid for h in host_states)
+    known = [n for n, row in enumerate(rows) if row >= 0]
+    found = index.horizon(
+        array.array('i', (rows[n] for n in known)), now, (amount,),
+        ignore=own_id,
+    )
+    for n, horizon in zip(known, found, strict=True):
+        lasting[n] = min(lasting[n], horizon)

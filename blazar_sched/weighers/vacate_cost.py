@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VacateCostWeigher: preemptible instances where few have to be vacated.
+
+With a positive ``vacate_cost_weight_multiplier`` a preemptible instance goes
+where the least memory of others like it has to go when the next lease needs
+the host's room. Of other instances it says nothing: they are not let in
+where they would have to go.
+"""
+
+import math
+from typing import Any
+
+from blazar_sched.replica import request
+from blazar_sched.replica import state
+from blazar_sched.weighers import base
+
+
+class VacateCostWeigher(base.ReplicaWeigher):
+    """Weigh hosts by the memory to be vacated at the next need.
+
+    Weights are logarithms of MB: 1 GB more counts next to 1 GB, not next to
+    100.
+    """
+
+    OPTION = 'vacate_cost_weight_multiplier'
+
+    def weigh(
+        self,
+        replica: state.Replica,
+        asked: request.Request,
+        host_states: list[Any],
+        now: int,
+    ) -> list[float] | None:
+        if not asked.preemptible:
+            return None
+        horizons = base.horizons(replica, asked, host_states, now)
+        return [
+            -math.log1p(max(0, replica.preemptible_mb[h.uuid]))
+            if horizon < base.FAR
+            else 0.0
+            for h, horizon in zip(host_states, horizons, strict=True)
+        ]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The REST API for a WSGI server: ``blazar_sched.wsgi:application``.
+
+The same as ``blazar-sched api`` serves, for gunicorn, uWSGI, mod_wsgi and
+their like. Importing it reads the configuration, so what is wrong there stops
+the server, and stands in its log. The command line is the server's own: the
+environment may say where the configuration is, in Nova's manner.
+
+- ``OS_BLAZAR_SCHED_CONFIG_DIR``: the folder of the files, by default
+  ``/etc/blazar-sched``
+- ``OS_BLAZAR_SCHED_CONFIG_FILES``: their names, with ``;`` between, by default
+  ``blazar-sched.conf``
+"""
+
+from collections.abc import Mapping
+import os
+import threading
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+import oslo_messaging
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.service.api import deploy
+from blazar_sched.service.api import errors
+from blazar_sched.service.api import server
+from blazar_sched.service.manager import rpc
+
+CONFIG_DIR = '/etc/blazar-sched'
+CONFIG_FILES = 'blazar-sched.conf'
+
+
+class _Manager:
+    """The managers, as `rpc.Client` calls them, once somebody asks.
+
+    A server may import this module first and fork its workers afterwards.
+    Threads and connections do not outlive that, so each worker has its own.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._client: rpc.Client | None = None
+        self._lock = threading.Lock()
+
+    def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
+        return self._connected().call(ctxt, method, **kwargs)
+
+    def check(self) -> None:
+        self._connected().check()
+
+    def _connected(self) -> rpc.Client:
+        with self._lock:
+            if self._client is None:
+                client = rpc.Client(rpc.transport(self._conf))
+                client.connect()
+                self._client = client
+        return self._client
+
+
+def config_files(environment: Mapping[str, str]) -> list[str]:
+    """Return the paths of the configuration that the environment names."""
+    folder = environment.get('OS_BLAZAR_SCHED_CONFIG_DIR', '').strip()
+    names = environment.get('OS_BLAZAR_SCHED_CONFIG_FILES', '').strip()
+    return [
+        os.path.join(folder or CONFIG_DIR, name)
+        for name in (names or CONFIG_FILES).split(';')
+    ]
+
+
+def build(files: list[str]) -> errors.WSGIApp:
+    """Return the API as `files` configure it.
+
+    :raises oslo_config.cfg.Error: if a file or a value cannot be read
+    :raises oslo_messaging.InvalidTransportURL: if it names no bus
+    :raises UnsafeAddress: if it is ``noauth``, as a WSGI server does not tell
+        who can reach it
+    """
+    conf = conf_.load(files=files)
+    log.setup(conf, 'blazar-sched')
+    oslo_messaging.TransportURL.parse(conf)
+    if conf.api.auth_strategy == 'noauth':
+        raise server.UnsafeAddress(
+            '[api] auth_strategy is noauth, which only `blazar-sched api` and '
+            '`blazar-sched serve` serve, on a loopback address'
+        )
+    return deploy.deploy(conf, _Manager(conf))
+
+
+application = build(config_files(os.environ))

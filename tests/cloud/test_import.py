@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blazar 18 is followed by us: what it has promised, and made, goes on."""
+
+import contextlib
+import datetime
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import requests
+
+from tests.cloud import blazar as blazar_
+from tests.cloud import person
+from tests.cloud import polling
+from tests.cloud import processes
+from tests.cloud import seed
+from tests.cloud import site as site_
+from tests.functional.importing import shown
+from tests.services import database
+from tests.services import found
+
+ADDRESSES = ('203.0.113.5', '203.0.113.7')
+PROGRAMS = pathlib.Path(sys.executable).parent
+_CALLED = ('keystone', 'neutron', 'nova', 'placement')
+
+
+@pytest.fixture
+def blazar(tmp_path, description, admin):
+    """Blazar, running on a cloud that has a freepool: and `database`."""
+    compute, placement = admin.sdk.compute, admin.sdk.placement
+    # Blazar wants to make the hosts' children itself. Those of tests before
+    # must not be deleted: see Placement.create_child.
+    for provider in placement.resource_providers():
+        if provider.name.startswith('blazar_'):
+            placement.update_resource_provider(
+                provider, name=f'before-{provider.id}'
+            )
+    # A test before may have had us make it.
+    pool = (
+        compute.find_aggregate(blazar_.FREEPOOL)
+        or compute.create_aggregate(name=blazar_.FREEPOOL)
+    )
+    with contextlib.ExitStack() as stack:
+        server = found.database(stack, 'mysql')
+        url = stack.enter_context(database.made(server))
+        made = blazar_.Blazar(tmp_path, url, description)
+        made.database = url
+        stack.callback(made.stop)
+        made.start()
+        yield made
+    for host in compute.get_aggregate(pool.id).hosts or ():
+        compute.remove_host_from_aggregate(pool.id, host)
+
+
+class Ours:
+    """blazar-sched, all in one process, with a ledger of its own."""
+
+    def __init__(self, folder, description):
+        self._file = folder / 'blazar-sched.conf'
+        self._port = site_.free_ports(['ours'])['ours']
+        user = blazar_.credentials(description)
+        sections = {
+            # Alone: the cloud's nova-scheduler is fed by another.
+            'DEFAULT': {'transport_url': 'fake://'},
+            'database': {'connection': f'sqlite:///{folder}/ledger.sqlite'},
+            'api': {
+                'auth_strategy': 'keystone',
+                'host': '127.0.0.1',
+                'port': self._port,
+            },
+            'keystone_authtoken': user,
+            **dict.fromkeys(_CALLED, user),
+        }
+        self._file.write_text(site_.ini(sections))
+        self._processes = processes.Processes(folder, PROGRAMS, {})
+
+    @property
+    def url(self):
+        return f'http://127.0.0.1:{self._port}/v1'
+
+    def db(self, *arguments):
+        """Run an action of `blazar-sched db`; return what it prints."""
+        done = subprocess.run(
+            [
+                PROGRAMS / 'blazar-sched', 'db', '--config-file', self._file,
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def start(self):
+        self._processes.start(
+            'ours', 'blazar-sched', 'serve', '--config-file', self._file
+        )
+        self._processes.wait('ours', self._answers)
+
+    def stop(self):
+        self._processes.end()
+
+    def _answers(self):
+        with contextlib.suppress(requests.ConnectionError):
+            requests.get(self.url, timeout=60)
+            return True
+        return False
+
+
+@pytest.fixture
+def ours(tmp_path, description):
+    made = Ours(tmp_path, description)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def helper(admin, demo, new_person):
+    """An administrator in the project of `demo`."""
+    identity = admin.sdk.identity
+    role = identity.find_role('admin').id
+    grant = demo.project_id, admin.user_id, role
+    identity.assign_project_role_to_user(*grant)
+    yield new_person('admin', 'demo')
+    identity.unassign_project_role_from_user(*grant)
+
+
+def at(**ahead):
+    when = datetime.datetime.now(datetime.UTC) + datetime.timedelta(**ahead)
+    return when.strftime('%Y-%m-%d %H:%M')
+
+
+def book(owner, name, *reservations, start='now', **ahead):
+    return owner.lease.create(
+        name, start, at(**(ahead or {'days': 1})), list(reservations), []
+    )
+
+
+def active(owner, lease):
+    """Wait until a lease is active; return it."""
+
+    def look():
+        now = owner.lease.get(lease['id'])
+        assert now['status'] != 'ERROR', now
+        return now if now['status'] == 'ACTIVE' else None
+
+    return polling.until(look)
+
+
+def gone(owner):
+    """Delete all leases, and wait until they are gone."""
+    for lease in owner.lease.list():
+        owner.lease.delete(lease['id'])
+    polling.until(lambda: not owner.lease.list())
+
+
+def fill(root, member, network_id, flavor_id):
+    """Have a lease of each type; return those of instances."""
+    root.host.create('compute-1', gpu='yes')
+    root.host.create('compute-2')
+    root.host.create('compute-3')
+    for address in ADDRESSES:
+        root.floatingip.create(network_id, address)
+    hosts = person.hosts(resource_properties='["==", "$gpu", "yes"]')
+    floating_ips = {
+        'resource_type': 'virtual:floatingip',
+        'network_id': network_id,
+        'amount': 1,
+    }
+    flavor = {
+        'resource_type': 'flavor:instance',
+        'flavor_id': flavor_id,
+        'amount': 1,
+        'affinity': None,
+    }
+    leases = [
+        book(member, 'hosts', hosts),
+        book(member, 'addresses', floating_ips),
+        book(member, 'flavor', flavor),
+        book(member, 'group', person.instances(2, affinity=True)),
+    ]
+    book(
+        member, 'to come', hosts, floating_ips,
+        person.instances(1, affinity=False), start=at(days=2), days=3,
+    )  # fmt: skip
+    return [active(member, lease) for lease in leases]
+
+
+def test_what_blazar_has_made_is_shown_used_and_ended(
+    blazar, ours, admin, demo, helper, nova, placement
+):
+    compute, network = admin.sdk.compute, admin.sdk.network
+    network_id = network.find_network(seed.NETWORK).id
+    root, member = (blazar_.client(p, blazar.url) for p in (admin, demo))
+    flavor_id = compute.find_flavor('m1.tiny').id
+    opened = fill(root, member, network_id, flavor_id)
+    in_group = opened[-1]['reservations'][0]
+    [host] = placement.slots(in_group['id'])
+    # By force: the cloud's scheduler goes by our ledger, which is another.
+    server = helper.boot('by force', in_group['id'], zone=f'nova:{host}')
+    before = shown.shown(root)
+    blazar.stop()
+
+    ours.db('upgrade')
+    dry_run = ours.db('import-blazar', '--dry-run', blazar.database)
+    assert 'All can be' in dry_run
+    assert 'Imported' in ours.db('import-blazar', blazar.database)
+    ours.start()
+    root, member = (blazar_.client(p, ours.url) for p in (admin, demo))
+    assert shown.shown(root) == before
+    assert nova.status_of(server) == 'ACTIVE'
+
+    # What is to come has something there too, until it is tidied.
+    assert '1 leases' in ours.db('tidy-blazar')
+    gone(member)
+    assert nova.status_of(server) is None
+    assert [a.name for a in compute.aggregates()] == [blazar_.FREEPOOL]
+    flavors = compute.flavors(is_public=None)
+    assert not any(f.name.startswith('reservation:') for f in flavors)
+    classes = admin.sdk.placement.resource_classes()
+    assert not any(c.name.startswith('CUSTOM_RESERVATION') for c in classes)
+    assert list(compute.server_groups(all_projects=True)) == []
+    assert list(network.ips()) == []
+    assert nova.hosts_in(blazar_.FREEPOOL) == [
+        'compute-1', 'compute-2', 'compute-3',
+    ]  # fmt: skip
+    assert ours.db('check').startswith('0 faults')

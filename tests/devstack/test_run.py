@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stack.sh has written, read and run by the programs themselves."""
+
+import contextlib
+import fcntl
+import socket
+import subprocess
+import time
+
+import pytest
+import requests
+
+from tests.devstack import node as node_
+from tests.services import broker
+from tests.services import database
+
+PATIENCE = 60
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def new_site(new_node, port):
+    """new_site(database, bus) -> a stacked Node with our real programs."""
+
+    def make(database_url, bus):
+        node = new_node(
+            programs=node_.PROGRAMS,
+            DATABASE_URL=database_url,
+            TRANSPORT_URL=bus,
+            BLAZAR_SCHED_PORT=port,
+            SERVICE_LISTEN_ADDRESS='127.0.0.1',
+        )
+        node.stack()
+        return node
+
+    return make
+
+
+@contextlib.contextmanager
+def running(node, *commands):
+    """Run the commands; yield processes and their logs."""
+    with contextlib.ExitStack() as stack:
+        processes = {}
+        for number, command in enumerate(commands):
+            log = node.state / f'{number}.log'
+            with log.open('wb') as file:
+                process = subprocess.Popen(
+                    command, stdout=file, stderr=subprocess.STDOUT
+                )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            processes[log] = process
+        yield processes
+
+
+def get(processes, url, status):
+    """GET until it answers with `status`."""
+    deadline = time.monotonic() + PATIENCE
+    answer = None
+    while answer is None or answer.status_code != status:
+        for log, process in processes.items():
+            assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, answer and answer.text
+        with contextlib.suppress(requests.ConnectionError):
+            answer = requests.get(url, timeout=PATIENCE)
+        time.sleep(0.1)
+    return answer
+
+
+def test_its_tables_are_made_and_the_service_runs(new_site, tmp_path, port):
+    """Without a broker: all in one process, as `serve` has it."""
+    node = new_site(f'sqlite:///{tmp_path}/ledger.sqlite', 'fake://')
+    program, part, *arguments = node.commands()['blazar-sched-api']
+    assert part == 'api'
+
+    checked = subprocess.run(
+        [program, 'db', 'check', *arguments],
+        capture_output=True,
+        text=True,
+    )
+    assert checked.stdout == '0 faults found\n', checked.stderr
+
+    url = f'http://127.0.0.1:{port}'
+    with running(node, [program, 'serve', *arguments]) as processes:
+        # Keystone, which nobody is here, is not asked who wants to know these.
+        versions = get(processes, f'{url}/', 300).json()['versions']
+        assert versions[0]['id'] == 'v1.0'
+        get(processes, f'{url}/healthcheck', 200)
+        get(processes, f'{url}/v1/leases', 401)
+
+
+@pytest.fixture
+def bus(tmp_path_factory):
+    """The transport_url of the broker; its users take turns (tests.fault)."""
+    if broker.named() is None:
+        pytest.skip(f'{broker.VARIABLE} is not set: see `make test-services`')
+    with (tmp_path_factory.getbasetemp().parent / 'bus').open('w') as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield broker.named()
+
+
+# As DevStack's database_connection_url ends.
+@pytest.fixture(
+    params=[
+        ('mysql', 'charset=utf8'),
+        ('postgresql', 'client_encoding=utf8'),
+    ],
+    ids=lambda param: param[0],
+)
+def database_url(request):
+    engine, query = request.param
+    server = database.servers().get(engine)
+    if server is None:
+        pytest.skip(f'{database.VARIABLE} names no {engine}')
+    with database.made(server) as url:
+        yield f'{url}?{query}'
+
+
+@pytest.mark.services
+def test_api_and_manager_find_each_other(bus, database_url, new_site):
+    node = new_site(database_url, bus)
+
+    with running(node, *node.commands().values()) as processes:
+        # What stack.sh waits for.
+        [waiting] = [
+            call for call in node.lines('calls') if '/healthcheck' in call
+        ]
+        [url] = [word for word in waiting.split() if '://' in word]
+        get(processes, url, 200)
+        for process in processes.values():
+            process.terminate()
+        for log, process in processes.items():
+            assert process.wait(PATIENCE) == 0, log.read_text()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to the schedulers on a real broker: who hears which answer."""
+
+from concurrent import futures
+import contextlib
+
+import pytest
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.replica import listener
+from blazar_sched.replica import wire
+from blazar_sched.service import schedulers
+from blazar_sched.service.manager import rpc
+
+# Seconds that answers are waited for, and times that somebody asks: a worker
+# hears nothing until it has its queue.
+WAIT = 3
+TIMES = 20
+
+
+@pytest.fixture
+def transport(bus):
+    """Open the bus as another process would."""
+    def transport():
+        conf = conf_.load(files=[])
+        conf.set_override('transport_url', bus)
+        return rpc.transport(conf)
+
+    return transport
+
+
+@pytest.fixture
+def workers(transport):
+    """Two workers; of a server one has decided what its name says."""
+    def explain(name):
+        return lambda uuid, host: [
+            {'server': uuid, 'host': host}
+        ] if uuid == name else []
+
+    with contextlib.ExitStack() as stack:
+        for name in ('one', 'two'):
+            each = listener.Listener(
+                name, lambda *news: None, explain(name),
+                lambda name=name: {'revision': len(name)},
+            )
+            each.start(transport())
+            stack.callback(each.stop)
+        yield
+
+
+def all_of_them(bus):
+    """Ask until both answer."""
+    for _ in range(TIMES):
+        found = schedulers.ask(bus, WAIT, wire.REPORT_METHOD)
+        if len(found) == 2:
+            return found
+    raise AssertionError(found)
+
+
+def test_all_workers_answer(transport, workers):
+    assert all_of_them(transport()) == [
+        ('one', {'revision': 3}), ('two', {'revision': 3})
+    ]
+
+
+def test_two_who_ask_at_once_have_each_their_own_answer(transport, workers):
+    all_of_them(transport())
+
+    def ask(server):
+        return schedulers.ask(
+            transport(), WAIT, wire.EXPLAIN_METHOD, instance_uuid=server,
+            host='h1',
+        )
+
+    with futures.ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(ask, ('one', 'two'))
+
+    for name, found in (('one', one), ('two', two)):
+        assert found == [(name, [{'server': name, 'host': 'h1'}])]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leases of servers' lifetimes, by Blazar's own client."""
+
+import json
+import time
+
+from blazarclient import exception as client_exception
+import pytest
+
+from blazar_sched.service.clients import nova
+
+SERVER = 'a5b1f2e4-7b7b-4d3e-9d2b-000000000002'
+# What Blazar's answers have of any type, and what this one has.
+SHOWN = {
+    'id', 'lease_id', 'resource_id', 'resource_type', 'status',
+    'missing_resources', 'resources_changed', 'created_at', 'updated_at',
+    'instance_id', 'on_end',
+}
+
+
+@pytest.fixture
+def lease_id(service, login, monkeypatch):
+    """The lease of a server on a host of ours, alice's."""
+    login('admin').host.create('compute-1')
+    now = int(time.time())
+    server = nova.Server(
+        uuid=SERVER, node='compute-1', project_id='p1', user_id='alice',
+        amounts={'VCPU': 1}, created=now, end=now + 7200,
+        reservation_id=None, preemptible=False, status='ACTIVE',
+        lease_name='night', on_end='shelve',
+    )
+    cloud = service.manager.services.nova
+    monkeypatch.setattr(cloud, 'servers', lambda **filters: iter([server]))
+    service.manager.instances.sync()
+    [lease] = service.manager.ledger.leases()
+    return lease.id
+
+
+@pytest.fixture
+def alice(login):
+    return login('alice:p1')
+
+
+def test_is_shown_by_the_library(alice, lease_id):
+    [listed] = alice.lease.list()
+    shown = alice.lease.get(lease_id)
+    assert listed == shown
+    assert (shown['name'], shown['status']) == ('night', 'ACTIVE')
+    [reservation] = shown['reservations']
+    assert reservation.keys() == SHOWN
+    assert reservation['resource_type'] == 'instance:lifetime'
+    assert reservation['resource_id'] == reservation['instance_id'] == SERVER
+    assert reservation['on_end'] == 'shelve'
+
+
+def test_is_extended_by_the_library(alice, lease_id):
+    before = alice.lease.get(lease_id)
+    alice.lease.update(lease_id, prolong_for='1h')
+    assert alice.lease.get(lease_id)['end_date'] > before['end_date']
+
+
+def test_by_a_program(shell, lease_id):
+    [listed] = shell.read('lease', 'list')
+    assert listed['id'] == lease_id
+    shown = shell.read('lease', 'show', 'night')
+    reservations = shown['reservations']
+    if isinstance(reservations, str):
+        reservations = json.loads(reservations)
+    assert SERVER in json.dumps(reservations)
+
+
+def test_is_not_made_by_a_lease(alice):
+    asked = {'resource_type': 'instance:lifetime', 'instance_id': SERVER}
+    with pytest.raises(
+        client_exception.BlazarClientException, match='resource_type'
+    ) as caught:
+        alice.lease.create(
+            'n', '2030-01-01 00:00', '2030-01-02 00:00', [asked], []
+        )
+    assert caught.value.kwargs['code'] == 400
+
+
+@pytest.mark.parametrize('version, value, status', [
+    ('1.1', 'snapshot', 200),
+    ('1.1', 'keep', 400),
+    ('1.0', 'delete', 400),
+])
+def test_how_it_ends_can_be_changed_from_1_1_on(
+    service, lease_id, version, value, status
+):
+    headers = {
+        'X-Auth-Token': 'alice:p1',
+        'OpenStack-API-Version': f'reservation {version}',
+    }
+    lease = service.manager.ledger.lease(lease_id)
+    [own] = lease.reservations
+    answer = service.api.simulate_put(
+        f'/v1/leases/{lease_id}', headers=headers,
+        json={'reservations': [{'id': own.id, 'on_end': value}]},
+    )
+    assert answer.status_code == status, answer.text
+    if status == 200:
+        [shown] = answer.json['lease']['reservations']
+        assert shown['on_end'] == value
+    else:
+        assert 'on_end' in answer.text

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The port for Prometheus, as `blazar-sched serve` opens it."""
+
+import contextlib
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import requests
+
+SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
+PATIENCE = 60
+
+
+@pytest.fixture
+def ports():
+    """Two free ports: of the API and of metrics."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(2)]
+        for probe in probes:
+            probe.bind(('127.0.0.1', 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+@pytest.fixture
+def served(tmp_path, ports):
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(
+        f"""
+[DEFAULT]
+transport_url = fake://
+[database]
+connection = sqlite:///{tmp_path}/ledger.sqlite
+[api]
+port = {ports[0]}
+[metrics]
+port = {ports[1]}
+"""
+    )
+    with subprocess.Popen(
+        [SCRIPT, 'serve', '--config-file', path], stderr=subprocess.DEVNULL
+    ) as process:
+        yield process
+        process.terminate()
+
+
+def get(process, url):
+    """GET as soon as somebody answers."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return requests.get(url, timeout=PATIENCE)
+        except requests.ConnectionError:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_serve_tells_of_its_api_and_of_its_manager(served, ports):
+    api, metrics = (f'http://127.0.0.1:{port}' for port in ports)
+    assert get(served, f'{api}/v1/leases').status_code == 200
+
+    answer = get(served, f'{metrics}/metrics')
+
+    assert answer.status_code == 200
+    told = answer.text
+    assert 'route="/v1/leases",status="200"} 1.0' in told
+    assert 'method="list_leases",outcome="answered"' in told
+    assert 'blazar_sched_manager_revision ' in told
+    # Nor does the API tell it to whoever can reach that.
+    assert get(served, f'{api}/metrics').status_code == 404

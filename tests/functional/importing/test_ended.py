@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Blazar has made in other services is removed by us, all of it."""
+
+import pytest
+
+from blazar_sched.domain import states
+from blazar_sched.service.importing import tidying
+from tests.functional.importing import database
+from tests.unit import neutron as neutron_edge
+
+HOUR = database.HOUR
+PROJECT = 'project'
+ADDRESS = '203.0.113.5'
+
+
+class Made:
+    """Makes what Blazar makes of a reservation, as Blazar calls it."""
+
+    def __init__(self, site):
+        self._edge = site.edge
+        self._neutron = site.neutron
+        services = site.manager().services
+        self._nova, self._placement = services.nova, services.placement
+
+    def aggregate(self, id_, *hosts, **metadata):
+        made = self._nova.create_aggregate(
+            id_, {'blazar:owner': PROJECT, **metadata}
+        )
+        for host in hosts:
+            self._nova.add_to_aggregate(made, host)
+
+    def slots(self, id_, *hosts):
+        self.aggregate(id_, *hosts, reservation=id_, filter_tenant_id=PROJECT)
+        class_ = f'CUSTOM_RESERVATION_{id_.upper().replace("-", "_")}'
+        self._placement.create_resource_class(class_)
+        self._edge.flavors[id_] = {'specs': {}}
+        for host in hosts:
+            self._edge.access.add((id_, PROJECT))
+            self._placement.set_inventory(
+                self._edge.uuid(host), host, class_, 1
+            )
+
+    def floating_ip(self, id_):
+        self._neutron.stored['made'] = {
+            'id': 'made', 'floating_ip_address': ADDRESS,
+            'floating_network_id': neutron_edge.NETWORK,
+            'project_id': PROJECT, 'description': '',
+            'tags': ['blazar', f'reservation:{id_}'], 'port_id': None,
+        }  # fmt: skip
+
+
+@pytest.fixture
+def made(site):
+    return Made(site)
+
+
+@pytest.fixture
+def manager(blazar, importer, site):
+    """manager() -> a manager over what is imported; it has done nothing."""
+
+    def manager():
+        plan = importer.plan(blazar.url)
+        assert plan.refused == []
+        importer.write(plan)
+        return site.manager()
+
+    return manager
+
+
+def test_an_active_lease_leaves_nothing(blazar, made, manager, site):
+    one, two = blazar.host('compute-1'), blazar.host('compute-2', '2')
+    lease = blazar.lease('ACTIVE', -HOUR)
+    whole = blazar.hosts(lease, one, status='active')
+    slots = blazar.instances(lease, two, status='active')
+    address = blazar.floating_ip(neutron_edge.NETWORK, ADDRESS)
+    floating = blazar.floating_ips(
+        lease, neutron_edge.NETWORK, address, status='active'
+    )
+    made.aggregate('freepool', 'compute-2')
+    made.aggregate(whole, 'compute-1')
+    made.slots(slots, 'compute-2')
+    made.floating_ip(floating)
+    server = site.edge.add_server('compute-1', PROJECT, reservation=whole)
+    manager().leases.delete(lease, None)
+    assert server not in site.edge.servers
+    assert site.edge.flavors == {}
+    assert site.edge.classes == set()
+    assert {
+        a['name']: sorted(a['hosts']) for a in site.edge.aggregates.values()
+    } == {'freepool': ['compute-1', 'compute-2']}
+    assert site.neutron.stored == {}
+
+
+def test_tidied_leases_to_come_have_nothing_ahead(
+    blazar, made, manager, site
+):
+    one, two = blazar.host('compute-1'), blazar.host('compute-2', '2')
+    lease = blazar.lease()
+    whole, slots = blazar.hosts(lease, one), blazar.instances(lease, two)
+    made.aggregate(whole)
+    made.slots(slots)
+    running = manager()
+    [_, shown] = running.ledger.lease(lease).reservations
+    assert shown.made['aggregate_id'] == 1
+    start = running.ledger.lease(lease).start
+    soon = tidying.tidy(running.services, start - 10)
+    assert soon.left == [lease]
+    assert site.edge.flavors
+    tidied = tidying.tidy(running.services, start - tidying.MARGIN)
+    assert (tidied.count, tidied.left) == (1, [])
+    assert site.edge.flavors == site.edge.aggregates == {}
+    assert site.edge.classes == set()
+    assert [r.made for r in running.ledger.lease(lease).reservations] == [
+        {}, {},
+    ]  # fmt: skip
+
+
+def test_an_open_lease_is_not_tidied(blazar, made, manager, site):
+    lease = blazar.lease('ACTIVE', -HOUR)
+    slots = blazar.instances(
+        lease, blazar.host('compute-1'), status='active'
+    )
+    made.slots(slots, 'compute-1')
+    running = manager()
+    assert tidying.tidy(running.services, 0).count == 0
+    assert slots in site.edge.flavors
+    assert running.ledger.lease(lease).status == states.LEASE_ACTIVE

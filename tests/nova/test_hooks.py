@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs in nova-api, and nova-scheduler's request filter."""
+
+import datetime
+import uuid
+
+from keystoneauth1 import adapter
+from nova.scheduler import request_filter as theirs
+from nova.tests.functional.api import client
+import pytest
+
+from blazar_sched import filters
+from blazar_sched.conf import service as conf_
+from blazar_sched.demo import cloud as cloud_
+from blazar_sched.domain import lifetime
+from blazar_sched.hooks import request_filter
+from blazar_sched.replica import trouble
+from blazar_sched.replica import worker
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.manager import manager as manager_
+
+HOUR = 3600
+MONTH = 30 * 24 * HOUR
+# A while for a request on its way.
+SOON = 30
+
+
+@pytest.fixture(scope='module')
+def hooks():
+    return True
+
+
+def hints(lab, server):
+    """As GET /servers/{id} shows them at 2.100."""
+    shown = lab.cloud.show(server)['scheduler_hints']
+    return {name: hint for name, [hint] in shown.items()}
+
+
+def seconds(text):
+    return lifetime.parse_time(text, 'shown')
+
+
+def refused(lab, hints, **parameters):
+    """What is said of a boot that nova-api does not take."""
+    with pytest.raises(client.OpenStackApiException) as e:
+        lab.cloud.boot(lab.flavor(), hints, **parameters)
+    assert e.value.response.status_code == 400
+    return e.value.response.json()
+
+
+class TestHints:
+    def test_a_duration_gets_an_end(self, lab):
+        server = lab.boot(hints={'lifetime': '2h', 'query': '["=", "a", 1]'})
+
+        shown = hints(lab, server)
+
+        assert shown['lifetime'] == '2h'
+        assert shown['query'] == '["=", "a", 1]'
+        created = seconds(server['created'])
+        assert created - SOON <= seconds(shown['lease_end']) - 2 * HOUR
+        assert seconds(shown['lease_end']) - 2 * HOUR <= created
+        assert shown.keys() == {'lifetime', 'query', 'lease_end'}
+
+    @pytest.mark.row('C43')
+    def test_the_filters_go_by_it(self, lab):
+        lab.register('c1')
+        lab.reserve('c1')
+
+        assert lab.passes('c1', hints={'lifetime': '10m'})
+        assert not lab.passes('c1', hints={'lifetime': '20m'})
+
+    def test_of_several_servers_and_in_another_project(self, lab):
+        servers = lab.cloud.boot_many(
+            2, lab.flavor(), {'lifetime': '2h'},
+            project_id=str(uuid.uuid4()),
+        )
+        assert all('lease_end' in hints(lab, each) for each in servers)
+
+    def test_at_the_first_version_of_the_api(self, lab):
+        api = lab.cloud.client()
+        api.microversion = None
+        image = lab.cloud.boot(lab.flavor())['image']['id']
+        server = api.post_server({
+            'server': {
+                'name': 'old', 'imageRef': image, 'flavorRef': lab.flavor()
+            },
+            'OS-SCH-HNT:scheduler_hints': {'lifetime': '2h'},
+        })
+
+        lab.cloud.settled(server)
+
+        assert hints(lab, server).keys() == {'lifetime', 'lease_end'}
+
+    @pytest.mark.parametrize(
+        'said, name',
+        [
+            ({'lifetime': 'soon'}, 'lifetime'),
+            ({'lifetime': None}, 'lifetime'),
+            ({'lease_end': ['2030-01-01 00:00']}, 'lease_end'),
+            ({'lease_end': '2001-01-01 00:00'}, 'lease_end'),
+            ({'lease_start': {}}, 'lease_start'),
+            ({'lease_params': '{"end": "now"}'}, 'lease_end'),
+            ({'lease_end': '2050-01-01 00:00', 'lifetime': '1h'}, 'lifetime'),
+            ({'lease_default_end': '2050-01-01 00:00'}, 'lease_default_end'),
+            ({'reservation': 'x'}, 'reservation'),
+            ({'reservation': [{'a': 1}]}, 'reservation'),
+        ],
+        ids=str,
+    )
+    def test_what_is_wrong_is_refused_at_once(self, lab, said, name):
+        """A3, in Nova's own shape of it."""
+        ours = refused(lab, said)
+        novas = refused(lab, None, networks='nonsense')
+
+        assert name in ours['badRequest']['message']
+        assert ours.keys() == novas.keys() == {'badRequest'}
+        assert ours['badRequest'].keys() == novas['badRequest'].keys()
+        assert ours['badRequest']['code'] == 400
+        assert lab.cloud.servers() == []
+
+    @pytest.mark.row('C40')
+    def test_whose_reservation_it_is_the_filters_say(self, lab):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60)
+        hint = {'reservation': mine}
+
+        assert lab.passes('c1', hints=hint)
+        assert not lab.passes('c1', hints=hint, project_id=str(uuid.uuid4()))
+
+
+class TestDefault:
+    """Each option alone, and what goes before it."""
+
+    def declared(self, lab, hints_=None, project_id=None, **extra_specs):
+        server = lab.cloud.boot(
+            lab.flavor(**extra_specs), hints_, project_id=project_id
+        )
+        assert server['status'] == 'ACTIVE', server.get('fault')
+        return hints(lab, server), seconds(server['created'])
+
+    def test_off(self, lab):
+        assert self.declared(lab)[0] == {}
+
+    @pytest.mark.row('C33', 'C34', 'F53')
+    def test_of_the_cloud(self, lab):
+        lab.cloud.configure(default_lifetime='30d')
+
+        shown, created = self.declared(lab)
+
+        end = seconds(shown['lease_default_end'])
+        assert created - SOON <= end - MONTH <= created
+
+    @pytest.mark.row('C33', 'F53')
+    def test_of_a_project(self, lab):
+        theirs, others = str(uuid.uuid4()), str(uuid.uuid4())
+        lab.cloud.configure(project_default_lifetimes={theirs: '30d'})
+
+        assert self.declared(lab, project_id=theirs)[0].keys() == {
+            'lease_default_end'
+        }
+        assert self.declared(lab, project_id=others)[0] == {}
+
+    @pytest.mark.row('C33')
+    def test_the_users_own_end_wins(self, lab):
+        lab.cloud.configure(default_lifetime='30d')
+        own = {'lease_end': '2050-01-01T00:00:00Z'}
+        assert self.declared(lab, own)[0] == own
+
+    def test_none_in_a_reservation(self, lab):
+        lab.cloud.configure(default_lifetime='30d')
+        lab.register('c1')
+        hint = {'reservation': lab.reserve('c1', start=-60)}
+        assert self.declared(lab, hint)[0] == hint
+
+    @pytest.mark.row('F53')
+    def test_the_filters_go_by_it_unless_the_flavor_says_more(self, lab):
+        lab.cloud.configure(default_lifetime='10m')
+        lab.register('c1')
+        lab.reserve('c1')
+
+        assert lab.passes('c1')
+        assert lab.passes('c1', lab.flavor(lifetime='5m'))
+        assert not lab.passes('c1', lab.flavor(lifetime='20m'))
+
+
+class TestLeases:
+    """What the manager makes of it, once it sees the servers."""
+
+    @pytest.fixture(scope='class')
+    def manager(self, cloud, tmp_path_factory):
+        conf = conf_.load(files=[])
+        path = tmp_path_factory.mktemp('manager') / 'ledger.sqlite'
+        conf.set_override('connection', f'sqlite:///{path}', 'database')
+        conf.set_override('transport_url', 'fake:/')
+        session = cloud.session()
+        manager = manager_.Manager(
+            conf,
+            nova_.Nova(adapter.Adapter(session, service_type='compute')),
+            placement_.Placement(
+                adapter.Adapter(session, service_type='placement')
+            ),
+        )
+        manager.ledger.upgrade()
+        for name in cloud.hosts:
+            manager.hosts.create(name, {})
+        yield manager
+        manager.ledger.close()
+
+    @pytest.fixture
+    def leases(self, lab, manager):
+        """leases(hints) -> the server so booted, and its leases."""
+
+        def leases(hints_=None, **parameters):
+            server = lab.boot(hints=hints_, **parameters)
+            manager.instances.sync()
+            return server, [
+                noun for noun in manager.ledger.leases()
+                if noun.reservations[0].parameters['instance_id']
+                == server['id']
+            ]
+
+        return leases
+
+    def test_none_of_who_says_nothing(self, leases):
+        assert leases()[1] == []
+
+    @pytest.mark.row('C33', 'C34', 'F53')
+    def test_a_plain_boot_gets_one_of_a_month(self, lab, leases):
+        lab.cloud.configure(default_lifetime='30d')
+
+        server, [lease] = leases()
+
+        assert lease.name == f'lease-{server["id"][:6]}'
+        assert (lease.project_id, lease.status) == (
+            server['tenant_id'], 'ACTIVE'
+        )
+        assert lease.start == seconds(server['created'])
+        assert -SOON <= lease.end - lease.start - MONTH <= 0
+
+    @pytest.mark.parametrize(
+        'said, name, length',
+        [
+            ({'lifetime': '2h'}, None, 2 * HOUR),
+            ({'lease_name': 'mine'}, 'mine', MONTH),
+            (
+                {'lease_params': '{"name": "mine", "end": "%s"}'},
+                'mine', 3 * HOUR,
+            ),
+        ],
+        ids=str,
+    )
+    @pytest.mark.row('C31', 'C33', 'C43', 'F52')
+    def test_the_users_own_values_win(
+        self, lab, leases, said, name, length
+    ):
+        lab.cloud.configure(default_lifetime='30d')
+        end = datetime.datetime.fromtimestamp(
+            worker.now() + 3 * HOUR, datetime.UTC
+        )
+        said = {
+            key: value.replace('%s', f'{end:%Y-%m-%d %H:%M:%S}')
+            for key, value in said.items()
+        }
+
+        server, [lease] = leases(said)
+
+        assert lease.name == (name or f'lease-{server["id"][:6]}')
+        assert -SOON <= lease.end - lease.start - length <= 0
+
+
+class TestExtraSpecs:
+    @pytest.mark.parametrize(
+        'name, value',
+        [
+            ('reservation', '8d6d7b0e-0f0f-4d53-8b0b-9f3f0e7a2c11'),
+            ('lifetime', '2h'), ('lifetime', '60'),
+            ('preemptible', 'true'), ('preemptible', 'no'),
+        ],
+    )
+    def test_what_is_right(self, lab, name, value):
+        lab.cloud.flavor(extra_specs={f'blazar:{name}': value})
+
+    @pytest.mark.parametrize(
+        'name, value, why',
+        [
+            ('reservation', 'x', 'format'),
+            ('lifetime', 'abc', 'duration'),
+            ('lifetime', '0', '100 years'),
+            ('lifetime', '5000w5', 'duration'),
+            ('lifetime', '36526d', '100 years'),
+            ('preemptible', 'perhaps', 'boolean'),
+            ('foo', 'bar', 'valid extra spec'),
+            ('Lifetime', '1h', 'valid extra spec'),
+        ],
+    )
+    def test_what_is_wrong(self, lab, name, value, why):
+        with pytest.raises(client.OpenStackApiException) as e:
+            lab.cloud.flavor(extra_specs={f'blazar:{name}': value})
+
+        assert e.value.response.status_code == 400
+        assert why in e.value.response.json()['badRequest']['message']
+
+    def test_other_namespaces_are_others(self, lab):
+        lab.cloud.flavor(extra_specs={'acme:lifetime': 'abc'})
+
+
+class TestNarrowing:
+    """F48: Placement hands out two hosts of four, always the same."""
+
+    @pytest.fixture
+    def reserve(self, lab):
+        lab.cloud.configure('scheduler', max_placement_results=2)
+        made = []
+
+        def reserve(*names):
+            """Reserve hosts, and open that as the manager does."""
+            id_ = lab.reserve(*names, start=-60)
+            aggregate = lab.cloud.api.post_aggregate(
+                {'aggregate': {'name': id_}}
+            )
+            made.append((aggregate['id'], names))
+            for name in names:
+                lab.cloud.api.add_host_to_aggregate(aggregate['id'], name)
+            lab.ledger.commit(
+                lambda tx: tx.set_reservation_made(
+                    id_, {'aggregate_uuid': aggregate['uuid']}
+                )
+            )
+            lab.sync()
+            return id_
+
+        yield reserve
+        for aggregate_id, names in made:
+            for name in names:
+                lab.cloud.api.api_post(
+                    f'/os-aggregates/{aggregate_id}/action',
+                    {'remove_host': {'host': name}},
+                )
+            lab.cloud.api.delete_aggregate(aggregate_id)
+        lab.cloud.configure('scheduler', max_placement_results=1000)
+
+    @pytest.fixture
+    def each(self, lab, reserve):
+        lab.register(*lab.cloud.hosts)
+        return {name: reserve(name) for name in lab.cloud.hosts}
+
+    def where(self, lab, reservation_id):
+        """The host of a server that uses it; None if there is none."""
+        server = lab.cloud.boot(
+            lab.flavor(), {'reservation': reservation_id}
+        )
+        if server['status'] == 'ERROR':
+            assert 'No valid host' in server['fault']['message']
+            return None
+        name = cloud_.host_of(server)
+        lab.cloud.delete(server)
+        return name
+
+    @pytest.mark.row('F48')
+    def test_every_host_is_found(self, lab, each):
+        off = [self.where(lab, id_) for id_ in each.values()]
+        lab.cloud.configure(narrow_placement=True)
+        on = [self.where(lab, id_) for id_ in each.values()]
+
+        assert off.count(None) == 2
+        assert on == list(each)
+
+    def test_of_several_hosts(self, lab, reserve):
+        lab.register(*lab.cloud.hosts)
+        lab.cloud.configure(narrow_placement=True)
+        id_ = reserve('c3', 'c4')
+
+        servers = lab.cloud.boot_many(
+            2, lab.flavor(5), {'reservation': id_}
+        )
+
+        assert {cloud_.host_of(each) for each in servers} == {'c3', 'c4'}
+
+    def test_beside_a_host_that_is_asked_for(self, lab, each):
+        lab.cloud.configure(narrow_placement=True)
+        hint = {'reservation': each['c3']}
+
+        assert lab.passing(hints=hint) == ['c3']
+
+    def test_who_names_none_is_not_narrowed(self, lab, reserve):
+        lab.register('c1')
+        reserve('c1')
+        lab.cloud.configure(narrow_placement=True)
+        lab.cloud.configure('scheduler', max_placement_results=1000)
+
+        server = lab.boot()
+
+        assert cloud_.host_of(server) != 'c1'
+
+    def test_none_that_anybody_has(self, lab, each):
+        lab.cloud.configure(narrow_placement=True)
+        assert self.where(lab, str(uuid.uuid4())) is None
+
+    @pytest.mark.parametrize(
+        'current',
+        [
+            lambda: (None, True),
+            lambda: (object(), True),
+            lambda: (object(), False),
+            lambda: 1 / 0,
+        ],
+        ids=['missing', 'stale', 'broken', 'raises'],
+    )
+    def test_what_is_unclear_is_not_narrowed(
+        self, lab, monkeypatch, current
+    ):
+        """And no request fails of it."""
+        lab.cloud.configure(narrow_placement=True)
+        monkeypatch.setattr(
+            request_filter, 'failure', trouble.Trouble(request_filter.LOG)
+        )
+        monkeypatch.setattr(worker, 'current', current)
+
+        assert not request_filter.narrow_to_reservation(None, object())
+
+    def test_it_is_there_once(self):
+        filters.all_filters()
+        filters.all_filters()
+        ours = request_filter.narrow_to_reservation
+        assert theirs.ALL_REQUEST_FILTERS.count(ours) == 1

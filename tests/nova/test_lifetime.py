@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server's time, from its hints to its end: Nova and the whole service.
+
+The service and nova-scheduler have a clock that is set ahead; Nova and the
+threads that look at it have the real one.
+"""
+
+# Before anything that imports oslo.messaging: see its docstring.
+from blazar_sched.demo import cloud as cloud_  # isort: skip
+
+import contextlib
+import json
+import time
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+from nova.tests.functional.api import client
+import pytest
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.domain import lifetime
+from blazar_sched.replica import worker
+from blazar_sched.service.api import server as api_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager import rpc
+
+HOSTS = ('c1', 'c2')
+HOUR = 3600
+MONTH = 30 * 24 * HOUR
+BOTH = {
+    'resource_type': 'physical:host', 'min': 2, 'max': 2,
+    'hypervisor_properties': '', 'resource_properties': '',
+}
+SLOT_ON_C1 = {
+    'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+    'disk_gb': 1, 'amount': 1, 'affinity': None,
+    'resource_properties': '["==", "$hypervisor_hostname", "c1"]',
+}
+VERSION = {'OpenStack-API-Version': 'reservation 1.1'}
+
+
+class Clock:
+    def __init__(self):
+        self.ahead = 0
+
+    def __call__(self):
+        return time.time() + self.ahead
+
+
+class Site:
+    """Times are in seconds from now."""
+
+    def __init__(self, cloud, manager, port, clock):
+        self.cloud = cloud
+        self.manager = manager
+        self.clock = clock
+        self._port = port
+        self._flavor = cloud.flavor(vcpus=2)
+
+    def at(self, seconds):
+        """Return a time as text, as hints and requests have it."""
+        return lifetime.format_time(int(self.clock()) + seconds)
+
+    def client(self, project_id):
+        endpoint = f'http://127.0.0.1:{self._port}/v1'
+        auth = token_endpoint.Token(endpoint, f'user:{project_id}')
+        return adapter.Adapter(
+            session.Session(auth=auth), service_type='reservation'
+        )
+
+    def boot(self, project_id='alice', flavor=None, host=None, **hints):
+        placed = {'host': host} if host else {}
+        server = self.cloud.boot(
+            flavor or self._flavor, hints, project_id=project_id, **placed
+        )
+        assert server['status'] == 'ACTIVE', server.get('fault')
+        return server
+
+    def leases(self, project_id='alice'):
+        """Return the project's leases by the servers that they are of."""
+        answer = self.client(project_id).get('/leases', headers=VERSION)
+        return {
+            lease['reservations'][0]['instance_id']: lease
+            for lease in answer.json()['leases']
+        }
+
+    def lease(self, server, status, project_id='alice'):
+        """Return a server's lease once it has that status."""
+
+        def probe():
+            lease = self.leases(project_id).get(server['id'])
+            return lease if lease and lease['status'] == status else None
+
+        return cloud_.wait_for(f'lease {status}', probe)
+
+    def update(self, lease, **values):
+        answer = self.client('alice').put(
+            f'/leases/{lease["id"]}', json=values, headers=VERSION
+        )
+        return answer.json()['lease']
+
+    def reserve(self, start, end, reservation):
+        """Have bob reserve something."""
+        self.client('bob').post('/leases', json={
+            'name': 'lease',
+            'start_date': self.at(start),
+            'end_date': self.at(end),
+            'reservations': [reservation],
+        })
+
+    def record(self, server):
+        return self.manager.ledger.instance(server['id'])
+
+    def known(self, server):
+        """Wait until the server's record is there; return it."""
+        return cloud_.wait_for('record', lambda: self.record(server))
+
+    def gone(self, server):
+        cloud_.wait_for(
+            'server gone',
+            lambda: server['id'] not in {s['id'] for s in self.cloud.servers()}
+        )
+
+    def place(self, lease):
+        """Return the name of the host that a lease has a place on."""
+        [(held, _)] = self.manager.ledger.allocations(lease_id=lease['id'])
+        names = {uuid: name for name, uuid in self.cloud.hosts.items()}
+        return names[held.host]
+
+    def images(self):
+        api = self.cloud.client('alice')
+        api.microversion = '2.35'
+        return api.api_get('/images/detail').body['images']
+
+
+@pytest.fixture(scope='module')
+def clock():
+    return Clock()
+
+
+@pytest.fixture(scope='module')
+def cloud(tmp_path_factory, clock):
+    # Before the cloud has its own temporary directory, which goes with it.
+    tmp_path_factory.getbasetemp()
+    # Servers come and go faster here than a worker may count on.
+    options = {'pending_ttl': 0}
+    with cloud_.Cloud(HOSTS, options=options) as cloud, (
+        pytest.MonkeyPatch.context()
+    ) as patch:
+        patch.setattr(worker, '_clock', clock)
+        yield cloud
+
+
+@pytest.fixture(scope='module')
+def site(cloud, clock, tmp_path_factory):
+    conf = conf_.load(files=[])
+    path = tmp_path_factory.mktemp('lifetime') / 'ledger.sqlite'
+    conf.set_override('connection', f'sqlite:///{path}', 'database')
+    conf.set_override('transport_url', 'fake://')
+    conf.set_override('port', 0, 'api')
+    for name, value in {
+        'sync_interval': 0.3,
+        'vacate_lead_time': 0,
+        'minutes_before_end_lease': 0,
+        # A busy machine may have a compute that is not heard of in time.
+        'enable_polling_monitor': False,
+    }.items():
+        conf.set_override(name, value, 'manager')
+    nova, placement = (
+        adapter.Adapter(cloud.session(), service_type=service_type)
+        for service_type in ('compute', 'placement')
+    )
+    manager = manager_.Manager(
+        conf, nova_.Nova(nova), placement_.Placement(placement), clock
+    )
+    manager.ledger.upgrade()
+    manager.start()
+    for name in HOSTS:
+        manager.hosts.create(name, {})
+    api = api_.serve(conf, rpc.Local(manager.endpoint))
+    yield Site(cloud, manager, api.port, clock)
+    api.stop()
+    manager.stop()
+
+
+@pytest.fixture(autouse=True)
+def clear(site):
+    yield
+    site.cloud.delete(*site.cloud.servers())
+    for lease in site.manager.ledger.leases():
+        if lease.status == 'TERMINATED' or not lease.is_lifetime:
+            site.manager.leases.delete(lease.id, None)
+    cloud_.wait_for(
+        'no leases', lambda: site.manager.ledger.leases() == []
+    )
+    cloud_.wait_for(
+        'no records', lambda: site.manager.ledger.instances() == []
+    )
+    assert site.manager.ledger.check() == []
+
+
+@pytest.mark.row('C31', 'C41', 'C43', 'F52')
+def test_hints_alone_make_a_lease(site):
+    end = site.at(2 * HOUR)
+    server = site.boot(lease_end=end, lease_name='night')
+    lease = site.lease(server, 'ACTIVE')
+    assert (lease['name'], lease['project_id']) == ('night', 'alice')
+    assert (lease['start_date'], lease['end_date']) == (
+        server['created'], end
+    )
+    [reservation] = lease['reservations']
+    assert reservation['resource_type'] == 'instance:lifetime'
+    assert reservation['resource_id'] == server['id']
+    assert reservation['on_end'] == 'delete'
+    assert site.leases('bob') == {}
+    with pytest.raises(exceptions.NotFound):
+        site.client('bob').get(f'/leases/{lease["id"]}')
+
+
+@pytest.mark.row('C31')
+def test_climates_hint_makes_one(site):
+    end = site.at(2 * HOUR)
+    server = site.boot(lease_params=json.dumps(
+        {'name': 'climate', 'start': 'now', 'end': end, 'events': []}
+    ))
+    lease = site.lease(server, 'ACTIVE')
+    assert (lease['name'], lease['end_date']) == ('climate', end)
+
+
+@pytest.mark.row('C33', 'C34', 'F53')
+def test_by_default_a_month(site):
+    """The hint is nova-api's middleware's for who declares nothing."""
+    by_default = site.at(MONTH)
+    server = site.boot(lease_default_end=by_default)
+    lease = site.lease(server, 'ACTIVE')
+    assert lease['name'] == f'lease-{server["id"][:6]}'
+    assert lease['end_date'] == by_default
+    own = site.boot(lease_default_end=by_default, lease_end=site.at(HOUR))
+    assert site.lease(own, 'ACTIVE')['end_date'] < by_default
+
+
+@pytest.mark.row('C35', 'F54')
+def test_shelved_until_its_start_then_back_onto_its_place(site):
+    server = site.boot(
+        lease_start=site.at(HOUR), lease_end=site.at(3 * HOUR)
+    )
+    site.cloud.settled(server, 'SHELVED_OFFLOADED')
+    lease = site.lease(server, 'PENDING')
+    place = site.place(lease)
+    cloud_.wait_for('no record', lambda: site.record(server) is None)
+    # Nova's own weighers would send it where there is more memory.
+    rival = site.boot('bob', host=place, lease_end=site.at(4 * HOUR))
+    site.known(rival)
+    # Whoever tries earlier has no host.
+    site.cloud.api.post_server_action(server['id'], {'unshelve': None})
+    early = site.cloud.settled(server, 'SHELVED_OFFLOADED')
+    assert cloud_.host_of(early) is None
+    site.clock.ahead += HOUR
+    back = site.cloud.settled(server, 'ACTIVE')
+    assert cloud_.host_of(back) == place
+    assert site.lease(server, 'ACTIVE')['id'] == lease['id']
+    assert site.known(server).end == int(lifetime.parse_time(
+        lease['end_date'], ''
+    ))
+    cloud_.wait_for('its place is given up', lambda: (
+        site.manager.ledger.allocations(lease_id=lease['id']) == []
+    ))
+    site.clock.ahead += 2 * HOUR
+    site.gone(server)
+    site.lease(server, 'TERMINATED')
+
+
+@pytest.mark.row('C32')
+def test_without_a_place_neither_lease_nor_server(site):
+    site.reserve(HOUR, 3 * HOUR, BOTH)
+    # It may be deleted before it is seen.
+    with contextlib.suppress(client.OpenStackApiNotFoundException):
+        site.boot(
+            lease_start=site.at(2 * HOUR), lease_end=site.at(4 * HOUR)
+        )
+    cloud_.wait_for('no servers', lambda: site.cloud.servers() == [])
+    assert site.leases() == {}
+
+
+class TestEnd:
+    def ended(self, site, on_end):
+        server = site.boot(lease_end=site.at(HOUR), lease_on_end=on_end)
+        site.lease(server, 'ACTIVE')
+        site.clock.ahead += HOUR
+        site.lease(server, 'TERMINATED')
+        return server
+
+    @pytest.mark.row('C35')
+    def test_by_delete(self, site):
+        site.gone(self.ended(site, 'delete'))
+
+    @pytest.mark.row('C35')
+    def test_by_shelve(self, site):
+        server = self.ended(site, 'shelve')
+        site.cloud.settled(server, 'SHELVED_OFFLOADED')
+        # Its owner may have it back: it has no end any more.
+        back = site.cloud.act(server, 'unshelve')
+        assert back['status'] == 'ACTIVE'
+        site.known(server)
+        site.clock.ahead += HOUR
+        assert site.lease(server, 'TERMINATED')
+        assert site.cloud.show(server)['status'] == 'ACTIVE'
+
+    @pytest.mark.row('C35')
+    def test_by_snapshot(self, site):
+        server = self.ended(site, 'snapshot')
+        site.gone(server)
+        [image] = [
+            i for i in site.images()
+            if i['name'] == f'lifetime_{server["name"]}'
+        ]
+        assert image['status'] == 'ACTIVE'
+
+
+@pytest.mark.row('F69')
+def test_extended_as_far_as_its_host_is_free(site):
+    """And nova-scheduler goes by the new end."""
+    server = site.boot(host='c1', lease_end=site.at(HOUR))
+    lease = site.lease(server, 'ACTIVE')
+    site.known(server)
+    start, end = site.at(3 * HOUR), site.at(4 * HOUR)
+    site.reserve(3 * HOUR, 4 * HOUR, BOTH)
+    for later in (end, None):
+        with pytest.raises(exceptions.Conflict) as caught:
+            site.update(lease, end_date=later)
+        assert f'to {start} at most' in caught.value.response.text
+    assert site.update(lease, end_date=start)['end_date'] == start
+    site.clock.ahead += 2 * HOUR
+    assert site.cloud.show(server)['status'] == 'ACTIVE'
+    site.clock.ahead += HOUR
+    site.gone(server)
+    site.lease(server, 'TERMINATED')
+
+
+def test_nova_scheduler_goes_by_the_new_end(site):
+    server = site.boot(host='c1', lease_end=site.at(HOUR))
+    lease = site.lease(server, 'ACTIVE')
+    site.known(server)
+    site.reserve(2 * HOUR, 3 * HOUR, SLOT_ON_C1)
+    large = site.cloud.flavor(vcpus=6)
+    # By the time that the slot is taken the first one has gone.
+    other = site.boot('bob', large, host='c1', lifetime='150m')
+    site.cloud.delete(other)
+    cloud_.wait_for('no record', lambda: site.record(other) is None)
+    end = site.update(lease, end_date=site.at(10 * HOUR))['end_date']
+
+    def is_told():
+        replica, _ = worker.current()
+        known = replica.instances[server['id']]
+        return lifetime.format_time(known.end) == end
+
+    cloud_.wait_for('nova-scheduler knows', is_told)
+    refused = site.cloud.boot(
+        large, {'lifetime': '150m'}, host='c1', project_id='bob'
+    )
+    assert refused['status'] == 'ERROR'
+    assert 'No valid host' in refused['fault']['message']

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a scheduler has placed counts before anybody has told of it.
+
+By Nova's own HostStates and handlers: a fresh HostState for each request, as
+Nova has them, that does not show yet what was placed a moment ago.
+"""
+
+import uuid
+
+from nova import objects
+from nova.objects import flavor
+from nova.objects import request_spec
+from nova.scheduler import filters as nova_filters
+from nova.scheduler import host_manager
+import pytest
+
+from blazar_sched import filters
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.filters import placed
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.replica import worker
+
+objects.register_all()
+
+NOW = 1_800_000_000
+HOUR = 3600
+PROJECT = 'mine'
+
+
+class Site:
+    """One host of 8 VCPUs, of which a reservation has 6 in an hour."""
+
+    def __init__(self):
+        self.replica = state.Replica(accounting.SchedulerAccounting)
+        self.uuid = str(uuid.uuid4())
+        held = {
+            name: inventory.Inventory(total)
+            for name, total in (
+                ('VCPU', 8), ('MEMORY_MB', 8192), ('DISK_GB', 80)
+            )
+        }
+        self.tell(
+            record.encode(
+                host.Host(self.uuid, '1', 'h1', inventory=held)
+            ),
+            record.encode(record.Reservation(
+                'r', 'l', PROJECT, 'virtual:instance', NOW + HOUR,
+                NOW + 2 * HOUR, {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1},
+            )),
+            record.encode(allocation.Allocation(
+                'a', 'r', self.uuid, NOW + HOUR, NOW + 2 * HOUR,
+                {'VCPU': 6, 'MEMORY_MB': 3, 'DISK_GB': 3},
+            )),
+        )
+        self._filters = [each() for each in filters.all_filters()]
+
+    def tell(self, *records):
+        self.replica.apply(self.replica.revision + 1, records)
+
+    def host_state(self, vcpus_used=0):
+        made = host_manager.HostState('h1', 'h1', 'cell')
+        made.uuid = self.uuid
+        made.vcpus_total, made.vcpus_used = 8, vcpus_used
+        made.total_usable_ram_mb = made.free_ram_mb = 8192
+        made.total_usable_disk_gb, made.free_disk_mb = 80, 80 * 1024
+        made.cpu_allocation_ratio = 1.0
+        made.ram_allocation_ratio = made.disk_allocation_ratio = 1.0
+        return made
+
+    def place(self, host_state, spec):
+        """Do what nova-scheduler does with one host; say whether it can."""
+        passing = self.passing(host_state, spec)
+        for each in passing:
+            each.consume_from_request(spec)
+        return bool(passing)
+
+    def passing(self, host_state, spec):
+        return nova_filters.HostFilterHandler().get_filtered_objects(
+            self._filters, [host_state], spec
+        ) or []
+
+
+def spec(**hints):
+    return request_spec.RequestSpec(
+        instance_uuid=str(uuid.uuid4()), project_id=PROJECT, is_bfv=False,
+        flavor=flavor.Flavor(
+            vcpus=2, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
+            extra_specs={},
+        ),
+        scheduler_hints={name: [hint] for name, hint in hints.items()},
+        numa_topology=None, pci_requests=None, instance_group=None,
+    )
+
+
+def lasting(hours):
+    return spec(lifetime=f'{hours}h')
+
+
+@pytest.fixture
+def clock():
+    return [NOW]
+
+
+@pytest.fixture
+def site(clock):
+    site = Site()
+    with worker.following(site.replica, lambda: clock[0]):
+        yield site
+
+
+@pytest.fixture
+def ttl():
+    def set_(seconds):
+        worker.CONF.set_override('pending_ttl', seconds, 'blazar_sched')
+
+    yield set_
+    worker.CONF.clear_override('pending_ttl', 'blazar_sched')
+
+
+def test_the_next_request_is_checked_beside_it(site):
+    """Two of eight are left in an hour: one of them fits."""
+    assert site.place(site.host_state(), lasting(3))
+    assert not site.place(site.host_state(), lasting(3))
+
+
+def test_without_it_both_would_be_let_in(site, ttl):
+    """The control: a race that HostState does not show yet."""
+    ttl(0)
+
+    assert site.place(site.host_state(), lasting(3))
+    assert site.place(site.host_state(), lasting(3))
+
+
+def test_within_one_request_it_counts_once(site):
+    """HostState has it then: three of two fit beside two before the lease."""
+    same = site.host_state()
+
+    assert [site.place(same, spec(lifetime='30m')) for _ in range(5)] == [
+        True, True, True, True, False
+    ]
+
+
+def test_what_the_host_shows_counts_once(site):
+    first = lasting(3)
+    assert site.place(site.host_state(), first)
+    shown = site.host_state(vcpus_used=2)
+    shown.instances = {first.instance_uuid: object()}
+
+    assert site.place(shown, spec(lifetime='30m'))
+
+
+def test_what_the_feed_knows_counts_once(site):
+    first = spec(lifetime='30m')
+    assert site.place(site.host_state(), first)
+    site.tell(record.encode(instance.Instance(
+        first.instance_uuid, site.uuid, PROJECT, {'VCPU': 2}, NOW + 1800
+    )))
+
+    # It will have gone when the reservation begins.
+    assert site.place(site.host_state(vcpus_used=2), lasting(3))
+
+
+def test_a_second_try_is_not_in_its_own_way(site):
+    again = lasting(3)
+
+    assert site.place(site.host_state(), again)
+    assert site.place(site.host_state(), again)
+
+
+def test_a_reservation_is_not_overdrawn(site, clock):
+    """Three slots, and nothing that has been heard of."""
+    clock[0] = NOW + HOUR
+
+    assert [
+        site.place(site.host_state(), spec(reservation='r'))
+        for _ in range(4)
+    ] == [True, True, True, False]
+
+
+def test_hosts_that_are_not_reservable_are_let_be(site):
+    other = site.host_state()
+    other.uuid = str(uuid.uuid4())
+    site.place(other, lasting(3))
+
+    assert 'consume_from_request' not in vars(other)
+    assert not worker.pending()
+
+
+def test_noting_never_fails_the_request(site, monkeypatch):
+    here, asked = site.host_state(), lasting(3)
+    assert site.passing(here, asked)
+    failures = placed.failure.count
+    monkeypatch.setattr(worker, 'pending', None)
+
+    here.consume_from_request(asked)
+
+    assert here.vcpus_used == 2
+    assert placed.failure.count == failures + 1

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instance records follow Nova's servers, whatever Nova does to them.
+
+The manager hears Nova's own versioned notifications over the bus in memory.
+Nothing but them, and no look at all servers, brings it up to date; but where
+they are lost, one such look does.
+"""
+
+import itertools
+import random
+import time
+
+from keystoneauth1 import adapter
+from oslo_messaging.notify import _impl_test
+import pytest
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.demo import cloud as cloud_
+from blazar_sched.service import database
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.manager import listener as listener_
+from blazar_sched.service.manager import manager as manager_
+
+# The fourth host of the cloud is none of ours.
+HOSTS = ('c1', 'c2', 'c3')
+HOUR = 3600
+OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
+
+
+class Site:
+    """A cloud, and a manager whose parts that look at its servers run."""
+
+    def __init__(self, cloud, conf):
+        self.cloud = cloud
+        session = cloud.session()
+        self.manager = manager_.Manager(
+            conf,
+            nova_.Nova(adapter.Adapter(session, service_type='compute')),
+            placement_.Placement(
+                adapter.Adapter(session, service_type='placement')
+            ),
+        )
+        self.flavors = [cloud.flavor(vcpus) for vcpus in (1, 2)]
+        for name in HOSTS:
+            self.manager.hosts.create(name, {})
+
+    def boot(self, size=0, hints=None, **parameters):
+        server = self.cloud.boot(self.flavors[size], hints, **parameters)
+        assert server['status'] == 'ACTIVE', server.get('fault')
+        return server
+
+    def truth(self):
+        """Return what Nova says of servers on our hosts, by uuid."""
+        return {
+            server['id']: (
+                self.cloud.hosts[cloud_.host_of(server)],
+                server['flavor']['vcpus'],
+                server['tenant_id'],
+            )
+            for server in self.cloud.servers()
+            if cloud_.host_of(server) in HOSTS
+        }
+
+    def records(self):
+        return {
+            noun.uuid: (noun.host, noun.amounts['VCPU'], noun.project_id)
+            for noun in self.manager.ledger.instances()
+        }
+
+    def follows(self):
+        """Wait until the records are what Nova says; return them."""
+        cloud_.wait_for(
+            'true records', lambda: self.records() == self.truth()
+        )
+        return self.records()
+
+    def host_of(self, server):
+        """Return where the records have a server, as soon as they are true.
+
+        The name of its host, None for none of ours.
+        """
+        names = {uuid: name for name, uuid in self.cloud.hosts.items()}
+        host, *_ = self.follows().get(server['id'], (None,))
+        return names.get(host)
+
+    # What Nova does.
+
+    def resize(self, server, size):
+        """Have a server on its new host, to be confirmed."""
+        return self.cloud.act(
+            server, 'resize', 'VERIFY_RESIZE', flavorRef=self.flavors[size]
+        )
+
+    def migrate(self, server):
+        self.cloud.act(server, 'migrate', 'VERIFY_RESIZE')
+        return self.cloud.act(server, 'confirmResize')
+
+    def live_migrate(self, server, host=None):
+        return self.cloud.act(
+            server, 'os-migrateLive', host=host, block_migration='auto'
+        )
+
+    def evacuate(self, server):
+        """Have it off its host, which fails and comes back."""
+        name = cloud_.host_of(server)
+        self.cloud.stop_compute(name)
+        self.cloud.api.post_server_action(server['id'], {'evacuate': {}})
+        cloud_.wait_for(
+            'evacuation',
+            lambda: cloud_.host_of(self.cloud.show(server)) != name,
+        )
+        server = self.cloud.settled(server, 'ACTIVE', 'SHUTOFF')
+        self.cloud.start_compute(name)
+        return server
+
+    def shelve(self, server):
+        return self.cloud.act(server, 'shelve', 'SHELVED_OFFLOADED')
+
+    def unshelve(self, server):
+        return self.cloud.act(server, 'unshelve')
+
+    def rebuild(self, server):
+        return self.cloud.act(server, 'rebuild', imageRef=OTHER_IMAGE)
+
+
+@pytest.fixture(scope='module')
+def conf(tmp_path_factory):
+    conf = conf_.load(files=[])
+    path = tmp_path_factory.mktemp('manager') / 'ledger.sqlite'
+    conf.set_override('connection', f'sqlite:///{path}', 'database')
+    conf.set_override('transport_url', 'fake:/')
+    conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+    # After the first one there is no look at all servers in these tests.
+    conf.set_override('sync_interval', 10.0 * HOUR, 'manager')
+    return conf
+
+
+@pytest.fixture(scope='class')
+def listening(site, conf):
+    """The manager hears of what Nova does."""
+    listener = listener_.Listener(
+        conf, site.manager.monitor.notice, site.manager.instances.notice
+    )
+    parts = (site.manager.instances, listener)
+    for part in parts:
+        part.start()
+    yield
+    for part in reversed(parts):
+        part.stop()
+
+
+@pytest.fixture(scope='module')
+def site(cloud, conf):
+    database.open_ledger(conf).upgrade()
+    site = Site(cloud, conf)
+    yield site
+    site.manager.ledger.close()
+
+
+@pytest.fixture(autouse=True)
+def clear(site):
+    yield
+    site.cloud.delete(*site.cloud.servers())
+    # Without what moves have left behind.
+    site.cloud.report()
+
+
+@pytest.fixture
+def reclaimed(site):
+    """Nova deletes servers softly at first."""
+    site.cloud.configure('DEFAULT', reclaim_instance_interval=HOUR)
+    yield
+    site.cloud.configure('DEFAULT', reclaim_instance_interval=0)
+
+
+@pytest.mark.row('F44')
+@pytest.mark.usefixtures('nova_notifies', 'listening')
+class TestHeard:
+    def test_boot_and_delete(self, site):
+        server = site.boot(host='c1')
+        assert site.host_of(server) == 'c1'
+        site.boot(host='c4')
+        assert site.follows().keys() == {server['id']}
+        site.cloud.delete(server)
+        assert site.follows() == {}
+
+    def test_several_in_one_request(self, site):
+        site.cloud.boot_many(6, site.flavors[0])
+        assert site.follows()
+
+    def test_one_that_is_not_booted(self, site):
+        """It is on no host, and is no longer there at all."""
+        server = site.cloud.boot(site.cloud.flavor(vcpus=99))
+        assert server['status'] == 'ERROR'
+        assert site.follows() == {}
+
+    def test_forced_host(self, site):
+        """As Nova's filters are not asked."""
+        server = site.boot(availability_zone='nova:c2')
+        assert site.host_of(server) == 'c2'
+
+    def test_resize(self, site):
+        """It is on its new host before that is confirmed."""
+        server = site.boot(host='c1')
+        assert site.host_of(server) == 'c1'
+        site.resize(server, 1)
+        assert site.host_of(server) != 'c1'
+        site.cloud.act(server, 'confirmResize')
+        assert site.host_of(server) != 'c1'
+
+    def test_resize_that_is_taken_back(self, site):
+        server = site.boot(host='c1')
+        site.resize(server, 1)
+        site.follows()
+        site.cloud.act(server, 'revertResize')
+        assert site.host_of(server) == 'c1'
+
+    def test_cold_migration(self, site):
+        server = site.boot(host='c1')
+        assert site.host_of(server) == 'c1'
+        site.migrate(server)
+        assert site.host_of(server) != 'c1'
+
+    @pytest.mark.parametrize('host, known', [('c2', 'c2'), ('c4', None)])
+    def test_live_migration(self, site, host, known):
+        server = site.boot(host='c1')
+        assert site.host_of(server) == 'c1'
+        site.live_migrate(server, host)
+        assert site.host_of(server) == known
+
+    def test_evacuation(self, site):
+        server = site.boot(host='c3')
+        assert site.host_of(server) == 'c3'
+        server = site.evacuate(server)
+        assert site.host_of(server) != 'c3'
+
+    def test_shelve_and_unshelve(self, site):
+        server = site.boot(host='c1')
+        site.shelve(server)
+        assert site.follows() == {}
+        server = site.unshelve(server)
+        assert cloud_.host_of(server) is not None
+        site.follows()
+
+    def test_rebuild(self, site):
+        server = site.boot(host='c1')
+        before = site.follows()
+        site.rebuild(server)
+        assert site.follows() == before
+
+    def test_soft_delete(self, site, reclaimed):
+        """Nova no longer lists it, and keeps its place."""
+        server = site.boot(host='c1')
+        known = site.follows()
+        site.cloud.api.delete_server(server['id'])
+        site.cloud.settled(server, 'SOFT_DELETED')
+        site.manager.instances.sync()
+        assert site.truth() == {}
+        assert site.records() == known
+        site.cloud.api.post_server_action(
+            server['id'], {'forceDelete': None}
+        )
+        cloud_.wait_for('no record', lambda: not site.records())
+
+    def test_the_end_of_what_it_declares(self, site):
+        server = site.boot(hints={'lifetime': '2h'}, host='c1')
+        site.follows()
+        [lease] = site.manager.ledger.leases()
+        known = site.manager.ledger.instance(server['id'])
+        assert known.end == lease.end == lease.start + 2 * HOUR
+        site.cloud.delete(server)
+        site.follows()
+        assert site.manager.ledger.leases() == []
+
+    def test_one_that_is_in_the_way_is_told_of(self, site):
+        """A host that is forced upon Nova, and reserved for tomorrow."""
+        _impl_test.reset()
+        now = int(time.time())
+        lease = site.manager.leases.create({
+            'name': 'tomorrow', 'project_id': 'p', 'user_id': 'u',
+            'start': now + 24 * HOUR, 'end': now + 48 * HOUR,
+            'before_end': None,
+            'reservations': [{
+                'resource_type': 'physical:host', 'min': 3, 'max': 3,
+            }],
+        })
+        server = site.boot(availability_zone='nova:c2')
+        site.follows()
+
+        def told():
+            site.manager.notifier.step()
+            return [
+                message['payload']
+                for _, message, *_ in _impl_test.NOTIFICATIONS
+                if message['event_type'] == 'instance.misplaced'
+            ]
+
+        cloud_.wait_for('the notification', told)
+        assert [(p['instance_id'], p['lease_ids']) for p in told()] == [
+            (server['id'], [lease.id])
+        ]
+        site.manager.leases.delete(lease.id, None)
+
+
+@pytest.mark.row('F44')
+def test_what_was_not_heard_of_is_found_by_one_look_at_all(site):
+    """Nova does all it can while nobody listens."""
+    hosts = itertools.cycle(site.cloud.hosts)
+    hints = itertools.cycle([None, {'lifetime': '2h'}, None])
+
+    def boot():
+        return site.boot(hints=next(hints), host=next(hosts))
+
+    def to_be_confirmed(server):
+        site.resize(server, 1)
+
+    def taken_back(server):
+        to_be_confirmed(server)
+        site.cloud.act(server, 'revertResize')
+
+    def shelved_and_back(server):
+        site.unshelve(site.shelve(server))
+
+    done = [
+        site.cloud.delete, site.cloud.delete, site.shelve, shelved_and_back,
+        to_be_confirmed, taken_back, site.migrate, site.live_migrate,
+        site.evacuate, site.rebuild,
+    ]
+    servers = [boot() for _ in done]
+    site.manager.instances.sync()
+    before = site.records()
+    assert before == site.truth()
+    random.Random(1).shuffle(done)
+    for do, server in zip(done, servers, strict=True):
+        do(server)
+    for _ in range(3):
+        boot()
+    assert site.records() == before != site.truth()
+
+    site.manager.instances.sync()
+
+    assert site.records() == site.truth()
+    assert site.manager.ledger.check() == []

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vacating in a real Nova: told, moved, shelved or deleted, and brought back.
+
+The manager is the real one. Its clock is the tests': they set it ahead and
+have it do what is due, while Nova takes the time that it takes.
+"""
+
+import time
+import types
+
+from keystoneauth1 import adapter
+import pytest
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.demo import cloud as cloud_
+from blazar_sched.domain import lifetime
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import manager as manager_
+
+HOSTS = ('c1', 'c2', 'c3', 'c4')
+VCPUS = 8
+LEAD, NOTICE, AHEAD = 600, 120, 1000
+
+
+class Clock:
+    """The time, and so many seconds `ahead` of it."""
+
+    def __init__(self):
+        self.ahead = 0
+
+    def __call__(self):
+        return time.time() + self.ahead
+
+    def monotonic(self):
+        return time.monotonic() + self.ahead
+
+
+class Site:
+    """The scheduler's side is `lab`, the service's is `manager`."""
+
+    def __init__(self, lab, conf):
+        self.lab = lab
+        self.cloud = lab.cloud
+        self.clock = Clock()
+        session = self.cloud.session()
+        self.manager = manager_.Manager(
+            conf,
+            nova_.Nova(adapter.Adapter(session, service_type='compute')),
+            placement_.Placement(
+                adapter.Adapter(session, service_type='placement')
+            ),
+            self.clock,
+            self.clock.monotonic,
+        )
+        for name in HOSTS:
+            self.manager.hosts.create(name, {})
+
+    @property
+    def now(self):
+        return int(self.clock())
+
+    def book(self, name, vcpus=0):
+        """Book a host, or an instance on it, AHEAD; return the lease."""
+        asked = {
+            'resource_properties': f'["==", "$hypervisor_hostname", "{name}"]',
+        }
+        if vcpus:
+            asked |= {
+                'resource_type': 'virtual:instance', 'vcpus': vcpus,
+                'memory_mb': 512, 'disk_gb': 1, 'amount': 1,
+                'affinity': None,
+            }
+        else:
+            asked |= {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+        lease = self.manager.leases.create(
+            {
+                'name': 'lease',
+                'project_id': 'owner',
+                'user_id': 'user',
+                'start': self.now + AHEAD,
+                'end': self.now + 2 * AHEAD,
+                'before_end': None,
+                'reservations': [asked],
+            }
+        )
+        self.lab.sync()
+        return lease
+
+    def force(self, name, vcpus=1):
+        """Boot a server onto a host that no filter lets it on."""
+        server = self.lab.boot(
+            self.lab.flavor(vcpus), availability_zone=f'nova:{name}'
+        )
+        assert cloud_.host_of(server) == name
+        return server
+
+    def run(self):
+        """Do what is due, each event until it waits."""
+        ledger = self.manager.ledger
+        while any(
+            self.manager.runner.run(event, claim)
+            for event, claim in ledger.due_events(self.now)
+        ):
+            pass
+
+    def set(self, at):
+        """Set the clock to `at` and do what is due."""
+        self.clock.ahead += at - self.now
+        self.run()
+
+    def run_until(self, what, probe):
+        """Do what is due until something has come about in Nova."""
+
+        def probe_again():
+            self.clock.ahead += 1
+            self.run()
+            return probe()
+
+        return cloud_.wait_for(what, probe_again)
+
+    def told(self, server):
+        return self.cloud.show(server)['metadata'].get('blazar_vacate_at')
+
+    def restore(self):
+        """Have the restorer look, a while later."""
+        self.clock.ahead += 120
+        self.manager.restorer.step()
+
+    def begins(self, lease):
+        """Let a lease start; return whether it has all of its host."""
+        self.set(lease.start)
+        kept = self.manager.ledger.lease(lease.id)
+        assert kept.status == 'ACTIVE'
+        return not kept.degraded
+
+
+@pytest.fixture(scope='module')
+def url(tmp_path_factory):
+    return f'sqlite:///{tmp_path_factory.mktemp("ledger") / "ledger.sqlite"}'
+
+
+@pytest.fixture(scope='module')
+def end_point(url):
+    """What the scheduler's replica asks: the ledger that the manager has."""
+    ledger = ledger_.Ledger(url)
+    ledger.upgrade()
+    yield types.SimpleNamespace(
+        ledger=ledger,
+        answer=None,
+        changes=lambda ctxt, since, limit: ledger.changes(since, limit),
+        snapshot=lambda ctxt, after, limit: ledger.snapshot(after, limit),
+    )
+    ledger.close()
+
+
+@pytest.fixture(scope='module')
+def conf(url, cloud):
+    conf = conf_.load(files=[])
+    conf.set_override('connection', url, 'database')
+    conf.set_override('transport_url', 'fake:/')
+    conf.set_override('vacate_lead_time', LEAD, 'manager')
+    conf.set_override('vacate_notice', NOTICE, 'manager')
+    return conf
+
+
+@pytest.fixture
+def site(lab, conf):
+    site = Site(lab, conf)
+    yield site
+    site.manager.ledger.close()
+
+
+@pytest.mark.row('F44', 'F56', 'F57')
+def test_a_forced_server_is_told_and_moved_to_another_host(site):
+    lease = site.book('c1')
+    server = site.force('c1')
+    site.set(lease.start - LEAD)
+    assert site.told(server) == lifetime.format_time(
+        lease.start - LEAD + NOTICE
+    )
+    site.set(lease.start - LEAD + NOTICE + 5)
+    site.run_until(
+        'live migration',
+        lambda: cloud_.host_of(site.cloud.show(server)) != 'c1',
+    )
+    moved = site.cloud.settled(server)
+    assert moved['status'] == 'ACTIVE'
+    assert cloud_.host_of(moved) in HOSTS
+    assert site.begins(lease)
+    site.restore()
+    assert site.cloud.show(server)['metadata'] == {}
+
+
+@pytest.mark.row('F56', 'F57')
+def test_with_nowhere_to_go_it_is_shelved_and_comes_back(site):
+    lease = site.book('c1')
+    server = site.force('c1', vcpus=4)
+    others = [
+        site.lab.boot(site.lab.flavor(VCPUS), host=name)
+        for name in HOSTS[1:]
+    ]
+    site.set(lease.start - LEAD)
+    site.set(lease.start - LEAD + NOTICE + 5)
+    site.run_until(
+        'shelving',
+        lambda: site.cloud.show(server)['status'] == 'SHELVED_OFFLOADED',
+    )
+    assert site.begins(lease)
+    # There is no room yet: nova-scheduler says so, and it stays shelved.
+    site.restore()
+    asleep = site.cloud.settled(server, 'SHELVED_OFFLOADED')
+    assert asleep['status'] == 'SHELVED_OFFLOADED'
+    site.cloud.delete(others[0])
+    site.restore()
+    site.restore()
+    back = site.cloud.settled(server)
+    assert (back['status'], cloud_.host_of(back)) == ('ACTIVE', 'c2')
+    site.restore()
+    assert site.cloud.show(server)['metadata'] == {}
+
+
+@pytest.mark.row('F56')
+def test_what_can_only_be_deleted_is_deleted(site):
+    lease = site.book('c1')
+    server = site.force('c1')
+    site.cloud.api.post_server_action(
+        server['id'], {'os-resetState': {'state': 'error'}}
+    )
+    site.set(lease.start - LEAD)
+    site.set(lease.start - LEAD + NOTICE + 5)
+    site.run_until('deletion', lambda: site.cloud.servers() == [])
+    assert site.begins(lease)
+
+
+@pytest.mark.row('F55')
+def test_preemptible_servers_fill_reservations_until_these_start(site):
+    whole, slot = site.book('c1'), site.book('c2', vcpus=4)
+    flavor = site.lab.flavor(4, preemptible='true')
+    on_whole = [site.lab.boot(flavor, host='c1') for _ in range(2)]
+    on_slot = [site.lab.boot(flavor, host='c2') for _ in range(2)]
+    site.set(whole.start - LEAD + 5)
+    assert all(map(site.told, on_whole))
+    # Of these one is enough.
+    [left] = [server for server in on_slot if not site.told(server)]
+    site.set(whole.start - LEAD + NOTICE + 10)
+    site.run_until(
+        'deletions',
+        lambda: [s['id'] for s in site.cloud.servers()] == [left['id']],
+    )
+    assert site.begins(whole)
+    assert site.begins(slot)
+
+
+@pytest.mark.row('F56')
+def test_a_lease_starts_on_time_and_says_what_is_in_its_way(site):
+    lease = site.book('c1')
+    # In the last minute, and so unseen until it starts.
+    site.set(lease.start - LEAD)
+    server = site.force('c1')
+    assert not site.begins(lease)
+    [reservation] = site.manager.ledger.lease(lease.id).reservations
+    assert reservation.made['in_the_way'] == [server['id']]

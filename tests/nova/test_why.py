@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``blazar-sched why``: asked over the bus, answered by the scheduler."""
+
+import io
+
+import pytest
+import rich.console
+
+from blazar_sched.cmd import why
+from blazar_sched.conf import service as conf_
+from blazar_sched.demo import cloud as cloud_
+from blazar_sched.replica import wire
+from blazar_sched.replica import worker
+from blazar_sched.service import schedulers
+from blazar_sched.service.manager import rpc
+
+HOUR = 3600
+SOON = 900
+THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
+
+
+@pytest.fixture(scope='module')
+def bus():
+    conf = conf_.load(files=[])
+    conf.set_override('transport_url', 'fake:/')
+    return rpc.transport(conf)
+
+
+@pytest.fixture
+def ask(cloud, bus):
+    """Ask about a server until it is answered."""
+    def ask(server, host=None):
+        answers = cloud_.wait_for(
+            'an answer',
+            lambda: schedulers.ask(
+                bus, 1, wire.EXPLAIN_METHOD, instance_uuid=server['id'],
+                host=host,
+            ),
+        )
+        return why.in_order(answers)
+
+    return ask
+
+
+def refused(lab, flavor, hints):
+    server = lab.cloud.boot(flavor, hints)
+    assert server['status'] == 'ERROR'
+    return server
+
+
+def hosts(decisions):
+    """Return what is said of each host, by name; each is refused once."""
+    found = [each for told in decisions for each in told['hosts'].items()]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+def test_four_hosts_have_four_reasons(lab, ask):
+    lab.register('c1', 'c3', 'c4')
+    lab.register('c2', hold='dedicated')
+    lab.reserve('c1', start=SOON, project_id=THEIRS)
+    lab.reserve('c3', start=SOON, vcpus=6, project_id=THEIRS)
+    lab.reserve('c4', start=-60, project_id=THEIRS)
+    server = refused(lab, lab.flavor(4), {'lifetime': '1h'})
+
+    decisions = ask(server)
+
+    found = hosts(decisions)
+    assert found.keys() == {'c1', 'c2', 'c3', 'c4'}
+    assert 'as a whole from' in found['c1']
+    assert 'dedicated' in found['c2']
+    assert '2 VCPU left, 4 wanted' in found['c3']
+    assert 'as a whole at once' in found['c4']
+    assert [(d['filter'], d['seen'], d['passed']) for d in decisions] == [
+        ('ReservationFilter', 4, 3), ('LifetimeFilter', 3, 0)
+    ]
+    asked = decisions[0]['asked']
+    assert asked['kind'] == 'bounded'
+    assert asked['amounts']['VCPU'] == 4
+    assert asked['project_id'] == lab.cloud.project_id
+
+
+def test_a_reservation_before_its_window(lab, ask):
+    lab.register('c1', 'c2')
+    mine = lab.reserve('c1', start=SOON)
+    server = refused(lab, lab.flavor(), {'reservation': mine})
+
+    found = hosts(ask(server))
+
+    assert 'opens at' in found.pop('c1')
+    assert found.keys() == {'c2', 'c3', 'c4'}
+    assert all('no allocation on it' in each for each in found.values())
+
+
+def test_a_stale_replica(lab, ask):
+    lab.register(*lab.cloud.hosts)
+    # What cannot be understood makes it stale at once.
+    lab.end_point.answer = dict
+    cloud_.wait_for('stale', lambda: worker.current()[1])
+    server = refused(lab, lab.flavor(), None)
+    lab.end_point.answer = None
+
+    found = hosts(ask(server))
+
+    assert found.keys() == set(lab.cloud.hosts)
+    assert all('stale' in each for each in found.values())
+
+
+def test_what_was_in_the_way_is_gone(lab, ask):
+    lab.register('c1', 'c2', 'c3', 'c4', hold='dedicated')
+    server = refused(lab, lab.flavor(), None)
+
+    lab.ledger.commit(lambda tx: tx.delete_host(lab.cloud.hosts['c1']))
+    lab.sync()
+
+    [told] = ask(server)
+    assert told['explained_by'] > told['revision']
+    assert 'would pass now' in told['hosts']['c1']
+    assert 'dedicated' in told['hosts']['c2']
+
+
+def test_it_is_readable(lab, ask):
+    lab.register('c1', 'c2', 'c3', 'c4', hold='dedicated')
+    server = refused(lab, lab.flavor(), None)
+    shown = io.StringIO()
+
+    why.show(
+        ask(server, 'c3'), rich.console.Console(file=shown, width=200), 'c3'
+    )
+
+    text = shown.getvalue()
+    assert 'ReservationFilter' in text
+    assert '0 of 4 hosts passed' in text
+    assert 'asked: unbounded' in text
+    assert 'c3' in text
+    assert 'c1' not in text
+
+
+def test_each_worker_tells_its_revision(lab, bus):
+    lab.register('c1')
+
+    [(name, report)] = cloud_.wait_for(
+        'an answer', lambda: schedulers.ask(bus, 1, wire.REPORT_METHOD)
+    )
+
+    newest = lab.ledger.changes(0, 1)['newest']
+    assert report['revision'] == newest
+    assert report['hosts'] == 1
+    assert report['stale'] is False
+    assert report['ledger'] == lab.ledger.id
+    assert name == worker.ensure_started().name

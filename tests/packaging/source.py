@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is built from: the files of a clone, and how to build of them."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+PATIENCE = 600
+
+# Builds and what they make go by what a test says alone.
+_OURS = ('BLAZAR_SCHED_', 'CC', 'PYTHONPATH')
+
+
+def files() -> set[str]:
+    """Return the paths of what git has, or would have by `git add`.
+
+    Those whose names begin with a dot are for git and for CI alone.
+    """
+    listed = subprocess.run(
+        ['git', 'ls-files', '-z', '--cached', '--others',
+         '--exclude-standard'],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )
+    return {
+        name for name in listed.stdout.split('\0')
+        if name and not name.startswith('.') and (ROOT / name).exists()
+    }
+
+
+def copy(to: pathlib.Path) -> pathlib.Path:
+    """Copy the files of a clone, but not the history."""
+    for name in files():
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, to / name)
+    return to
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment without what would decide about a build.
+
+    Whatever asks git there finds nothing.
+    """
+    kept = {
+        name: value for name, value in os.environ.items()
+        if not name.startswith(_OURS)
+    }
+    return kept | {'GIT_DIR': os.devnull} | more
+
+
+def try_build(
+    kind: str, source: pathlib.Path, to: pathlib.Path, **switches: str
+) -> subprocess.CompletedProcess[str]:
+    """Build `kind`, sdist or wheel, in an environment of its own."""
+    return subprocess.run(
+        [sys.executable, '-m', 'build', f'--{kind}', '--outdir', to, source],
+        env=environment(**switches), capture_output=True, text=True,
+        timeout=PATIENCE,
+    )
+
+
+def build(
+    kind: str, source: pathlib.Path, to: pathlib.Path, **switches: str
+) -> pathlib.Path:
+    """Build `kind` and return the one file that it is."""
+    done = try_build(kind, source, to, **switches)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = to.iterdir()
+    return built

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both wheels at work in a bare venv, away from the sources."""
+
+import contextlib
+import json
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.packaging import imported
+from tests.packaging import source
+
+INDEX = """
+from blazar_sched import ext
+index = ext.TimelineIndex(('VCPU',))
+index.apply([('capacity', 'host', [8])])
+index.apply([('add', 'id', 'owner', 'host', 10, 20, (5,), False)])
+print([list(index.fits(None, *when, [4])) for when in ((0, 10), (0, 11))])
+"""
+WHERE = 'import blazar_sched; print(blazar_sched.__file__)'
+# All but what cannot be imported by itself: it acts on its surroundings.
+EVERYTHING = """
+import importlib, pkgutil, blazar_sched
+alone = {'blazar_sched.wsgi', 'blazar_sched.service.ledger.migrations.env'}
+for module in pkgutil.walk_packages(blazar_sched.__path__, 'blazar_sched.'):
+    try:
+        module.name in alone or importlib.import_module(module.name)
+    except ModuleNotFoundError as e:
+        print(e.name.partition('.')[0])
+"""
+# What the extras are for.
+EXTRAS = {'fixtures', 'matplotlib', 'nova'}
+# None of these comes along by what the service needs.
+UNWANTED = {
+    'cython', 'matplotlib', 'nova', 'numpy', 'openstack-placement', 'pytest',
+    'psycopg2-binary', 'pymysql',
+}
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def config(tmp_path, port):
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(
+        f"""
+[DEFAULT]
+transport_url = fake://
+[database]
+connection = sqlite:///{tmp_path}/ledger.sqlite
+[api]
+port = {port}
+"""
+    )
+    return path
+
+
+def get(url, process):
+    """GET as soon as somebody answers; return the status and the JSON."""
+    deadline = time.monotonic() + source.PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(urllib.error.URLError):
+            return _get(url)
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.1)
+    raise TimeoutError(url)
+
+
+def _get(url):
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as e:
+        # GET / is 300, which urllib takes for an error.
+        return e.code, json.load(e)
+
+
+def test_it_is_the_installed_one_that_runs(installed):
+    installation, _ = installed
+    assert str(installation.folder) in installation.python(WHERE)
+
+
+def test_status_says_which_index_runs(installed):
+    installation, compiled = installed
+    shown = installation.blazar_sched('status').stdout
+    assert ('compiled' if compiled else 'plain Python') in shown
+
+
+def test_the_index_answers(installed):
+    installation, _ = installed
+    assert installation.python(INDEX).strip() == '[[1], [0]]'
+
+
+def test_the_service_is_served_over_sqlite(installed, config, port):
+    installation, _ = installed
+    options = ('--config-file', config)
+    installation.blazar_sched('db', *options, 'upgrade')
+    with installation.running('serve', *options) as process:
+        url = f'http://127.0.0.1:{port}'
+        status, versions = get(f'{url}/', process)
+        assert (status, list(versions)) == (300, ['versions'])
+        assert get(f'{url}/v1/leases', process) == (200, {'leases': []})
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(source.PATIENCE) == 0
+
+
+def test_what_it_needs_brings_nothing_big_along(installed):
+    installation, _ = installed
+    packages = installation.packages()
+    assert 'blazar-sched' in packages
+    assert packages & UNWANTED == set()
+
+
+def test_all_that_is_imported_is_needed_by_the_metadata(installed):
+    installation, _ = installed
+    assert set(installation.python(EVERYTHING).split()) <= EXTRAS
+
+
+@pytest.mark.parametrize('part', imported.PARTS)
+def test_only_what_a_part_works_with_is_imported(installed, part):
+    installation, _ = installed
+    found = installation.python(
+        f'{part}; import sys; print(*sys.modules, sep="\\n")'
+    ).splitlines()
+    unwanted = imported.PARTS[part]
+    assert [
+        name for name in found
+        if any(f'{name}.'.startswith(f'{each}.') for each in unwanted)
+    ] == []

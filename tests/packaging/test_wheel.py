@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in a wheel, with and without a compiler."""
+
+import os
+import sys
+import sysconfig
+import tarfile
+import zipfile
+
+import pytest
+
+from tests.packaging import source
+
+COMPILED = 'blazar_sched/ext/_timeline'
+
+
+def names(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return {
+            name for name in archive.namelist() if '.dist-info/' not in name
+        }
+
+
+def package():
+    """Return the files of the package: code, migrations, stubs."""
+    return {
+        name for name in source.files() if name.startswith('blazar_sched/')
+    }
+
+
+@pytest.fixture
+def unpacked(sdist, tmp_path):
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / 'unpacked', filter='data')
+    (folder,) = (tmp_path / 'unpacked').iterdir()
+    return folder
+
+
+def test_with_a_compiler_it_has_the_package_and_the_index(compiled_wheel):
+    (extension,) = names(compiled_wheel) - package()
+    assert extension.startswith(COMPILED)
+    assert extension.endswith('.so')
+    assert package() <= names(compiled_wheel)
+    assert not compiled_wheel.name.endswith('-none-any.whl')
+
+
+def test_without_a_compiler_it_is_the_package_on_any_platform(plain_wheel):
+    assert names(plain_wheel) == package()
+    assert plain_wheel.name.endswith('-py3-none-any.whl')
+
+
+def test_the_extension_can_be_forbidden(unpacked, tmp_path):
+    wheel = source.build(
+        'wheel', unpacked, tmp_path / 'dist', BLAZAR_SCHED_NO_EXTENSION='1'
+    )
+    assert names(wheel) == package()
+    assert wheel.name.endswith('-py3-none-any.whl')
+
+
+def test_the_extension_can_be_required(unpacked, tmp_path):
+    done = source.try_build(
+        'wheel', unpacked, tmp_path / 'dist',
+        BLAZAR_SCHED_REQUIRE_EXTENSION='1', CC='/bin/false',
+    )
+    assert done.returncode != 0
+    assert '/bin/false' in done.stderr + done.stdout
+    assert not list((tmp_path / 'dist').glob('*'))
+
+
+def test_what_an_earlier_build_has_left_is_not_taken(unpacked, tmp_path):
+    place = f'{sysconfig.get_platform()}-{sys.implementation.cache_tag}'
+    suffix = sysconfig.get_config_var('EXT_SUFFIX')
+    old = unpacked / f'build/lib.{place}' / f'{COMPILED}{suffix}'
+    old.parent.mkdir(parents=True)
+    old.write_text('of another version')
+    os.utime(old, (0, 0))
+    wheel = source.build(
+        'wheel', unpacked, tmp_path / 'dist', CC='/bin/false'
+    )
+    assert names(wheel) == package()

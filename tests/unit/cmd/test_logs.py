@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Log lines for machines: JSON that says whose request it was."""
+
+import json
+import logging
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+from oslo_log import formatters
+import pytest
+import requests
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.service.manager import rpc
+
+SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
+PATIENCE = 120
+GLOBAL = 'req-11111111-1111-4111-8111-111111111111'
+LEASE = {
+    'name': 'night-run',
+    'start_date': '2030-01-01 00:00',
+    'end_date': '2030-01-01 01:00',
+    'reservations': [],
+}
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def log(tmp_path, port):
+    """The log of a service that answers on `port`."""
+    config = tmp_path / 'blazar-sched.conf'
+    config.write_text(
+        '[DEFAULT]\ntransport_url = fake://\nuse_json = true\n'
+        f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
+        f'[api]\nport = {port}\n'
+    )
+    log = tmp_path / 'log'
+    with log.open('w') as file:
+        process = subprocess.Popen(
+            [SCRIPT, 'serve', '--config-file', config],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while 'listens on' not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield log
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
+    def ask(method, path, **kwargs):
+        return requests.request(
+            method,
+            f'http://127.0.0.1:{port}{path}',
+            headers={
+                'X-Auth-Token': 'alice:p1',
+                'X-OpenStack-Request-ID': GLOBAL,
+            },
+            timeout=PATIENCE,
+            **kwargs,
+        )
+
+    created = ask('POST', '/v1/leases', json=LEASE)
+    assert created.status_code == 201, created.text
+    lease = created.json()['lease']['id']
+    shown = ask('GET', f'/v1/leases/{lease}')
+    refused = ask('GET', '/v1/os-hosts')
+    nowhere = requests.get(
+        f'http://127.0.0.1:{port}/v1/leases',
+        headers={'X-Auth-Token': '?'},
+        timeout=PATIENCE,
+    )
+    # All of it, not these lines alone, is for machines to read.
+    lines = list(map(json.loads, log.read_text().splitlines()))
+    assert not any(
+        line['context'].get('request_id')
+        for line in lines
+        if 'listens on' in line['message']
+    )
+
+    def line_of(answer):
+        id_ = answer.headers['X-OpenStack-Request-ID']
+        [line] = [x for x in lines if x['context'].get('request_id') == id_]
+        assert f' {answer.status_code} ' in line['message']
+        return line
+
+    for answer in (created, shown):
+        context = line_of(answer)['context']
+        assert context['resource_uuid'] == lease
+        assert context['global_request_id'] == GLOBAL
+        assert (context['user'], context['project_id']) == ('alice', 'p1')
+    assert line_of(refused)['context']['resource_uuid'] is None
+    # A thread that has answered others keeps nothing of theirs.
+    assert line_of(nowhere)['context']['user'] is None
+    assert line_of(nowhere)['context']['global_request_id'] is None
+
+
+class Endpoint:
+    """Logs a line in each call."""
+
+    def work(self, ctxt, number):
+        logging.getLogger(__name__).warning('number %d', number)
+
+
+def test_a_manager_elsewhere_logs_whose_request_it_is(tmp_path):
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text('[DEFAULT]\ntransport_url = fake://\n')
+    conf = conf_.load(files=[str(path)])
+    lines = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            lines.append(json.loads(self.format(record)))
+
+    handler = Handler()
+    handler.setFormatter(formatters.JSONFormatter())
+    logger = logging.getLogger(__name__)
+    logger.addHandler(handler)
+    server = rpc.Server(rpc.transport(conf), [Endpoint()])
+    server.start()
+    try:
+        client = rpc.Client(rpc.transport(conf))
+        for number in range(3):
+            client.call(
+                {
+                    'request_id': f'req-{number}',
+                    'global_request_id': GLOBAL,
+                    'resource_uuid': 'lease-1',
+                    'user': 'alice',
+                    'project_id': 'p1',
+                },
+                'work',
+                number=number,
+            )
+        # A replica that pulls is nobody's request.
+        client.call({}, 'work', number=3)
+    finally:
+        server.stop()
+        logger.removeHandler(handler)
+    said = [line['context'] for line in lines]
+    assert [x['request_id'] for x in said[:3]] == ['req-0', 'req-1', 'req-2']
+    assert {x['global_request_id'] for x in said[:3]} == {GLOBAL}
+    assert {x['resource_uuid'] for x in said[:3]} == {'lease-1'}
+    assert (said[3]['user'], said[3]['resource_uuid']) == (None, None)
+    assert said[3]['request_id'] not in {'req-0', 'req-1', 'req-2'}

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar-sched status upgrade check`, as an operator asks it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from oslo_messaging import opts as messaging
+import pytest
+
+from blazar_sched import ext
+from blazar_sched.cmd import main
+from blazar_sched.cmd import upgrade_check
+from blazar_sched.domain import host
+from blazar_sched.service.ledger import ledger
+
+SUCCESS, WARNING, FAILURE = range(3)
+# As the README has it.
+NOVA = """
+[DEFAULT]
+state_path = $pybasedir
+my_ip = 192.0.2.1
+transport_url = rabbit://$my_ip
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = blazar_sched.filters.all_filters
+enabled_filters = ComputeFilter,ReservationFilter,LifetimeFilter
+weight_classes = nova.scheduler.weights.all_weighers,\
+blazar_sched.weighers.all_weighers
+[scheduler]
+max_placement_results = 2
+[notifications]
+notification_format = versioned
+[oslo_messaging_notifications]
+driver = messagingv2
+[blazar_sched]
+transport_url = rabbit://$my_ip
+max_age = 120
+"""
+FILTERS = 'Filters in nova-scheduler'
+WEIGHERS = 'Weighers in nova-scheduler'
+OPTIONS = 'Options in nova-scheduler'
+RESULTS = 'Hosts that Placement may return'
+NOTIFICATIONS = 'Notifications of Nova'
+OF_NOVA = {FILTERS, WEIGHERS, OPTIONS, RESULTS, NOTIFICATIONS}
+
+
+@pytest.fixture(scope='module')
+def empty(tmp_path_factory):
+    """A SQLite file with empty tables."""
+    file = tmp_path_factory.mktemp('empty') / 'ledger.sqlite'
+    books = ledger.Ledger(f'sqlite:///{file}')
+    books.upgrade()
+    books.close()
+    return file
+
+
+@pytest.fixture
+def books(tmp_path, empty):
+    """A ledger with its tables, empty."""
+    books = ledger.Ledger(f'sqlite:///{shutil.copy(empty, tmp_path)}')
+    yield books
+    books.close()
+
+
+@pytest.fixture
+def config(tmp_path, books):
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(
+        f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
+        '[manager]\nenable_notification_monitor = true\n'
+    )
+    return path
+
+
+@pytest.fixture
+def nova(tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.write_text(NOVA)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path):
+    """This machine's own files, and how it was built, make no difference."""
+    monkeypatch.setattr(
+        upgrade_check, 'NOVA_CONFIG_FILE', str(tmp_path / 'none.conf')
+    )
+    monkeypatch.setattr(ext, 'is_compiled', lambda: True)
+
+
+def command(config, *more):
+    return [
+        'status', 'upgrade', 'check', '--config-file', str(config),
+        *map(str, more),
+    ]
+
+
+@pytest.fixture
+def check(config, nova, capsys):
+    """check() -> the status, and (result, details) by check."""
+
+    def check(files=('--nova-config-file', nova)):
+        status = main.main(command(config, '--json', *files))
+        checks = json.loads(capsys.readouterr().out)['checks']
+        return status, {
+            c['check']: (c['result'], c['details'] or '') for c in checks
+        }
+
+    return check
+
+
+def replace(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_what_the_readme_says_is_all_right(check):
+    status, checks = check()
+    assert status == SUCCESS
+    assert {result for result, _ in checks.values()} == {SUCCESS}
+    assert not any('Skipped' in details for _, details in checks.values())
+
+
+def test_it_is_the_table_that_operators_know(config, nova, capsys):
+    assert main.main(command(config, '--nova-config-file', nova)) == SUCCESS
+    table = capsys.readouterr().out
+    assert '| Upgrade Check Results ' in table
+    assert '| Check: Database ' in table
+    assert '| Result: Success ' in table
+    assert 'blazar-sched db' in table
+
+
+def test_a_node_without_nova_is_all_right(check):
+    status, checks = check(files=())
+    assert status == SUCCESS
+    skipped = {c for c, (_, said) in checks.items() if 'Skipped' in said}
+    assert skipped == OF_NOVA
+    assert 'none.conf' in checks[FILTERS][1]
+
+
+def test_nova_need_not_be_installed(config, nova):
+    script = (
+        'import sys\n'
+        "sys.modules['nova'] = None\n"
+        'from blazar_sched.cmd import main\n'
+        'sys.exit(main.main(sys.argv[1:]))\n'
+    )
+    done = subprocess.run(
+        [
+            sys.executable, '-c', script,
+            *command(config, '--nova-config-file', nova),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, 'BLAZAR_SCHED_PURE_PYTHON': '1'},
+    )
+    # The plain index is a warning.
+    assert done.returncode == WARNING, done.stderr
+    assert 'BLAZAR_SCHED_REQUIRE_EXTENSION=1' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'what', 'result', 'said'),
+    [
+        (',ReservationFilter', '', FILTERS, FAILURE, 'ReservationFilter'),
+        (',LifetimeFilter', '', FILTERS, FAILURE, 'LifetimeFilter'),
+        (
+            'available_filters = blazar_sched.filters.all_filters',
+            '', FILTERS, FAILURE, 'blazar_sched.filters.all_filters',
+        ),
+        (
+            'blazar_sched.filters.all_filters',
+            'blazar_sched.filters.lifetime_filter.LifetimeFilter',
+            FILTERS, FAILURE, 'does not find ReservationFilter:',
+        ),
+        (
+            ',blazar_sched.weighers.all_weighers',
+            '', WEIGHERS, WARNING, 'blazar_sched.weighers.all_weighers',
+        ),
+        (
+            'max_age = 120', 'on_stale = perhaps',
+            OPTIONS, FAILURE, 'perhaps',
+        ),
+        (
+            'max_age = 120', 'unbounded = assume:soon',
+            OPTIONS, FAILURE, 'soon',
+        ),
+        ('max_age = 120', 'max_age = 5', OPTIONS, WARNING, 'poll_interval'),
+        (
+            'format = versioned', 'format = unversioned',
+            NOTIFICATIONS, WARNING, 'notification_format = versioned',
+        ),
+        (
+            'format = versioned',
+            'format = both\nversioned_notifications_topics = mine',
+            NOTIFICATIONS, WARNING,
+            'versioned_notifications_topics = versioned_notifications',
+        ),
+        (
+            'driver = messagingv2', 'driver = log',
+            NOTIFICATIONS, WARNING, 'driver = messagingv2',
+        ),
+        (
+            '[DEFAULT]', '[DEFAULT]\ncontrol_exchange = cell1',
+            NOTIFICATIONS, WARNING, 'control_exchange = nova',
+        ),
+    ],
+)
+def test_what_is_wrong_in_nova_conf_is_told(
+    check, nova, old, new, what, result, said
+):
+    replace(nova, old, new)
+    status, checks = check()
+    assert status == result
+    assert {c for c, (found, _) in checks.items() if found} == {what}
+    found, details = checks[what]
+    assert found == result
+    assert said in details
+
+
+def test_filters_may_be_named_one_by_one(check, nova):
+    replace(
+        nova,
+        'blazar_sched.filters.all_filters',
+        'blazar_sched.filters.lifetime_filter.LifetimeFilter\n'
+        'available_filters = '
+        'blazar_sched.filters.reservation_filter.ReservationFilter',
+    )
+    assert check()[0] == SUCCESS
+
+
+def test_notifications_that_nobody_listens_to_are_not_needed(
+    check, config, nova
+):
+    replace(config, 'monitor = true', 'monitor = false')
+    replace(nova, 'format = versioned', 'format = unversioned')
+    status, checks = check()
+    assert status == SUCCESS
+    assert 'Not needed' in checks[NOTIFICATIONS][1]
+
+
+def test_placement_must_return_every_registered_host(check, books):
+    def register(number):
+        books.commit(
+            lambda tx: tx.put_host(
+                host.Host(
+                    uuid=f'b1f5d6c4-0000-4000-8000-{number:012}',
+                    id='',
+                    hypervisor_hostname=f'compute-{number}',
+                    inventory={},
+                    created_at=1,
+                )
+            )
+        )
+
+    register(1)
+    register(2)
+    assert check()[0] == SUCCESS
+    register(3)
+    status, checks = check()
+    assert status == WARNING
+    assert '3 hosts are registered' in checks[RESULTS][1]
+
+
+def test_old_tables_are_a_failure(check, config, tmp_path):
+    replace(config, 'ledger.sqlite', 'empty.sqlite')
+    status, checks = check()
+    assert status == FAILURE
+    assert 'blazar-sched db upgrade' in checks['Database'][1]
+    assert 'Skipped' in checks[RESULTS][1]
+
+
+@pytest.mark.parametrize(
+    ('url', 'said'),
+    [
+        ('sqlite:////nowhere/at/all.sqlite', 'unable to open'),
+        ('nonsense', 'parse'),
+        ('mysql+nodriver://root:hush@127.0.0.1:9/x', 'nodriver'),
+        ('oracle://root:hush@127.0.0.1:9/x', 'oracle'),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_a_failure(
+    check, config, url, said
+):
+    lines = config.read_text().splitlines()
+    lines[1] = f'connection = {url}'
+    config.write_text('\n'.join(lines))
+    status, checks = check()
+    assert status == FAILURE
+    result, details = checks['Database']
+    assert result == FAILURE
+    assert said in details
+    assert 'hush' not in details
+
+
+def test_a_policy_file_in_json_is_a_failure(check, config, tmp_path):
+    with config.open('a') as file:
+        file.write('[oslo_policy]\npolicy_file = policy.json\n')
+    (tmp_path / 'policy.json').write_text('{"admin": "role:admin"}')
+    status, checks = check()
+    assert status == FAILURE
+    assert 'JSON' in checks['Policy file is not JSON'][1]
+
+
+@pytest.mark.parametrize('name', ['--config-file', '--nova-config-file'])
+def test_a_file_that_cannot_be_read_is_no_result(config, capsys, name):
+    missing = str(config.with_name('missing.conf'))
+    assert main.main(command(config, name, missing)) == 255
+    said = capsys.readouterr()
+    assert missing in said.err
+    assert said.out == ''
+
+
+def test_the_options_of_nova_are_declared_as_nova_does():
+    opts = pytest.importorskip('nova.conf.opts')
+    theirs = {
+        ('DEFAULT' if group is None else str(group), opt.dest): type(opt.type)
+        for group, listed in [*opts.list_opts(), *messaging.list_opts()]
+        for opt in listed
+    }
+    for group, declared in upgrade_check._NOVA_OPTS.items():
+        for opt in declared:
+            known = theirs[group or 'DEFAULT', opt.dest]
+            # What is only referred to may be any text, as addresses are.
+            assert opt.default == '' or known is type(opt.type), opt.dest

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`blazar_sched.wsgi:application`, as WSGI servers import and fork it."""
+
+import contextlib
+import fcntl
+import importlib
+import json
+import logging
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from falcon import testing
+from keystonemiddleware import fixture as keystone_fixture
+from oslo_config import cfg
+import oslo_messaging
+import pytest
+import requests
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.service import assembly
+from blazar_sched.service import database
+from blazar_sched.service.api import server
+from tests.services import broker
+
+SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
+PATIENCE = 60
+TOKEN = {'X-Auth-Token': 't1'}
+# Nobody listens there.
+AWAY = 'rabbit://127.0.0.1:9/'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where the configuration is, as the environment says."""
+    folder = tmp_path / 'etc'
+    folder.mkdir()
+    monkeypatch.setenv('OS_BLAZAR_SCHED_CONFIG_DIR', str(folder))
+    return folder
+
+
+@pytest.fixture
+def write(folder, tmp_path):
+    """write(bus, auth) makes that configuration; returns its path."""
+
+    def write(bus='fake://', auth='keystone'):
+        path = folder / 'blazar-sched.conf'
+        path.write_text(
+            f'[DEFAULT]\ntransport_url = {bus}\nuse_json = true\n'
+            f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
+            f'[api]\nauth_strategy = {auth}\n'
+            '[keystone_authtoken]\n'
+            'www_authenticate_uri = http://keystone.example/\n'
+        )
+        return path
+
+    return write
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """load() imports the module anew; returns it."""
+
+    def load():
+        # The command line is for somebody else.
+        monkeypatch.setattr(
+            sys, 'argv', ['serve-this', '--config-file', '/nowhere', '--ours']
+        )
+        monkeypatch.delitem(sys.modules, 'blazar_sched.wsgi', raising=False)
+        return importlib.import_module('blazar_sched.wsgi')
+
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield load
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def tokens():
+    """Keystone knows `TOKEN`; the rest of its middleware is the real one."""
+    with keystone_fixture.AuthTokenFixture() as fixture:
+        fixture.add_token_data(
+            't1', user_id='alice', project_id='p1', role_list=['reader']
+        )
+        yield fixture
+
+
+def test_it_is_the_api_in_front_of_a_manager(write, load, tokens):
+    conf = conf_.load(files=[str(write())])
+    database.open_ledger(conf).upgrade()
+    manager = assembly.start_manager(conf)
+    try:
+        api = testing.TestClient(load().application)
+        assert api.simulate_get('/').status_code == 300
+        assert api.simulate_get('/v1/leases').status_code == 401
+        answer = api.simulate_get('/v1/leases', headers=TOKEN)
+        assert answer.status_code == 200, answer.text
+        assert answer.json == {'leases': []}
+        assert api.simulate_get('/healthcheck').status_code == 200
+    finally:
+        manager.stop()
+
+
+def test_there_is_nothing_yet_that_a_fork_would_lose(
+    write, load, monkeypatch
+):
+    opened = []
+    monkeypatch.setattr(
+        oslo_messaging, 'get_rpc_transport', lambda *_, **__: opened.append(1)
+    )
+    write(AWAY)
+    threads = set(threading.enumerate())
+    api = testing.TestClient(load().application)
+    # Who it is, is known without the manager.
+    assert api.simulate_get('/').status_code == 300
+    assert api.simulate_get('/v1/leases').status_code == 401
+    assert opened == []
+    assert set(threading.enumerate()) <= threads
+
+
+def test_the_first_requests_share_one_client(write, load, monkeypatch):
+    write()
+    module = load()
+    made = []
+    all_ask = threading.Barrier(8)
+
+    class Client:
+        def __init__(self, bus):
+            made.append(self)
+
+        def connect(self):
+            # Nobody else may have come as far as this.
+            time.sleep(0.1)
+
+        def check(self):
+            all_ask.wait(PATIENCE)
+
+    monkeypatch.setattr(module.rpc, 'transport', lambda conf: None)
+    monkeypatch.setattr(module.rpc, 'Client', Client)
+    manager = module._Manager(None)
+    asking = [threading.Thread(target=manager.check) for _ in range(8)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert len(made) == 1
+
+
+def test_noauth_is_served_by_our_own_server_alone(write, load):
+    write(auth='noauth')
+    with pytest.raises(server.UnsafeAddress, match='noauth'):
+        load()
+
+
+def test_what_is_wrong_in_the_configuration_stops_the_server(write, load):
+    path = write('nonsense')
+    with pytest.raises(oslo_messaging.InvalidTransportURL):
+        load()
+    path.write_text('[api]\nauth_strategy = whatever\n')
+    with pytest.raises(cfg.ConfigFileValueError, match='auth_strategy'):
+        load()
+    path.unlink()
+    with pytest.raises(cfg.ConfigFilesNotFoundError, match=str(path)):
+        load()
+
+
+@pytest.mark.parametrize(
+    ('environment', 'paths'),
+    [
+        ({}, ['/etc/blazar-sched/blazar-sched.conf']),
+        ({'DIR': '/srv/etc'}, ['/srv/etc/blazar-sched.conf']),
+        (
+            {'FILES': 'one.conf;/srv/two.conf'},
+            ['/etc/blazar-sched/one.conf', '/srv/two.conf'],
+        ),
+        ({'DIR': '/srv', 'FILES': 'one.conf'}, ['/srv/one.conf']),
+    ],
+)
+def test_the_environment_says_where_the_configuration_is(
+    write, load, environment, paths
+):
+    write()
+    named = {f'OS_BLAZAR_SCHED_CONFIG_{k}': v for k, v in environment.items()}
+    assert load().config_files(named) == paths
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(log, *command):
+    with log.open('w') as file:
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=file, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def gunicorn(tmp_path, port):
+    """gunicorn(*options) runs it; `.url`, `.log` and `.process`."""
+    pytest.importorskip('gunicorn')
+    # Workers have the tokens that `tokens` has.
+    settings = tmp_path / 'gunicorn.py'
+    settings.write_text(
+        'from keystonemiddleware import fixture\n'
+        'def post_worker_init(worker):\n'
+        '    known = fixture.AuthTokenFixture()\n'
+        '    known.setUp()\n'
+        "    known.add_token_data('t1', user_id='alice', project_id='p1',\n"
+        "        role_list=['reader'])\n"
+    )
+    with contextlib.ExitStack() as stack:
+
+        class Running:
+            url = f'http://127.0.0.1:{port}'
+            log = tmp_path / 'gunicorn.log'
+
+            def __init__(self, *options):
+                self.process = stack.enter_context(
+                    running(
+                        self.log, sys.executable, '-m', 'gunicorn',
+                        '--config', settings, '--workers', 2,
+                        '--bind', f'127.0.0.1:{port}', *options,
+                        'blazar_sched.wsgi:application',
+                    )
+                )
+
+            def get(self, path, **kwargs):
+                """Ask as soon as somebody listens."""
+                deadline = time.monotonic() + PATIENCE
+                while True:
+                    try:
+                        return requests.get(
+                            f'{self.url}{path}', timeout=PATIENCE, **kwargs
+                        )
+                    except requests.ConnectionError:
+                        assert time.monotonic() < deadline, (
+                            self.log.read_text()
+                        )
+                        time.sleep(0.1)
+
+            def answers(self, status):
+                """Return the workers that have answered so to `get`."""
+                return {
+                    said['process']
+                    for line in self.log.read_text().splitlines()
+                    if line.startswith('{')
+                    and re.search(
+                        f"'/v1/leases': {status} ",
+                        (said := json.loads(line))['message'],
+                    )
+                }
+
+        yield Running
+
+
+# Imported by each worker, or by their parent.
+HOW = pytest.mark.parametrize('options', [(), ('--preload',)], ids=str)
+
+
+@HOW
+def test_gunicorn_serves_it(write, gunicorn, options):
+    write(AWAY)
+    api = gunicorn(*options)
+    assert api.get('/').status_code == 300
+    assert api.get('/v1/leases').status_code == 401
+    assert api.get('/healthcheck').status_code == 503
+    answer = api.get('/v1/leases', headers=TOKEN)
+    assert answer.json()['error_name'] == 'Unavailable', answer.text
+    api.process.send_signal(signal.SIGTERM)
+    assert api.process.wait(PATIENCE) == 0
+
+
+@pytest.fixture
+def bus(tmp_path_factory):
+    """The transport_url of a broker, of which there is one: see tests.fault.
+
+    Those who use it take turns.
+    """
+    if broker.named() is None:
+        pytest.skip(f'{broker.VARIABLE} is not set: `make test-services`')
+    with (tmp_path_factory.getbasetemp().parent / 'bus').open('w') as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield broker.named()
+
+
+@pytest.mark.services
+@HOW
+def test_each_worker_has_its_own_way_to_the_manager(
+    bus, write, gunicorn, tmp_path, options
+):
+    config = write(bus)
+    database.open_ledger(conf_.load(files=[str(config)])).upgrade()
+    log = tmp_path / 'manager.log'
+    with running(log, SCRIPT, 'manager', '--config-file', config):
+        api = gunicorn(*options)
+        deadline = time.monotonic() + PATIENCE
+        while api.get('/healthcheck').status_code != 200:
+            assert time.monotonic() < deadline, api.log.read_text()
+        while len(api.answers(200)) < 2:
+            assert time.monotonic() < deadline, api.log.read_text()
+            asking = [
+                threading.Thread(
+                    target=api.get,
+                    args=('/v1/leases',),
+                    kwargs={'headers': TOKEN},
+                )
+                for _ in range(8)
+            ]
+            for thread in asking:
+                thread.start()
+            for thread in asking:
+                thread.join()
+        assert os.getpid() not in api.answers(200)
+        # Each connects with its first request, and answers all of them.
+        assert api.answers(500) == set()

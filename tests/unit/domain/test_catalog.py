@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts a reservation may use, room or no room."""
+
+import pytest
+
+from blazar_sched.domain import catalog as catalog_
+from blazar_sched.domain import requirements
+from blazar_sched.domain import reservation
+from tests.unit.domain.cloud import by_uuid
+from tests.unit.domain.cloud import HOSTS
+from tests.unit.domain.cloud import make_host
+from tests.unit.domain.cloud import make_index
+from tests.unit.domain.cloud import these
+
+
+class TestCandidates:
+    def test_only_reservable_hosts_that_match(self):
+        hosts = [
+            make_host('a', capabilities={'gpu': 'a100'}),
+            make_host('b', capabilities={'gpu': 'v100'}),
+            make_host('c', capabilities={'gpu': 'a100'}, reservable=False),
+            make_host('d', vcpus=4, capabilities={'gpu': 'a100'}),
+        ]
+        requirement = requirements.parse(
+            '["and", ["==", "$gpu", "a100"], [">=", "$vcpus", 8]]', 'x'
+        )
+        known = by_uuid(*hosts)
+        catalog = catalog_.Catalog(make_index(known), known)
+        for _ in range(2):
+            found = catalog.meeting(requirement, 'p')
+            assert (found.hosts, list(found.rows)) == ({'a': hosts[0]}, [0])
+
+    def test_all_reservable_hosts_when_nothing_is_required(self):
+        found = these(make_index(HOSTS), HOSTS)
+        assert (found.hosts, list(found.rows)) == (HOSTS, [0, 1, 2, 3])
+
+    def test_hosts_that_changed_are_seen_once_the_catalog_forgot(self):
+        known = dict(HOSTS)
+        catalog = catalog_.Catalog(make_index(known), known)
+        assert len(catalog.meeting(requirements.all_of(), 'p').hosts) == 4
+        del known['b']
+        catalog.forget()
+        found = catalog.meeting(requirements.all_of(), 'p')
+        assert (list(found.hosts), list(found.rows)) == (
+            ['a', 'c', 'd'], [0, 2, 3]
+        )
+
+    def test_more_requirements_than_are_remembered(self):
+        catalog = catalog_.Catalog(make_index(HOSTS), HOSTS)
+        for _ in range(2):
+            for vcpus in range(6, 6 + catalog_.MAX_REQUIREMENTS):
+                wanted = requirements.parse(f'["<=", "$vcpus", {vcpus}]', 'x')
+                found = catalog.meeting(wanted, 'p')
+                assert len(found.hosts) == 4 * (vcpus >= 8)
+
+    def test_a_disabled_host_is_not_used(self):
+        hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
+        assert list(these(make_index(hosts), hosts).hosts) == ['b']
+
+    def test_a_restricted_host_is_for_its_projects(self):
+        hosts = by_uuid(make_host('a', projects=('p', 'q')), make_host('b'))
+        catalog = catalog_.Catalog(make_index(hosts), hosts)
+        for project, wanted in [('p', 'ab'), ('x', 'b'), ('q', 'ab')]:
+            found = catalog.meeting(requirements.all_of(), project)
+            assert list(found.hosts) == list(wanted)
+        others = [
+            catalog.meeting(requirements.all_of(), project)
+            for project in ('x', 'y')
+        ]
+        assert others[0] is others[1]
+
+    def test_a_host_that_is_held_stays_until_a_monitor_says_no(self):
+        hosts = by_uuid(
+            make_host('a', disabled=True),
+            make_host('b', projects=('q',)),
+            make_host('c', reservable=False),
+            make_host('d', capabilities={'gpu': 'no'}, disabled=True),
+            make_host('e'),
+        )
+        catalog = catalog_.Catalog(make_index(hosts), hosts)
+        wanted = requirements.parse('["not", ["==", "$gpu", "no"]]', 'x')
+        found = catalog.meeting(wanted, 'p', kept=['a', 'b', 'c', 'd', 'x'])
+        assert set(found.hosts) == {'a', 'b', 'e'}
+        assert found.closed == {'a', 'b'}
+        assert set(catalog.meeting(wanted, 'p').hosts) == {'e'}
+
+
+DEFAULT = requirements.parse('["==", "$kind", "cheap"]', 'x')
+KINDS = by_uuid(
+    make_host('a', capabilities={'kind': 'cheap'}),
+    make_host('b', capabilities={'kind': 'dear'}),
+    make_host('c'),
+)
+
+
+class TestDefault:
+    def candidates(self, resource_type, default=DEFAULT, kept=(), **asked):
+        wanted = reservation.Reservation(
+            'mine', 'lease', resource_type, 'pending', asked
+        )
+        return self.catalog.candidates(wanted, 'p', default, kept)
+
+    @pytest.fixture(autouse=True)
+    def make_catalog(self):
+        self.catalog = catalog_.Catalog(make_index(KINDS), KINDS)
+
+    @pytest.mark.parametrize(
+        'resource_type, asked',
+        [
+            ('physical:host', {'resource_properties': ''}),
+            ('physical:host', {'resource_properties': '[]'}),
+            (
+                'physical:host',
+                {'hypervisor_properties': '[">", "$vcpus", "1"]'},
+            ),
+            ('virtual:instance', {'resource_properties': ''}),
+            # The flavor's own requirement is not what was asked for.
+            (
+                'flavor:instance',
+                {
+                    'resource_properties': '[">", "$vcpus", "1"]',
+                    'asked_properties': '',
+                },
+            ),
+        ],
+    )
+    def test_is_for_who_asks_for_nothing(self, resource_type, asked):
+        assert set(self.candidates(resource_type, **asked).hosts) == {'a'}
+        found = self.candidates(resource_type, catalog_.ANY, **asked)
+        assert set(found.hosts) == {'a', 'b', 'c'}
+
+    @pytest.mark.parametrize(
+        'resource_type, names',
+        [
+            ('physical:host', ['resource_properties']),
+            ('virtual:instance', ['resource_properties']),
+            ('flavor:instance', ['resource_properties', 'asked_properties']),
+        ],
+    )
+    def test_is_not_for_who_asks_for_something(self, resource_type, names):
+        asked = dict.fromkeys(names, '["==", "$kind", "dear"]')
+        assert set(self.candidates(resource_type, **asked).hosts) == {'b'}
+
+    def test_a_host_that_is_held_need_not_meet_it(self):
+        found = self.candidates('physical:host', kept=['b'])
+        assert set(found.hosts) == {'a', 'b'}
+        assert found.closed == {'b'}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which allocations leave a host, against a plain try of every choice."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import replan
+from blazar_sched.domain import window
+
+TIMES = 8
+GPU = 'CUSTOM_GPU'
+CLASSES = ('VCPU', 'MEMORY_MB', GPU)
+
+
+def make(id, start, end, whole=False, **amounts):
+    return allocation.Allocation(
+        id, f'of {id}', 'host', start, end,
+        {} if whole else {c: n for c, n in amounts.items() if n}, whole,
+    )
+
+
+def slots(id, start, end, vcpus):
+    return make(id, start, end, VCPU=vcpus)
+
+
+def ids(many):
+    return [a.id for a in many]
+
+
+class TestLeaving:
+    def test_nothing_where_all_fits(self):
+        movable = [slots('a', 0, 5, 2), slots('b', 0, 5, 2)]
+        assert replan.leaving({'VCPU': 4}, [], movable, 0) == []
+
+    def test_one_large_rather_than_two_small(self):
+        movable = [slots('a', 0, 5, 1), slots('b', 0, 5, 1),
+                   slots('c', 0, 5, 3)]
+        assert ids(replan.leaving({'VCPU': 3}, [], movable, 0)) == ['c']
+
+    def test_of_as_many_the_smallest(self):
+        movable = [slots('a', 0, 5, 3), slots('b', 0, 5, 2),
+                   slots('c', 0, 5, 1)]
+        assert ids(replan.leaving({'VCPU': 4}, [], movable, 0)) == ['b']
+
+    def test_one_in_the_way_twice_rather_than_two(self):
+        movable = [slots('a', 0, 2, 2), slots('b', 3, 5, 2),
+                   slots('c', 0, 5, 2)]
+        assert ids(replan.leaving({'VCPU': 2}, [], movable, 0)) == ['c']
+
+    def test_what_is_over_counts_no_more(self):
+        movable = [slots('a', 0, 5, 2), slots('b', 3, 9, 2)]
+        fixed = [slots('c', 0, 4, 2)]
+        capacity = {'VCPU': 4}
+        assert ids(replan.leaving(capacity, fixed, movable, 3)) == ['a']
+        assert replan.leaving(capacity, fixed, movable, 4) == []
+
+    def test_whole_hosts_leave_who_is_not_let_in(self):
+        movable = [make('a', 0, 5, whole=True), make('b', 5, 9, whole=True),
+                   make('c', 9, 12, whole=True)]
+        server = make('s', 0, 9, VCPU=1)
+        gone = replan.leaving({'VCPU': 8}, [server], movable, 0)
+        assert ids(gone) == ['a', 'b']
+
+    def test_a_whole_host_takes_nothing_of_what_shrinks(self):
+        movable = [make('a', 0, 5, whole=True)]
+        assert replan.leaving({}, [], movable, 0) == []
+
+    def test_what_takes_none_of_what_is_short_stays(self):
+        movable = [make('a', 0, 5, VCPU=1), make('b', 0, 5, CUSTOM_GPU=1)]
+        capacity = {'VCPU': 4, GPU: 0}
+        assert ids(replan.leaving(capacity, [], movable, 0)) == ['b']
+
+    def test_all_where_what_is_fixed_is_too_much(self):
+        movable = [slots('a', 0, 5, 1), slots('b', 5, 9, 1)]
+        fixed = [slots('c', 0, 5, 4)]
+        assert ids(replan.leaving({'VCPU': 2}, fixed, movable, 0)) == ['a']
+
+    def test_for_ever(self):
+        movable = [slots('a', 50, window.FOREVER, 2)]
+        server = make('s', 0, window.FOREVER, VCPU=1)
+        assert replan.leaving({'VCPU': 2}, [server], movable, 0) == movable
+
+    def test_very_many(self):
+        """Each of a hundred weeks has its own choice to make."""
+        movable = [
+            slots(f'{week}-{n}', week, week + 1, n)
+            for week in range(100)
+            for n in (1, 2, 3)
+        ]
+        gone = replan.leaving({'VCPU': 4}, [], movable, 0)
+        assert ids(gone) == [f'{week}-2' for week in range(100)]
+
+    def test_greedy_leaves_nothing_that_could_stay(self):
+        movable = [slots(f'{n}', n, n + 15, 1 + n % 5) for n in range(40)]
+        gone = replan.leaving({'VCPU': 20}, [], movable, 0)
+        stays = [a for a in movable if a not in gone]
+        capacity = {'VCPU': 20}
+        for each in stays:
+            assert fits(each, capacity, stays, 0)
+        for each in gone:
+            assert not fits(each, capacity, [*stays, each], 0)
+
+
+def amounts(draw):
+    drawn = {c: draw(st.integers(0, 4)) for c in CLASSES}
+    return drawn if any(drawn.values()) else {'VCPU': 1}
+
+
+@st.composite
+def allocations(draw, prefix, most):
+    made = []
+    for n in range(draw(st.integers(0, most))):
+        start = draw(st.integers(0, TIMES - 1))
+        end = draw(st.integers(start + 1, TIMES))
+        whole = draw(st.integers(0, 4)) == 0
+        made.append(make(
+            f'{prefix}{n}', start, end, whole,
+            **({} if whole else amounts(draw)),
+        ))
+    return made
+
+
+CAPACITY = st.fixed_dictionaries({c: st.integers(0, 8) for c in CLASSES})
+
+
+def fits(each, capacity, there, now):
+    """Second by second."""
+    for at in range(max(each.start, now), each.end):
+        others = [
+            a for a in there
+            if a is not each and a.start <= at < a.end
+        ]
+        if others and (each.whole or any(a.whole for a in others)):
+            return False
+        for c, n in each.amounts.items():
+            if n + sum(a.amounts.get(c, 0) for a in others) > capacity[c]:
+                return False
+    return True
+
+
+def size(many):
+    return (
+        len(many),
+        sum(a.whole for a in many),
+        *(
+            sum(a.amounts.get(c, 0) for a in many)
+            for c in ('VCPU', 'MEMORY_MB', 'DISK_GB')
+        ),
+    )
+
+
+def best(capacity, fixed, movable, now):
+    """Return the size of the least that may leave, of all subsets."""
+    def is_enough(gone):
+        stays = [a for a in movable if a not in gone]
+        return all(fits(a, capacity, [*fixed, *stays], now) for a in stays)
+
+    return min(
+        size(gone)
+        for count in range(len(movable) + 1)
+        for gone in itertools.combinations(movable, count)
+        if is_enough(gone)
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    CAPACITY, allocations('f', 3), allocations('m', 7), st.integers(0, TIMES)
+)
+def test_the_fewest_leave_then_the_smallest(capacity, fixed, movable, now):
+    gone = replan.leaving(capacity, fixed, movable, now)
+    assert size(gone) == best(capacity, fixed, movable, now)
+    stays = [a for a in movable if a not in gone]
+    for each in stays:
+        assert fits(each, capacity, [*fixed, *stays], now)
+    # They can go one after the other: each is in the way until it is gone.
+    for each in gone:
+        assert not fits(each, capacity, [*fixed, *stays, each], now)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    CAPACITY, allocations('f', 3), allocations('m', 7), st.integers(0, TIMES)
+)
+def test_greedy_is_enough_and_no_more(capacity, fixed, movable, now):
+    exact, replan.EXACT = replan.EXACT, 0
+    try:
+        gone = replan.leaving(capacity, fixed, movable, now)
+    finally:
+        replan.EXACT = exact
+    stays = [a for a in movable if a not in gone]
+    for each in stays:
+        assert fits(each, capacity, [*fixed, *stays], now)
+    for each in gone:
+        assert not fits(each, capacity, [*fixed, *stays, each], now)

@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever a filter does not let through has a reason, in any cloud."""
+
+import types
+import uuid
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from nova import objects
+from nova.objects import flavor
+from nova.objects import request_spec
+import pytest
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.domain import window
+from blazar_sched.filters import decided
+from blazar_sched.filters import decision
+from blazar_sched.filters import lifetime_filter
+from blazar_sched.filters import reservation_filter
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.replica import worker
+
+NOW = 1_800_000_000
+HOUR = 3600
+MINE, THEIRS = 'p1', 'p2'
+GPU = 'CUSTOM_GPU'
+FILTERS = (
+    reservation_filter.ReservationFilter, lifetime_filter.LifetimeFilter
+)
+
+objects.register_all()
+
+
+def id_of(kind, number):
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f'{kind} {number}'))
+
+
+def a_host(number, gpus=0, **fields):
+    held = {
+        inventory.VCPU: inventory.Inventory(8),
+        inventory.MEMORY_MB: inventory.Inventory(8192, reserved=512),
+        inventory.DISK_GB: inventory.Inventory(100),
+    }
+    if gpus:
+        held[GPU] = inventory.Inventory(gpus)
+    return host.Host(
+        id_of('host', number), str(number), f'c{number}', inventory=held,
+        **fields,
+    )
+
+
+def a_host_state(number, vcpus_used=0, here=()):
+    """What the filters read of Nova's HostState."""
+    return types.SimpleNamespace(
+        uuid=id_of('host', number),
+        nodename=f'c{number}',
+        vcpus_used=vcpus_used,
+        total_usable_ram_mb=8192,
+        free_ram_mb=8192 - 512,
+        free_disk_mb=100 * 1024,
+        disk_mb_used=0,
+        num_instances=len(here),
+        instances=dict.fromkeys(here),
+    )
+
+
+def a_request(vcpus=1, gpus=0, preemptible=False, number=0, **hints):
+    extra_specs = {'blazar:preemptible': 'true'} if preemptible else {}
+    if gpus:
+        extra_specs['resources:' + GPU] = str(gpus)
+    return request_spec.RequestSpec(
+        instance_uuid=id_of('instance', number),
+        project_id=MINE,
+        flavor=flavor.Flavor(
+            vcpus=vcpus, memory_mb=512, root_gb=1, ephemeral_gb=0, swap=0,
+            extra_specs=extra_specs,
+        ),
+        is_bfv=False,
+        scheduler_hints={name: [value] for name, value in hints.items()},
+    )
+
+
+def a_reservation(number, start, end, project_id=MINE, **fields):
+    return record.Reservation(
+        id_of('reservation', number), id_of('lease', number), project_id,
+        'virtual:instance', NOW + start,
+        window.FOREVER if end is None else NOW + end, **fields,
+    )
+
+
+def an_allocation(number, on, of, vcpus=0, gpus=0):
+    amounts = {inventory.VCPU: vcpus, GPU: gpus}
+    return allocation.Allocation(
+        id_of('allocation', number), of.id, id_of('host', on), of.start,
+        of.end, {c: amount for c, amount in amounts.items() if amount},
+        whole=not vcpus and not gpus,
+    )
+
+
+def a_replica(*nouns):
+    replica = state.Replica(accounting.SchedulerAccounting)
+    replica.advance(NOW)
+    replica.load(7, map(record.encode, nouns))
+    return replica
+
+
+@pytest.fixture
+def options():
+    """Set options of ``[blazar_sched]``."""
+    def set_(**values):
+        for name, value in values.items():
+            worker.CONF.set_override(name, value, 'blazar_sched')
+            names.append(name)
+
+    names = []
+    yield set_
+    for name in names:
+        worker.CONF.clear_override(name, 'blazar_sched')
+
+
+def decide(replica, host_states, spec):
+    """Pass through both filters; return who passes, and the decisions."""
+    with worker.following(replica, lambda: NOW):
+        failed = decision.failure.count
+        passing = host_states
+        for each in FILTERS:
+            # As in Nova, which stops where nobody is left.
+            if passing:
+                passing = each().filter_all(passing, spec)
+        assert decision.failure.count == failed
+        kept = worker.ensure_started().decisions
+        return passing, kept.explain(replica, spec.instance_uuid)
+
+
+def why(replica, spec, **host_state):
+    """Return the one reason why host c0 does not pass."""
+    passing, told = decide(replica, [a_host_state(0, **host_state)], spec)
+    assert passing == []
+    return told[-1]['hosts']['c0']
+
+
+hosts = st.builds(
+    lambda gpus, hold, unbounded: {
+        'gpus': gpus, 'hold': hold, 'unbounded': unbounded,
+    },
+    st.integers(0, 2), st.sampled_from(host.HOLDS),
+    st.sampled_from((None, 'forever', 'never', 'assume:1h')),
+)
+spans = st.tuples(
+    st.integers(-2, 4), st.integers(1, 4)
+).map(lambda t: (t[0] * HOUR // 2, (t[0] + t[1]) * HOUR // 2))
+
+
+@st.composite
+def clouds(draw):
+    """A replica, and HostStates; not all of them are reservable."""
+    known = draw(st.lists(hosts, max_size=4))
+    nouns = [a_host(n, **fields) for n, fields in enumerate(known)]
+    on = st.integers(0, len(known) - 1)
+    for n in range(draw(st.integers(0, 5)) if known else 0):
+        of = a_reservation(
+            n, *draw(spans), project_id=draw(st.sampled_from((MINE, THEIRS))),
+            magnetic=draw(st.booleans()),
+        )
+        nouns.append(of)
+        # An index holds any number of them, whether or not they fit.
+        for row in draw(st.sets(on, max_size=3)):
+            nouns.append(
+                an_allocation(
+                    f'{n} {row}', row, of, draw(st.integers(0, 6)),
+                    draw(st.integers(0, 1)) if known[row]['gpus'] else 0,
+                )
+            )
+    for n in range(draw(st.integers(0, 3)) if known else 0):
+        nouns.append(
+            instance.Instance(
+                id_of('instance', n), id_of('host', draw(on)), MINE,
+                {inventory.VCPU: draw(st.integers(1, 4))},
+                end=NOW + draw(st.integers(-1, 5)) * HOUR,
+                reservation_id=draw(
+                    st.none() | st.just(id_of('reservation', 0))
+                ),
+            )
+        )
+    by_host = {}
+    for noun in nouns:
+        if isinstance(noun, instance.Instance):
+            by_host.setdefault(noun.host, []).append(noun.uuid)
+    states = [
+        a_host_state(
+            n, draw(st.integers(0, 8)), by_host.get(id_of('host', n), ())
+        )
+        for n in range(len(known) + 2)
+    ]
+    return a_replica(*nouns), states
+
+
+@st.composite
+def requests(draw):
+    hints = draw(st.sampled_from((
+        {}, {'lifetime': '1h'}, {'lifetime': '90m'},
+        {'reservation': id_of('reservation', 0)},
+        {'reservation': id_of('reservation', 1)}, {'reservation': 'none'},
+    )))
+    return a_request(
+        draw(st.integers(1, 8)), draw(st.integers(0, 1)), draw(st.booleans()),
+        draw(st.integers(0, 4)), **hints,
+    )
+
+
+@given(clouds(), requests(), st.sampled_from((0, 5000)))
+@settings(deadline=None)
+def test_who_does_not_pass_has_a_reason_and_nobody_else(
+    cloud, spec, longest
+):
+    replica, host_states = cloud
+    group = 'blazar_sched'
+    worker.CONF.set_override('max_backfill_lifetime', longest, group)
+    try:
+        passing, told = decide(replica, host_states, spec)
+    finally:
+        worker.CONF.clear_override('max_backfill_lifetime', group)
+
+    refused = {h.nodename for h in host_states if h not in passing}
+    reasons = [(name, why) for each in told for name, why in each[
+        'hosts'
+    ].items()]
+    # Each once, by the filter that refused it.
+    assert sorted(name for name, _ in reasons) == sorted(refused)
+    # And by a step of today's, as nothing has changed since.
+    assert not [why for _, why in reasons if 'would pass now' in why]
+    assert told[0]['seen'] == len(host_states)
+    assert told[-1]['passed'] == len(passing)
+
+
+def test_a_whole_host_from_a_time_on():
+    soon = a_reservation(0, HOUR, 2 * HOUR, THEIRS)
+    replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon))
+
+    assert why(replica, a_request(lifetime='2h')) == (
+        'it is reserved as a whole from 2027-01-15T09:00:00Z on, and wanted '
+        'until 2027-01-15T10:00:00Z'
+    )
+
+
+def test_how_much_is_left_and_how_much_is_wanted():
+    soon = a_reservation(0, HOUR, 2 * HOUR, THEIRS)
+    replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon, vcpus=5))
+
+    assert why(replica, a_request(2, lifetime='2h'), vcpus_used=2) == (
+        'from 2027-01-15T09:00:00Z on: 1 VCPU left, 2 wanted until '
+        '2027-01-15T10:00:00Z'
+    )
+
+
+def test_another_resource_class():
+    soon = a_reservation(0, HOUR, None, THEIRS)
+    replica = a_replica(
+        a_host(0, gpus=2), soon, an_allocation(0, 0, soon, gpus=2)
+    )
+
+    assert why(replica, a_request(gpus=1)) == (
+        'from 2027-01-15T09:00:00Z on: 0 CUSTOM_GPU left, 1 wanted for ever'
+    )
+
+
+def test_a_window_that_has_not_opened():
+    mine = a_reservation(0, HOUR, 2 * HOUR)
+    replica = a_replica(a_host(0), mine, an_allocation(0, 0, mine))
+
+    assert why(replica, a_request(reservation=mine.id)) == (
+        f'the window of reservation {mine.id} opens at 2027-01-15T09:00:00Z'
+    )
+
+
+def test_a_window_that_has_closed():
+    mine = a_reservation(0, -HOUR, -60)
+    replica = a_replica(a_host(0), mine, an_allocation(0, 0, mine))
+
+    assert 'closed at 2027-01-15T07:59:00Z' in why(
+        replica, a_request(reservation=mine.id)
+    )
+
+
+def test_a_reservation_that_is_on_other_hosts():
+    mine = a_reservation(0, -HOUR, HOUR)
+    replica = a_replica(a_host(0), mine)
+
+    assert 'has no allocation on it' in why(
+        replica, a_request(reservation=mine.id)
+    )
+
+
+def test_a_reservation_of_another_project():
+    theirs = a_reservation(0, -HOUR, HOUR, THEIRS)
+    replica = a_replica(a_host(0), theirs, an_allocation(0, 0, theirs))
+
+    assert 'is not open to project p1' in why(
+        replica, a_request(reservation=theirs.id)
+    )
+
+
+def test_a_reservation_that_there_is_not():
+    assert why(a_replica(a_host(0)), a_request(reservation='x' * 999)) == (
+        f"there is no reservation '{'x' * 64}'"
+    )
+
+
+def test_a_reservation_with_too_little_left():
+    mine = a_reservation(0, -HOUR, HOUR)
+    replica = a_replica(
+        a_host(0), mine, an_allocation(0, 0, mine, vcpus=4),
+        instance.Instance(
+            id_of('instance', 9), id_of('host', 0), MINE,
+            {inventory.VCPU: 3}, end=NOW + HOUR, reservation_id=mine.id,
+        ),
+    )
+
+    assert '1 VCPU left, 2 wanted' in why(
+        replica, a_request(2, reservation=mine.id)
+    )
+
+
+def test_a_dedicated_host():
+    replica = a_replica(a_host(0, hold='dedicated'))
+
+    assert 'dedicated' in why(replica, a_request())
+
+
+def test_a_host_that_takes_nothing_without_an_end():
+    replica = a_replica(a_host(0, unbounded='never'))
+
+    assert 'unbounded, never' in why(replica, a_request())
+
+
+def test_a_lifetime_that_is_too_long_for_backfill(options):
+    options(max_backfill_lifetime=60)
+
+    assert 'lives for 3600 s, and 60 s are let on it' in why(
+        a_replica(a_host(0)), a_request(lifetime='1h')
+    )
+
+
+def test_what_was_in_the_way_may_be_gone():
+    soon = a_reservation(0, HOUR, None, THEIRS)
+    replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon))
+    spec = a_request()
+    with worker.following(replica, lambda: NOW):
+        lifetime_filter.LifetimeFilter().filter_all([a_host_state(0)], spec)
+        kept = worker.ensure_started().decisions
+        kept.settle(replica)
+
+    replica.apply(8, [(record.ALLOCATION, id_of('allocation', 0), None)])
+
+    [told] = kept.explain(replica, spec.instance_uuid)
+    assert (told['revision'], told['explained_by']) == (7, 8)
+    assert told['hosts'] == {
+        'c0': 'it would pass now: what was in its way is gone'
+    }
+
+
+def test_one_host_can_be_asked_about():
+    replica = a_replica(a_host(0, hold='dedicated'))
+    spec = a_request()
+    with worker.following(replica, lambda: NOW):
+        reservation_filter.ReservationFilter().filter_all(
+            [a_host_state(0), a_host_state(1)], spec
+        )
+        kept = worker.ensure_started().decisions
+
+        def told(host):
+            [found] = kept.explain(replica, spec.instance_uuid, host)
+            return found['hosts']
+
+        assert list(told('c0')) == ['c0']
+        assert told('c1') == {'c1': decided.PASSED}
+        assert told('c2') == {}
+
+
+def test_what_is_asked_is_told():
+    replica = a_replica(a_host(0))
+
+    _, [first, *_] = decide(
+        replica, [a_host_state(0)], a_request(2, gpus=1, lifetime='1h')
+    )
+
+    assert first['asked'] == {
+        'kind': 'bounded', 'project_id': MINE, 'reservation_id': None,
+        'end': NOW + HOUR, 'moves_from': None,
+        'amounts': {
+            inventory.VCPU: 2, inventory.MEMORY_MB: 512, inventory.DISK_GB: 1,
+            GPU: 1,
+        },
+    }
+
+
+def test_a_filter_that_failed_says_so(monkeypatch):
+    def fail(*args):
+        raise RuntimeError('broken')
+
+    monkeypatch.setattr(lifetime_filter, '_steps', fail)
+    spec = a_request()
+    replica = a_replica(a_host(0))
+    with worker.following(replica, lambda: NOW):
+        lifetime_filter.LifetimeFilter().filter_all(
+            [a_host_state(0), a_host_state(1)], spec
+        )
+        [told] = worker.ensure_started().decisions.explain(
+            replica, spec.instance_uuid
+        )
+
+    assert (told['outcome'], told['passed']) == (decided.FAILED, 1)
+    assert 'the filter failed' in told['hosts']['c0']
+
+
+def test_only_so_many_decisions_are_kept(options):
+    options(decisions_kept=3)
+    replica = a_replica()
+    with worker.following(replica, lambda: NOW):
+        kept = worker.ensure_started().decisions
+        each = reservation_filter.ReservationFilter()
+        for number in range(5):
+            each.filter_all([a_host_state(0)], a_request(number=number))
+        kept.settle(replica)
+
+        assert len(kept) == 3
+        assert not kept.explain(replica, id_of('instance', 1))
+        assert kept.explain(replica, id_of('instance', 4))
+
+
+def test_none_is_kept_where_none_is_wanted(options):
+    options(decisions_kept=0)
+    replica = a_replica()
+    with worker.following(replica, lambda: NOW):
+        reservation_filter.ReservationFilter().filter_all(
+            [a_host_state(0)], a_request()
+        )
+        assert len(worker.ensure_started().decisions) == 0
+
+
+def test_novas_objects_are_let_go(options):
+    replica = a_replica(a_host(0, hold='dedicated'))
+    with worker.following(replica, lambda: NOW):
+        kept = worker.ensure_started().decisions
+        host_states = [a_host_state(0), a_host_state(1)]
+        reservation_filter.ReservationFilter().filter_all(
+            host_states, a_request()
+        )
+        kept.settle(replica)
+
+        assert vars(kept._settled[0])['_host_states'] == []
+
+
+def test_a_failure_to_count_fails_no_decision(monkeypatch):
+    replica = a_replica()
+    with worker.following(replica, lambda: NOW):
+        monkeypatch.setattr(worker.ensure_started(), 'metrics', None)
+        before = worker.note_failure.count
+
+        passing = reservation_filter.ReservationFilter().filter_all(
+            [a_host_state(0)], a_request()
+        )
+
+        assert len(passing) == 1
+        assert worker.note_failure.count == before + 1

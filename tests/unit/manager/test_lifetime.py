@@ -1,0 +1,834 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that declares its time has a lease of its own."""
+
+import dataclasses
+
+import hypothesis
+from hypothesis import strategies as st
+from oslo_messaging.notify import _impl_test
+import pytest
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.manager import lifetime as lifetimes
+from blazar_sched.service.resources import lifetime as driver_
+
+HOUR = 3600
+
+
+@pytest.fixture
+def host(world):
+    return world.add_host('a')
+
+
+@pytest.fixture
+def loud(conf):
+    """Have notifications sent: what was, since the last look."""
+    _impl_test.reset()
+    conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+
+    def sent(world):
+        world.manager.notifier.step()
+        types = [m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS]
+        _impl_test.reset()
+        return types
+
+    yield sent
+    _impl_test.reset()
+
+
+def boot(world, node='a', start=None, end=None, **values):
+    """Have a server in Nova; times are in seconds from now."""
+    return world.add_server(
+        node,
+        created=world.now,
+        user_id='alice',
+        start=None if start is None else world.now + start,
+        end=window.FOREVER if end is None else world.now + end,
+        **values,
+    )
+
+
+def sync(world):
+    """Look at Nova's servers; return the leases by the servers' uuids."""
+    world.manager.instances.sync()
+    return {
+        lease.reservations[0].parameters['instance_id']: lease
+        for lease in world.ledger.leases()
+        if lease.is_lifetime
+    }
+
+
+def made(world, **values):
+    """Have a server that declares its time; return it and its lease."""
+    server = boot(world, **values)
+    lease = sync(world)[server.uuid]
+    # It has been shelved by then, if that is due.
+    sync(world)
+    return server, lease
+
+
+def record_of(world, server):
+    return world.ledger.instance(server.uuid)
+
+
+def shown(world, server):
+    return world.nova.stored.get(server.uuid)
+
+
+def change(world, server, **values):
+    world.nova.stored[server.uuid] = dataclasses.replace(
+        shown(world, server), **values
+    )
+
+
+def events(lease):
+    return {e.event_type: (e.time, e.status) for e in lease.events}
+
+
+class TestMade:
+    @pytest.mark.row('C31', 'C43', 'F52')
+    def test_by_what_the_server_declares(self, world, host):
+        server = boot(
+            world, end=2 * HOUR, project_id='p', lease_name='mine',
+            on_end='shelve',
+        )
+        world.clock.now += 5
+        lease = sync(world)[server.uuid]
+        assert (lease.name, lease.project_id, lease.user_id) == (
+            'mine', 'p', 'alice'
+        )
+        assert (lease.start, lease.end) == (server.created, server.end)
+        assert (lease.status, lease.degraded) == ('ACTIVE', False)
+        [own] = lease.reservations
+        assert own.id == reservation.lifetime_id(server.uuid)
+        assert (own.resource_type, own.status) == (
+            'instance:lifetime', 'active'
+        )
+        assert own.parameters['on_end'] == 'shelve'
+        assert events(lease) == {
+            event.START_LEASE: (server.created, 'DONE'),
+            event.BEFORE_END_LEASE: (server.end - HOUR, 'UNDONE'),
+            event.END_LEASE: (server.end, 'UNDONE'),
+        }
+        assert world.held(lease) == []
+        assert record_of(world, server).end == server.end
+        world.check()
+
+    def test_what_is_left_unsaid(self, world, conf, host):
+        conf.set_override('lifetime_on_end', 'snapshot', 'manager')
+        server, lease = made(world, end=HOUR)
+        assert lease.name == f'lease-{server.uuid[:6]}'
+        assert lease.reservations[0].parameters['on_end'] == 'snapshot'
+
+    def test_wherever_it_is(self, world, host):
+        server = boot(world, node='not-registered', end=HOUR)
+        assert sync(world).keys() == {server.uuid}
+        assert record_of(world, server) is None
+
+    def test_who_has_none(self, world, host):
+        boot(world)
+        boot(world, end=HOUR, reservation_id='any')
+        boot(world, end=-1)
+        boot(world, node=None, end=HOUR, status='BUILD')
+        boot(world, node=None, start=HOUR, end=2 * HOUR, status='ERROR')
+        assert sync(world) == {}
+
+    def test_once(self, world, host):
+        server, lease = made(world, end=HOUR)
+        before = world.ledger.changes(0)['newest']
+        assert sync(world) == {server.uuid: lease}
+        assert world.ledger.changes(0)['newest'] == before
+
+    def test_by_two_managers_at_once(self, world, conf, host, monkeypatch):
+        """The other one looks while this one has asked Nova."""
+        server = boot(world, end=HOUR)
+        other = world.another(conf)
+        listed = world.nova.servers
+
+        def servers(**filters):
+            found = listed(**filters)
+            monkeypatch.setattr(world.nova, 'servers', listed)
+            other.instances.sync()
+            return found
+
+        monkeypatch.setattr(world.nova, 'servers', servers)
+        assert sync(world).keys() == {server.uuid}
+        assert len(world.ledger.leases()) == 1
+        other.ledger.close()
+        world.check()
+
+    def test_many_are_not_made_in_one_commit(
+        self, world, host, monkeypatch
+    ):
+        monkeypatch.setattr(lifetimes, 'MOST', 2)
+        for _ in range(5):
+            boot(world, end=HOUR, vcpus=0)
+        assert [len(sync(world)) for _ in range(4)] == [2, 4, 5, 5]
+
+    def test_late(self, world, host):
+        """First seen when its start has come."""
+        server = boot(world, start=10, end=HOUR)
+        world.clock.now += 20
+        lease = sync(world)[server.uuid]
+        assert (lease.start, lease.status) == (server.start, 'ACTIVE')
+        assert shown(world, server).status == 'ACTIVE'
+        world.check()
+
+    def test_is_told(self, conf, loud, request):
+        world = request.getfixturevalue('world')
+        world.add_host('a')
+        boot(world, end=2 * HOUR)
+        sync(world)
+        assert loud(world) == ['lease.create']
+
+
+class TestLater:
+    """It is to start later."""
+
+    @pytest.mark.row('C35', 'F54')
+    def test_is_shelved_until_its_start(self, world, host):
+        world.add_host('b')
+        server, lease = made(world, start=500, end=900, vcpus=3)
+        assert (lease.status, lease.start) == ('PENDING', server.start)
+        [(_, place, vcpus)] = world.held(lease)
+        assert vcpus == 3
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        sync(world)
+        assert record_of(world, server) is None
+        world.run(499)
+        assert shown(world, server).node is None
+        name = next(n for n in 'ab' if world.host(n).uuid == place)
+        world.run(1)
+        assert world.lease(lease).status == 'STARTING'
+        # Nova has no room, as yet.
+        world.run(5)
+        assert shown(world, server).node is None
+        world.nova.lands_on = name
+        world.run(5)
+        world.run(5)
+        assert world.lease(lease).status == 'ACTIVE'
+        assert shown(world, server).node == name
+        world.check()
+
+    def test_counts_for_itself_once_it_has_come(self, world, host):
+        """Its place goes in the very commit in which it is seen there."""
+        server, lease = made(world, start=500, end=900, vcpus=3)
+        world.nova.lands_on = 'a'
+        for _ in range(3):
+            world.run(250)
+        assert world.lease(lease).status == 'ACTIVE'
+        assert len(world.held(lease)) == 1
+        assert record_of(world, server) is None
+        before = world.ledger.changes(0)['newest']
+        sync(world)
+        assert world.ledger.changes(0)['newest'] == before + 1
+        assert world.held(lease) == []
+        assert record_of(world, server).end == lease.end
+        world.check()
+
+    def test_its_place_is_its_own(self, world, host, whole):
+        server, _ = made(world, start=500, end=900)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=600, end=700)
+        world.create(whole(), start=100, end=500)
+        world.create(whole(), start=900, end=window.FOREVER)
+        assert shown(world, server) is not None
+
+    def test_two_of_one_look_have_a_place_each(self, world, host):
+        world.add_host('b')
+        servers = [
+            boot(world, start=500, end=900, vcpus=5) for _ in range(2)
+        ]
+        leases = sync(world)
+        places = [world.held(leases[s.uuid])[0][1] for s in servers]
+        assert len(set(places)) == 2
+        world.check()
+
+    @pytest.mark.row('C32')
+    def test_without_room_neither_lease_nor_server(
+        self, conf, loud, request
+    ):
+        world = request.getfixturevalue('world')
+        world.add_host('a')
+        servers = [
+            boot(world, start=500, end=900, vcpus=5) for _ in range(2)
+        ]
+        leases = sync(world)
+        [stays] = [s for s in servers if s.uuid in leases]
+        assert world.nova.stored.keys() == {stays.uuid}
+        assert sorted(loud(world)) == ['lease.create', 'lease.create.error']
+        assert sync(world).keys() == leases.keys()
+        world.check()
+
+    def test_room_that_has_come_meanwhile_saves_it(
+        self, world, host, whole, monkeypatch
+    ):
+        """It is asked once more before a server is deleted."""
+        rival = world.create(whole(), start=500, end=900)
+        server = boot(world, start=500, end=900)
+        ask = world.nova.server
+
+        def meanwhile(uuid):
+            monkeypatch.setattr(world.nova, 'server', ask)
+            world.leases.delete(rival.id, None)
+            return ask(uuid)
+
+        monkeypatch.setattr(world.nova, 'server', meanwhile)
+        assert sync(world).keys() == {server.uuid}
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+
+    def test_is_asked_to_go_until_it_has(self, world, host):
+        world.nova.slowness = 2
+        server = boot(world, start=500, end=900)
+        for status in ('ACTIVE', 'ACTIVE', 'SHELVED_OFFLOADED'):
+            sync(world)
+            assert shown(world, server).status == status
+        assert len(world.ledger.leases()) == 1
+
+    def test_is_not_shelved_by_an_old_view_in_its_window(
+        self, world, conf, host
+    ):
+        """Its start comes between the commit and what follows."""
+        server = boot(world, start=500, end=900)
+        mine = lifetimes.Lifetimes(
+            conf, world.ledger, world.nova, world.manager.notifier,
+            world.clock,
+        )
+        written = world.ledger.commit(
+            lambda tx: mine.write(tx, [server], world.now)
+        )
+        world.clock.now = server.start
+        mine.follow(written)
+        assert shown(world, server).status == 'ACTIVE'
+        assert len(world.ledger.leases()) == 1
+
+    def test_keeps_its_place_whatever_an_old_view_says(
+        self, world, host, monkeypatch
+    ):
+        """It was seen on its first host, and its start has come since."""
+        server, lease = made(world, start=500, end=900)
+        monkeypatch.setattr(world.nova, 'servers', lambda **filters: [server])
+        world.clock.now = server.start
+        sync(world)
+        assert len(world.held(lease)) == 1
+
+    def test_that_is_on_a_host_at_its_start_stays(self, world, host):
+        """Nova did not shelve it in time."""
+        world.nova.slowness = 10**6
+        server, lease = made(world, start=500, end=900)
+        world.run(500)
+        assert world.lease(lease).status == 'ACTIVE'
+        sync(world)
+        assert world.held(lease) == []
+        assert record_of(world, server).end == lease.end
+        world.check()
+
+    def test_that_is_just_being_shelved_is_waited_for(self, world, host):
+        server, lease = made(world, start=500, end=900)
+        change(
+            world, server, node='a', status='ACTIVE',
+            task='shelving_image_uploading',
+        )
+        world.run(500)
+        assert world.lease(lease).status == 'STARTING'
+        change(
+            world, server, node=None, status='SHELVED_OFFLOADED', task=None
+        )
+        world.nova.lands_on = 'a'
+        world.run(5)
+        world.run(5)
+        assert world.lease(lease).status == 'ACTIVE'
+
+    def test_moves_with_its_lease(self, world, host, whole):
+        server, lease = made(world, start=500, end=900)
+        world.create(whole(), start=900, end=950)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.leases.update(lease.id, None, {'end': lease.end + 10})
+        world.leases.update(
+            lease.id, None, {'start': world.now + 10, 'end': world.now + 60}
+        )
+        [(held, _)] = world.ledger.allocations(lease_id=lease.id)
+        assert (held.start, held.end) == (world.now + 10, world.now + 60)
+        world.nova.lands_on = 'a'
+        world.run(10)
+        world.run(5)
+        assert shown(world, server).status == 'ACTIVE'
+        world.check()
+
+    def test_its_place_is_healed(self, world, host):
+        world.add_host('b')
+        server, lease = made(world, start=500, end=900)
+        [(_, place, _)] = world.held(lease)
+        name = next(n for n in 'ab' if world.host(n).uuid == place)
+        world.fail('a', 'b')
+        [lost] = world.lease(lease).reservations
+        assert lost.missing_resources
+        other = 'ab'[name == 'a']
+        world.set_up(other)
+        [found] = world.lease(lease).reservations
+        assert not found.missing_resources
+        [(_, place, _)] = world.held(lease)
+        assert world.host(other).uuid == place
+        world.check()
+
+    def test_that_has_lost_its_place_starts_wherever_there_is_room(
+        self, world, host
+    ):
+        server, lease = made(world, start=500, end=900)
+        world.fail('a')
+        assert world.lease(lease).degraded
+        world.nova.lands_on = 'elsewhere'
+        world.run(500)
+        world.run(5)
+        started = world.lease(lease)
+        assert started.status == 'ACTIVE'
+        assert not started.reservations[0].missing_resources
+        assert shown(world, server).node == 'elsewhere'
+        world.check()
+
+    def test_of_an_owner_who_is_restricted_to_hosts(self, world, host):
+        world.add_host('b', projects='p')
+        server = boot(world, start=500, end=900, vcpus=5)
+        other = boot(world, start=500, end=900, vcpus=5, project_id='p')
+        leases = sync(world)
+        assert world.held(leases[server.uuid])[0][1] == host
+        assert world.held(leases[other.uuid])[0][1] == world.host('b').uuid
+
+    def test_whoever_is_gone_leaves_no_place(self, world, host, whole):
+        server, _ = made(world, start=500, end=900)
+        del world.nova.stored[server.uuid]
+        assert sync(world) == {}
+        world.create(whole(), start=500, end=900)
+
+    def test_for_ever(self, world, host):
+        """A start is all that it declares."""
+        server, lease = made(world, start=500)
+        assert lease.end == window.FOREVER
+        world.nova.lands_on = 'a'
+        world.run(500)
+        world.run(5)
+        sync(world)
+        assert record_of(world, server).end == window.FOREVER
+        world.check()
+
+
+class TestEnd:
+    def ended(self, world, on_end, **values):
+        server, lease = made(world, end=HOUR, on_end=on_end, **values)
+        for seconds in (HOUR, 5, 5, 5):
+            world.run(seconds)
+        return server, world.lease(lease)
+
+    @pytest.mark.row('C35')
+    def test_by_delete(self, world, host):
+        server, lease = self.ended(world, 'delete')
+        assert shown(world, server) is None
+        assert lease.status == 'TERMINATED'
+        # It is still there to be looked at.
+        assert sync(world) == {server.uuid: lease}
+        assert record_of(world, server) is None
+        world.check()
+
+    @pytest.mark.row('C35')
+    def test_by_shelve(self, world, host):
+        server, lease = self.ended(world, 'shelve')
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        assert lease.status == 'TERMINATED'
+        sync(world)
+        # Its owner may take it back: then it is there without an end.
+        change(world, server, node='a', status='ACTIVE')
+        assert sync(world) == {server.uuid: lease}
+        world.run(HOUR)
+        assert shown(world, server).status == 'ACTIVE'
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start=10 * HOUR, end=20 * HOUR)
+
+    @pytest.mark.row('C35')
+    def test_by_snapshot(self, world, host):
+        world.nova.slowness = 1
+        server, lease = self.ended(world, 'snapshot', name='box')
+        assert world.nova.images == [
+            (
+                server.uuid, 'lifetime_box',
+                {'blazar:reservation': lease.reservations[0].id},
+            )
+        ]
+        assert shown(world, server) is None
+        assert lease.status == 'TERMINATED'
+
+    def test_no_server_goes_before_its_image_is_complete(
+        self, world, host, monkeypatch
+    ):
+        server, lease = made(world, end=HOUR, on_end='snapshot')
+        monkeypatch.setattr(
+            world.nova, 'create_image', lambda *args: False
+        )
+        for seconds in (HOUR, 10, 10):
+            world.run(seconds)
+            assert shown(world, server) is not None
+        assert world.lease(lease).status == 'TERMINATING'
+
+    def test_by_snapshot_of_one_that_is_shelved(self, world, host):
+        """It has an image, which would go with the server."""
+        server, lease = made(world, end=HOUR, on_end='snapshot')
+        change(world, server, node=None, status='SHELVED_OFFLOADED')
+        world.run(HOUR)
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        assert world.nova.images == []
+        assert world.lease(lease).status == 'TERMINATED'
+
+    @pytest.mark.parametrize('on_end', reservation.LIFETIME_ON_END)
+    def test_of_one_that_is_gone(self, world, host, on_end):
+        server, lease = made(world, end=HOUR, on_end=on_end)
+        del world.nova.stored[server.uuid]
+        world.run(HOUR)
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_nova_is_away(self, world, host):
+        server, lease = made(world, end=HOUR)
+        world.nova.failures = 2
+        for seconds in (HOUR, 15, 15, 15):
+            world.run(seconds)
+        assert shown(world, server) is None
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_a_lease_that_is_deleted_ends_its_server(self, world, host):
+        now = boot(world, end=HOUR)
+        later = boot(world, start=500, end=900)
+        for lease in sync(world).values():
+            world.leases.delete(lease.id, None)
+        assert world.ledger.leases() == []
+        assert world.nova.stored == {}
+        assert now.uuid != later.uuid
+        assert sync(world) == {}
+        world.check()
+
+    def test_nor_is_another_made_of_one_that_was_shelved(self, world, host):
+        server, lease = made(world, end=HOUR, on_end='shelve')
+        world.leases.delete(lease.id, None)
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        assert sync(world) == {}
+        # But where it is there again it has its end.
+        change(world, server, node='a', status='ACTIVE')
+        assert sync(world)[server.uuid].end == server.end
+
+
+class TestExtend:
+    def extend(self, world, lease, end):
+        return world.leases.update(lease.id, None, {'end': end})
+
+    @pytest.mark.row('F69')
+    def test_as_far_as_its_host_is_free(self, world, host, whole):
+        server, lease = made(world, end=HOUR)
+        world.create(whole(), start=3 * HOUR, end=4 * HOUR)
+        furthest = world.now + 3 * HOUR
+        text = lifetime.format_time(furthest)
+        for end in (furthest + 1, window.FOREVER):
+            with pytest.raises(
+                exception.NotEnoughHostsAvailable,
+                match=f'end_date.* to {text} at most',
+            ) as caught:
+                self.extend(world, lease, end)
+            assert caught.value.field == 'end_date'
+            assert caught.value.status == 409
+        assert world.lease(lease) == lease
+        extended = self.extend(world, lease, furthest)
+        assert extended.end == furthest
+        # At once, not with the next look.
+        assert record_of(world, server).end == furthest
+        assert sync(world)[server.uuid].end == furthest
+        assert record_of(world, server).end == furthest
+        world.run(HOUR)
+        assert shown(world, server) is not None
+        world.run(2 * HOUR)
+        assert shown(world, server) is None
+        world.check()
+
+    def test_for_ever_where_nobody_comes(self, world, host):
+        server, lease = made(world, end=HOUR)
+        assert self.extend(world, lease, window.FOREVER).end == (
+            window.FOREVER
+        )
+        assert record_of(world, server).end == window.FOREVER
+        world.run(10 * HOUR)
+        assert shown(world, server) is not None
+
+    def test_keeps_who_comes_later_out(self, world, host, whole):
+        """The room is taken in the lease's commit."""
+        lease = made(world, end=HOUR)[1]
+        self.extend(world, lease, lease.end + HOUR)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=HOUR, end=2 * HOUR)
+
+    def test_shorter_always(self, world, host, whole):
+        server, lease = made(world, end=2 * HOUR)
+        self.extend(world, lease, world.now + HOUR)
+        assert record_of(world, server).end == world.now + HOUR
+        world.create(whole(), start=HOUR, end=2 * HOUR)
+        world.clock.now += 5
+        self.extend(world, lease, 'now')
+        world.run()
+        assert shown(world, server) is None
+
+    def test_on_a_host_that_is_over_full_already(
+        self, world, host, whole
+    ):
+        """What is too much before its old end is none of its doing."""
+        server, lease = made(world, end=HOUR)
+        boot(world, end=HOUR - 1, vcpus=8)
+        sync(world)
+        self.extend(world, lease, lease.end + HOUR)
+        assert record_of(world, server).end == lease.end + HOUR
+
+    def test_when_its_end_has_just_come(self, world, host):
+        """It counts for ever by then, but not in its own way."""
+        server, lease = made(world, end=HOUR, vcpus=5)
+        world.clock.now += HOUR + 10
+        self.extend(world, lease, world.now + HOUR)
+        world.run()
+        assert shown(world, server) is not None
+        assert record_of(world, server).end == world.now + HOUR
+
+    def test_preemptible_takes_nobodys_room(self, world, host, whole):
+        server, lease = made(world, end=HOUR, preemptible=True)
+        world.create(whole(), start=3 * HOUR, end=4 * HOUR)
+        self.extend(world, lease, world.now + 5 * HOUR)
+        assert record_of(world, server).end == world.now + 5 * HOUR
+
+    def test_elsewhere_there_is_nothing_to_keep(self, world, host):
+        _, lease = made(world, node='not-registered', end=HOUR)
+        self.extend(world, lease, window.FOREVER)
+        assert world.lease(lease).end == window.FOREVER
+
+    def test_while_its_owner_has_it_shelved(self, world, host):
+        server, lease = made(world, end=HOUR)
+        change(world, server, node=None, status='SHELVED_OFFLOADED')
+        sync(world)
+        self.extend(world, lease, lease.end + HOUR)
+        world.run(10)
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        world.run(2 * HOUR)
+        assert shown(world, server) is None
+
+    def test_before_it_was_seen_there(self, world, host, whole):
+        """It has its place until its record takes that over."""
+        server, lease = made(world, start=500, end=900, vcpus=5)
+        world.nova.lands_on = 'a'
+        world.run(500)
+        world.run(5)
+        assert world.lease(lease).status == 'ACTIVE'
+        self.extend(world, lease, lease.end + 100)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=395 + 50, end=395 + 90)
+        sync(world)
+        assert world.held(lease) == []
+        assert record_of(world, server).end == lease.end + 100
+        world.check()
+
+
+class Tx:
+    def __init__(self, replica):
+        self.replica = replica
+        self.put = None
+
+    def put_instance(self, noun):
+        self.put = noun
+
+
+NOW = 1000
+CLASSES = {'VCPU': 4, 'MEMORY_MB': 4, 'DISK_GB': 4, 'CUSTOM_GPU': 4}
+amounts = st.fixed_dictionaries(
+    {c: st.integers(0, 3) for c in CLASSES}
+)
+spans = st.tuples(st.integers(0, 30), st.integers(1, 10))
+
+
+@pytest.mark.row('F69')
+@hypothesis.given(
+    held=st.lists(st.tuples(spans, st.booleans(), amounts), max_size=6),
+    takes=amounts,
+    lasts=st.integers(1, 10),
+    asks=st.integers(1, 40),
+)
+def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
+    """As a plain look at every second has it."""
+    replica = state.Replica(accounting.LedgerAccounting)
+    known = instance.Instance('i', 'h', 'p', takes, end=NOW + lasts)
+    nouns = [
+        host_.Host(
+            uuid='h', id='1', hypervisor_hostname='h',
+            inventory={
+                c: inventory.Inventory(n) for c, n in CLASSES.items()
+            },
+        ),
+        record.Reservation('r', 'l', 'p', 'virtual:instance', 0, NOW + 99),
+        known,
+    ]
+    others = [
+        allocation.Allocation(
+            f'a{n}', 'r', 'h', NOW + start, NOW + start + long,
+            {} if whole else some, whole,
+        )
+        for n, ((start, long), whole, some) in enumerate(held)
+        if whole or any(some.values())
+    ]
+    replica.apply(1, map(record.encode, [*nouns, *others]))
+    replica.advance(NOW)
+
+    def fits(at):
+        there = [a for a in others if a.start <= at < a.end]
+        takes_any = any(takes.values())
+        return not (takes_any and any(a.whole for a in there)) and all(
+            sum(a.amounts.get(c, 0) for a in there) + n <= CLASSES[c]
+            for c, n in takes.items()
+            if n
+        )
+
+    end = known.end + asks
+    furthest = next(
+        (at for at in range(known.end, end) if not fits(at)), end
+    )
+    own = reservation.Reservation(
+        'x', 'l', 'instance:lifetime', 'active', {'instance_id': 'i'}
+    )
+    lease = lease_.Lease('l', '', 'p', '', NOW, end, 'ACTIVE')
+    tx = Tx(replica)
+    driver = driver_.LifetimeResource.__new__(driver_.LifetimeResource)
+
+    def book():
+        driver.book(tx, lease, own, window.Window(NOW, end))
+
+    if furthest == end:
+        book()
+        assert tx.put == dataclasses.replace(known, end=end)
+    else:
+        text = lifetime.format_time(furthest)
+        with pytest.raises(
+            exception.NotEnoughHostsAvailable, match=f'to {text} at most'
+        ):
+            book()
+        assert tx.put is None
+
+
+class TestForget:
+    def test_a_server_that_its_owner_deletes(self, conf, loud, request):
+        world = request.getfixturevalue('world')
+        world.add_host('a')
+        server = boot(world, end=HOUR)
+        sync(world)
+        del world.nova.stored[server.uuid]
+        assert sync(world) == {}
+        assert loud(world) == ['lease.create', 'lease.delete']
+        assert world.nova.asked == {}
+        world.run(2 * HOUR)
+        world.check()
+
+    def test_not_what_is_just_being_ended(self, world, host):
+        server, lease = made(world, end=HOUR)
+        world.clock.now += HOUR
+        delete = world.nova.delete_servers
+
+        def meanwhile(servers):
+            done = delete(servers)
+            sync(world)
+            return done
+
+        world.nova.delete_servers = meanwhile
+        world.run()
+        world.run(5)
+        assert shown(world, server) is None
+        assert world.lease(lease).status == 'TERMINATED'
+        world.check()
+
+
+class TestLease:
+    """What a client may ask of it."""
+
+    def update(self, world, lease, **values):
+        [own] = lease.reservations
+        return world.leases.update(
+            lease.id, None, {'reservations': [{'id': own.id, **values}]}
+        )
+
+    def test_is_not_made_by_one(self, world, host):
+        with pytest.raises(
+            exception.InvalidInput, match='booting'
+        ) as caught:
+            world.create(
+                {'resource_type': 'instance:lifetime', 'instance_id': 'x'}
+            )
+        assert caught.value.field == 'resource_type'
+
+    def test_may_end_in_another_way(self, world, host):
+        server, lease = made(world, end=HOUR)
+        for wrong in ('keep', None, 3):
+            with pytest.raises(exception.InvalidInput) as caught:
+                self.update(world, lease, on_end=wrong)
+            assert caught.value.field == 'on_end'
+        self.update(world, lease, on_end='shelve')
+        world.run()
+        world.run(HOUR)
+        world.run(5)
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+
+    def test_does_not_take_a_server_back_by_that(self, world, host):
+        server, lease = made(world, end=HOUR)
+        change(world, server, node=None, status='SHELVED_OFFLOADED')
+        world.nova.lands_on = 'a'
+        self.update(world, lease, on_end='shelve')
+        world.run(5)
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        assert world.lease(lease).status == 'ACTIVE'
+
+    @pytest.mark.parametrize('name, value', [
+        ('instance_id', 'other'), ('amount', 2), ('resources', {}),
+        ('projects', ['friend']), ('magnetic', True),
+    ])
+    def test_nothing_else_can_be_changed(self, world, host, name, value):
+        lease = made(world, end=HOUR)[1]
+        with pytest.raises(exception.CantUpdateParameter) as caught:
+            self.update(world, lease, **{name: value})
+        assert caught.value.field == name
+
+    def test_has_its_server_alone(self, world, host, slots):
+        lease = made(world, end=HOUR)[1]
+        with pytest.raises(exception.CantUpdateParameter):
+            self.update(world, lease, remove=True)
+        with pytest.raises(exception.CantUpdateParameter):
+            world.leases.update(lease.id, None, {'reservations': [slots()]})
+        assert world.lease(lease) == lease
+
+
+class TestEnforcement:
+    @pytest.fixture
+    def conf(self, conf):
+        for name, value in {
+            'enabled_filters': ['MaxLeasesFilter', 'MaxLeaseDurationFilter'],
+            'max_leases_per_project': 1,
+            'max_lease_duration': HOUR,
+        }.items():
+            conf.set_override(name, value, 'enforcement')
+        return conf
+
+    def test_is_not_for_lifetimes(self, world, host, slots):
+        """They are as the cloud lets servers be."""
+        for _ in range(2):
+            server, lease = made(world, end=3 * HOUR, project_id='project')
+        world.leases.update(lease.id, None, {'end': lease.end + HOUR})
+        with pytest.raises(exception.MaxLeaseDuration):
+            world.create(slots(), end=9 * HOUR)
+        world.create(slots(), end=HOUR)
+        with pytest.raises(exception.MaxLeases):
+            world.create(slots(), end=HOUR)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Nova notifies of is looked at; real messages, on a bus in memory."""
+
+import dataclasses
+import time
+import uuid
+
+import pytest
+
+from blazar_sched.service.manager import listener as listener_
+from tests import notifications
+
+# Seconds for what is to come, or is not to.
+SOON = 10
+SHORT = 0.5
+
+UUID = str(uuid.UUID(int=1))
+
+
+@pytest.fixture
+def heard():
+    return notifications.Heard(SOON)
+
+
+@pytest.fixture
+def topic(conf):
+    """A topic on which no other test has left anything."""
+    topic = str(uuid.uuid4())
+    conf.set_override('notification_topics', [topic], 'manager')
+    return topic
+
+
+@pytest.fixture
+def listen(conf, topic):
+    """listen(heard) starts a manager's listener."""
+    started = []
+
+    def listen(heard):
+        each = listener_.Listener(conf, lambda: heard('services'), heard)
+        each.start()
+        started.append(each)
+
+    yield listen
+    for each in started:
+        each.stop()
+
+
+@pytest.fixture
+def notify(topic):
+    return notifications.nova('fake://', topic)
+
+
+# Event types and payloads of no server or service that has changed.
+OTHERS = [
+    # Unversioned ones come on the same topic.
+    ('compute.instance.create.end', {'instance_id': UUID}),
+    ('scheduler.select_destinations.end', notifications.of_server(UUID)),
+    ('service.create', {}),
+    ('keypair.create.end', notifications.of_server(UUID)),
+    ('instance.create.end', None),
+    ('instance.create.end', []),
+    ('instance.create.end', {}),
+    ('instance.create.end', {'nova_object.data': None}),
+    ('instance.create.end', {'nova_object.data': {}}),
+    ('instance.create.end', notifications.of_server(None)),
+    ('instance.create.end', notifications.of_server(1)),
+    ('instance.create.end', notifications.of_server('../flavors')),
+    ('instance.create.end', notifications.of_server([UUID])),
+]
+
+
+class TestListener:
+    def test_hears_of_servers_and_services(self, listen, notify, heard):
+        listen(heard)
+        for event_type in (
+            'instance.create.end', 'instance.delete.end', 'instance.update',
+            'instance.live_migration_post_dest.end', 'instance.rebuild.end',
+        ):
+            notify(event_type, notifications.of_server(UUID))
+        # What has failed may have left it elsewhere.
+        notify('instance.create.error', notifications.of_server(UUID), 'error')
+        notify('service.update', {})
+        assert sorted(heard.wait(7)) == [(UUID,)] * 6 + [('services',)]
+
+    def test_leaves_all_else_alone(self, listen, notify, heard):
+        """Nor does any of it stop it."""
+        listen(heard)
+        for each in OTHERS:
+            notify(*each)
+        notify('service.update', {})
+        assert heard.wait(1) == [('services',)]
+        assert heard.wait(2, SHORT) == [('services',)]
+
+    def test_managers_share_them(self, listen, notify, heard):
+        for _ in range(3):
+            listen(heard)
+        servers = [str(uuid.UUID(int=i)) for i in range(20)]
+        for id_ in servers:
+            notify('instance.update', notifications.of_server(id_))
+        heard.wait(len(servers))
+        seen = [id_ for id_, in heard.wait(len(servers) + 1, SHORT)]
+        assert sorted(seen) == servers
+
+
+class TestManager:
+    """By its option it looks at what it hears of, without being asked to."""
+
+    @pytest.fixture
+    def listening(self, world, conf, topic):
+        conf.set_override('enable_polling_monitor', False, 'manager')
+        conf.set_override('enable_notification_monitor', True, 'manager')
+        conf.set_override('sync_interval', 3600.0, 'manager')
+        manager = world.begin(conf)
+        world.add_host('a')
+        manager.start()
+        yield world
+        manager.stop()
+
+    @staticmethod
+    def becomes(probe):
+        until = time.monotonic() + SOON
+        while not (true := probe()) and time.monotonic() < until:
+            time.sleep(0.02)
+        return true
+
+    def test_a_host_that_fails(self, listening, notify):
+        world = listening
+        world.nova.nodes['a'] = dataclasses.replace(
+            world.nova.nodes['a'], up=False
+        )
+        notify('service.update', {})
+        assert self.becomes(lambda: not world.host('a').reservable)
+
+    @pytest.mark.row('F44')
+    def test_a_server_that_comes_and_goes(self, listening, notify):
+        world = listening
+        server = world.add_server('a')
+        notify('instance.create.end', notifications.of_server(server.uuid))
+        assert self.becomes(lambda: world.ledger.instance(server.uuid))
+        del world.nova.stored[server.uuid]
+        notify('instance.delete.end', notifications.of_server(server.uuid))
+        assert self.becomes(lambda: not world.ledger.instance(server.uuid))
+
+    def test_not_where_that_is_off(self, world, conf, notify, heard):
+        """Nobody takes anything from the topic."""
+        manager = world.begin(conf)
+        manager.start()
+        notify('service.update', {})
+        manager.stop()
+        conf.set_override('enable_notification_monitor', True, 'manager')
+        each = listener_.Listener(conf, lambda: heard('services'), heard)
+        each.start()
+        assert heard.wait(1) == [('services',)]
+        each.stop()

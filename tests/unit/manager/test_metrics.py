@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a manager tells Prometheus, and that telling it harms nobody."""
+
+import functools
+import socket
+import urllib.request
+
+import prometheus_client
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.service import metrics
+from blazar_sched.service.ledger import retry
+from blazar_sched.service.manager import rpc
+
+
+@pytest.fixture
+def value(world):
+    """Return a sample of the manager's: value(metric, label=…)."""
+    registry = world.manager.metrics.registry
+
+    def value(metric, suffix='', **labels):
+        return registry.get_sample_value(metric.name + suffix, labels)
+
+    return value
+
+
+def of_event(value, outcome, kind='start_lease'):
+    return value(metrics.EVENTS, '_total', type=kind, outcome=outcome)
+
+
+def test_events_by_what_came_of_them(world, value, slots):
+    world.add_host('a')
+    world.create(slots())
+    world.nova.failures = 1
+
+    world.run(100)
+    assert of_event(value, metrics.PUT_OFF) == 1
+    assert of_event(value, metrics.DONE) is None
+
+    world.run(10)
+    assert of_event(value, metrics.PUT_OFF) == 1
+    assert of_event(value, metrics.DONE) == 1
+
+
+def test_an_event_that_was_given_up(world, value, conf, slots):
+    conf.set_override('event_max_retries', 0, 'manager')
+    world.add_host('a')
+    world.create(slots())
+    world.nova.failures = 1
+
+    world.run(100)
+
+    assert of_event(value, metrics.GIVEN_UP) == 1
+
+
+def test_how_late_an_event_was_begun(world, value, slots):
+    world.add_host('a')
+    world.create(slots())
+    world.nova.failures = 1
+    late = functools.partial(value, metrics.LATENESS, type='start_lease')
+
+    world.run(107)
+    assert (late('_count'), late('_sum')) == (1, 7)
+
+    # That it is tried again makes it no later.
+    world.run(20)
+    assert (late('_count'), late('_sum')) == (1, 7)
+
+
+def test_calls_by_method_and_what_came_of_them(world, value):
+    client = rpc.Local(world.manager.endpoint)
+    calls = functools.partial(value, metrics.CALL_SECONDS, '_count')
+
+    client.call({}, 'ping')
+    with pytest.raises(exception.LeaseNotFound):
+        client.call({}, 'get_lease', lease_id='none', project_id=None)
+    with pytest.raises(TypeError):
+        client.call({}, 'get_lease')
+    with pytest.raises(AttributeError):
+        client.call({}, 'no_such_method')
+
+    assert calls(method='ping', outcome=metrics.ANSWERED) == 1
+    assert calls(method='get_lease', outcome=metrics.REFUSED) == 1
+    assert calls(method='get_lease', outcome=metrics.FAILED) == 1
+    assert calls(method='no_such_method', outcome=metrics.FAILED) is None
+
+
+def test_commits_count_and_refusals_do_not(world, value):
+    def fail(tx):
+        raise RuntimeError('on purpose')
+
+    before = value(metrics.COMMIT_SECONDS, '_count')
+    world.add_host('a')
+    after = value(metrics.COMMIT_SECONDS, '_count')
+    with pytest.raises(RuntimeError):
+        world.ledger.commit(fail)
+
+    assert after > before
+    assert value(metrics.COMMIT_SECONDS, '_count') == after
+
+
+def test_conflicts_that_a_commit_overcame(world, value):
+    before = value(metrics.CONFLICTS, '_total')
+    refusals = iter((retry.Conflict, retry.Conflict))
+
+    def work(tx):
+        for refusal in refusals:
+            raise refusal
+
+    world.ledger.commit(work)
+
+    assert value(metrics.CONFLICTS, '_total') == before + 2
+
+
+def test_leases_by_status_and_revisions(world, value, slots):
+    world.add_host('a')
+    world.create(slots(), start='now')
+    world.create(slots(), start=500, end=600)
+    world.run()
+
+    assert value(metrics.LEASES, status='ACTIVE') == 1
+    assert value(metrics.LEASES, status='PENDING') == 1
+    assert value(metrics.LEASES, status='ERROR') is None
+    newest = world.ledger.changes(0, 1)['newest']
+    assert value(metrics.REVISION) == newest
+    assert value(metrics.REPLICA_REVISION) == newest
+
+
+def test_hosts_that_get_allocations_and_those_that_do_not(world, value):
+    for name in 'abc':
+        world.add_host(name)
+    world.hosts.update(world.host('a').id, {'disabled': True})
+
+    assert value(metrics.HOSTS, available='true') == 2
+    assert value(metrics.HOSTS, available='false') == 1
+
+
+def test_without_the_database_the_rest_is_told(world, value, monkeypatch):
+    def fail():
+        raise exception.Unavailable('away')
+
+    world.add_host('a')
+    monkeypatch.setattr(world.ledger, 'census', fail)
+
+    assert value(metrics.REVISION) is None
+    assert value(metrics.REPLICA_REVISION) == 1
+    assert value(metrics.COMMIT_SECONDS, '_count') >= 1
+
+
+def test_every_metric_is_in_the_table(world, slots):
+    world.add_host('a')
+    world.create(slots(), start='now')
+    world.run()
+
+    told = {
+        family.name: family for family in
+        world.manager.metrics.registry.collect()
+    }
+
+    table = {each.name: each for each in (
+        *metrics.COUNTED, *metrics.LOOKED_UP
+    )}
+    assert told.keys() == table.keys()
+    for name, family in told.items():
+        assert family.documentation == table[name].documentation
+        shown = {
+            label for sample in family.samples for label in sample.labels
+        }
+        assert shown <= {*table[name].labels, 'le'}
+
+
+def test_names_follow_one_rule():
+    for each in metrics.ALL:
+        assert each.name.startswith('blazar_sched_')
+        assert each.documentation
+        if each.kind is prometheus_client.Histogram:
+            assert each.name.endswith('_seconds')
+    names = [each.name for each in metrics.ALL]
+    assert len(names) == len(set(names))
+
+
+class TestPort:
+    @pytest.fixture
+    def free_port(self):
+        with socket.socket() as probe:
+            probe.bind(('127.0.0.1', 0))
+            return probe.getsockname()[1]
+
+    def test_none_by_default(self, conf, world):
+        assert metrics.serve(conf, world.manager.metrics) is None
+
+    def test_tells_all(self, conf, world, free_port):
+        conf.set_override('port', free_port, 'metrics')
+        world.add_host('a')
+        server = metrics.serve(conf, world.manager.metrics)
+        try:
+            url = f'http://127.0.0.1:{free_port}/metrics'
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                text = answer.read().decode()
+        finally:
+            server.shutdown()
+            server.server_close()
+
+        assert 'blazar_sched_manager_hosts{available="true"} 1.0' in text
+
+    def test_a_port_that_is_taken_is_an_error(self, conf, world, free_port):
+        conf.set_override('port', free_port, 'metrics')
+        server = metrics.serve(conf, world.manager.metrics)
+        try:
+            with pytest.raises(OSError):
+                metrics.serve(conf, world.manager.metrics)
+        finally:
+            server.shutdown()
+            server.server_close()

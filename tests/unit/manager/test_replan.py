@@ -1,0 +1,598 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that hold too much: what has not started moves off them.
+
+They have shrunk, or somebody came whom no filter let in.
+"""
+
+from concurrent import futures
+import dataclasses
+import random
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import window
+from blazar_sched.service.manager import replan
+
+HOUR = 3600
+GPU = 'CUSTOM_GPU'
+
+
+@pytest.fixture
+def on(world):
+    """Return the names of the hosts that a lease holds."""
+
+    def on(lease):
+        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+        return sorted(names[host] for _, host, _ in world.held(lease))
+
+    return on
+
+
+@pytest.fixture
+def shrink(world):
+    """Have Placement report other totals of a host."""
+
+    def shrink(name, **totals):
+        uuid = world.host(name).uuid
+        world.placement.change(
+            uuid,
+            {
+                c: dataclasses.replace(i, total=totals.get(c, i.total))
+                for c, i in world.placement.providers[uuid].items()
+            },
+        )
+        world.hosts.sync()
+
+    return shrink
+
+
+@pytest.fixture
+def force(world):
+    """Have a server on a host that no filter let in."""
+
+    def force(name, vcpus=1, **values):
+        server = world.add_server(name, vcpus=vcpus, **values)
+        world.manager.instances.sync()
+        return server
+
+    return force
+
+
+@pytest.fixture
+def revision(world):
+    return lambda: world.ledger.changes(0, 10**4)['revision']
+
+
+@pytest.fixture
+def set_events(world):
+    """set_events(lease, status) has all its events in a status."""
+
+    def set_events(lease, status):
+        world.ledger.commit(
+            lambda tx: tx.put_lease(
+                dataclasses.replace(
+                    tx.lease(lease.id),
+                    events=tuple(
+                        dataclasses.replace(e, status=status)
+                        for e in tx.lease(lease.id).events
+                    ),
+                )
+            )
+        )
+
+    return set_events
+
+
+@pytest.fixture
+def told(world, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        world.manager.notifier, 'lease',
+        lambda event_type, noun: told.append((event_type, noun.id)),
+    )
+    return told
+
+
+def step(world):
+    world.monitor.step()
+
+
+class TestShrunk:
+    def test_the_fewest_move(self, world, slots, on, shrink):
+        world.add_host('a', vcpus=8)
+        small, large, other = (
+            world.create(slots(1, vcpus=n)) for n in (2, 4, 2)
+        )
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=4)
+        step(world)
+        assert on(large) == ['b']
+        assert on(small) == on(other) == ['a']
+        world.check()
+
+    def test_of_as_many_the_smallest(self, world, slots, on, shrink):
+        world.add_host('a', vcpus=8)
+        large, small = (world.create(slots(1, vcpus=n)) for n in (5, 3))
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=6)
+        step(world)
+        assert (on(large), on(small)) == (['a'], ['b'])
+
+    def test_only_where_it_is_too_much(self, world, slots, on, shrink):
+        world.add_host('a', vcpus=8)
+        early, later = (
+            world.create(slots(1, vcpus=4), start=t, end=t + 10)
+            for t in (100, 200)
+        )
+        both = world.create(slots(1, vcpus=2), start=200, end=300)
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=4)
+        step(world)
+        assert on(early) == on(later) == ['a']
+        assert on(both) == ['b']
+
+    def test_however_late_they_start(self, world, slots, on, shrink):
+        world.add_host('a', vcpus=8)
+        late = world.create(
+            slots(1, vcpus=8), start=999 * HOUR, end=window.FOREVER
+        )
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=4)
+        step(world)
+        assert on(late) == ['b']
+
+    def test_another_class(self, world, on, shrink):
+        world.add_host('a')
+        world.add_host('b')
+        for name in 'ab':
+            uuid = world.host(name).uuid
+            world.placement.change(
+                uuid,
+                {
+                    **world.placement.providers[uuid],
+                    GPU: inventory.Inventory(2 if name == 'a' else 1),
+                },
+            )
+        world.hosts.sync()
+        gpu = flavor_.Flavor(
+            'gpu', 'gpu', 1, 512, 1, extra_specs={f'resources:{GPU}': '1'}
+        )
+        world.ledger.commit(lambda tx: tx.put_flavors([gpu]))
+        asked = {
+            'resource_type': 'flavor:instance', 'flavor_id': 'gpu',
+            'amount': 1, 'resource_properties':
+            '["==", "$hypervisor_hostname", "a"]',
+        }
+        stays = world.create(asked)
+        moves = world.create({**asked, 'resource_properties': ''})
+        if on(moves) == ['b']:
+            world.healer.reallocate(world.host('b').id, moves.id)
+        shrink('a', **{GPU: 1})
+        step(world)
+        assert (on(stays), on(moves)) == (['a'], ['b'])
+        world.check()
+
+    def test_who_has_it_whole_has_the_smaller_one(
+        self, world, on, shrink, revision
+    ):
+        world.add_host('a', vcpus=8)
+        lease = world.create()
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=4)
+        before = revision()
+        step(world)
+        assert on(lease) == ['a']
+        assert revision() == before
+
+    def test_what_is_active_stays(self, world, slots, on, shrink, revision):
+        world.add_host('a', vcpus=8)
+        active = world.create(slots(1, vcpus=4), start='now', end=200)
+        world.run()
+        pending = world.create(slots(1, vcpus=4))
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=4)
+        step(world)
+        assert (on(active), on(pending)) == (['a'], ['b'])
+        shrink('a', VCPU=2)
+        before = revision()
+        step(world)
+        assert (on(active), on(pending)) == (['a'], ['b'])
+        assert revision() == before
+        assert not world.lease(active).degraded
+
+    def test_each_reservation_by_itself(self, world, slots, on, shrink):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(1, vcpus=6), slots(1, vcpus=2))
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=6)
+        step(world)
+        large, small = (r.id for r in lease.reservations)
+        assert {id_: host for id_, host, _ in world.held(lease)} == {
+            large: world.host('a').uuid, small: world.host('b').uuid,
+        }
+        moved = world.lease(lease)
+        assert not moved.degraded
+        assert not any(r.resources_changed for r in moved.reservations)
+
+
+class TestRaced:
+    @pytest.fixture
+    def lease(self, world):
+        world.add_host('a')
+        lease = world.create(start=100, end=200)
+        world.add_host('b')
+        return lease
+
+    def test_off_the_host(self, world, lease, on, force):
+        force('a')
+        step(world)
+        assert on(lease) == ['b']
+        world.check()
+
+    @pytest.mark.parametrize('end, moves', [(100, False), (101, True)])
+    def test_only_if_it_is_still_there_then(
+        self, world, lease, on, force, end, moves
+    ):
+        force('a', end=world.now + end)
+        step(world)
+        assert on(lease) == (['b'] if moves else ['a'])
+
+    def test_not_off_one_that_it_could_share(
+        self, world, slots, on, force
+    ):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(1, vcpus=6))
+        world.add_host('b', vcpus=8)
+        force('a', vcpus=2)
+        step(world)
+        assert on(lease) == ['a']
+        force('a', vcpus=1)
+        step(world)
+        assert on(lease) == ['b']
+
+    def test_who_has_to_yield_is_no_reason(
+        self, world, lease, on, force, revision
+    ):
+        force('a', preemptible=True)
+        force('a', end=world.now + 50)
+        later = world.create(start=300, end=window.FOREVER)
+        first = on(later)
+        before = revision()
+        # The second one is past its end by then, and still there.
+        world.clock.now += 60
+        step(world)
+        assert (on(lease), on(later)) == (['a'], first)
+        assert revision() == before
+
+    def test_nor_hides_one_who_has_not(self, world, slots, on, force):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(1, vcpus=6))
+        world.add_host('b', vcpus=8)
+        force('a', vcpus=2, end=world.now + 50)
+        world.clock.now += 60
+        step(world)
+        assert on(lease) == ['a']
+        force('a', vcpus=3)
+        step(world)
+        assert on(lease) == ['b']
+
+    def test_all_who_cannot_share_it(self, world, on, force):
+        world.add_host('a')
+        leases = [
+            world.create(start=n, end=n + 100) for n in range(100, 2000, 100)
+        ]
+        world.add_host('b')
+        force('a')
+        step(world)
+        assert all(on(lease) == ['b'] for lease in leases)
+        world.check()
+
+    def test_nor_who_was_there_before_and_is_going(
+        self, world, on, force, revision
+    ):
+        world.add_host('a')
+        first = world.create(start='now', end=200)
+        next_ = world.create(start=210, end=300)
+        world.add_host('b')
+        world.run()
+        server = force(
+            'a', project_id='project',
+            reservation_id=first.reservations[0].id,
+        )
+        world.nova.slowness = 5
+        world.run(200)
+        assert server.uuid in world.nova.stored
+        before = revision()
+        step(world)
+        assert on(next_) == ['a']
+        assert revision() == before
+
+
+class TestNoRoom:
+    def test_stays_and_is_told_of_once(
+        self, world, on, force, revision, told, caplog
+    ):
+        world.add_host('a')
+        lease = world.create()
+        force('a')
+        before = revision()
+        told.clear()
+        for _ in range(3):
+            step(world)
+        assert on(lease) == ['a']
+        assert revision() == before
+        assert not world.lease(lease).degraded
+        assert told == [('lease.at_risk', lease.id)]
+        assert caplog.text.count(f'Lease {lease.id} has no room') == 1
+
+    def test_told_of_once_though_an_event_of_it_is_done_meanwhile(
+        self, world, force, told, set_events
+    ):
+        world.add_host('a')
+        lease = world.create()
+        force('a')
+        step(world)
+        for status in ('IN_PROGRESS', 'UNDONE'):
+            set_events(lease, status)
+            step(world)
+        assert told.count(('lease.at_risk', lease.id)) == 1
+
+    def test_moves_once_there_is_room(self, world, on, force, told):
+        world.add_host('a')
+        lease = world.create()
+        force('a')
+        step(world)
+        world.add_host('b')
+        told.clear()
+        step(world)
+        assert on(lease) == ['b']
+        assert told == [('lease.healed', lease.id)]
+
+    def test_told_again_if_it_was_well_meanwhile(
+        self, world, on, force, told
+    ):
+        world.add_host('a')
+        lease = world.create()
+        told.clear()
+        for _ in range(2):
+            server = force('a')
+            step(world)
+            del world.nova.stored[server.uuid]
+            world.manager.instances.sync()
+            step(world)
+        assert told == [('lease.at_risk', lease.id)] * 2
+
+    def test_another_one_moves_instead(self, world, slots, on, shrink):
+        world.add_host('a', vcpus=8, gpu='yes')
+        tied = world.create(
+            slots(1, vcpus=3, resource_properties='["==", "$gpu", "yes"]')
+        )
+        free = world.create(slots(1, vcpus=5))
+        world.add_host('b', vcpus=8)
+        shrink('a', VCPU=5)
+        step(world)
+        assert (on(tied), on(free)) == (['a'], ['b'])
+
+    def test_not_a_part_of_it(self, world, slots, on, shrink):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(4, vcpus=2))
+        world.add_host('b', vcpus=4)
+        shrink('a', VCPU=4)
+        step(world)
+        assert on(lease) == ['a']
+
+    def test_cleaning_time(self, world, whole, on, force, conf):
+        conf.set_override('cleaning_time', 10, 'manager')
+        world.add_host('a')
+        lease = world.create(start=HOUR, end=2 * HOUR)
+        world.add_host('b')
+        on_b = whole(
+            hypervisor_properties='["==", "$hypervisor_hostname", "b"]'
+        )
+        close = world.create(on_b, start=2 * HOUR + 300, end=3 * HOUR)
+        force('a')
+        step(world)
+        assert on(lease) == ['a']
+        world.leases.delete(close.id, None)
+        step(world)
+        assert on(lease) == ['b']
+
+
+class TestOthers:
+    def test_not_in_the_midst_of_an_event(
+        self, world, on, force, told, set_events
+    ):
+        world.add_host('a')
+        lease = world.create()
+        world.add_host('b')
+        force('a')
+        told.clear()
+        set_events(lease, 'IN_PROGRESS')
+        step(world)
+        assert on(lease) == ['a']
+        assert told == []
+        set_events(lease, 'UNDONE')
+        step(world)
+        assert on(lease) == ['b']
+
+    def test_what_is_about_to_start_stays(self, world, on, force):
+        world.add_host('a')
+        lease = world.create()
+        world.add_host('b')
+        force('a')
+        world.clock.now = lease.start
+        step(world)
+        assert on(lease) == ['a']
+
+    def test_a_failed_host_is_healed_instead(
+        self, world, on, force, revision
+    ):
+        world.add_host('a')
+        lease = world.create(start=2 * HOUR, end=3 * HOUR)
+        world.add_host('b')
+        force('a')
+        world.fail('a')
+        assert on(lease) == ['a']
+        world.set_up('a')
+        assert on(lease) == ['b']
+
+    def test_nothing_is_written_if_nothing_has_to_move(
+        self, world, slots, shrink, force, revision
+    ):
+        for name in 'abc':
+            world.add_host(name, vcpus=8)
+            world.create(slots(4, vcpus=2))
+            world.create(start=300, end=400)
+        force('a', end=world.now + 100)
+        shrink('b', VCPU=8, MEMORY_MB=4 * 512)
+        step(world)
+        before = revision()
+        for _ in range(3):
+            step(world)
+        assert revision() == before
+        world.check()
+
+    def test_one_bad_host_keeps_no_other(
+        self, world, on, force, monkeypatch
+    ):
+        for name in 'ab':
+            world.add_host(name)
+        leases = [world.create(), world.create()]
+        for name in 'cd':
+            world.add_host(name)
+        force('a')
+        force('b')
+        bad = world.host('a').uuid
+        leaving = replan.leaving
+
+        def fail(tx, host, *args):
+            if host == bad:
+                raise RuntimeError
+            return leaving(tx, host, *args)
+
+        monkeypatch.setattr(replan, 'leaving', fail)
+        step(world)
+        [first] = [on(each) for each in leases if on(each) in (['a'], ['b'])]
+        assert first == ['a']
+
+    def test_several_managers_at_once(self, world, conf, force, on, revision):
+        world.add_host('a')
+        leases = [
+            world.create(start=n, end=n + 1) for n in range(100, 115)
+        ]
+        world.add_host('b')
+        force('a')
+        before = revision()
+        others = [world.another(conf) for _ in range(3)]
+        with futures.ThreadPoolExecutor(4) as pool:
+            steps = [
+                pool.submit(manager.monitor.step)
+                for manager in (world.manager, *others)
+            ]
+        for each in steps:
+            each.result()
+        for other in others:
+            other.ledger.close()
+        assert all(on(lease) == ['b'] for lease in leases)
+        assert revision() == before + len(leases)
+        world.check()
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_what_does_not_fit_finds_no_room(world, whole, slots, shrink, seed):
+    """Against a plain look at every host and all that is there."""
+    draw = random.Random(seed)
+    names = [f'h{n}' for n in range(draw.randint(2, 5))]
+    for name in names:
+        world.add_host(name, vcpus=draw.choice([4, 8]))
+    leases = list(filter(None, (
+        _lease(world, whole, slots, draw) for _ in range(draw.randint(2, 9))
+    )))
+    world.run()
+    for _ in range(3):
+        for name in draw.sample(names, draw.randint(0, 2)):
+            shrink(name, VCPU=draw.choice([2, 4, 8]))
+        for name in draw.sample(names, draw.randint(0, 2)):
+            end = draw.choice([25, 45, window.FOREVER])
+            world.add_server(
+                name, vcpus=draw.randint(1, 3),
+                end=end if end == window.FOREVER else world.now + end,
+            )
+        world.manager.instances.sync()
+        before = _allocations(world)
+        stayed = {id_ for id_, a in before.items() if _fits(world, a)}
+        step(world)
+        after = _allocations(world)
+        moved = {id_ for id_, a in before.items() if after.get(id_) != a}
+        assert not moved & stayed
+        for lease in leases:
+            if world.lease(lease).status != 'PENDING':
+                assert all(
+                    after.get(id_) == a for id_, a in before.items()
+                    if a.reservation_id in {r.id for r in lease.reservations}
+                )
+        _settle(world)
+        for a in _allocations(world).values():
+            if a.start > world.now and not _fits(world, a):
+                assert not any(
+                    _fits(world, dataclasses.replace(a, host=host.uuid))
+                    for host in world.ledger.hosts()
+                )
+        world.clock.now += draw.choice([0, 15])
+        world.run()
+
+
+def _lease(world, whole, slots, draw):
+    start = draw.choice(['now', 20, 40])
+    asked = whole() if draw.random() < 0.3 else slots(
+        1, vcpus=draw.choice([1, 2, 3])
+    )
+    try:
+        return world.create(asked, start=start, end=draw.choice([60, 10**5]))
+    except exception.NotEnoughHostsAvailable:
+        return None
+
+
+def _allocations(world):
+    return {a.id: a for a, _ in world.ledger.allocations()}
+
+
+def _settle(world):
+    """Room that one has left may serve another; then nothing moves."""
+    revision = None
+    for _ in range(10):
+        now = world.ledger.changes(0, 10**4)['revision']
+        if now == revision:
+            return
+        revision = now
+        step(world)
+    raise AssertionError('they never come to rest')
+
+
+def _fits(world, each):
+    """Look at every time at which something begins."""
+    [host] = world.ledger.hosts([each.host])
+    others = [
+        (a.start, a.end, a.whole, a.amounts)
+        for a, _ in world.ledger.allocations(host=each.host)
+        if a.id != each.id
+    ] + [
+        (0, i.end, False, i.amounts)
+        for i in world.ledger.instances()
+        if i.host == each.host and i.end > world.now
+    ]
+    first = max(each.start, world.now)
+    for at in {first, *(o[0] for o in others)}:
+        if not first <= at < each.end:
+            continue
+        there = [o for o in others if o[0] <= at < o[1]]
+        if there and (each.whole or any(o[2] for o in there)):
+            return False
+        for c, amount in each.amounts.items():
+            used = amount + sum(o[3].get(c, 0) for o in there)
+            if used > host.inventory[c].capacity:
+                return False
+    return True

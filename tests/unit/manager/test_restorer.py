@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The restorer: what had to make room comes back, and is told no more."""
+
+import pytest
+
+from tests.unit.manager import edge as edge_
+from tests.unit.manager import site as site_
+
+INTERVAL = 60
+
+
+@pytest.fixture
+def conf(conf):
+    conf.set_override('vacate_lead_time', 600, 'manager')
+    conf.set_override('vacate_notice', 120, 'manager')
+    conf.set_override('vacate_order', ['shelve'], 'manager')
+    conf.set_override('restore_interval', float(INTERVAL), 'manager')
+    return conf
+
+
+@pytest.fixture
+def site(conf, world):
+    site = site_.Site(conf, world.clock, 'a', 'b')
+    yield site
+    site.ledger.close()
+
+
+@pytest.fixture
+def lease(site, whole):
+    return site.create(whole())
+
+
+def shelved(site, **values):
+    """Have a server that was shelved to make room."""
+    server = site.server(None, **values)
+    server['status'] = 'SHELVED_OFFLOADED'
+    server['metadata'] = {
+        'blazar_restore': 'true', 'blazar_vacate_at': '2026-01-01T00:00:00Z',
+    }
+    return server
+
+
+def steps(site, count, place=lambda server: None):
+    """Take steps; return how often Nova was asked to unshelve in each."""
+    asked = []
+    for _ in range(count):
+        site.asked()
+        site.manager.restorer.step()
+        asked.append(
+            sum(path.endswith('/action') for _, path in site.asked())
+        )
+        site.edge.settle(place)
+        site.clock.now += INTERVAL
+    return asked
+
+
+@pytest.mark.row('F57')
+def test_what_was_shelved_for_a_lease_comes_back(site, lease):
+    server = site.server('a')
+    site.run(400)
+    site.run(120)
+    site.edge.settle()
+    assert server['status'] == 'SHELVED_OFFLOADED'
+    steps(site, 1, lambda server: 'b')
+    assert server['status'] == 'ACTIVE'
+    # It is not told of any longer that it has to go.
+    steps(site, 1)
+    assert server['metadata'] == {}
+
+
+def test_one_without_room_is_asked_for_more_and_more_rarely(site):
+    shelved(site)
+    asked = steps(site, 200)
+    tries = [n for n, count in enumerate(asked) if count]
+    gaps = [b - a for a, b in zip(tries, tries[1:], strict=False)]
+    assert gaps[:6] == [1, 2, 4, 8, 16, 32]
+    # In an hour at the latest.
+    assert set(gaps[6:]) == {60}
+
+
+def test_the_oldest_come_first_and_not_all_at_once(site):
+    servers = [shelved(site, age=n) for n in range(25)]
+    assert steps(site, 3, lambda server: 'b') == [10, 10, 5]
+    assert all(s['status'] == 'ACTIVE' for s in servers)
+
+
+def test_who_has_no_room_is_in_nobodys_way(site):
+    old = [shelved(site, age=100) for _ in range(10)]
+    young = shelved(site)
+    steps(site, 2, lambda s: None if s in old else 'b')
+    assert young['status'] == 'ACTIVE'
+
+
+@pytest.mark.parametrize('name', ['purpose', 'blazar_vacate_at'])
+def test_what_its_owner_has_shelved_stays_so(site, name):
+    server = shelved(site)
+    server['metadata'] = {name: '2026-01-01T00:00:00Z'}
+    assert steps(site, 2) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    'hints',
+    [
+        {'lease_end': '2027-01-01T00:00'},
+        {'lease_start': '2028-01-01T00:00', 'lease_end': '2029-01-01T00:00'},
+    ],
+    ids=['over', 'to come'],
+)
+def test_out_of_its_own_time_it_stays_shelved(site, hints):
+    server = shelved(site)
+    server['created'] = '2026-12-01T00:00:00Z'
+    server['scheduler_hints'] = hints
+    assert steps(site, 1) == [0]
+
+
+def test_another_end_of_its_lease_is_what_holds(site):
+    server = site.server('a')
+    server['scheduler_hints'] = {'lifetime': '1h'}
+    site.sync()
+    [lease] = site.ledger.leases()
+    site.run()
+    site.manager.leases.update(
+        lease.id, 'other', {'end': site.now + 7200}
+    )
+    server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = None
+    server['status'] = 'SHELVED_OFFLOADED'
+    server['metadata'] = {'blazar_restore': 'true'}
+    site.clock.now += 3700
+    assert steps(site, 1) == [1]
+
+
+def test_two_managers_ask_for_no_more_than_one(site):
+    server = shelved(site)
+    other = site.another()
+    site.manager.restorer.step()
+    other.restorer.step()
+    site.edge.settle(lambda server: 'b')
+    assert server['status'] == 'ACTIVE'
+    for manager in (site.manager, other):
+        manager.restorer.step()
+    assert server['metadata'] == {}
+    other.ledger.close()
+
+
+@pytest.mark.row('F57')
+def test_while_its_host_is_vacated_it_stays_told(site, lease):
+    server = site.server('a')
+    site.run(400)
+    said = dict(server['metadata'])
+    steps(site, 1)
+    assert server['metadata'] == said
+    # Until the lease is no more.
+    site.manager.leases.delete(lease.id, None)
+    steps(site, 1)
+    assert server['metadata'] == {}
+
+
+def test_what_is_shelved_on_a_host_being_vacated_is_left_there(site, lease):
+    server = shelved(site)
+    server['status'] = 'SHELVED'
+    server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = 'a'
+    site.run(400)
+    assert steps(site, 1) == [0]
+
+
+def test_one_that_has_moved_is_told_no_more(site, lease):
+    server = site.server('a')
+    site.run(400)
+    server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = 'b'
+    steps(site, 1)
+    assert server['metadata'] == {}
+
+
+def test_what_is_on_the_move_is_looked_at_later(site):
+    server = site.server('b')
+    server['metadata'] = {'blazar_vacate_at': '2026-01-01T00:00:00Z'}
+    server['OS-EXT-STS:task_state'] = 'migrating'
+    steps(site, 1)
+    assert site.asked() == []
+    server['OS-EXT-STS:task_state'] = None
+    steps(site, 1)
+    assert server['metadata'] == {}
+
+
+def test_while_nova_is_away_nothing_is_lost(site):
+    server = shelved(site)
+    site.edge.meddle = lambda method, path: edge_.Trouble(False)
+    with pytest.raises(Exception, match='cannot be reached'):
+        site.manager.restorer.step()
+    site.edge.meddle = lambda method, path: None
+    steps(site, 1, lambda server: 'b')
+    assert server['status'] == 'ACTIVE'

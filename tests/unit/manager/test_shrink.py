@@ -1,0 +1,691 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Active leases give slots up, whatever comes between.
+
+No server may ever have what the ledger has not, and no half may stay.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import uuid
+
+import hypothesis
+from hypothesis import strategies
+import pytest
+
+from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.service import faults
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.resources import base
+from blazar_sched.service.resources import instance
+from tests.unit.manager import edge as edge_
+
+# Four slots fit on each.
+HOSTS = ('a', 'b', 'c')
+
+
+def slots(amount, **parameters):
+    return {
+        'resource_type': 'virtual:instance',
+        'vcpus': 2,
+        'memory_mb': 512,
+        'disk_gb': 1,
+        'amount': amount,
+        **parameters,
+    }
+
+
+class Site:
+    """Managers over Nova and Placement."""
+
+    def __init__(self, conf, world):
+        self.edge = edge_.Edge(*HOSTS)
+        self.clock = world.clock
+        self._conf, self._wait = conf, world.wait
+        self.manager = self.another()
+        self.ledger = self.manager.ledger
+        for name in HOSTS:
+            self.manager.hosts.create(name, {})
+
+    def another(self):
+        return manager_.Manager(
+            self._conf, nova_.Nova(self.edge),
+            placement_.Placement(self.edge), self.clock,
+            self.clock.monotonic, self._wait,
+        )
+
+    def create(self, *reservations, start='now', end=10000):
+        now = self.clock.now
+        return self.manager.leases.create(
+            {
+                'name': 'lease',
+                'project_id': 'project',
+                'user_id': 'user',
+                'start': start if start == 'now' else now + start,
+                'end': now + end,
+                'before_end': None,
+                'reservations': list(reservations),
+            }
+        )
+
+    def active(self, *reservations, used=()):
+        """Return a lease that is open, with servers on these hosts."""
+        lease = self.create(*reservations)
+        self.settle(lease)
+        for host in used:
+            assert self.boot(lease, host)
+        return self.ledger.lease(lease.id)
+
+    def settle(self, lease, manager=None):
+        """Let time pass until all that is due of a lease is done."""
+        manager = manager or self.manager
+        until = self.clock.now + 600
+        while any(
+            event.lease_id == lease.id
+            for event, _ in manager.ledger.due_events(self.clock.now)
+        ):
+            assert self.clock.now < until
+            self.work(manager)
+            self.clock.now += 5
+
+    def work(self, manager):
+        for event, claim in manager.ledger.due_events(self.clock.now):
+            manager.runner.run(event, claim)
+
+    def resize(self, lease, amount, manager=None, **values):
+        change = {'id': lease.reservations[0].id, 'amount': amount}
+        return (manager or self.manager).leases.update(
+            lease.id, 'project', {'reservations': [change], **values}
+        )
+
+    def boot(self, lease, host):
+        """Boot a server; say whether Placement has a slot for it."""
+        id_ = lease.reservations[0].id
+        server = self.edge.add_server(host, 'project', reservation=id_)
+        class_ = placement_.resource_class(id_)
+        taken = self.edge.take_slot(server, host, class_)
+        if not taken:
+            del self.edge.servers[server]
+        return taken
+
+    def boot_all(self, lease):
+        """Boot as many servers as Placement lets in."""
+        for host in HOSTS:
+            while self.boot(lease, host):
+                pass
+
+    def end(self, lease):
+        self.edge.allocations.clear()
+        self.manager.leases.delete(lease.id, None)
+        assert not any(self.edge.left())
+
+    def held(self, lease):
+        """Return how many slots the ledger has, by host."""
+        id_ = lease.reservations[0].id
+        return {
+            host: a.amounts['VCPU'] // 2
+            for host in HOSTS
+            for a, _ in self.ledger.allocations(reservation_id=id_)
+            if a.host == self.edge.uuid(host)
+        }
+
+    def used(self, lease):
+        """Return how many slots servers have, by host."""
+        class_ = placement_.resource_class(lease.reservations[0].id)
+        used = {host: self.edge.used(host, class_) for host in HOSTS}
+        return {host: count for host, count in used.items() if count}
+
+    def is_within(self, lease):
+        """Tell whether no server has what the ledger has not."""
+        held = self.held(lease)
+        return all(
+            count <= held.get(host, 0)
+            for host, count in self.used(lease).items()
+        )
+
+    def check(self, lease):
+        """What is open is what the ledger says, to the last slot."""
+        assert self.ledger.check() == []
+        held = self.held(lease)
+        [reservation, *_] = self.ledger.lease(lease.id).reservations
+        assert sum(held.values()) == reservation.parameters['amount']
+        class_ = placement_.resource_class(reservation.id)
+        totals = {host: self.edge.total(host, class_) for host in HOSTS}
+        assert {h: n for h, n in totals.items() if n} == held
+        [aggregate] = (
+            a
+            for a in self.edge.aggregates.values()
+            if a['name'] == reservation.id
+        )
+        assert set(aggregate['hosts']) == set(held)
+        assert self.is_within(lease)
+
+
+@pytest.fixture
+def site(conf, world):
+    site = Site(conf, world)
+    yield site
+    faults.arm(None)
+    site.ledger.close()
+
+
+def hosts_of(site, lease):
+    """Return the hosts of a lease, those with the most slots first."""
+    held = site.held(lease)
+    return sorted(held, key=lambda host: (-held[host], host))
+
+
+class TestWhichGo:
+    def test_what_is_not_used(self, site):
+        lease = site.active(slots(6))
+        most, fewest = hosts_of(site, lease)
+        assert site.held(lease) == {most: 4, fewest: 2}
+        site.boot(lease, most)
+        site.boot(lease, most)
+        new = site.resize(lease, 3)
+        assert new.reservations[0].parameters['amount'] == 3
+        assert site.held(lease) == {most: 3}
+        # Before the start is done again already.
+        site.boot_all(lease)
+        assert site.used(lease) == {most: 3}
+        site.settle(lease)
+        site.check(lease)
+        # And what it was is another's.
+        site.create({'resource_type': 'physical:host', 'min': 2, 'max': 2})
+        assert site.ledger.check() == []
+
+    def test_down_to_what_is_used_and_no_further(self, site):
+        lease = site.active(slots(6))
+        for host in hosts_of(site, lease):
+            site.boot(lease, host)
+        before = site.held(lease)
+        with pytest.raises(exception.CantUpdateParameter) as refused:
+            site.resize(lease, 1)
+        assert refused.value.status == 409
+        assert refused.value.field == 'amount'
+        assert '2 ' in str(refused.value)
+        site.settle(lease)
+        assert site.held(lease) == before
+        site.check(lease)
+        site.resize(lease, 2)
+        site.settle(lease)
+        assert site.held(lease) == site.used(lease)
+        site.check(lease)
+
+    def test_a_refusal_takes_no_slot_away_meanwhile(self, site):
+        lease = site.active(slots(6))
+        for host in hosts_of(site, lease):
+            site.boot(lease, host)
+        with pytest.raises(exception.CantUpdateParameter):
+            site.resize(lease, 1)
+        site.boot_all(lease)
+        assert site.used(lease) == site.held(lease)
+
+    @pytest.mark.parametrize('affinity', [True, False])
+    def test_affinity_stays(self, site, affinity):
+        lease = site.active(slots(3, affinity=affinity))
+        used = hosts_of(site, lease)[-1]
+        site.boot(lease, used)
+        site.resize(lease, 2)
+        site.settle(lease)
+        site.check(lease)
+        assert list(site.held(lease).values()) == ([2] if affinity else [1, 1])
+        assert used in site.held(lease)
+
+    def test_what_is_booted_by_a_hint_has_no_slot_and_counts(self, site):
+        """With another flavor, of half the size: Placement cannot tell."""
+        lease = site.active(slots(6, disk_gb=2))
+        most, fewest = hosts_of(site, lease)
+        id_ = lease.reservations[0].id
+        for _ in range(3):
+            site.edge.add_server(fewest, 'project', reservation=id_)
+        site.edge.add_server(most, 'thief', reservation=id_)
+        site.edge.add_server(most, 'project', reservation='another')
+        with pytest.raises(exception.CantUpdateParameter):
+            site.resize(lease, 1)
+        site.settle(lease)
+        site.resize(lease, 2)
+        site.settle(lease)
+        assert site.held(lease) == {fewest: 2}
+        site.check(lease)
+
+    def test_a_flavor_of_the_clouds(self, site):
+        flavor = flavor_.Flavor('gold', 'Gold', 2, 512, 1)
+        site.ledger.commit(lambda tx: tx.put_flavors([flavor]))
+        lease = site.active(
+            {
+                'resource_type': 'flavor:instance',
+                'flavor_id': 'gold',
+                'amount': 6,
+            }
+        )
+        most = hosts_of(site, lease)[0]
+        site.boot(lease, most)
+        site.resize(lease, 1)
+        site.settle(lease)
+        assert site.held(lease) == {most: 1}
+        site.check(lease)
+
+    def test_what_is_missing_already_is_not_asked_of_other_hosts(self, site):
+        lease = site.active(slots(6))
+        id_ = lease.reservations[0].id
+        most = hosts_of(site, lease)[0]
+
+        def lose(tx):
+            kept = [
+                a
+                for a, _ in tx.allocations(reservation_id=id_)
+                if a.host == site.edge.uuid(most)
+            ]
+            tx.put_allocations(id_, kept)
+
+        site.ledger.commit(lose)
+        site.create({'resource_type': 'physical:host', 'min': 2, 'max': 2})
+        for amount, held in ((5, 4), (4, 4), (3, 3)):
+            site.resize(lease, amount)
+            assert site.held(lease) == {most: held}
+        site.settle(lease)
+        site.check(lease)
+
+    def test_what_is_not_open_yet(self, site):
+        lease = site.active(slots(2))
+        new = site.manager.leases.update(
+            lease.id, None, {'reservations': [slots(4)]}
+        )
+        first, added = new.reservations
+        site.manager.leases.update(
+            lease.id,
+            None,
+            {'reservations': [{'id': added.id, 'amount': 1}]},
+        )
+        site.settle(lease)
+        [(held, _)] = site.ledger.allocations(reservation_id=added.id)
+        assert held.amounts['VCPU'] == 2
+        class_ = placement_.resource_class(added.id)
+        assert sum(site.edge.total(h, class_) for h in HOSTS) == 1
+        site.check(lease)
+
+
+class TestTogether:
+    """A change that also asks for more of something else."""
+
+    def test_prolonged(self, site):
+        lease = site.active(slots(6))
+        most, fewest = hosts_of(site, lease)
+        # All that is given up is another's from the old end on.
+        begins = lease.end - site.clock.now
+        there = f'["==", "$hypervisor_hostname", "{fewest}"]'
+        site.create(
+            slots(4, resource_properties=there), start=begins, end=20000
+        )
+        longer = {'end': lease.end + 100}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            site.manager.leases.update(lease.id, None, longer)
+        new = site.resize(lease, 4, **longer)
+        assert new.end == lease.end + 100
+        assert site.held(lease) == {most: 4}
+        site.settle(lease)
+        site.check(lease)
+
+    def test_another_grows_into_what_is_given_up(self, site):
+        lease = site.active(slots(10), slots(2))
+        first, second = lease.reservations
+        site.manager.leases.update(
+            lease.id,
+            None,
+            {
+                'reservations': [
+                    {'id': second.id, 'amount': 5},
+                    {'id': first.id, 'amount': 7},
+                ]
+            },
+        )
+        site.settle(lease)
+        site.check(lease)
+        assert sum(
+            a.amounts['VCPU'] // 2
+            for a, _ in site.ledger.allocations(reservation_id=second.id)
+        ) == 5
+
+    def test_another_finds_no_room(self, site):
+        """All is as it was: what was given up ahead is there again."""
+        lease = site.active(slots(10), slots(2))
+        first, second = lease.reservations
+        before = site.held(lease)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            site.manager.leases.update(
+                lease.id,
+                None,
+                {
+                    'reservations': [
+                        {'id': first.id, 'amount': 7},
+                        {'id': second.id, 'amount': 6},
+                    ]
+                },
+            )
+        site.settle(lease)
+        assert site.held(lease) == before
+        site.check(lease)
+
+
+def shrunk_at(site, amount, do):
+    """Yield a lease for each point that its shrinking passes.
+
+    One of 5 slots, with a server, that is to shrink to `amount`.
+
+    :param do: called at that point with the lease, its hosts, those with
+        the most slots first, and the point's name
+    """
+    reached = True
+    for last in itertools.count():
+        if not reached:
+            break
+        lease = site.active(slots(5))
+        hosts = hosts_of(site, lease)
+        site.boot(lease, hosts[0])
+        passed = itertools.count()
+        reached = False
+
+        def at(name, last=last, passed=passed, lease=lease, hosts=hosts):
+            nonlocal reached
+            if next(passed) == last:
+                reached = True
+                do(lease, hosts, name)
+
+        faults.arm(at)
+        yield lease
+        faults.arm(None)
+        site.end(site.ledger.lease(lease.id))
+
+
+def shrunk_beside_a_boot(site, amount):
+    """Yield (lease, whether it shrank, the point) of a boot at each."""
+    for which in (0, -1):
+        where = []
+
+        def boot(lease, hosts, name, which=which, where=where):
+            where.append((site.boot(lease, hosts[which]), name))
+
+        for lease in shrunk_at(site, amount, boot):
+            where.clear()
+            try:
+                site.resize(lease, amount)
+                shrank = True
+            except exception.CantUpdateParameter:
+                shrank = False
+            faults.arm(None)
+            yield lease, shrank, *(where or [(False, 'none')])[0]
+
+
+class TestBoot:
+    """A server boots at any point: before the look, after it, after all."""
+
+    @pytest.mark.parametrize('amount', [1, 2])
+    def test_it_never_has_what_the_ledger_has_not(self, site, amount):
+        seen = set()
+        for lease, shrank, booted, name in shrunk_beside_a_boot(site, amount):
+            seen.add((shrank, booted))
+            # Whoever boots before the start is done again included.
+            site.boot_all(lease)
+            assert site.is_within(lease), name
+            site.settle(lease)
+            assert sum(site.held(lease).values()) == (amount if shrank else 5)
+            site.check(lease)
+        # Room for both, or only for the one that was first.
+        alone = {(True, False), (False, True)}
+        both = {(True, True), (True, False)}
+        assert seen == (alone if amount == 1 else both)
+
+    def test_without_the_generation_it_would(self, site):
+        """The control: what the tests look at is what can go wrong."""
+        site.edge.compares = False
+        beyond = [
+            name
+            for lease, *_, name in shrunk_beside_a_boot(site, 1)
+            if not site.is_within(lease)
+        ]
+        assert 'placement:asked' in beyond
+
+    def test_it_takes_the_last_slot_of_a_host_that_was_to_go(self, site):
+        """After Placement has compared the generation, in its midst."""
+        lease = site.active(slots(5))
+        most, fewest = hosts_of(site, lease)
+
+        def meddle(method, path):
+            if method != 'PUT':
+                return None
+            site.edge.meddle = lambda method, path: None
+            assert site.boot(lease, fewest)
+            return edge_.Trouble(
+                False, edge_.conflict('placement.inventory.inuse')
+            )
+
+        site.edge.meddle = meddle
+        site.resize(lease, 4)
+        site.settle(lease)
+        assert site.held(lease) == {most: 3, fewest: 1}
+        site.check(lease)
+
+
+class Killed(BaseException):
+    """The manager ends here: it does nothing more."""
+
+
+TROUBLES = {
+    'fails': lambda: edge_.Trouble(False, edge_.answer(500)),
+    'is done and fails': lambda: edge_.Trouble(True, edge_.answer(500)),
+    'is done and times out': lambda: edge_.Trouble(True),
+}
+
+
+class TestTrouble:
+    def test_killed_at_any_point(self, site):
+        """Another manager makes it whole, be it the old or the new."""
+        survivor = site.another()
+        found = set()
+        for last in itertools.count():
+            lease = site.active(slots(5))
+            site.boot(lease, hosts_of(site, lease)[-1])
+            passed = itertools.count()
+            points = []
+
+            def kill(name, last=last, passed=passed, points=points):
+                points.append(name)
+                if next(passed) >= last:
+                    raise Killed
+
+            faults.arm(kill)
+            with contextlib.suppress(Killed):
+                site.resize(lease, 2)
+            faults.arm(None)
+            assert site.is_within(lease)
+            site.settle(lease, survivor)
+            site.check(lease)
+            found.add(sum(site.held(lease).values()))
+            site.resize(lease, 2, survivor)
+            site.settle(lease, survivor)
+            assert sum(site.held(lease).values()) == 2
+            site.check(lease)
+            site.end(site.ledger.lease(lease.id))
+            if len(points) <= last:
+                break
+        assert last > 10
+        assert found == {5, 2}
+
+    @pytest.mark.parametrize('trouble', TROUBLES)
+    def test_one_request_meets_trouble(self, site, trouble):
+        """Each in turn: it is as it was, until it is asked for again."""
+        for unlucky in itertools.count():
+            lease = site.active(slots(5))
+            site.boot(lease, hosts_of(site, lease)[-1])
+            passed = itertools.count()
+            met = []
+
+            def meddle(method, path, unlucky=unlucky, passed=passed, met=met):
+                if next(passed) != unlucky:
+                    return None
+                met.append(path)
+                return TROUBLES[trouble]()
+
+            site.edge.meddle = meddle
+            try:
+                site.resize(lease, 2)
+            except exception.Unavailable:
+                assert met
+            else:
+                assert not met
+            site.edge.meddle = lambda method, path: None
+            site.settle(lease)
+            assert sum(site.held(lease).values()) == (5 if met else 2)
+            site.check(lease)
+            site.resize(lease, 2)
+            site.settle(lease)
+            assert sum(site.held(lease).values()) == 2
+            site.check(lease)
+            site.end(site.ledger.lease(lease.id))
+            if not met:
+                break
+        assert unlucky > 5
+
+    def test_one_that_hangs_is_taken_over_and_writes_no_more(self, site):
+        other = site.another()
+
+        def hang(lease, hosts, name):
+            if name.endswith(':asked'):
+                faults.arm(None)
+                site.settle(lease, other)
+                asked.append(len(site.edge.asked))
+
+        asked = []
+        for lease in shrunk_at(site, 2, hang):
+            asked.clear()
+            try:
+                site.resize(lease, 2)
+            except exception.Unavailable:
+                # It has asked for nothing since.
+                assert asked == [len(site.edge.asked)]
+                site.check(lease)
+                assert sum(site.held(lease).values()) == 5
+            else:
+                assert not asked
+                site.settle(lease)
+                site.check(lease)
+
+    def test_nobody_else_changes_it_meanwhile(self, site):
+        other = site.another()
+        refused = []
+
+        def meddle(method, path):
+            site.edge.meddle = lambda method, path: None
+            for change in (
+                lambda: other.leases.update(lease.id, None, {'name': 'x'}),
+                lambda: site.resize(lease, 1, other),
+                lambda: other.leases.delete(lease.id, None),
+                lambda: other.healer.reallocate(host_id, lease.id),
+            ):
+                with pytest.raises(exception.InvalidStatus):
+                    change()
+                refused.append(change)
+            site.work(other)
+
+        lease = site.active(slots(5))
+        [host_id, *_] = (
+            host.id
+            for host in site.ledger.hosts()
+            if host.hypervisor_hostname in site.held(lease)
+        )
+        site.edge.meddle = meddle
+        site.resize(lease, 2)
+        assert len(refused) == 4
+        site.settle(lease)
+        assert sum(site.held(lease).values()) == 2
+        site.check(lease)
+
+    def test_a_manager_that_stops_leaves_it_to_others(self, site):
+        other = site.another()
+        lease = site.active(slots(5))
+
+        def meddle(method, path):
+            site.manager.runner.stopping = True
+
+        site.edge.meddle = meddle
+        with pytest.raises(exception.Unavailable):
+            site.resize(lease, 2)
+        # Its claim is given back: nobody has to wait for it to run out.
+        site.work(other)
+        assert not site.ledger.due_events(site.clock.now)
+        site.check(lease)
+
+
+def give_up(edge, placement, names, id_, held, amount):
+    """Have the driver do it; return the slots left by host, None if none."""
+    services = dict.fromkeys(f.name for f in dataclasses.fields(base.Services))
+    services |= {'nova': nova_.Nova(edge), 'placement': placement}
+    driver = instance.InstanceResource(base.Services(**services))
+    reservation = reservation_.Reservation(
+        id_, 'lease', reservation_.VIRTUAL_INSTANCE, 'active', slots(amount)
+    )
+    lease = lease_.Lease('lease', 'x', 'project', 'user', 0, 1, 'ACTIVE')
+    allocations = [
+        allocation_.Allocation(
+            name, id_, name, 0, 1,
+            {c: count * n for c, n in reservation.slot().items()},
+        )
+        for name, count in zip(names, held, strict=True)
+    ]
+    hosts = {name: host_.Host(name, '1', name) for name in names}
+    try:
+        kept = driver.give_up(lease, reservation, allocations, hosts)
+    except exception.CantUpdateParameter:
+        return None
+    left = {a.host: a.amounts['VCPU'] // 2 for a in kept}
+    return tuple(left.get(name, 0) for name in names)
+
+
+SIZES = strategies.lists(
+    strategies.integers(1, 4), min_size=1, max_size=4
+).flatmap(
+    lambda held: strategies.tuples(
+        strategies.just(held),
+        strategies.tuples(*(strategies.integers(0, n) for n in held)),
+        strategies.integers(1, sum(held)),
+    )
+)
+
+
+@hypothesis.settings(deadline=None, max_examples=60)
+@hypothesis.given(SIZES)
+def test_as_many_hosts_come_free_as_can(sizes):
+    """Against every other way to give up so many."""
+    held, used, amount = sizes
+    names = [f'host-{n}' for n in range(len(held))]
+    edge = edge_.Edge(*names)
+    placement = placement_.Placement(edge)
+    id_ = str(uuid.uuid4())
+    class_ = placement_.resource_class(id_)
+    placement.create_resource_class(class_)
+    for name, count, taken in zip(names, held, used, strict=True):
+        placement.set_inventory(edge.uuid(name), name, class_, count)
+        for _ in range(taken):
+            assert edge.take_slot(str(uuid.uuid4()), name, class_)
+    left = give_up(edge, placement, names, id_, held, amount)
+    ways = [
+        way
+        for way in itertools.product(
+            *(range(u, n + 1) for u, n in zip(used, held, strict=True))
+        )
+        if sum(way) == amount
+    ]
+    if left is None:
+        assert sum(used) > amount
+        return
+    assert left in ways
+    assert left.count(0) == max(way.count(0) for way in ways)
+    assert left == tuple(edge.total(name, class_) for name in names)

@@ -1,0 +1,610 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vacating: what Nova is asked for ahead of a lease, and when."""
+
+from collections import Counter
+import dataclasses
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import window
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.resources import vacating
+from tests.unit.manager import edge as edge_
+from tests.unit.manager import site as site_
+
+NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
+LEAD, NOTICE = 600, 120
+
+
+@pytest.fixture
+def conf(conf):
+    conf.set_override('vacate_lead_time', LEAD, 'manager')
+    conf.set_override('vacate_notice', NOTICE, 'manager')
+    return conf
+
+
+@pytest.fixture
+def site(conf, world):
+    site = site_.Site(conf, world.clock, 'a', 'b')
+    yield site
+    site.ledger.close()
+
+
+def told(server):
+    return server['metadata'].get('blazar_vacate_at')
+
+
+class TestWholeHost:
+    @pytest.fixture
+    def lease(self, site, whole):
+        lease = site.create(whole())
+        # It is on the one that the tests fill.
+        [(held, _)] = site.ledger.allocations(lease_id=lease.id)
+        assert held.host == site.hosts['a']
+        return lease
+
+    @pytest.mark.row('F44', 'F57')
+    def test_it_is_told_before_anything_is_done(self, site, lease):
+        server = site.server('a')
+        site.sent()
+        site.run(1000 - LEAD - 1)
+        assert told(server) is None
+        site.run(1)
+        due = site_.at(site.now + NOTICE)
+        assert told(server) == due
+        site.run(NOTICE - 1)
+        assert server['OS-EXT-STS:task_state'] is None
+        said = [p for t, p in site.sent() if t == 'instance.vacate']
+        assert said == [
+            {
+                'instance_id': server['id'],
+                'project_id': 'other',
+                'hypervisor_hostname': 'a',
+                'lease_id': lease.id,
+                'vacate_at': due,
+            }
+        ]
+        site.run(5)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
+    @pytest.mark.row('F56')
+    def test_what_does_not_help_is_followed_by_the_next(self, site, lease):
+        server = site.server('a')
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+        site.run(60)
+        # It has found no other host.
+        site.edge.settle()
+        site.run(5)
+        assert server['OS-EXT-STS:task_state'] == 'shelving'
+        assert server['metadata']['blazar_restore'] == 'true'
+        site.edge.settle()
+        site.run(5)
+        assert server['status'] == 'SHELVED_OFFLOADED'
+        assert site.edge.servers
+        site.run(1000)
+        assert site.lease(lease).status == 'ACTIVE'
+        assert not site.lease(lease).degraded
+
+    @pytest.mark.row('F56')
+    def test_one_that_has_moved_is_left_alone(self, site, lease):
+        server = site.server('a')
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        site.edge.settle(lambda server: 'b')
+        site.asked()
+        for _ in range(10):
+            site.run(30)
+        assert site.asked() == []
+        assert server[NODE] == 'b'
+        site.run(1000)
+        assert not site.lease(lease).degraded
+
+    @pytest.mark.parametrize(
+        ('status', 'leaves'),
+        [('SHUTOFF', 'shelving'), ('SUSPENDED', 'shelving'), ('ERROR', None)],
+    )
+    def test_what_nova_does_not_take_is_not_waited_for(
+        self, site, lease, status, leaves
+    ):
+        server = site.server('a')
+        server['status'] = status
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        for _ in range(3):
+            site.run(5)
+        assert (server['id'] in site.edge.servers) is (leaves is not None)
+        assert server['OS-EXT-STS:task_state'] == leaves
+
+    def test_what_is_only_shelved_is_taken_off_the_host_too(
+        self, site, lease
+    ):
+        site.edge.offloads = False
+        site.conf.set_override('vacate_order', ['shelve', 'delete'], 'manager')
+        server = site.server('a')
+        site.run(1000 - LEAD)
+        for _ in range(2):
+            site.run(NOTICE)
+            site.edge.settle()
+        assert server['status'] == 'SHELVED_OFFLOADED'
+
+    def test_one_that_its_owner_has_shelved_is_not_to_come_back(
+        self, site, lease
+    ):
+        server = site.server('a')
+        server['status'] = 'SHELVED'
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        site.edge.settle()
+        assert server['status'] == 'SHELVED_OFFLOADED'
+        assert server['metadata'] == {}
+
+    @pytest.mark.row('F55')
+    def test_a_preemptible_one_goes_by_its_own_order(self, site, lease):
+        server = site.preemptible('a')
+        site.run(1000 - LEAD)
+        assert told(server)
+        site.run(NOTICE - 1)
+        assert site.edge.servers
+        site.run(5)
+        assert not site.edge.servers
+
+    def test_all_hosts_are_vacated_at_once(self, site, whole):
+        lease = site.create(whole(2, 2))
+        servers = [site.server(host) for host in 'aabb']
+        site.run(1000 - LEAD)
+        assert all(map(told, servers))
+        site.run(NOTICE)
+        assert {s['OS-EXT-STS:task_state'] for s in servers} == {'migrating'}
+        site.edge.settle()
+        site.run(5)
+        site.edge.settle()
+        site.run(2000)
+        assert not site.lease(lease).degraded
+
+    def test_one_that_fails_holds_up_nobody(self, site, lease):
+        servers = [site.server('a') for _ in range(3)]
+        stuck = servers[1]['id']
+
+        def meddle(method, path):
+            if method != 'GET' and stuck in path:
+                return edge_.Trouble(False, edge_.answer(500))
+            return None
+
+        site.edge.meddle = meddle
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        assert [s['OS-EXT-STS:task_state'] for s in servers] == [
+            'migrating', None, 'migrating',
+        ]
+
+    def test_while_nova_is_away_it_is_tried_until_the_start(
+        self, site, lease
+    ):
+        server = site.server('a')
+        site.run(1000 - LEAD)
+        site.edge.meddle = lambda method, path: edge_.Trouble(False)
+        for _ in range(50):
+            site.run(10)
+        assert server['OS-EXT-STS:task_state'] is None
+        site.edge.meddle = lambda method, path: None
+        site.run(10)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
+    def test_a_long_lead_time_is_used_to_its_end(self, site, whole):
+        site.conf.set_override('vacate_lead_time', 7200, 'manager')
+        site.conf.set_override('vacate_order', ['live-migrate'], 'manager')
+        lease = site.create(whole(), start=8000, end=9000)
+        server = site.server('a')
+        site.run(800)
+        for _ in range(140):
+            # Wherever it may go is full.
+            site.run(50)
+            site.edge.settle()
+        assert server[NODE] == 'a'
+        site.run(50)
+        site.edge.settle(lambda server: 'b')
+        site.run(1000)
+        assert server[NODE] == 'b'
+        assert not site.lease(lease).degraded
+
+    def test_nova_is_not_asked_all_the_time(self, site, whole):
+        site.conf.set_override('vacate_order', ['live-migrate'], 'manager')
+        site.create(whole())
+        site.server('a')
+        site.run(1000 - LEAD)
+        site.asked()
+        for _ in range(40):
+            site.run(NOTICE // 12)
+            site.edge.settle()
+        assert 4 <= len(site.asked()) <= 6
+
+    @pytest.mark.row('F56')
+    def test_nothing_is_deleted_for_a_request_that_failed(
+        self, site, lease
+    ):
+        server = site.server('a')
+        site.run(1000 - LEAD)
+
+        def meddle(method, path):
+            if path.endswith('/action'):
+                return edge_.Trouble(False, edge_.answer(500))
+            return None
+
+        site.edge.meddle = meddle
+        site.run(NOTICE)
+        for _ in range(3):
+            site.run(10)
+        site.edge.meddle = lambda method, path: None
+        for _ in range(3):
+            site.run(10)
+            site.edge.settle()
+        assert server['status'] == 'SHELVED_OFFLOADED'
+        assert server['id'] in site.edge.servers
+
+    def test_the_start_waits_for_no_vacating(self, site, lease):
+        site.conf.set_override('event_retry_interval', 500.0, 'manager')
+        site.server('a')
+        site.edge.meddle = lambda method, path: edge_.Trouble(False)
+        site.run(990)
+        site.edge.meddle = lambda method, path: None
+        site.run(10)
+        assert site.lease(lease).status == 'ACTIVE'
+
+    def test_a_lease_that_is_booked_late_leaves_time_to_act(
+        self, site, whole
+    ):
+        lease = site.create(whole(), start=60)
+        server = site.server('a')
+        site.run()
+        assert told(server) == site_.at(site.now + 30)
+        site.run(30)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+        site.edge.settle(lambda server: 'b')
+        site.run(30)
+        assert site.lease(lease).status == 'ACTIVE'
+        assert not site.lease(lease).degraded
+
+    def test_another_manager_goes_on_where_the_first_one_stopped(
+        self, site, lease
+    ):
+        server = site.server('a')
+        site.run(1000 - LEAD)
+        due = told(server)
+        site.sent()
+        other = site.another()
+        site.run(NOTICE - 10, manager=other)
+        assert told(server) == due
+        site.run(10, manager=other)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+        assert 'instance.vacate' not in [t for t, _ in site.sent()]
+        other.ledger.close()
+
+    @pytest.mark.parametrize(
+        'written', ['never', '2020-01-01T00:00:00Z', '2099-01-01T00:00:00Z']
+    )
+    def test_its_owner_cannot_put_it_off(self, site, lease, written):
+        server = site.server('a')
+        server['metadata']['blazar_vacate_at'] = written
+        site.run(1000 - LEAD)
+        assert told(server) == site_.at(site.now + NOTICE)
+        server['metadata']['blazar_vacate_at'] = written
+        site.run(NOTICE)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
+    def test_what_ends_by_the_start_goes_by_itself(self, site, lease):
+        server = site.server('a')
+        server['scheduler_hints'] = {'lease_end': site_.at(lease.start)}
+        site.sync()
+        site.asked()
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        assert site.asked() == []
+
+    def test_what_ends_by_its_own_lease_goes_by_itself(
+        self, site, lease
+    ):
+        server = site.server('a')
+        site.sync()
+        [record] = site.ledger.instances()
+        site.asked()
+        # As it is once the end of its lease has been moved.
+        site.ledger.commit(
+            lambda tx: tx.put_instance(
+                dataclasses.replace(record, end=lease.start)
+            )
+        )
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        assert site.asked() == []
+        assert server['id'] in site.edge.servers
+
+    def test_what_is_bound_to_it_is_left_alone(self, site, lease):
+        server = site.server('a')
+        server['tenant_id'] = 'project'
+        server['scheduler_hints'] = {'reservation': lease.reservations[0].id}
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        assert site.asked() == []
+
+    def test_what_the_ledger_has_bound_to_it_is_left_alone(
+        self, site, lease
+    ):
+        # As if it needed no hint, and the start were done again.
+        site.run(1000)
+        server = site.server('a')
+        server['tenant_id'] = 'project'
+        site.sync()
+        [record] = site.ledger.instances()
+        site.ledger.commit(
+            lambda tx: tx.put_instance(
+                dataclasses.replace(
+                    record, end=lease.end,
+                    reservation_id=lease.reservations[0].id,
+                )
+            )
+        )
+        site.ledger.commit(
+            lambda tx: tx.put_lease(
+                dataclasses.replace(
+                    tx.lease(lease.id),
+                    events=event_.start_again(tx.lease(lease.id).events),
+                )
+            )
+        )
+        site.run(10)
+        assert site.lease(lease).status == 'ACTIVE'
+        assert not site.lease(lease).degraded
+
+    def test_a_lease_that_starts_degraded_says_why(
+        self, site, lease, caplog
+    ):
+        site.conf.set_override('vacate_order', [], 'manager')
+        server = site.server('a')
+        site.run(1000)
+        site.sent()
+        kept = site.lease(lease)
+        assert kept.status == 'ACTIVE'
+        assert kept.degraded
+        [reservation] = kept.reservations
+        assert reservation.made['in_the_way'] == [server['id']]
+        said = f'server {server["id"]} of project other in its way on a'
+        assert said in caplog.text
+
+    def test_who_listens_is_told_what_is_in_the_way(self, site, lease):
+        site.conf.set_override('vacate_order', [], 'manager')
+        server = site.server('a')
+        site.run(1000)
+        [payload] = [p for t, p in site.sent() if t == 'lease.degraded']
+        [reservation] = payload['reservations']
+        assert reservation['made']['in_the_way'] == [server['id']]
+
+    @pytest.mark.row('F44')
+    def test_who_comes_after_all_was_clear_has_to_go_too(self, site, lease):
+        site.run(1000 - LEAD)
+        server = site.server('a')
+        site.run(60)
+        assert not told(server)
+        site.sync()
+        site.run()
+        assert told(server)
+        site.run(NOTICE)
+        site.edge.settle(lambda server: 'b')
+        site.run(1000)
+        assert not site.lease(lease).degraded
+
+    def test_what_is_being_deleted_is_in_nobodys_way(self, site, lease):
+        server = site.server('a')
+        server['OS-EXT-STS:task_state'] = 'deleting'
+        site.run(1000)
+        assert not site.lease(lease).degraded
+
+    def test_a_lease_that_has_moved_vacates_its_new_host(self, site, lease):
+        site.run(1000 - LEAD)
+        site.manager.healer.reallocate(site.hosts['a'], lease.id)
+        server = site.server('b')
+        site.run(100)
+        assert told(server)
+
+    def test_a_lease_that_gets_more_vacates_that_too(
+        self, site, lease, whole
+    ):
+        site.run(1000 - LEAD)
+        [reservation] = lease.reservations
+        site.manager.leases.update(
+            lease.id,
+            'project',
+            {
+                'reservations': [{'id': reservation.id, 'min': 2, 'max': 2}],
+            },
+        )
+        server = site.server('b')
+        site.run(100)
+        assert told(server)
+
+
+TROUBLES = {
+    'fails': lambda: edge_.Trouble(False, edge_.answer(500)),
+    'is done and fails': lambda: edge_.Trouble(True, edge_.answer(500)),
+    'is done and times out': lambda: edge_.Trouble(True),
+    'conflicts': lambda: edge_.Trouble(False, edge_.answer(409, {})),
+}
+
+
+@pytest.mark.row('F56')
+@pytest.mark.parametrize('trouble', TROUBLES)
+def test_whatever_goes_wrong_the_host_is_clear_in_time(site, whole, trouble):
+    """Each request of the vacating in turn, once."""
+    for number in itertools.count():
+        lease = site.create(whole(), end=1100)
+        server, yielding = site.server('a'), site.preemptible('a')
+        site.run(1000 - LEAD - 1)
+        asked = []
+
+        def meddle(method, path, turn=number, asked=asked):
+            asked.append(path)
+            return TROUBLES[trouble]() if len(asked) == turn + 1 else None
+
+        site.edge.meddle = meddle
+        for _ in range(30):
+            site.run(20)
+            site.edge.settle()
+        site.edge.meddle = lambda method, path: None
+        site.run(1)
+        assert site.lease(lease).status == 'ACTIVE'
+        assert not site.lease(lease).degraded
+        assert yielding['id'] not in site.edge.servers
+        # Nothing is lost of what need not be, and it is to come back; but
+        # Nova shelves nothing that it does not let be marked.
+        left = site.edge.servers.pop(server['id'])
+        if not asked[number:] or not asked[number].endswith('/metadata'):
+            assert left['metadata']['blazar_restore'] == 'true'
+        site.run(1000)
+        if len(asked) <= number:
+            assert number > 5
+            break
+
+
+class TestSlots:
+    @pytest.fixture
+    def lease(self, site, slots):
+        # On one host of 8 there is room for two others beside it.
+        site.edge.down.add('b')
+        site.manager.monitor.look()
+        return site.create(slots(amount=3, vcpus=2))
+
+    @pytest.mark.row('F55', 'F56')
+    def test_as_many_go_as_are_in_the_way(self, site, lease):
+        old, young, yielding = (
+            site.server('a', age=2000), site.server('a'),
+            site.preemptible('a', age=9000),
+        )
+        site.run(1000 - LEAD)
+        assert told(yielding)
+        assert not told(old)
+        assert not told(young)
+        site.run(NOTICE)
+        assert list(site.edge.servers) == [old['id'], young['id']]
+        site.run(1000)
+        assert site.lease(lease).status == 'ACTIVE'
+        assert not site.lease(lease).degraded
+
+    def test_the_youngest_goes_first(self, site, lease):
+        old, young, oldest = (
+            site.server('a', age=2000), site.server('a'),
+            site.server('a', age=9000),
+        )
+        site.run(1000 - LEAD)
+        assert [s for s in (old, young, oldest) if told(s)] == [young]
+
+    def test_who_has_said_an_end_stays_longer(self, site, lease):
+        other, bounded, last = (
+            site.server('a', age=9000), site.server('a'), site.server('a'),
+        )
+        bounded['scheduler_hints'] = {'lifetime': '1d'}
+        last['scheduler_hints'] = {'lifetime': '2d'}
+        site.sync()
+        site.run(1000 - LEAD)
+        assert [s for s in (other, bounded, last) if told(s)] == [other]
+
+    def test_what_is_inside_another_reservation_is_counted_once(
+        self, site, slots
+    ):
+        first = site.create(slots(amount=1, vcpus=4), start=1)
+        site.run(1)
+        [reservation] = first.reservations
+        [host] = [
+            name for name, uuid in site.hosts.items()
+            if uuid == site.ledger.allocations(lease_id=first.id)[0][0].host
+        ]
+        server = site.server(host, 4)
+        server['tenant_id'] = 'project'
+        server['scheduler_hints'] = {'reservation': reservation.id}
+        site.sync()
+        site.create(slots(amount=3, vcpus=4))
+        site.asked()
+        site.run(1000 - LEAD)
+        site.run(NOTICE)
+        assert site.asked() == []
+
+    def test_what_yields_is_deleted_at_the_start_as_needed(
+        self, site, lease, conf
+    ):
+        conf.set_override('vacate_preemptible_order', [], 'manager')
+        servers = [site.preemptible('a', age=n) for n in range(4)]
+        site.run(1000)
+        left = [s['id'] for s in servers if s['id'] in site.edge.servers]
+        assert left == [s['id'] for s in servers[2:]]
+        assert not site.lease(lease).degraded
+
+    def test_what_stays_in_the_way_degrades_it(self, site, lease, conf):
+        conf.set_override('vacate_order', [], 'manager')
+        servers = [site.server('a', age=n) for n in range(3)]
+        site.run(1000)
+        kept = site.lease(lease)
+        assert kept.degraded
+        [reservation] = kept.reservations
+        assert reservation.made['in_the_way'] == [servers[0]['id']]
+        assert len(site.edge.servers) == 3
+
+
+@st.composite
+def _servers(draw):
+    classes = st.fixed_dictionaries(
+        {'VCPU': st.integers(0, 4), 'MEMORY_MB': st.integers(0, 4)}
+    )
+    return [
+        nova_.Server(
+            uuid=str(n),
+            node='a',
+            project_id='project',
+            amounts=draw(classes),
+            end=draw(st.sampled_from([50, 200, 300, window.FOREVER])),
+            reservation_id=None,
+            preemptible=draw(st.booleans()),
+            created=draw(st.integers(0, 3)),
+        )
+        for n in range(draw(st.integers(0, 6)))
+    ]
+
+
+def _staying(server):
+    """Who of two stays: the greater one, told in words of its own."""
+    asks = server.preemptible or server.end <= 100
+    return not asks, -server.end, -server.created, server.uuid
+
+
+@given(_servers(), st.integers(-3, 12), st.integers(-3, 12))
+def test_as_few_go_as_needed(servers, vcpus, memory_mb):
+    """Of all ways out, the one that keeps who is to stay most."""
+    excess = {'VCPU': vcpus, 'MEMORY_MB': memory_mb}
+
+    def freed(some):
+        total = Counter()
+        for server in some:
+            total.update(server.amounts)
+        return total
+
+    most = freed(servers)
+    reached = {c: min(n, most[c]) for c, n in excess.items()}
+    ranked = sorted(servers, key=_staying, reverse=True)
+    ways = [
+        kept
+        for kept in itertools.product((True, False), repeat=len(ranked))
+        if all(
+            freed(
+                s for s, k in zip(ranked, kept, strict=True) if not k
+            )[c] >= n
+            for c, n in reached.items()
+        )
+    ]
+    best = max(ways)
+    going = vacating.choose(servers, excess, 100)
+    assert [s.uuid for s in going] == [
+        s.uuid for s, k in zip(ranked, best, strict=True) if not k
+    ][::-1]

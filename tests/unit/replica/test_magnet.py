@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Magnetic reservations draw their project's servers, and no others."""
+
+import types
+
+import pytest
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.replica import magnet
+from blazar_sched.replica import record
+from blazar_sched.replica import request
+from blazar_sched.replica import state
+
+HOSTS = [types.SimpleNamespace(uuid=uuid) for uuid in ('h1', 'h2')]
+
+
+def asked(project_id, reservation_id=None):
+    return request.Request(
+        instance_uuid='i1', project_id=project_id, amounts=(1, 1, 1),
+        extra={}, reservation_id=reservation_id, preemptible=False,
+        end=window.FOREVER, own=None,
+    )
+
+
+@pytest.fixture
+def replica():
+    """A reservation of h1 from 100 to 200, of mine and a friend's."""
+    replica = state.Replica(accounting.SchedulerAccounting)
+    replica.apply(1, [
+        *(record.encode(host.Host(h.uuid, h.uuid, h.uuid)) for h in HOSTS),
+        reservation(magnetic=True),
+        record.encode(
+            allocation.Allocation('a', 'r', 'h1', 100, 200, whole=True)
+        ),
+    ])
+    return replica
+
+
+def reservation(**fields):
+    return record.encode(record.Reservation(
+        'r', 'l', 'mine', 'physical:host', 100, 200, projects=('friend',),
+        **fields,
+    ))
+
+
+def drawn(replica, project_id, now=150, **fields):
+    found = magnet.drawn(replica, asked(project_id, **fields), HOSTS, now)
+    return [h.uuid for h in found]
+
+
+def test_in_its_window_only(replica):
+    assert drawn(replica, 'mine', 99) == []
+    assert drawn(replica, 'mine', 100) == ['h1']
+    assert drawn(replica, 'mine', 199) == ['h1']
+    assert drawn(replica, 'mine', 200) == []
+
+
+def test_whoever_it_is_shared_with(replica):
+    assert drawn(replica, 'friend') == ['h1']
+    assert drawn(replica, 'another') == []
+    assert drawn(replica, None) == []
+
+
+def test_not_what_names_a_reservation(replica):
+    assert drawn(replica, 'mine', reservation_id='r2') == []
+
+
+def test_no_longer_once_it_is_not_magnetic(replica):
+    replica.apply(2, [reservation()])
+    assert drawn(replica, 'mine') == []
+
+
+def test_no_longer_once_it_is_gone(replica):
+    replica.apply(2, [
+        (record.ALLOCATION, 'a', None), (record.RESERVATION, 'r', None)
+    ])
+    assert drawn(replica, 'mine') == []
+    assert not replica.magnetic['mine']

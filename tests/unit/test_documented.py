@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user or an operator meets is in the guides and references.
+
+What the references list is made from the code: of that, each item has to say
+what it is for. All else has to be named on the page that is about it.
+"""
+
+import argparse
+import ast
+import importlib
+import importlib.metadata
+import importlib.util
+import pathlib
+import pkgutil
+import re
+
+import prometheus_client
+import pytest
+import yaml
+
+from blazar_sched import filters
+from blazar_sched import policies
+from blazar_sched import weighers
+from blazar_sched.cmd import main
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor
+from blazar_sched.domain import hints
+from blazar_sched.domain import host
+from blazar_sched.policies import base
+from blazar_sched.service import metrics
+from blazar_sched.service.api import errors
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import openapi
+from blazar_sched.service.api import routes
+from blazar_sched.service.manager import notifier
+
+ROOT = pathlib.Path(__file__).parents[2]
+GUIDES = ROOT / 'doc/source'
+MADE_UP = 'made_up_by_nobody'
+# Of reno's notes.
+SECTIONS = {
+    'critical', 'deprecations', 'features', 'fixes', 'issues', 'other',
+    'prelude', 'security', 'upgrade',
+}
+
+
+def read(page):
+    return (GUIDES / page).read_text()
+
+
+def undocumented(names, text):
+    """Return the names that a text does not have as literals.
+
+    Alone, or before what it is given, as in ``on_stale = open``.
+    """
+    literals = set(re.findall(r'`+([^`]+)`+', text))
+    said = literals | {re.split(r'[ =]', each)[0] for each in literals}
+    return [name for name in names if name not in said]
+
+
+def classes_of(module, kind):
+    return [
+        c.__name__
+        for c in vars(module).values()
+        if isinstance(c, type) and issubclass(c, kind)
+    ]
+
+
+def entry_points(group):
+    return sorted(
+        {e.name for e in importlib.metadata.entry_points(group=group)}
+    )
+
+
+def error_names():
+    """Those of domain.exception that can be answered, and the API's own."""
+    ours = classes_of(exception, exception.BlazarSchedError)
+    return sorted({*ours, *errors.NAMES.values()} - {'BlazarSchedError'})
+
+
+def notification_types():
+    """Whole types; what is only put before or behind one is no type."""
+    types = {
+        value
+        for name, value in vars(notifier).items()
+        if name.isupper() and isinstance(value, str) and '.' in value
+    }
+    parts = {notifier.LEASE_EVENT, notifier.ERROR, notifier.PUBLISHER}
+    of_events = {f'{notifier.LEASE_EVENT}{kind}' for kind in event.ORDER}
+    return sorted(types - parts | of_events)
+
+
+def extra_specs():
+    return [
+        value
+        for name, value in vars(flavor).items()
+        if isinstance(value, str)
+        and value.startswith(flavor.PREFIX)
+        and value != flavor.PREFIX
+    ]
+
+
+def option_groups():
+    return sorted(
+        {
+            f'[{group}]'
+            for entry_point in ours('oslo.config.opts')
+            for group, _ in entry_point.load()()
+        }
+    )
+
+
+def ours(group):
+    return [
+        each
+        for each in importlib.metadata.entry_points(group=group)
+        if each.name.startswith('blazar_sched')
+    ]
+
+
+NAMED = {
+    'error names': ('user/refusals.rst', error_names()),
+    'notification types': ('admin/notifications.rst', notification_types()),
+    'hints': ('user/servers.rst', hints.ALL),
+    'extra specs': ('user/servers.rst', extra_specs()),
+    'option groups': ('reference/config.rst', option_groups()),
+    'enforcement': (
+        'admin/limits.rst', entry_points('blazar_sched.enforcement')
+    ),
+    'reservation types': (
+        'admin/leases.rst', entry_points('blazar_sched.resources')
+    ),
+    'filters': (
+        'admin/nova.rst', [c.__name__ for c in filters.all_filters()]
+    ),
+    'weighers': (
+        'admin/nova.rst', [c.__name__ for c in weighers.all_weighers()]
+    ),
+    'holds': ('admin/hosts.rst', host.HOLDS),
+    'roles': ('reference/policy.rst', [r.name for r in base.rules]),
+    'events': ('admin/leases.rst', event.ORDER),
+}
+
+
+@pytest.mark.parametrize('kind', NAMED)
+def test_everything_is_named_on_its_page(kind):
+    page, names = NAMED[kind]
+    text = read(page)
+    assert names, 'nothing is looked for'
+    assert undocumented([*names, MADE_UP], text) == [MADE_UP]
+
+
+def test_a_mention_in_passing_is_no_documentation():
+    assert undocumented(['on_stale'], 'see on_stale') == ['on_stale']
+    assert undocumented(['on_stale'], 'see ``on_stale = open``') == []
+    assert undocumented(['stale'], 'see ``on_stale``') == ['stale']
+
+
+def without_help(parser, command='blazar-sched'):
+    """Return the subcommands and arguments that do not say what they do."""
+    lacking = [] if parser.description else [command]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, each in action.choices.items():
+                lacking += without_help(each, f'{command} {name}')
+        elif not action.help:
+            lacking.append(f'{command} {action.dest}')
+    return lacking
+
+
+def test_every_command_and_argument_says_what_it_does():
+    assert ':module: blazar_sched.cmd.main' in read('reference/cli.rst')
+    assert without_help(main.parser()) == []
+
+
+def test_a_command_or_argument_that_says_nothing_is_found():
+    parser = argparse.ArgumentParser(description='said')
+    parser.add_argument('--mute')
+    parser.add_subparsers().add_parser('silent')
+    assert without_help(parser) == ['blazar-sched mute', 'blazar-sched silent']
+
+
+def commands(parser, command='blazar-sched'):
+    """Yield every command that can be typed, without its arguments."""
+    inside = [
+        (name, each)
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, each in action.choices.items()
+    ]
+    if not inside:
+        yield command
+    for name, each in inside:
+        yield from commands(each, f'{command} {name}')
+
+
+def test_every_command_is_in_a_guide():
+    guides = ' '.join(
+        word
+        for page in sorted(GUIDES.rglob('*.rst'))
+        for word in page.read_text().split()
+    )
+    known = [*commands(main.parser()), f'blazar-sched {MADE_UP}']
+    assert 'blazar-sched db upgrade' in known
+    assert [
+        command
+        for command in known
+        if not re.search(rf'\b{command}\b', guides)
+    ] == [f'blazar-sched {MADE_UP}']
+
+
+def test_every_option_is_in_the_reference():
+    shown = re.findall(
+        r'^\.\. show-options:: (\S+)$', read('reference/config.rst'), re.M
+    )
+    assert shown == [entry_point.name for entry_point in sorted(
+        ours('oslo.config.opts')
+    )]
+    assert [
+        f'[{group}] {opt.name}'
+        for entry_point in ours('oslo.config.opts')
+        for group, opts in entry_point.load()()
+        for opt in opts
+        if not (opt.help or '').strip()
+    ] == []
+
+
+def test_every_rule_says_what_it_allows():
+    assert '.. show-policy::' in read('reference/policy.rst')
+    roles = {rule.name for rule in base.rules}
+    assert [
+        rule.name
+        for rule in policies.list_rules()
+        if rule.name not in roles
+        and not (rule.description and rule.operations)
+    ] == []
+
+
+@pytest.fixture(scope='module')
+def generate():
+    spec = importlib.util.spec_from_file_location(
+        'generate', ROOT / 'api-ref/generate.py'
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize('version', microversion.KNOWN, ids=str)
+def test_every_field_of_the_api_says_what_it_means(generate, version):
+    document = openapi.document(routes.ROUTES, version)
+    assert generate.undescribed(document) == []
+    page = read(f'reference/api-{version}.md')
+    assert f'api-ref/reservation-{version}.md' in page
+
+
+def test_a_field_that_says_nothing_is_found(generate):
+    document = openapi.document(routes.ROUTES, microversion.KNOWN[-1])
+    nouns = document['components']['schemas']
+    nouns['Made'] = {'properties': {MADE_UP: {'type': 'string'}}}
+    assert generate.undescribed(document) == [f'Made: {MADE_UP}']
+
+
+def test_no_meaning_is_of_a_field_that_is_gone(generate):
+    text = '\n'.join(generate.pages().values())
+    assert [
+        key
+        for key in (*generate.PARAMETERS, f'Lease.{MADE_UP}')
+        if not re.search(
+            rf'[`.]{re.escape(key.rpartition(".")[2])}`', text
+        )
+    ] == [f'Lease.{MADE_UP}']
+
+
+def environment_variables(*places):
+    """Return those that Python code names, and nothing else, in a text."""
+    found = set()
+    for place in places:
+        path = ROOT / place
+        for file in [path] if path.is_file() else path.rglob('*.py'):
+            found |= set(
+                re.findall(
+                    r"""['"]((?:OS_)?BLAZAR_SCHED_[A-Z_]+)['"]""",
+                    file.read_text(),
+                )
+            )
+    return sorted(found)
+
+
+def test_every_environment_variable_is_named():
+    text = ''.join(
+        page.read_text()
+        for page in (*GUIDES.rglob('*.rst'), ROOT / 'CONTRIBUTING.rst')
+    )
+    names = environment_variables(
+        'blazar_sched', 'benchmarks', 'tests', 'setup.py'
+    )
+    assert 'BLAZAR_SCHED_NO_EXTENSION' in names
+    assert undocumented([*names, MADE_UP], text) == [MADE_UP]
+
+
+def test_every_setting_of_devstack_is_named():
+    names = re.findall(
+        r'^(BLAZAR_SCHED_\w+)=.*(?::-|trueorfalse)',
+        (ROOT / 'devstack/settings').read_text(), re.M,
+    )
+    assert names, 'nothing is looked for'
+    text = (ROOT / 'devstack/README.md').read_text()
+    assert undocumented([*names, MADE_UP], text) == [MADE_UP]
+
+
+def unshown(table, text):
+    """Return the metrics of a table that no directive of a page shows."""
+    shown = set()
+    for module, lists in re.findall(r'^\.\. show-metrics:: (\S+) (.+)$', text,
+                                    re.M):
+        for name in lists.split():
+            shown |= set(getattr(importlib.import_module(module), name))
+    return [metric.name for metric in table if metric not in shown]
+
+
+def test_every_metric_is_shown():
+    made_up = metrics.Metric(prometheus_client.Gauge, MADE_UP, 'nothing')
+    text = read('admin/metrics.rst')
+    assert unshown([*metrics.ALL, made_up], text) == [MADE_UP]
+    assert [m.name for m in metrics.ALL if not m.documentation] == []
+    # Those that the page tells to look at are there.
+    names = {m.name for m in metrics.ALL}
+    told = set(re.findall(r'``(blazar_sched_\w+?)(?:_total)?``', text))
+    assert told - names == set()
+
+
+def missing_tests(text):
+    """Return the tests that a text names and that are not there."""
+    return [
+        test
+        for test in sorted(set(re.findall(r'`(tests/[\w/.:]+)`', text)))
+        if not is_there(*test.split('::'))
+    ]
+
+
+def is_there(path, *names):
+    file = ROOT / path
+    if not file.is_file():
+        return False
+    body = ast.parse(file.read_text()).body
+    for name in names:
+        found = [n for n in body if getattr(n, 'name', None) == name]
+        if not found:
+            return False
+        body = found[0].body
+    return True
+
+
+def test_every_promise_has_a_test_that_is_there():
+    text = read('contributor/architecture.md')
+    _, _, after = text.partition('\n## The promises\n')
+    promises = re.findall(
+        r'^\| (?!promise )(.+?) \| (.+?) \|$', after.partition('\n## ')[0],
+        re.M,
+    )
+    assert len(promises) > 20
+    assert [told for told, held in promises if '`tests/' not in held] == []
+    assert missing_tests(text) == []
+
+
+def test_a_test_that_is_not_there_is_found():
+    here = 'tests/unit/test_documented.py'
+    text = f'`{here}::{MADE_UP}` `{here}` `tests/{MADE_UP}.py`'
+    assert missing_tests(text) == [
+        f'tests/{MADE_UP}.py', f'{here}::{MADE_UP}',
+    ]
+
+
+def unknown_names(text):
+    """Return the names like `replica.puller` that lead nowhere."""
+    ours = ROOT / 'blazar_sched'
+    known = {
+        path.parent.name: f'{place}.{path.parent.name}'
+        for place, folder in (
+            ('blazar_sched.service', ours / 'service'), ('blazar_sched', ours),
+        )
+        for path in folder.glob('*/__init__.py')
+    }
+    return [
+        f'{first}.{rest}'
+        for first, rest in re.findall(r'`([a-z_]+)\.([A-Za-z_.]+)`', text)
+        if first in known and not leads_somewhere(f'{known[first]}.{rest}')
+    ]
+
+
+def leads_somewhere(name):
+    try:
+        pkgutil.resolve_name(name)
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
+def test_what_the_architecture_names_is_there():
+    text = read('contributor/architecture.md')
+    assert len(re.findall(r'`replica\.\w+`', text)) > 3
+    assert unknown_names(f'{text} `replica.{MADE_UP}`') == [
+        f'replica.{MADE_UP}'
+    ]
+
+
+def wrong_notes(notes):
+    """Return those that reno could not read, by their names.
+
+    :param notes: texts by name
+    """
+    found = []
+    for name, text in notes.items():
+        try:
+            said = yaml.safe_load(text)
+        except yaml.YAMLError:
+            said = None
+        if not isinstance(said, dict) or not said.keys() <= SECTIONS:
+            found.append(name)
+    return found
+
+
+def test_release_notes_are_read():
+    notes = {
+        path.name: path.read_text()
+        for path in (ROOT / 'releasenotes/notes').glob('*.yaml')
+    }
+    assert notes, 'nothing is looked for'
+    assert wrong_notes({
+        **notes,
+        MADE_UP: 'feature:\n  - it has no such section\n',
+        f'{MADE_UP} too': 'features:\n  - | no text\n',
+    }) == [MADE_UP, f'{MADE_UP} too']
