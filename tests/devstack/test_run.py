@@ -2,8 +2,6 @@
 """What stack.sh has written, read and run by the programs themselves."""
 
 import contextlib
-import fcntl
-import socket
 import subprocess
 import time
 
@@ -15,13 +13,6 @@ from tests.services import broker
 from tests.services import database
 
 PATIENCE = 60
-
-
-@pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture
@@ -97,12 +88,10 @@ def test_its_tables_are_made_and_the_service_runs(new_site, tmp_path, port):
 
 @pytest.fixture
 def bus(tmp_path_factory):
-    """The transport_url of the broker; its users take turns (tests.fault)."""
     if broker.named() is None:
         pytest.skip(f'{broker.VARIABLE} is not set: see `make test-services`')
-    with (tmp_path_factory.getbasetemp().parent / 'bus').open('w') as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield broker.named()
+    with broker.turn(tmp_path_factory.getbasetemp().parent) as url:
+        yield url
 
 
 # As DevStack's database_connection_url ends.

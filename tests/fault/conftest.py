@@ -6,7 +6,6 @@ SQLite too is on it in the first place.
 """
 
 import contextlib
-import fcntl
 import pathlib
 
 import pytest
@@ -80,14 +79,12 @@ def cloud():
 
 @pytest.fixture
 def bus(tmp_path_factory):
-    """The transport_url of a broker.
+    """The transport_url of the broker.
 
-    There is one, so its users take turns, also those of other xdist workers.
     Ask for it first: whoever listens there must end before the turn does.
     """
-    with (tmp_path_factory.getbasetemp().parent / 'bus').open('w') as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield broker.named()
+    with broker.turn(tmp_path_factory.getbasetemp().parent) as url:
+        yield url
 
 
 @pytest.fixture

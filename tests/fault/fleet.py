@@ -10,12 +10,12 @@ from typing import Any
 
 import requests
 
+from tests import serving
 from tests.fault import cloud as cloud_
 from tests.fault import content
 from tests.fault import processes as processes_
 from tests.fault import site as site_
 from tests.fault import traffic as traffic_
-from tests.services import private
 
 Line = dict[str, Any]
 
@@ -93,7 +93,7 @@ class Fleet:
         self.ledger = site.ledger()
         self._cloud = cloud
         self._processes = processes
-        self.ports = [private.free_port() for _ in range(apis)]
+        self.ports = [serving.free_port() for _ in range(apis)]
         self._commands = [
             ('manager', site.file(f'manager-{n}')) for n in range(managers)
         ] + [

@@ -4,13 +4,13 @@
 import contextlib
 import json
 import signal
-import socket
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
+from tests import serving
 from tests.packaging import imported
 from tests.packaging import source
 
@@ -42,26 +42,8 @@ UNWANTED = {
 
 
 @pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
 def config(tmp_path, port):
-    path = tmp_path / 'blazar-sched.conf'
-    path.write_text(
-        f"""
-[DEFAULT]
-transport_url = fake://
-[database]
-connection = sqlite:///{tmp_path}/ledger.sqlite
-[api]
-port = {port}
-"""
-    )
-    return path
+    return serving.write_config(tmp_path, port)
 
 
 def get(url, process):

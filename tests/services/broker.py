@@ -3,7 +3,9 @@
 
 from collections.abc import Iterator
 import contextlib
+import fcntl
 import os
+import pathlib
 import subprocess
 import uuid
 
@@ -17,6 +19,19 @@ VARIABLE = 'BLAZAR_SCHED_TEST_BROKER'
 def named() -> str | None:
     """Return the URL that the environment names."""
     return os.environ.get(VARIABLE)
+
+
+@contextlib.contextmanager
+def turn(folder: pathlib.Path) -> Iterator[str | None]:
+    """Have the named broker to oneself; yield its URL.
+
+    There is one, so its users take turns, also those of other processes.
+
+    :param folder: the same for all of them
+    """
+    with (folder / 'bus').open('w') as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield named()
 
 
 def enter(url: str) -> None:

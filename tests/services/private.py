@@ -12,7 +12,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tests import serving
 from tests.services import broker
 
 # Seconds until a server that was started lets somebody in.
@@ -37,12 +37,6 @@ class Missing(Exception):
     """A server is not installed."""
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
 class Server:
     """A server of our own.
 
@@ -54,7 +48,7 @@ class Server:
     programs: tuple[str, ...]
 
     def __init__(self) -> None:
-        self.port = free_port()
+        self.port = serving.free_port()
         self._programs = {name: self._find(name) for name in self.programs}
         # Its sockets' paths must be short.
         self._folder = pathlib.Path(
@@ -252,7 +246,7 @@ class RabbitMQ(Server):
             'RABBITMQ_CONF_ENV_FILE': f'{self._folder}/environment',
             'RABBITMQ_NODE_IP_ADDRESS': '127.0.0.1',
             'RABBITMQ_NODE_PORT': str(self.port),
-            'RABBITMQ_DIST_PORT': str(free_port()),
+            'RABBITMQ_DIST_PORT': str(serving.free_port()),
             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': (
                 '-kernel inet_dist_use_interface {127,0,0,1}'
             ),

@@ -16,7 +16,6 @@ import os
 import pathlib
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import textwrap
@@ -358,11 +357,8 @@ def test_json_is_read(block):
 
 
 @pytest.fixture
-def home(tmp_path):
+def home(tmp_path, port):
     """A home whose configuration differs in the port alone, if it is ours."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        port = probe.getsockname()[1]
     folder = tmp_path / '.blazar-sched'
     folder.mkdir()
     (folder / 'blazar-sched.conf').write_text(f'[api]\nport = {port}\n')

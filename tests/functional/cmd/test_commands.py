@@ -6,13 +6,14 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
 import requests
+
+from tests import serving
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 PATIENCE = 60
@@ -29,26 +30,8 @@ def run(*args, **environment):
 
 
 @pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
 def config(tmp_path, port):
-    path = tmp_path / 'blazar-sched.conf'
-    path.write_text(
-        f"""
-[DEFAULT]
-transport_url = fake://
-[database]
-connection = sqlite:///{tmp_path}/ledger.sqlite
-[api]
-port = {port}
-"""
-    )
-    return path
+    return serving.write_config(tmp_path, port)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The port for Prometheus, as `blazar-sched serve` opens it."""
 
-import contextlib
 import pathlib
-import socket
 import subprocess
 import sys
 import time
@@ -11,34 +9,21 @@ import time
 import pytest
 import requests
 
+from tests import serving
+
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 PATIENCE = 60
 
 
 @pytest.fixture
-def ports():
-    """Two free ports: of the API and of metrics."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(2)]
-        for probe in probes:
-            probe.bind(('127.0.0.1', 0))
-        return [probe.getsockname()[1] for probe in probes]
+def metrics_port():
+    return serving.free_port()
 
 
 @pytest.fixture
-def served(tmp_path, ports):
-    path = tmp_path / 'blazar-sched.conf'
-    path.write_text(
-        f"""
-[DEFAULT]
-transport_url = fake://
-[database]
-connection = sqlite:///{tmp_path}/ledger.sqlite
-[api]
-port = {ports[0]}
-[metrics]
-port = {ports[1]}
-"""
+def served(tmp_path, port, metrics_port):
+    path = serving.write_config(
+        tmp_path, port, f'[metrics]\nport = {metrics_port}\n'
     )
     with subprocess.Popen(
         [SCRIPT, 'serve', '--config-file', path], stderr=subprocess.DEVNULL
@@ -59,8 +44,10 @@ def get(process, url):
             time.sleep(0.1)
 
 
-def test_serve_tells_of_its_api_and_of_its_manager(served, ports):
-    api, metrics = (f'http://127.0.0.1:{port}' for port in ports)
+def test_serve_tells_of_its_api_and_of_its_manager(served, port, metrics_port):
+    api, metrics = (
+        f'http://127.0.0.1:{each}' for each in (port, metrics_port)
+    )
     assert get(served, f'{api}/v1/leases').status_code == 200
 
     answer = get(served, f'{metrics}/metrics')

@@ -4,7 +4,6 @@
 import json
 import logging
 import pathlib
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import requests
 
 from blazar_sched.conf import service as conf_
 from blazar_sched.service.manager import rpc
+from tests import serving
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 PATIENCE = 120
@@ -28,20 +28,10 @@ LEASE = {
 
 
 @pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
 def log(tmp_path, port):
     """The log of a service that answers on `port`."""
-    config = tmp_path / 'blazar-sched.conf'
-    config.write_text(
-        '[DEFAULT]\ntransport_url = fake://\nuse_json = true\n'
-        f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
-        f'[api]\nport = {port}\n'
+    config = serving.write_config(
+        tmp_path, port, '[DEFAULT]\nuse_json = true\n'
     )
     log = tmp_path / 'log'
     with log.open('w') as file:

@@ -10,7 +10,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -189,13 +188,6 @@ def test_the_environment_says_where_the_configuration_is(
     write()
     named = {f'OS_BLAZAR_SCHED_CONFIG_{k}': v for k, v in environment.items()}
     assert load().config_files(named) == paths
-
-
-@pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 """What a manager tells Prometheus, and that telling it harms nobody."""
 
 import functools
-import socket
 import urllib.request
 
 import prometheus_client
@@ -181,21 +180,15 @@ def test_names_follow_one_rule():
 
 
 class TestPort:
-    @pytest.fixture
-    def free_port(self):
-        with socket.socket() as probe:
-            probe.bind(('127.0.0.1', 0))
-            return probe.getsockname()[1]
-
     def test_none_by_default(self, conf, world):
         assert metrics.serve(conf, world.manager.metrics) is None
 
-    def test_tells_all(self, conf, world, free_port):
-        conf.set_override('port', free_port, 'metrics')
+    def test_tells_all(self, conf, world, port):
+        conf.set_override('port', port, 'metrics')
         world.add_host('a')
         server = metrics.serve(conf, world.manager.metrics)
         try:
-            url = f'http://127.0.0.1:{free_port}/metrics'
+            url = f'http://127.0.0.1:{port}/metrics'
             with urllib.request.urlopen(url, timeout=20) as answer:
                 text = answer.read().decode()
         finally:
@@ -204,8 +197,8 @@ class TestPort:
 
         assert 'blazar_sched_manager_hosts{available="true"} 1.0' in text
 
-    def test_a_port_that_is_taken_is_an_error(self, conf, world, free_port):
-        conf.set_override('port', free_port, 'metrics')
+    def test_a_port_that_is_taken_is_an_error(self, conf, world, port):
+        conf.set_override('port', port, 'metrics')
         server = metrics.serve(conf, world.manager.metrics)
         try:
             with pytest.raises(OSError):
