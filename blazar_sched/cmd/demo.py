@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec('nova') is None:
         print(
-            "The demo runs a real Nova: pip install 'blazar-sched[demo]'",
+            "The demo runs a real Nova: pip install '.[demo]' in a checkout",
             file=sys.stderr,
         )
         return 2

@@ -9,6 +9,8 @@ import os
 import sys
 import warnings
 
+from oslo_config import cfg
+
 from blazar_sched.domain import exception
 
 # Imported when asked for: `status` must answer where a part is missing.
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser(argv).parse_args(argv)
     try:
         return _module(args.command).run(args)
-    except exception.BlazarSchedError as e:
+    except (cfg.Error, exception.BlazarSchedError) as e:
         print(f'blazar-sched: {e}', file=sys.stderr)
         return 1
     except KeyboardInterrupt:

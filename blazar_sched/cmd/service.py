@@ -131,7 +131,7 @@ def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
         part = _start(
             functools.partial(start, metrics=counted), conf, signals
         )
-    except (cfg.Error, ValueError, OSError) as e:
+    except (ValueError, OSError) as e:
         print(f'blazar-sched: {e}', file=sys.stderr)
         return 1
     if part is not None:

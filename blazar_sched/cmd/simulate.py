@@ -159,8 +159,8 @@ def run(args: argparse.Namespace) -> int:
     for module, wanted in (('nova', True), ('matplotlib', args.plot)):
         if wanted and importlib.util.find_spec(module) is None:
             print(
-                f'simulate needs {module}: '
-                "pip install 'blazar-sched[simulate]'", file=sys.stderr,
+                f"simulate needs {module}: pip install '.[simulate]' in a "
+                'checkout', file=sys.stderr,
             )
             return 2
     from blazar_sched.simulate import stage

@@ -94,6 +94,19 @@ class Checks(upgradecheck.UpgradeCommands):
     def _ledger(self) -> ledger.Ledger:
         return database.open_ledger(self._conf)
 
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether there is neither a configuration here nor a database.
+
+        To ask SQLite would make a file.
+        """
+        scheme, _, file = self._conf.database.connection.partition(':///')
+        return (
+            not self._conf.config_file
+            and scheme == 'sqlite'
+            and not os.path.exists(file)
+        )
+
     def _index(self) -> upgradecheck.Result:
         if ext.is_compiled():
             return _success()
@@ -104,6 +117,11 @@ class Checks(upgradecheck.UpgradeCommands):
         )
 
     def _database(self) -> upgradecheck.Result:
+        if self._is_elsewhere:
+            return _success(
+                'Skipped: there is no blazar-sched.conf here. Check where a '
+                'manager runs, or with --config-file.'
+            )
         try:
             self._ledger.require_current()
         except exception.NotUpgraded:
@@ -181,6 +199,8 @@ class Checks(upgradecheck.UpgradeCommands):
     def _placement_results(self) -> upgradecheck.Result:
         if self._nova is None:
             return _skipped()
+        if self._is_elsewhere:
+            return _success('Skipped: the database is elsewhere.')
         most = self._nova.scheduler.max_placement_results
         try:
             hosts = len(self._ledger.hosts())
@@ -244,12 +264,13 @@ def _lacking_notifications(
     """Yield what nova.conf lacks for what the group [manager] wants."""
     if nova.notifications.notification_format not in ('versioned', 'both'):
         yield '[notifications] notification_format = versioned'
+    topics = wanted.notification_topics
     if not set(nova.notifications.versioned_notifications_topics) & set(
-        wanted.notification_topics
+        topics
     ):
         yield (
             '[notifications] versioned_notifications_topics = '
-            f'{wanted.notification_topics[0]}'
+            f'{",".join(topics)}'
         )
     drivers = nova.oslo_messaging_notifications.driver
     if not {'messaging', 'messagingv2'} & set(drivers):
@@ -260,6 +281,8 @@ def _lacking_notifications(
 
 def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
     """Return what nova-scheduler reads from `files`.
+
+    And from the folder beside each, ``nova.conf.d`` of ``nova.conf``.
 
     :param files: None for Nova's usual one, if it is there
     :returns: None if it is not
@@ -273,7 +296,11 @@ def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
     for group, opts in _NOVA_OPTS.items():
         nova.register_opts(opts, group)
     scheduler_conf.register(nova)
-    nova([], default_config_files=list(files), default_config_dirs=[])
+    nova(
+        [],
+        default_config_files=list(files),
+        default_config_dirs=[f'{file}.d' for file in files],
+    )
     return nova
 
 

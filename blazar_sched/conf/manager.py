@@ -66,8 +66,10 @@ opts = [
         default=600,
         min=1,
         mutable=True,
-        help='Seconds that the end of a lease waits for Nova to delete its '
-        'servers. After that the lease is in status ERROR.',
+        help='Seconds that an event waits for Nova: the end of a lease for '
+        'its servers to go, images of them included, and the start of an '
+        'instance:lifetime for its server to come. After that it is given '
+        'up, and the lease is in status ERROR.',
     ),
     cfg.FloatOpt(
         'sync_interval',

@@ -55,7 +55,9 @@ def load(
     """Return the configuration, read from `files` and `args`.
 
     Without `files`, the usual places are looked at: ~/.blazar-sched,
-    /etc/blazar-sched and their like.
+    /etc/blazar-sched and their like. There is also the folder
+    blazar-sched.conf.d, whose files are read after those, unless `files` is
+    empty.
 
     :raises oslo_config.cfg.Error: if a file or a value cannot be read
     """
@@ -71,7 +73,12 @@ def load(
             conf.register_opts(getattr(module, group), group=group)
     for module in GROUPS:
         module.register(conf)
-    conf(args or [], project='blazar-sched', default_config_files=files)
+    conf(
+        args or [],
+        project='blazar-sched',
+        default_config_files=files,
+        default_config_dirs=[] if files == [] else None,
+    )
     return conf
 
 

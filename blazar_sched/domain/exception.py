@@ -44,27 +44,27 @@ class LimitExceeded(BlazarSchedError):
 
 
 class MaxLeaseDuration(LimitExceeded):
-    pass
+    """A lease that lasts for longer than the project may."""
 
 
 class MaxStartHorizon(LimitExceeded):
-    pass
+    """A start that is further ahead than the project may."""
 
 
 class MaxEndHorizon(LimitExceeded):
-    pass
+    """An end that is further ahead than the project may."""
 
 
 class MaxLeases(LimitExceeded):
-    pass
+    """More leases at a time than the project may."""
 
 
 class MaxHosts(LimitExceeded):
-    pass
+    """More hosts than the project may."""
 
 
 class MaxInstances(LimitExceeded):
-    pass
+    """More instances than the project may."""
 
 
 class ExternalServiceFilter(BlazarSchedError):
@@ -80,19 +80,19 @@ class NotFound(BlazarSchedError):
 
 
 class LeaseNotFound(NotFound):
-    pass
+    """No lease by that id that the caller may see."""
 
 
 class HostNotFound(NotFound):
-    pass
+    """No host by that id, or Nova has none by that name."""
 
 
 class PropertyNotFound(NotFound):
-    pass
+    """No property by that name that the caller may see."""
 
 
 class FloatingIPNotFound(NotFound):
-    pass
+    """No floating IP by that id."""
 
 
 class Conflict(BlazarSchedError):
@@ -118,7 +118,7 @@ class IdempotencyKeyReused(Conflict):
 
 
 class HostExists(Conflict):
-    pass
+    """The host is registered already."""
 
 
 class HostHavingServers(Conflict):
@@ -130,7 +130,7 @@ class CantDeleteHost(Conflict):
 
 
 class FloatingIPExists(Conflict):
-    pass
+    """The floating IP is registered already."""
 
 
 class CantDeleteFloatingIP(Conflict):

@@ -15,7 +15,7 @@ rules = [
     policy.RuleDefault(
         ADMIN,
         'role:admin',
-        'Manages hosts, and sees the leases of every project.',
+        'Manages hosts, floating IPs, and the leases of every project.',
         scope_types=SCOPES,
     ),
     policy.RuleDefault(

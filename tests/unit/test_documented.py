@@ -409,15 +409,19 @@ def test_what_the_architecture_names_is_there():
 def wrong_notes(notes):
     """Return those that reno could not read, by their names.
 
+    Or would read otherwise than it looks: a section begins a line.
+
     :param notes: texts by name
     """
+    inside = re.compile(rf'\S ({"|".join(SECTIONS)}):\n  - ')
     found = []
     for name, text in notes.items():
         try:
             said = yaml.safe_load(text)
         except yaml.YAMLError:
             said = None
-        if not isinstance(said, dict) or not said.keys() <= SECTIONS:
+        is_read = isinstance(said, dict) and said.keys() <= SECTIONS
+        if not is_read or inside.search(text):
             found.append(name)
     return found
 
@@ -432,4 +436,5 @@ def test_release_notes_are_read():
         **notes,
         MADE_UP: 'feature:\n  - it has no such section\n',
         f'{MADE_UP} too': 'features:\n  - | no text\n',
-    }) == [MADE_UP, f'{MADE_UP} too']
+        f'{MADE_UP} again': 'features:\n  - |\n    New. upgrade:\n  - None.\n',
+    }) == [MADE_UP, f'{MADE_UP} too', f'{MADE_UP} again']

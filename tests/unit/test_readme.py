@@ -245,6 +245,7 @@ def of_the_service():
     libraries = (
         *keystonemiddleware_opts.list_auth_token_opts(),
         *middleware_opts.list_opts_healthcheck(),
+        *middleware_opts.list_opts_http_proxy_to_wsgi(),
         *policy_opts.list_opts(),
         *((group, _AUTH) for group in (
             'keystone', 'keystone_authtoken', 'neutron', 'nova', 'placement',

@@ -4,8 +4,10 @@
 - 1.0 is Blazar's, and what a request without the header gets.
 - 1.1 has what Blazar has no place for: a lease without an end, who else may
   use a reservation (``projects``), what becomes of its servers (``on_end``),
-  its hosts, reservations that come and go in an update, and times with their
-  zone.
+  its hosts and what of it is still unused (``remaining``), servers that need
+  not name it (``magnetic``), the flavor that was asked for
+  (``source_flavor_id``), ``vacate_hosts`` among the events, reservations that
+  come and go in an update, and times with their zone.
 """
 
 import microversion_parse

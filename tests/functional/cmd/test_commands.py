@@ -117,6 +117,21 @@ def test_a_bad_configuration_is_refused_by_name(text, config):
     assert 'port' in refused.stderr or config.name in refused.stderr
 
 
+@pytest.mark.parametrize(
+    'command',
+    [('serve',), ('db', 'check'), ('replicas',), ('why', 'any-server')],
+    ids=lambda c: c[0],
+)
+def test_a_configuration_that_is_not_there_is_named(command, tmp_path):
+    name, *arguments = command
+    refused = run(
+        name, '--config-file', tmp_path / 'none.conf', *arguments
+    )
+    assert refused.returncode == 1
+    assert 'Traceback' not in refused.stderr
+    assert 'none.conf' in refused.stderr
+
+
 def test_noauth_is_not_served_to_other_machines(config):
     with config.open('a') as file:
         file.write('host = 0.0.0.0\n')

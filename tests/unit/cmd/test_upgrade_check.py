@@ -142,6 +142,26 @@ def test_a_node_without_nova_is_all_right(check):
     assert 'none.conf' in checks[FILTERS][1]
 
 
+def test_a_node_with_a_scheduler_alone_is_all_right(
+    nova, tmp_path, monkeypatch, capsys
+):
+    empty = tmp_path / 'empty'
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    monkeypatch.setenv('HOME', str(empty))
+    status = main.main([
+        'status', 'upgrade', 'check', '--json',
+        '--nova-config-file', str(nova),
+    ])
+    checks = json.loads(capsys.readouterr().out)['checks']
+    assert status == SUCCESS
+    assert {
+        c['check'] for c in checks if 'Skipped' in (c['details'] or '')
+    } == {'Database', RESULTS}
+    # Such as a new ledger.
+    assert list(empty.iterdir()) == []
+
+
 def test_nova_need_not_be_installed(config, nova):
     script = (
         'import sys\n'
@@ -220,6 +240,18 @@ def test_what_is_wrong_in_nova_conf_is_told(
     found, details = checks[what]
     assert found == result
     assert said in details
+
+
+def test_what_is_in_the_folder_beside_nova_conf_counts(check, nova):
+    enabled = 'enabled_filters = ComputeFilter,ReservationFilter,'
+    replace(nova, enabled, 'enabled_filters = ComputeFilter,')
+    assert check()[0] == FAILURE
+    folder = nova.with_name('nova.conf.d')
+    folder.mkdir()
+    (folder / '50-blazar-sched.conf').write_text(
+        f'[filter_scheduler]\n{enabled}LifetimeFilter\n'
+    )
+    assert check()[0] == SUCCESS
 
 
 def test_filters_may_be_named_one_by_one(check, nova):

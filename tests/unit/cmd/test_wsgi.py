@@ -2,7 +2,6 @@
 """`blazar_sched.wsgi:application`, as WSGI servers import and fork it."""
 
 import contextlib
-import fcntl
 import importlib
 import json
 import logging
@@ -284,15 +283,11 @@ def test_gunicorn_serves_it(write, gunicorn, options):
 
 @pytest.fixture
 def bus(tmp_path_factory):
-    """The transport_url of a broker, of which there is one: see tests.fault.
-
-    Those who use it take turns.
-    """
+    """The transport_url of the broker."""
     if broker.named() is None:
         pytest.skip(f'{broker.VARIABLE} is not set: `make test-services`')
-    with (tmp_path_factory.getbasetemp().parent / 'bus').open('w') as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield broker.named()
+    with broker.turn(tmp_path_factory.getbasetemp().parent) as url:
+        yield url
 
 
 @pytest.mark.services

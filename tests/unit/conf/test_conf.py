@@ -32,6 +32,19 @@ def test_options_are_read_from_a_file(tmp_path):
     assert service.load(files=[str(path)]).api.port == 4321
 
 
+def test_there_is_a_folder_of_files_too(tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    folder = tmp_path / '.blazar-sched' / 'blazar-sched.conf.d'
+    folder.mkdir(parents=True)
+    (folder / '50-port.conf').write_text('[api]\nport = 4321\n')
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text('[api]\nport = 1111\n')
+    assert service.load().api.port == 4321
+    assert service.load(files=[str(path)]).api.port == 4321
+    # As the demonstration has it, whatever there is on the machine.
+    assert service.load(files=[]).api.port == 1234
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(cfg.ConfigFilesNotFoundError):
         service.load(files=[str(tmp_path / 'none.conf')])
