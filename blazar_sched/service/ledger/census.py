@@ -23,7 +23,7 @@ class Census:
 
 
 def take(connection: sa.Connection) -> Census:
-    """Count in two queries, however much there is."""
+    """Count in three queries, however much there is."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count).group_by(models.Lease.status)

@@ -286,6 +286,8 @@ class Runner:
         tried = self._remember(event)
         if known is None or tried.blocked:
             tried.blocked = False
+            # From now on it is its own servers that are waited for.
+            tried.since = self._monotonic()
             self._metrics.of(metrics_.LATENESS, event.event_type).observe(
                 max(0, now - event.time)
             )
@@ -366,7 +368,8 @@ class Runner:
             transition.is_needed(event)
         ):
             LOG.error(
-                'Servers of lease %s do not go, after %d s', lease.id, waited
+                'Servers of lease %s neither come nor go, after %d s',
+                lease.id, waited,
             )
             return self._give_up(event, lease, mine)
         tried.wait_longer(now)
@@ -386,9 +389,9 @@ class Runner:
             transition.is_needed(event)
         ):
             return self._give_up(event, lease, mine)
-        tried.not_before = (
-            self._monotonic() + self._conf.event_retry_interval
-        )
+        # While Nova hears of nothing no server comes or goes.
+        tried.since = self._monotonic()
+        tried.not_before = tried.since + self._conf.event_retry_interval
         self._finish(event, mine, states.EVENT_UNDONE)
         return False
 

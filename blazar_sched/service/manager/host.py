@@ -182,7 +182,15 @@ class Hosts:
             _check_unallocated(tx, gone)
             tx.delete_host(gone.uuid)
 
-        self._ledger.commit(work)
+        try:
+            self._ledger.commit(work)
+        except exception.CantDeleteHost:
+            # It was allocated meanwhile, so it stays.
+            if host.hold == host_.DEDICATED and not self._is_taken(
+                host, int(self._clock())
+            ):
+                self._freepool.join([host.service_name])
+            raise
 
     def sync(self) -> None:
         """Bring the hosts up to date, in at most one commit.

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 import contextlib
 import dataclasses
+import functools
 import itertools
 from typing import Any
 import uuid
@@ -39,6 +40,8 @@ LOG = log.getLogger(__name__)
 
 # So many leases are made in one commit, for which all others wait.
 MOST = 500
+# What a server is that Nova deletes later: its host has it until then.
+_SOFT_DELETED = 'SOFT_DELETED'
 # Its end is being done, or is.
 _ENDING = (
     states.LEASE_TERMINATING, states.LEASE_TERMINATED, states.LEASE_DELETING
@@ -150,7 +153,8 @@ class Lifetimes:
 
         After the commit. What fails is done by the next look.
 
-        :raises Unavailable: if Nova does not do some of it now
+        :raises Unavailable: if Nova does not do some of it now; the rest is
+            done before
         """
         for lease in written.made:
             LOG.info('Lease %s is that of server %s', lease.id,
@@ -160,13 +164,24 @@ class Lifetimes:
             LOG.info('Lease %s is gone with server %s', lease.id,
                      _instance_id(lease))
             self._notifier.lease(notifier_.LEASE_DELETE, lease)
-        # Not one whose start has come since.
-        now = self._clock()
-        self._nova.shelve_servers(
-            server for start, server in written.early if now < start
-        )
-        for lease in written.refused:
-            self._turn_away(lease)
+        steps = [
+            *(functools.partial(self._shelve, *e) for e in written.early),
+            *(functools.partial(self._turn_away, r) for r in written.refused),
+        ]
+        failures = []
+        for step in steps:
+            try:
+                step()
+            except exception.Unavailable as e:
+                # One that Nova refuses each time keeps no other from it.
+                failures.append(e)
+        if failures:
+            raise failures[0]
+
+    def _shelve(self, start: int, server: nova_.Server) -> None:
+        """Shelve a server ahead of its start, if that has not come since."""
+        if self._clock() < start:
+            self._nova.shelve_servers([server])
 
     def _turn_away(self, lease: lease_.Lease) -> None:
         """Delete a server whose lease finds no room, if that is still so."""
@@ -266,14 +281,17 @@ class Lifetimes:
 def _needs_lease(server: nova_.Server, now: int) -> bool:
     """Tell whether a server that has no lease is to have one.
 
-    It is there, or to be there later; its end has not come, and it does not
-    draw on a reservation.
+    It is there, its end has not come, and it does not draw on a reservation.
+    One that is shelved had a lease, which was deleted.
     """
-    if server.reservation_id is not None or server.end <= now:
+    if (
+        server.node is None
+        or server.status == _SOFT_DELETED
+        or server.reservation_id is not None
+    ):
         return False
-    if server.start is not None and server.start > now:
-        return server.node is not None or server.status in nova_.SHELVED
-    return server.node is not None and server.end != window_.FOREVER
+    is_later = server.start is not None and server.start > now
+    return now < server.end and (is_later or server.end != window_.FOREVER)
 
 
 def _bring_up_to_date(

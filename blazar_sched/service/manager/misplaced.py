@@ -49,9 +49,12 @@ def report(
 
     def work(tx: Any) -> list[tuple[instance_.Instance, list[str]]]:
         tx.replica.advance(now)
+        known = tx.replica.instances
         found = [
             (noun, in_the_way_of(tx.replica, noun, held[noun.host], now))
             for noun in suspects
+            # Else somebody has looked since, and tells of what they saw.
+            if known.get(noun.uuid) == noun
         ]
         for lease_id in {id_ for _, ids in found for id_ in ids}:
             _vacate_again(tx, lease_id)
@@ -108,7 +111,10 @@ def _fits(
         rows = index.rows([noun.host])
         return all(index.fits(rows, start, end, amounts, ignore=noun.uuid))
 
-    others = inventory.others(noun.amounts)
+    # What its host has none of it has from a provider below the host's own,
+    # which nobody can reserve.
+    has = replica.hosts[noun.host].inventory
+    others = [c for c in inventory.others(noun.amounts) if c in has]
     return all(
         fits(index)
         for index in (replica.index, *map(replica.extra.__getitem__, others))

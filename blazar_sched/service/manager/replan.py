@@ -8,7 +8,6 @@ it has to yield when a window opens, and so it does not count here.
 import array
 from collections import Counter
 from collections.abc import Collection
-from collections.abc import Iterator
 from collections.abc import Mapping
 import itertools
 import operator
@@ -17,6 +16,7 @@ from typing import Any
 from blazar_sched import ext
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import replan
 from blazar_sched.domain import window
@@ -41,26 +41,20 @@ def crowded(replica: state.Replica, now: int) -> list[str]:
     return [host for host in sorted(found) if replica.hosts[host].reservable]
 
 
-def _servers(
-    replica: state.Replica, now: int, host: str | None = None
-) -> Iterator[allocation_.Allocation]:
-    """Yield what servers, or those on the host, take for themselves."""
-    for noun in replica.instances.values():
-        if noun.end <= now or host not in (None, noun.host):
-            continue
-        step = replica.accounting.step(noun, False)
-        if step is not None:
-            start, end, _ = step
-            yield allocation_.Allocation(
-                noun.uuid, noun.uuid, noun.host, start, end, noun.amounts
-            )
+def _counts(
+    replica: state.Replica, noun: instance_.Instance, now: int
+) -> bool:
+    """Tell whether a server takes something for itself, until its end."""
+    step = replica.accounting.step(noun, False)
+    return noun.end > now and step is not None
 
 
 def _shared(replica: state.Replica, now: int) -> set[str]:
     """Return the hosts that are taken whole while a server is there."""
     until: Counter[str] = Counter()
-    for server in _servers(replica, now):
-        until[server.host] = max(until[server.host], server.end)
+    for noun in replica.instances.values():
+        if _counts(replica, noun, now):
+            until[noun.host] = max(until[noun.host], noun.end)
     hosts = list(until)
     # What asks for nothing is only kept off by who has a host whole.
     free = replica.index.horizon(
@@ -124,7 +118,12 @@ def leaving(
     known = tx.replica.hosts.get(host)
     if known is None:
         return []
-    fixed = list(_servers(tx.replica, now, host))
+    fixed = [
+        allocation_.Allocation(n.uuid, n.uuid, host, 0, n.end, n.amounts)
+        # Not all of the replica's: everybody waits for this commit.
+        for n in tx.instances([host])
+        if _counts(tx.replica, n, now)
+    ]
     movable = {}
     for allocation, lease_id in tx.allocations(host=host, after=now):
         of = tx.replica.reservations[allocation.reservation_id]

@@ -74,7 +74,6 @@ class Restorer:
 
         :raises Unavailable: if Nova does not answer
         """
-        now = int(self._clock())
         # Before it is asked what is being vacated: whoever was told by then
         # was told of something that is under way, or over.
         marked = [
@@ -85,6 +84,8 @@ class Restorer:
         self._tries = {
             s.uuid: self._tries.get(s.uuid) or _Tries() for s in marked
         }
+        # Not earlier: a long list takes its time.
+        now = int(self._clock())
         vacated = self._vacated(now)
         resting = [
             server

@@ -19,7 +19,10 @@ RAREST_LOOK = 5.0
 
 @dataclasses.dataclass(slots=True)
 class Tried:
-    """An event that was tried; all times are on the monotonic clock."""
+    """An event that was tried; all times are on the monotonic clock.
+
+    :param since: when what it waits for was begun
+    """
 
     lease_id: str
     since: float

@@ -31,8 +31,8 @@ from blazar_sched.service.resources import on_hosts
 
 _INSTANCE = 'instance_id'
 _ON_END = 'on_end'
-# Nova's most for an image's name.
-_LONGEST = 255
+# What a server is that Nova deletes later: lists have it no more.
+_SOFT_DELETED = 'SOFT_DELETED'
 
 
 class LifetimeResource(on_hosts.OnHostsResource):
@@ -111,7 +111,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
         hosts: Mapping[str, host_.Host],
         now: int,
     ) -> base.Opened | None:
-        """Have the server unshelved, once what yields has left its place.
+        """Have the server unshelved, and what yields in its place deleted.
 
         :returns: None until it is there
         """
@@ -146,7 +146,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
         :returns: True if that is done
         """
         server = self._server(reservation)
-        if server is None:
+        if server is None or server.status == _SOFT_DELETED:
             return True
         on_end = reservation.parameters[_ON_END]
         if on_end == reservation_.SNAPSHOT:
@@ -155,7 +155,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
                 on_end = reservation_.SHELVE
             elif not self._nova.create_image(
                 server,
-                f'lifetime_{server.name}'[:_LONGEST],
+                f'lifetime_{server.name}',
                 {flavor_.RESERVATION: reservation.id},
             ):
                 return False
@@ -196,10 +196,13 @@ def _furthest(
             [known.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES],
         )
     ]
+    # What its host has none of it has from a provider below the host's own,
+    # which nobody can reserve.
+    has = replica.hosts[known.host].inventory
     asked += [
         (replica.extra[name], [amount])
         for name, amount in inventory.others(known.amounts).items()
-        if name in replica.extra
+        if name in has
     ]
     return min(
         lifetime.end_after(at, seconds)

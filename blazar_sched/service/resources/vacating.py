@@ -18,6 +18,7 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
@@ -121,7 +122,13 @@ class Vacater:
             beside = [
                 server
                 for server in others[host.uuid]
-                if server.reservation_id not in inside
+                # One with a place for its own lifetime is in that place.
+                if inside.isdisjoint(
+                    (
+                        server.reservation_id,
+                        reservation_.lifetime_id(server.uuid),
+                    )
+                )
             ]
             taken: Counter[str] = Counter()
             for each in (*held, *beside):
@@ -160,7 +167,7 @@ class Vacater:
                 if record is not None:
                     server = dataclasses.replace(
                         server,
-                        end=record.end,
+                        end=_end(server, record, now),
                         reservation_id=record.reservation_id,
                     )
                 is_own = server.project_id in projects and (
@@ -243,7 +250,10 @@ class Vacater:
         for id_, (start, _) in list(self._courses.items()):
             if start <= now:
                 self._courses.pop(id_, None)
-        _, known = self._courses.get(reservation.id, (0, {}))
+        start, known = self._courses.get(reservation.id, (0, {}))
+        if start != lease.start:
+            # Worked out for another start: they may be too late by now.
+            known = {}
         courses = {
             s.uuid: known.get(s.uuid) or self._begin(lease, s, now)
             for s in servers
@@ -347,6 +357,19 @@ def choose(
         else:
             going.append(server)
     return going[::-1]
+
+
+def _end(
+    server: nova_.Server, record: instance_.Instance, now: int
+) -> int:
+    """Return until when a server is there, as the ledger has it.
+
+    One that Nova has not shelved until its own start came is not past its
+    end: it is in its own time, though nobody may have looked since.
+    """
+    if record.end == server.start and record.end <= now:
+        return server.end
+    return record.end
 
 
 def _steps(order: Sequence[str]) -> list[str]:

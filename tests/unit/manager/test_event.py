@@ -170,6 +170,32 @@ class TestOrder:
         assert world.lease(second).status == 'ACTIVE'
         assert world.lease(second).degraded
 
+    def test_a_start_that_waited_for_others_has_its_whole_time(
+        self, world, conf
+    ):
+        """Its server may take as long to come as any other."""
+        world.add_host('a')
+        server = world.add_server(
+            'a', start=world.now + 100, end=world.now + 5000
+        )
+        for _ in range(2):
+            world.manager.instances.sync()
+        [later] = world.ledger.leases()
+        first = world.create(start='now', end=100)
+        world.run()
+        world.add_server('a', 'project')
+        world.nova.slowness = 10_000
+        world.run(100)
+        world.run(conf.manager.server_delete_timeout)
+        world.run(5)
+        assert world.lease(first).status == 'ERROR'
+        assert world.lease(later).status == 'STARTING'
+        world.nova.slowness, world.nova.lands_on = 0, 'a'
+        for _ in range(2):
+            world.run(5)
+        assert world.lease(later).status == 'ACTIVE'
+        assert world.nova.stored[server.uuid].status == 'ACTIVE'
+
     def test_the_events_of_a_lease_come_one_after_another(self, world):
         world.add_host('a')
         lease = world.create(start=10, end=20)
@@ -199,6 +225,25 @@ class TestFailure:
         assert world.lease(lease).status == 'STARTING'
         world.run(10)
         assert world.lease(lease).status == 'ACTIVE'
+
+    def test_while_nova_is_away_is_no_time_for_servers_to_go(
+        self, world, conf
+    ):
+        conf.set_override('server_delete_timeout', 15, 'manager')
+        world.add_host('a')
+        lease = world.create(start='now', end=100)
+        world.run()
+        world.add_server('a', 'project')
+        world.nova.slowness = 1
+        world.nova.failures = 3
+        world.run(100)
+        for _ in range(3):
+            world.run(10)
+        # It has only now been asked for.
+        assert world.lease(lease).status == 'TERMINATING'
+        for _ in range(2):
+            world.run(5)
+        assert world.lease(lease).status == 'TERMINATED'
 
     def test_start_is_given_up_and_still_undone_at_the_end(
         self, world, conf, slots

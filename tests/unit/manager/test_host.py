@@ -312,6 +312,24 @@ class TestDedicated:
         world.run()
         assert self.pool(world) == ('a',)
 
+    def test_stays_in_the_pool_if_it_cannot_be_deleted_after_all(
+        self, world, monkeypatch
+    ):
+        """It is allocated while it leaves."""
+        world.add_host('a', hold='dedicated')
+        leave = world.nova.remove_from_aggregate
+
+        def remove_from_aggregate(*args):
+            world.create()
+            leave(*args)
+
+        monkeypatch.setattr(
+            world.nova, 'remove_from_aggregate', remove_from_aggregate
+        )
+        with pytest.raises(exception.CantDeleteHost):
+            world.hosts.delete(world.host('a').id)
+        assert self.pool(world) == ('a',)
+
     def test_dedicated_in_the_midst_of_a_reservation(self, world):
         world.add_host('a')
         world.create(start='now')

@@ -596,6 +596,20 @@ class TestMisplaced:
         sync(world)
         assert self.told(world) == []
 
+    def test_not_one_that_is_gone_by_then(self, world, host, monkeypatch):
+        """Another manager has seen that between two commits."""
+        world.create()
+        server = world.add_server('a')
+        ask = world.ledger.allocations
+
+        def allocations(**wanted):
+            world.ledger.commit(lambda tx: tx.delete_instance(server.uuid))
+            return ask(**wanted)
+
+        monkeypatch.setattr(world.ledger, 'allocations', allocations)
+        assert look(world, server) == {}
+        assert self.told(world) == []
+
     def test_not_one_that_comes_to_its_own_place(self, world, host):
         """Its lease gives that up once it is active."""
         server = world.add_server(
@@ -636,6 +650,15 @@ class TestMisplaced:
         taker = world.add_server('a', amounts={'VCPU': 1, 'CUSTOM_GPU': 1})
         sync(world)
         assert self.told(world) == [(taker.uuid, [lease.id])]
+
+    def test_not_by_a_class_of_a_provider_below_its_host(
+        self, world, host, slots
+    ):
+        """Nobody can reserve that."""
+        world.create(slots(1))
+        world.add_server('a', amounts={'VCPU': 1, 'VGPU': 1})
+        sync(world)
+        assert self.told(world) == []
 
 
 CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_GPU')

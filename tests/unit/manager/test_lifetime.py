@@ -297,6 +297,26 @@ class TestLater:
             assert shown(world, server).status == status
         assert len(world.ledger.leases()) == 1
 
+    def test_one_that_nova_does_not_shelve_holds_up_no_other(
+        self, world, host, monkeypatch
+    ):
+        """Neither another one nor one that there is no room for."""
+        stuck, goes = (boot(world, start=500, end=900) for _ in 'ab')
+        too_much = boot(world, start=500, end=900, vcpus=8)
+        shelve = world.nova.shelve_servers
+
+        def shelve_servers(servers):
+            for server in servers:
+                if server.uuid == stuck.uuid:
+                    raise exception.Unavailable('compute answered 403')
+                shelve([server])
+
+        monkeypatch.setattr(world.nova, 'shelve_servers', shelve_servers)
+        assert sync(world).keys() == {stuck.uuid, goes.uuid}
+        assert shown(world, stuck).status == 'ACTIVE'
+        assert shown(world, goes).status == 'SHELVED_OFFLOADED'
+        assert shown(world, too_much) is None
+
     def test_is_not_shelved_by_an_old_view_in_its_window(
         self, world, conf, host
     ):
@@ -524,6 +544,24 @@ class TestEnd:
         change(world, server, node='a', status='ACTIVE')
         assert sync(world)[server.uuid].end == server.end
 
+    def test_nor_of_one_that_is_deleted_softly(
+        self, world, host, monkeypatch
+    ):
+        """Lists have it no more, and its host still has."""
+        server, lease = made(world, end=HOUR)
+        change(world, server, status='SOFT_DELETED')
+        world.ledger.commit(lambda tx: tx.delete_lease(lease.id))
+        monkeypatch.setattr(world.nova, 'servers', lambda **filters: [])
+        assert sync(world) == {}
+        assert record_of(world, server) is not None
+
+    def test_nor_of_one_that_was_to_start_later(self, world, host, whole):
+        server, lease = made(world, start=500, end=900, on_end='shelve')
+        world.leases.delete(lease.id, None)
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        assert sync(world) == {}
+        world.create(whole(), start=500, end=900)
+
 
 class TestExtend:
     def extend(self, world, lease, end):
@@ -689,8 +727,7 @@ def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
 
     def fits(at):
         there = [a for a in others if a.start <= at < a.end]
-        takes_any = any(takes.values())
-        return not (takes_any and any(a.whole for a in there)) and all(
+        return not any(a.whole for a in there) and all(
             sum(a.amounts.get(c, 0) for a in there) + n <= CLASSES[c]
             for c, n in takes.items()
             if n

@@ -9,7 +9,9 @@ from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import inventory
+from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
+from tests.unit.manager import edge as edge_
 
 
 @pytest.fixture
@@ -210,6 +212,89 @@ class TestHost:
         )
         world.run(100)
         assert world.nova.images == []
+
+
+class TestLifetime:
+    HOUR = 3600
+
+    def made(self, world, **values):
+        """Have a server that lives for an hour; return its lease."""
+        server = world.add_server(
+            'a', end=world.now + self.HOUR, created=world.now, **values
+        )
+        world.manager.instances.sync()
+        [lease] = world.ledger.leases()
+        return server, lease
+
+    @pytest.mark.parametrize('on_end', ['delete', 'shelve', 'snapshot'])
+    def test_what_nova_deletes_later_is_over(self, world, host, on_end):
+        server, lease = self.made(world, on_end=on_end)
+        world.nova.stored[server.uuid] = dataclasses.replace(
+            server, status='SOFT_DELETED'
+        )
+        world.run(self.HOUR)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.nova.asked == {}
+
+    def test_what_nobody_can_reserve_does_not_end_it(self, world, host):
+        """A provider below the host's own has it."""
+        amounts = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1, 'VGPU': 1}
+        server, lease = self.made(world, amounts=amounts)
+        end = lease.end + self.HOUR
+        world.leases.update(lease.id, None, {'end': end})
+        assert world.ledger.instance(server.uuid).end == end
+
+
+class TestImage:
+    """Nova's, at its HTTP edge."""
+
+    @pytest.fixture
+    def images(self):
+        return []
+
+    @pytest.fixture
+    def nova(self, images):
+        """Of servers on volumes images say what they are told to say."""
+
+        def found(server, name):
+            return edge_.answer(200, {
+                'images': [
+                    i for i in images
+                    if i['name'] == name
+                    and i['metadata'].get('instance_uuid') == server
+                ]
+            })
+
+        def make(id_, body):
+            images.append({'status': 'ACTIVE', **body['createImage']})
+            return edge_.answer(202, {})
+
+        return nova_.Nova(
+            edge_.Service(
+                ('GET', '/images/detail', found),
+                ('POST', '/servers/([^/]+)/action', make),
+            )
+        )
+
+    def test_of_a_server_on_a_volume_there_is_one(
+        self, world, nova, images
+    ):
+        for server in (world.add_server('a'), world.add_server('a')):
+            made = [
+                nova.create_image(server, 'name', {'by': 'us'})
+                for _ in range(3)
+            ]
+            assert made == [False, True, True]
+        assert len(images) == 2
+
+    def test_a_name_that_is_too_long_is_cut_off(self, world, nova, images):
+        server = world.add_server('a')
+        name = 250 * 'x' + '    ' + 9 * 'y'
+        for _ in range(2):
+            nova.create_image(server, name, {})
+        assert [i['name'] for i in images] == [250 * 'x' + '    y']
+        nova.create_image(server, 255 * ' x', {})
+        assert images[-1]['name'] == 127 * ' x'
 
 
 class TestInstance:

@@ -155,6 +155,25 @@ def test_while_its_host_is_vacated_it_stays_told(site, lease):
     assert server['metadata'] == {}
 
 
+def test_what_is_told_while_all_are_listed_stays_told(
+    site, lease, monkeypatch
+):
+    """The vacating has become due since the look began."""
+    server = site.server('a')
+    site.clock.now += 399
+    nova = site.manager.services.nova
+    listed = nova.servers
+
+    def servers(**filters):
+        monkeypatch.setattr(nova, 'servers', listed)
+        site.run(1)
+        return listed(**filters)
+
+    monkeypatch.setattr(nova, 'servers', servers)
+    site.manager.restorer.step()
+    assert server['metadata'].keys() == {'blazar_vacate_at'}
+
+
 def test_what_is_shelved_on_a_host_being_vacated_is_left_there(site, lease):
     server = shelved(site)
     server['status'] = 'SHELVED'

@@ -324,6 +324,21 @@ class TestWholeHost:
         assert site.asked() == []
         assert server['id'] in site.edge.servers
 
+    def test_what_nova_has_not_shelved_by_its_own_start_is_not_deleted(
+        self, site, lease
+    ):
+        server = site.server('a')
+        server['scheduler_hints'] = {
+            'lease_start': site_.at(lease.start),
+            'lease_end': site_.at(lease.end),
+        }
+        site.sync()
+        site.run(1000)
+        assert server['OS-EXT-STS:task_state'] == 'shelving'
+        assert server['id'] in site.edge.servers
+        assert site.lease(lease).status == 'ACTIVE'
+        assert site.lease(lease).degraded
+
     def test_what_is_bound_to_it_is_left_alone(self, site, lease):
         server = site.server('a')
         server['tenant_id'] = 'project'
@@ -410,6 +425,24 @@ class TestWholeHost:
         server = site.server('b')
         site.run(100)
         assert told(server)
+
+    def test_a_lease_that_is_brought_forward_leaves_time_to_act(
+        self, site, lease
+    ):
+        server = site.server('a')
+        site.run(1000 - LEAD)
+        assert told(server) == site_.at(site.now + NOTICE)
+        site.manager.leases.update(
+            lease.id, 'project', {'start': site.now + 60}
+        )
+        site.run(10)
+        assert told(server) == site_.at(site.now + 25)
+        site.run(25)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+        site.edge.settle(lambda server: 'b')
+        site.run(25)
+        assert site.lease(lease).status == 'ACTIVE'
+        assert not site.lease(lease).degraded
 
     def test_a_lease_that_gets_more_vacates_that_too(
         self, site, lease, whole
@@ -531,6 +564,49 @@ class TestSlots:
         site.run(1000 - LEAD)
         site.run(NOTICE)
         assert site.asked() == []
+
+    def test_a_server_is_not_in_the_way_of_its_own_lifetime(self, site):
+        """It was shelved, but not taken off its host, by its start."""
+        site.edge.down.add('b')
+        site.manager.monitor.look()
+        site.edge.offloads = False
+        server = site.server('a', vcpus=6)
+        server['scheduler_hints'] = {
+            'lease_start': site_.at(site.now + 500),
+            'lease_end': site_.at(site.now + 900),
+        }
+        site.sync()
+        assert server['OS-EXT-STS:task_state'] == 'shelving'
+        site.run(499)
+        site.edge.settle()
+        assert (server['status'], server[NODE]) == ('SHELVED', 'a')
+        site.run(1)
+        assert server['id'] in site.edge.servers
+        assert server['OS-EXT-STS:task_state'] == 'unshelving'
+
+    def test_a_server_in_the_place_of_its_lifetime_is_counted_once(
+        self, site, slots
+    ):
+        """As long as its place is not taken over by its record."""
+        site.edge.down.add('b')
+        site.manager.monitor.look()
+        server = site.server('a', vcpus=4)
+        server['scheduler_hints'] = {
+            'lease_start': site_.at(site.now + 500),
+            'lease_end': site_.at(site.now + 9000),
+        }
+        site.sync()
+        site.edge.settle()
+        site.create(slots(amount=2, vcpus=2), start=600)
+        site.run(500)
+        site.edge.settle(lambda server: 'a')
+        assert server[NODE] == 'a'
+        site.run(99)
+        yielding = site.preemptible('a', vcpus=0)
+        site.asked()
+        site.run(1)
+        assert site.asked() == []
+        assert {server['id'], yielding['id']} <= site.edge.servers.keys()
 
     def test_what_yields_is_deleted_at_the_start_as_needed(
         self, site, lease, conf

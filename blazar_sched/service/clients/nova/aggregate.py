@@ -29,18 +29,23 @@ class Aggregates:
 
     _rest: rest.Rest
 
+    def aggregates(self) -> list[Aggregate]:
+        """Return all host aggregates: Nova has no filter."""
+        return [
+            Aggregate(
+                id=shown['id'],
+                name=shown['name'],
+                hosts=tuple(shown['hosts']),
+                metadata=shown['metadata'],
+                uuid=shown['uuid'],
+            )
+            for shown in self._rest.ask('/os-aggregates')['aggregates']
+        ]
+
     def aggregate(self, name: str) -> Aggregate | None:
         """Return the host aggregate of that name, None if there is none."""
-        for shown in self._rest.ask('/os-aggregates')['aggregates']:
-            if shown['name'] == name:
-                return Aggregate(
-                    id=shown['id'],
-                    name=name,
-                    hosts=tuple(shown['hosts']),
-                    metadata=shown['metadata'],
-                    uuid=shown['uuid'],
-                )
-        return None
+        found = (each for each in self.aggregates() if each.name == name)
+        return next(found, None)
 
     def create_aggregate(
         self, name: str, metadata: Mapping[str, str]

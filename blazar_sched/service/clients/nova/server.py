@@ -20,6 +20,8 @@ from blazar_sched.service.clients import rest
 MICROVERSION = '2.100'
 # The last one that shows images.
 IMAGE_MICROVERSION = '2.35'
+# The most characters of an image's name.
+_LONGEST = 255
 # What a server is that was shelved, be it still on its host or not.
 SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
@@ -188,20 +190,24 @@ class Servers:
 
         It takes its time. One of a server that is gone is not made.
 
+        :param name: what is too long for Nova is cut off
         :returns: whether it is complete
         :raises Unavailable: also if the server cannot be copied as it is now
         """
+        name = name[:_LONGEST].rstrip()
+        # Nova itself says so of no image of a server that is on a volume.
+        mark = {**metadata, 'instance_uuid': server.uuid}
         query = parse.urlencode({'server': server.uuid, 'name': name})
         images = self._rest.ask(
             f'/images/detail?{query}', microversion=IMAGE_MICROVERSION
         )['images']
         known = {
             i['status'] for i in images
-            if metadata.items() <= i['metadata'].items()
+            if mark.items() <= i['metadata'].items()
         }
         if known & {'ACTIVE', 'SAVING'}:
             return 'ACTIVE' in known
-        image = {'name': name, 'metadata': dict(metadata)}
+        image = {'name': name, 'metadata': mark}
         self._rest.request(
             'POST',
             f'/servers/{server.uuid}/action',
