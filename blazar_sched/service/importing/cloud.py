@@ -35,6 +35,10 @@ class Cloud:
         self._of_networks: dict[str, list[neutron_.FloatingIP]] = {}
 
     @functools.cached_property
+    def _aggregates(self) -> dict[str, nova_.Aggregate]:
+        return {each.name: each for each in self._nova.aggregates()}
+
+    @functools.cached_property
     def _hypervisors(self) -> dict[str, list[nova_.Hypervisor]]:
         found = defaultdict(list)
         for hypervisor in self._nova.hypervisors():
@@ -72,7 +76,7 @@ class Cloud:
 
     def aggregate(self, reservation_id: str) -> nova_.Aggregate | None:
         """Return the host aggregate of a reservation."""
-        return self._nova.aggregate(reservation_id)
+        return self._aggregates.get(reservation_id)
 
     def floating_ips(
         self, network_id: str, project_id: str, addresses: Collection[str]

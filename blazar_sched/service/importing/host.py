@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 import dataclasses
+import re
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
@@ -10,6 +11,8 @@ from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.importing import cloud as cloud_
 from blazar_sched.service.ledger import blazar
 
+# A number that our hosts can have, and be asked for by.
+_NUMBER = re.compile('[1-9][0-9]{0,8}')
 # What a capability cannot be called: it is the host's own.
 _OWN = {
     *(field.name for field in dataclasses.fields(host_.Host)),
@@ -25,7 +28,7 @@ def to_noun(
     """Return a host as it is to be registered.
 
     It is dedicated: so Blazar holds all of its hosts, in the same aggregate.
-    Its id is empty if Blazar's is no number.
+    Its id is empty if Blazar's is no such number as ours are.
 
     :param capabilities: names and values
     :raises Conflict: if Nova or Placement does not know it (any more)
@@ -42,7 +45,7 @@ def to_noun(
             )
     return host_.Host(
         uuid=hypervisor.uuid,
-        id=row['id'] if row['id'].isdecimal() else '',
+        id=row['id'] if _NUMBER.fullmatch(row['id']) else '',
         hypervisor_hostname=hypervisor.hostname,
         service_name=hypervisor.host,
         hypervisor_type=hypervisor.type,

@@ -146,6 +146,7 @@ class Planner:
             row['id']: row['property_name']
             for row in self._tables['resource_properties']
         }
+        known: set[str] = set()
         capabilities = _group(
             self._tables['computehost_extra_capabilities'], 'computehost_id'
         )
@@ -157,15 +158,19 @@ class Planner:
             )
             try:
                 noun = host.to_noun(row, named, self._cloud)
+                if noun.uuid in known:
+                    raise exception.Conflict('Blazar has it twice')
             except _WRONG as e:
                 self._refuse('host', row['id'], name, e)
                 continue
+            known.add(noun.uuid)
             self._hosts[row['id']] = noun
             self._plan.hosts.append(noun)
             if not noun.id:
+                also = row['id'] == noun.uuid
                 self._plan.notes.append(
-                    f'host {name}: it gets a number for its id {row["id"]}, '
-                    'by which it can still be asked for'
+                    f'host {name}: it gets a number for its id {row["id"]}'
+                    f'{", by which it can still be asked for" * also}'
                 )
         self._plan.properties.update(
             host.properties(self._tables['resource_properties'])
@@ -297,16 +302,17 @@ class _Room:
         allocation: allocation_.Allocation,
         all_: Sequence[allocation_.Allocation],
     ) -> None:
-        for index, changes in self._replica.entries([allocation]):
-            try:
+        try:
+            for index, changes in self._replica.entries([allocation]):
                 index.apply(changes)
-            except ext.TimelineError as e:
-                self._give_back(all_)
-                name = self._replica.hosts[allocation.host].hypervisor_hostname
-                raise exception.Conflict(
-                    f'host {name} has no room for it beside what others were '
-                    'promised before'
-                ) from e
+        except (ext.TimelineError, KeyError) as e:
+            # There is no index of what no host has.
+            self._give_back(all_)
+            name = self._replica.hosts[allocation.host].hypervisor_hostname
+            raise exception.Conflict(
+                f'host {name} has no room for it beside what others were '
+                'promised before'
+            ) from e
 
     def _give_back(
         self, allocations: Sequence[allocation_.Allocation]

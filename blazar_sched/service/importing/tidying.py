@@ -7,8 +7,10 @@ long as they are there, a lease that is deleted before it starts leaves them
 behind, and one that is changed meets a flavor of its old size.
 """
 
+from collections.abc import Callable
 import contextlib
 import dataclasses
+import time
 from typing import Any
 
 from blazar_sched.domain import exception
@@ -30,14 +32,22 @@ class Tidied:
     left: list[str] = dataclasses.field(default_factory=list)
 
 
-def tidy(services: base.Services, now: int) -> Tidied:
+def tidy(
+    services: base.Services,
+    now: int,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Tidied:
     """Remove it; it may be done again, and while managers run.
 
+    :param now: the time in epoch seconds as it begins
+    :param monotonic: measures how long it takes
     :raises Unavailable: if another service does not answer
     """
     tidied = Tidied()
+    began = monotonic()
     for lease in services.ledger.leases(status=states.LEASE_PENDING):
-        if lease.start < now + MARGIN:
+        at = now + int(monotonic() - began)
+        if _may_be_open(services, lease.id, at):
             tidied.left.append(lease.id)
             continue
         for reservation in lease.reservations:
@@ -47,6 +57,19 @@ def tidy(services: base.Services, now: int) -> Tidied:
             _forget(services, lease)
         tidied.count += 1
     return tidied
+
+
+def _may_be_open(services: base.Services, lease_id: str, now: int) -> bool:
+    """Tell whether a lease is open, or may be before it is tidied.
+
+    Asked for each in its turn: there may be so many that some have started
+    since they were listed. One that is deleted by now leaves all behind.
+    """
+    try:
+        lease = services.ledger.lease(lease_id)
+    except exception.LeaseNotFound:
+        return False
+    return lease.status != states.LEASE_PENDING or lease.start < now + MARGIN
 
 
 def _remove(
@@ -66,7 +89,11 @@ def _forget(services: base.Services, lease: lease_.Lease) -> None:
     """Show no longer what is gone."""
 
     def work(tx: Any) -> None:
-        for reservation in lease.reservations:
+        known = tx.lease(lease.id)
+        if known.status != states.LEASE_PENDING:
+            # What its start has made meanwhile is its own.
+            return
+        for reservation in known.reservations:
             tx.set_reservation_made(reservation.id, {})
 
     # It may have been deleted meanwhile.

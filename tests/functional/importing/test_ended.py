@@ -115,6 +115,45 @@ def test_tidied_leases_to_come_have_nothing_ahead(
     ]  # fmt: skip
 
 
+def test_what_starts_while_others_are_tidied_is_left(
+    blazar, made, manager, site
+):
+    lease = blazar.lease()
+    slots = blazar.instances(lease, blazar.host('compute-1'))
+    made.slots(slots)
+    running = manager()
+    start = running.ledger.lease(lease).start
+    tidied = tidying.tidy(
+        running.services, start - tidying.MARGIN - 60, iter([0, 61]).__next__
+    )
+    assert (tidied.count, tidied.left) == (0, [lease])
+    assert slots in site.edge.flavors
+
+
+@pytest.mark.parametrize('deleted', [False, True])
+def test_what_has_changed_since_it_was_listed(
+    blazar, made, manager, site, monkeypatch, deleted
+):
+    """One that is open by now has its own; one that is gone leaves all."""
+    lease = blazar.lease()
+    slots = blazar.instances(lease, blazar.host('compute-1'))
+    made.slots(slots)
+    running = manager()
+    listed = running.ledger.leases()
+
+    def change(tx):
+        if deleted:
+            tx.delete_lease(lease)
+        else:
+            tx.set_lease_status(lease, states.LEASE_ACTIVE)
+
+    running.ledger.commit(change)
+    monkeypatch.setattr(running.ledger, 'leases', lambda **which: listed)
+    tidied = tidying.tidy(running.services, 0)
+    assert tidied.left == ([] if deleted else [lease])
+    assert (slots in site.edge.flavors) is not deleted
+
+
 def test_an_open_lease_is_not_tidied(blazar, made, manager, site):
     lease = blazar.lease('ACTIVE', -HOUR)
     slots = blazar.instances(

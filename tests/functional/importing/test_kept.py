@@ -55,6 +55,25 @@ def test_a_host_that_was_named_by_a_uuid_gets_a_number_no_other_has(
     assert uuid in plan.notes[0]
 
 
+@pytest.mark.parametrize('number', ['007', '0', '12345678901'])
+def test_a_host_whose_number_ours_cannot_have_gets_another(
+    blazar, taken, number
+):
+    blazar.host('compute-1', '7')
+    blazar.host('compute-2', number)
+    assert {h.hypervisor_hostname: h.id for h in taken().hosts()} == {
+        'compute-1': '7', 'compute-2': '8',
+    }  # fmt: skip
+
+
+def test_nova_is_asked_once_for_all_aggregates(blazar, site, importer):
+    for name, number in (('compute-1', '1'), ('compute-2', '2')):
+        lease = blazar.lease('ACTIVE', -database.HOUR)
+        blazar.hosts(lease, blazar.host(name, number), status='active')
+    importer.plan(blazar.url)
+    assert site.edge.asked.count(('GET', '/os-aggregates')) == 1
+
+
 def test_a_property_stays_private(blazar, taken):
     blazar.add(
         'resource_properties', resource_type='physical:host',

@@ -82,6 +82,24 @@ def test_a_host_that_nova_does_not_know_goes_with_its_leases(
     }
 
 
+def test_a_host_that_is_there_twice(blazar, importer):
+    """Nova had given its hypervisor another id meanwhile."""
+    blazar.host('compute-1')
+    again = blazar.host('compute-1', '2')
+    assert refused(importer, blazar) == {again: 'Blazar has it twice'}
+
+
+def test_what_no_host_has(blazar, importer):
+    number = blazar.host('compute-1')
+    pinned, plain = blazar.lease(), blazar.lease()
+    specs = {'hw:cpu_policy': 'dedicated'}
+    blazar.flavor(pinned, *[number] * 4, extra_specs=specs)
+    blazar.flavor(plain, *[number] * 4)
+    told = refused(importer, blazar)
+    assert told.keys() == {pinned}
+    assert 'compute-1 has no room' in told[pinned]
+
+
 @pytest.mark.parametrize('name', ['hold', 'vcpus', 'trait:HW_X'])
 def test_a_capability_that_is_called_as_the_hosts_own(blazar, importer, name):
     number = blazar.host('compute-1', **{name: 'yes'})
