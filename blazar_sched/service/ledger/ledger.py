@@ -26,7 +26,6 @@ from blazar_sched.service import faults
 from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
-from blazar_sched.service.ledger import migrations
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
@@ -82,6 +81,9 @@ class Ledger(reader.Reader):
 
     def upgrade(self) -> None:
         """Bring the tables to this version, or make them."""
+        # Alembic is a tenth of what there is to import: not before its time.
+        from blazar_sched.service.ledger import migrations
+
         _, patient = engine.create(self._url, patient=True)
         try:
             self._retry(lambda: migrations.upgrade(patient))
@@ -93,6 +95,8 @@ class Ledger(reader.Reader):
 
         :raises NotUpgraded: saying what to do
         """
+        from blazar_sched.service.ledger import migrations
+
         if not self._read(migrations.is_current):
             raise exception.NotUpgraded(
                 "the database's tables are not those of this version: run "
