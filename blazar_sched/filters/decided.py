@@ -14,6 +14,7 @@ from typing import Any
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.filters import judgement
+from blazar_sched.filters import placed
 from blazar_sched.replica import magnet
 from blazar_sched.replica import request
 from blazar_sched.replica import state
@@ -123,7 +124,8 @@ class Decided:
 class _Seen:
     """A HostState as it was seen, as far as steps look at it.
 
-    `instances` has the request's own if it was there, no other.
+    `instances` has what the request had put there, and its own if it was
+    there, no other.
     """
 
     # Nova's HostState has more memory and disk than it has free.
@@ -138,7 +140,8 @@ class _Seen:
         self.vcpus_used, self.total_usable_ram_mb, disk_gb = used
         self.disk_mb_used = disk_gb * 1024
         is_here = own_id in (host_state.instances or ())
-        self.instances = (own_id,) if is_here else ()
+        own = (own_id,) if is_here else ()
+        self.instances = (*own, *placed.consumed(host_state))
         self.num_instances = host_state.num_instances
         first = vars(host_state).get(judgement.FIRST_COUNT)
         if first is not None:

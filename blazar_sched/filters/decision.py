@@ -44,20 +44,23 @@ def decide(
         # Nova leaves this to who overrides filter_all.
         if utils.request_is_rebuild(spec):
             return host_states
-        now = worker.now()
-        asked = request.read(spec, replica, now, CONF.blazar_sched)
+        now, options = worker.now(), CONF.blazar_sched
+        # First by what is known, so that what fails below finds it read.
+        asked = request.read_once(spec, replica, now, options)
         replica, stale = worker.current()
         if replica is None or stale:
             outcome = decided.STALE
             stale_replica.report(
                 'The replica is '
                 + ('missing' if replica is None else 'stale')
-                + f', on_stale = {CONF.blazar_sched.on_stale} decides'
+                + f', on_stale = {options.on_stale} decides'
             )
             passing = _on_stale(host_states, replica, asked.bound)
         else:
             outcome = decided.DECIDED
             revision = replica.revision
+            # They may be others by now.
+            asked = request.read_once(spec, replica, now, options)
             passing = judgement.either(
                 host_states,
                 judgement.passing(judge(replica, asked, now), host_states),

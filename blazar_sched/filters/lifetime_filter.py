@@ -171,11 +171,14 @@ class _Need:
         return judgement.either(host_states, passing, staying)
 
     def why_no_room(self, host_state: Any) -> str:
-        is_here = self._is_here(host_state)
         return self.why_not(
-            self._replica.index, host_state,
-            self.asked.growth if is_here else self.asked.amounts,
+            self._replica.index, host_state, self._wanted(host_state)
         )
+
+    def _wanted(self, host_state: Any) -> tuple[int, ...]:
+        """What it asks for beyond what Nova's figures of the host hold."""
+        is_here = self._is_here(host_state)
+        return self.asked.growth if is_here else self.asked.amounts
 
     def _is_here(self, host_state: Any) -> bool:
         """Where it is already, Nova's figures hold it: only its growth is new.
@@ -188,7 +191,19 @@ class _Need:
         )
 
     def late(self, host_states: list[Any]) -> dict[int, list[request.Request]]:
-        return placed.beside(self._replica, self.asked, host_states)
+        """Return what was put there lately, as far as it counts by itself.
+
+        What is bound counts by its reservation, what is preemptible yields.
+        """
+        found = {}
+        beside = placed.beside(self._replica, self.asked, host_states)
+        for key, others in beside.items():
+            counted = [
+                each for each in others if not (each.bound or each.preemptible)
+            ]
+            if counted:
+                found[key] = counted
+        return found
 
     def with_room_beside(self, host_states: list[Any]) -> list[Any]:
         """Those with room also for what was placed there lately."""
@@ -199,15 +214,26 @@ class _Need:
         return [
             h for h in host_states
             if id(h) not in late
-            or self.select(index, [h], _sum(self.asked, late[id(h)]))
+            or self.select(index, [h], self._together(h, late[id(h)]))
         ]
 
     def why_no_room_beside(self, host_state: Any) -> str:
         others = self.late([host_state]).get(id(host_state), [])
         reason = self.why_not(
-            self._replica.index, host_state, _sum(self.asked, others)
+            self._replica.index, host_state,
+            self._together(host_state, others),
         )
         return f'with {len(others)} more placed there just now, {reason}'
+
+    def _together(
+        self, host_state: Any, others: Iterable[request.Request]
+    ) -> tuple[int, ...]:
+        """What it takes with the others, as if all stayed equally long.
+
+        That is too much for some seconds, and never too little.
+        """
+        wanted = self._wanted(host_state), *(each.amounts for each in others)
+        return tuple(map(sum, zip(*wanted, strict=True)))
 
 
 class _Extra:
@@ -247,14 +273,3 @@ class _Extra:
         late = self._need.late([host_state])
         together = self._together(host_state, late)
         return self._need.why_not(self._index, host_state, (together,))
-
-
-def _sum(
-    asked: request.Request, others: Iterable[request.Request]
-) -> tuple[int, ...]:
-    """Return what they take together, as if all stayed equally long.
-
-    That is too much for some seconds, and never too little.
-    """
-    all_amounts = (asked.amounts, *(other.amounts for other in others))
-    return tuple(map(sum, zip(*all_amounts, strict=True)))

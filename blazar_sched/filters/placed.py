@@ -6,9 +6,12 @@ Placement has given it the host, in this process. So that is listened to on
 each HostState that passes; it is of one request, so nothing is left behind.
 """
 
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 import functools
 from typing import Any
+import weakref
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -37,7 +40,14 @@ def watch(host_states: Iterable[Any], replica: state.Replica) -> None:
     for h in host_states:
         fields = vars(h)
         if _CONSUME not in fields and h.uuid in hosts:
-            fields[_CONSUME] = functools.partial(_consume, h)
+            # Weakly: a cycle would keep what is large until it is collected.
+            fields[_CONSUME] = functools.partial(_consume, weakref.ref(h))
+
+
+def consumed(host_state: Any) -> Collection[str]:
+    """Return the uuids that its own figures hold, of the same request."""
+    uuids: Collection[str] = vars(host_state).get(_CONSUMED, ())
+    return uuids
 
 
 def beside(
@@ -67,20 +77,23 @@ def _is_held(
     uuid = placed.asked.instance_uuid
     return (
         uuid == asked.instance_uuid
-        or uuid in vars(host_state).get(_CONSUMED, ())
+        or uuid in consumed(host_state)
         or uuid in (host_state.instances or ())
     )
 
 
-def _consume(host_state: Any, spec: Any) -> None:
+def _consume(of: Callable[[], Any], spec: Any) -> None:
     """Let Nova count `spec` on the host, and note it; the latter is silent.
 
     An exception here would leave Placement's claim behind.
+
+    :param of: returns the HostState, which is there as it is what was called
     """
+    host_state = of()
     type(host_state).consume_from_request(host_state, spec)
     try:
         options = CONF.blazar_sched
-        asked = request.read(
+        asked = request.read_once(
             spec, worker.last_known(), worker.now(), options
         )
         vars(host_state).setdefault(_CONSUMED, set()).add(

@@ -149,7 +149,7 @@ class _Held:
             for (name, amount), limit in zip(
                 self._needs.items(), amounts, strict=True
             )
-            if drawn.get(name, 0) + copies * amount > limit
+            if amount and drawn.get(name, 0) + copies * amount > limit
         ]
 
 

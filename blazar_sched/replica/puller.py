@@ -76,6 +76,7 @@ class Puller:
         ``call('snapshot', after=, limit=)`` answer with wire pages
     :param monotonic: the clock of `Copy.fresh_at`
     :param max_age: returns for how many seconds a copy is fresh
+    :param copy: one that there is already
     """
 
     def __init__(
@@ -83,11 +84,12 @@ class Puller:
         call: Call,
         monotonic: Callable[[], float],
         max_age: Callable[[], float],
+        copy: Copy | None = None,
     ) -> None:
         self._call = call
         self._monotonic = monotonic
         self._max_age = max_age
-        self._copy: Copy | None = None
+        self._copy = copy
         # Held while the replica is written to.
         self._lock = threading.Lock()
 

@@ -30,6 +30,8 @@ LOG = logging.getLogger(__name__)
 UNREADABLE = ''
 # Seconds until a server that is to start later has been shelved.
 SHELVED_AFTER = 600
+# Where a RequestSpec keeps what was read of it.
+_READ = '_blazar_sched_read'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,6 +130,24 @@ def read(
         end=end if end > now else window.FOREVER,
         own=own,
     )
+
+
+def read_once(
+    spec: Any, replica: state.Replica | None, now: int, options: Any
+) -> Request:
+    """Read it as `read` does, or return what another one here has read.
+
+    It is kept with Nova's RequestSpec, which one thread has for one request:
+    so nothing outlives that, and there is nothing to lock. Nova goes through
+    the instances of a request with the same one.
+    """
+    revision = None if replica is None else replica.revision
+    key = spec.instance_uuid, replica, revision, now
+    known: tuple[Any, Request] | None = getattr(spec, _READ, None)
+    if known is None or known[0] != key:
+        known = key, read(spec, replica, now, options)
+        setattr(spec, _READ, known)
+    return known[1]
 
 
 def _disk_gb(spec: Any) -> int:

@@ -298,10 +298,11 @@ class Replica:
         old: record.Reservation | None,
         new: record.Reservation | None,
     ) -> None:
-        for noun, change in ((old, set.discard), (new, set.add)):
-            if noun is not None and noun.magnetic:
-                for project_id in (noun.project_id, *noun.projects):
-                    change(self.magnetic[project_id], id_)
+        before, after = _drawn_projects(old), _drawn_projects(new)
+        for project_id in after - before:
+            self.magnetic[project_id].add(id_)
+        for project_id in before - after:
+            self.magnetic[project_id].discard(id_)
 
     def _keep_instance(
         self,
@@ -360,6 +361,13 @@ class Replica:
         """Take an allocation or an instance out of the index, if it is in."""
         batch.removes.append(id_)
         return [('remove', id_)] if id_ in self.index else []
+
+
+def _drawn_projects(noun: record.Reservation | None) -> set[str]:
+    """Return the projects whose servers a reservation draws."""
+    if noun is None or not noun.magnetic:
+        return set()
+    return {noun.project_id, *noun.projects}
 
 
 def add_allocation(noun: allocation.Allocation) -> Change:

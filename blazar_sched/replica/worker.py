@@ -34,9 +34,11 @@ LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 scheduler.register(CONF)
 
-# Seconds to wait for one answer, and at most between two tries after errors.
+# Seconds to wait for one answer, and at most between two tries after errors;
+# the pause doubles so many times at most.
 RPC_TIMEOUT = 10
 MAX_PAUSE = 10.0
+MAX_DOUBLINGS = 10
 # Seconds between two pulls at least, however many commits there are.
 MIN_PAUSE = 0.05
 STOP_TIMEOUT = 2.0
@@ -53,37 +55,21 @@ def now() -> int:
     return int(_clock())
 
 
-class _Own:
-    """What a process has of its own, whoever feeds its replica."""
+class Worker:
+    """What a process has of its own, and the thread that pulls for it.
 
-    def __init__(self) -> None:
+    :param copy: of the ledger, if there is one already
+    """
+
+    def __init__(self, copy: puller.Copy | None = None) -> None:
         self.name = f'{socket.gethostname()}-{os.getpid()}'
+        self.puller = puller.Puller(
+            self.call, time.monotonic, lambda: CONF.blazar_sched.max_age, copy
+        )
         self.pending = pending_.Pending()
         self.metrics = metrics_.Metrics(metrics_.ALL, self.name)
         self.decisions = decisions.Decisions(
             lambda: CONF.blazar_sched.decisions_kept, self.wake
-        )
-
-    def wake(self) -> None:
-        """Have what was decided settled soon."""
-
-    def note(self, decision: decisions.Decision, seconds: float) -> None:
-        """Count a decision, and keep it for who asks why."""
-        name, of = decision.filter, self.metrics.of
-        of(metrics_.DECISIONS, name, decision.outcome).inc()
-        of(metrics_.SEEN, name).inc(decision.seen)
-        of(metrics_.PASSED, name).inc(decision.passed)
-        of(metrics_.DECISION_SECONDS, name).observe(seconds)
-        self.decisions.add(decision)
-
-
-class Worker(_Own):
-    """The thread that pulls, and what it has pulled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.puller = puller.Puller(
-            self.call, time.monotonic, lambda: CONF.blazar_sched.max_age
         )
         self._transport: Any = None
         self._client: Any = None
@@ -108,7 +94,17 @@ class Worker(_Own):
         """End the thread; one that waits for an answer ends after it."""
         self._stopping.set()
         self._news.set()
-        self._thread.join(STOP_TIMEOUT)
+        if self._thread.is_alive():
+            self._thread.join(STOP_TIMEOUT)
+
+    def note(self, decision: decisions.Decision, seconds: float) -> None:
+        """Count a decision, and keep it for who asks why."""
+        name, of = decision.filter, self.metrics.of
+        of(metrics_.DECISIONS, name, decision.outcome).inc()
+        of(metrics_.SEEN, name).inc(decision.seen)
+        of(metrics_.PASSED, name).inc(decision.passed)
+        of(metrics_.DECISION_SECONDS, name).observe(seconds)
+        self.decisions.add(decision)
 
     def _run(self) -> None:
         self._load()
@@ -125,6 +121,7 @@ class Worker(_Own):
             metrics_.remove(CONF.blazar_sched.metrics_path, self.name)
 
     def wake(self) -> None:
+        """Have what was decided settled soon."""
         self._news.set()
 
     def _explain(
@@ -175,7 +172,8 @@ class Worker(_Own):
                 'The ledger cannot be pulled from, trying on. '
                 f'{type(e).__name__}: {e}'
             )
-            return max(interval, min(MAX_PAUSE, 2.0**self._failures))
+            pause = 2.0**min(self._failures, MAX_DOUBLINGS)
+            return max(interval, min(MAX_PAUSE, pause))
         copy = self.puller.copy
         assert copy is not None
         self.metrics.of(metrics_.PULLS, 'done').inc()
@@ -274,7 +272,8 @@ class Worker(_Own):
                 )
         except BlockingIOError:
             LOG.debug('Another worker keeps the snapshot file.')
-        except OSError as e:
+        except Exception as e:
+            # Whatever it is, the thread must live.
             LOG.warning('The snapshot file %s cannot be kept: %s', path, e)
 
 
@@ -285,24 +284,8 @@ def _younger(path: str, at: int, seconds: float) -> bool:
         return False
 
 
-class _Fed(_Own):
-    """In the place of a Worker: a replica that somebody else feeds."""
-
-    def __init__(self, replica: state.Replica) -> None:
-        super().__init__()
-        self.puller = self
-        self.copy = puller.Copy('', replica, float('inf'))
-        self.advance = replica.advance
-
-    def is_fresh(self, copy: puller.Copy) -> bool:
-        return True
-
-    def stop(self) -> None:
-        pass
-
-
 _lock = threading.Lock()
-_worker: Worker | _Fed | None = None
+_worker: Worker | None = None
 _pid: int | None = None
 # Whether children of this process are nova-scheduler's workers.
 _prepared = False
@@ -321,7 +304,7 @@ def prepare() -> None:
     _prepared = True
 
 
-def ensure_started() -> Worker | _Fed:
+def ensure_started() -> Worker:
     """Return this process's worker, started now if it is not yet."""
     global _worker, _pid
     with _lock:
@@ -357,10 +340,14 @@ def current() -> tuple[state.Replica | None, bool]:
 
 def last_known() -> state.Replica | None:
     """Return the replica that there is, however it is; start nothing."""
-    if _worker is None or _pid != os.getpid():
-        return None
-    copy = _worker.puller.copy
+    worker = _started()
+    copy = None if worker is None else worker.puller.copy
     return None if copy is None else copy.replica
+
+
+def _started() -> Worker | None:
+    """Return this process's worker, if it has one."""
+    return _worker if _pid == os.getpid() else None
 
 
 def pending() -> pending_.Pending:
@@ -374,8 +361,9 @@ def note(decision: decisions.Decision, seconds: float) -> None:
     Where nothing was started, there is nobody to tell of it.
     """
     try:
-        if _worker is not None and _pid == os.getpid():
-            _worker.note(decision, seconds)
+        worker = _started()
+        if worker is not None:
+            worker.note(decision, seconds)
     except Exception as e:
         note_failure.report(
             f'A decision is not counted: {type(e).__name__}: {e}', trace=True
@@ -388,11 +376,12 @@ def following(
 ) -> Iterator[None]:
     """Have this process decide by `replica`, at the time that `clock` says.
 
-    Its owner feeds it, and it is never stale.
+    Its owner feeds it, so the worker is not started, and it is never stale.
     """
     global _worker, _pid, _clock
     before = _worker, _pid, _clock
-    _worker, _pid, _clock = _Fed(replica), os.getpid(), clock
+    fed = Worker(puller.Copy('', replica, float('inf')))
+    _worker, _pid, _clock = fed, os.getpid(), clock
     try:
         yield
     finally:

@@ -26,9 +26,6 @@ CONF = cfg.CONF
 # Where no need is in sight, and where nothing is known: ten years.
 FAR = 10 * 365 * 86400
 
-# Where a RequestSpec keeps what was read of it.
-_READ = '_blazar_sched_read'
-
 failure = trouble.Trouble(LOG)
 
 
@@ -81,7 +78,9 @@ class ReplicaWeigher(weights.BaseHostWeigher):
             replica, stale = worker.current()
             if replica is not None and not stale:
                 now = worker.now()
-                asked = _read(weight_properties, replica, now)
+                asked = request.read_once(
+                    weight_properties, replica, now, CONF.blazar_sched
+                )
                 if not asked.bound:
                     found = self.weigh(replica, asked, host_states, now)
         except Exception as e:
@@ -90,22 +89,6 @@ class ReplicaWeigher(weights.BaseHostWeigher):
                 trace=True,
             )
         return [0.0] * len(host_states) if found is None else found
-
-
-def _read(spec: Any, replica: state.Replica, now: int) -> request.Request:
-    """Return the request, read once for all weighers.
-
-    It is kept with Nova's RequestSpec, which one thread has for one request:
-    so nothing outlives that, and there is nothing to lock. Nova goes through
-    the instances of a request with the same one.
-    """
-    key = spec.instance_uuid, replica, replica.revision, now
-    known = getattr(spec, _READ, None)
-    if known is None or known[0] != key:
-        known = key, request.read(spec, replica, now, CONF.blazar_sched)
-        setattr(spec, _READ, known)
-    asked: request.Request = known[1]
-    return asked
 
 
 def horizons(

@@ -5,7 +5,9 @@ By Nova's own HostStates and handlers: a fresh HostState for each request, as
 Nova has them, that does not show yet what was placed a moment ago.
 """
 
+import gc
 import uuid
+import weakref
 
 from nova import objects
 from nova.objects import flavor
@@ -85,12 +87,13 @@ class Site:
         ) or []
 
 
-def spec(**hints):
+def spec(preemptible=False, **hints):
+    extra_specs = {'blazar:preemptible': 'true'} if preemptible else {}
     return request_spec.RequestSpec(
         instance_uuid=str(uuid.uuid4()), project_id=PROJECT, is_bfv=False,
         flavor=flavor.Flavor(
             vcpus=2, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
-            extra_specs={},
+            extra_specs=extra_specs,
         ),
         scheduler_hints={name: [hint] for name, hint in hints.items()},
         numa_topology=None, pci_requests=None, instance_group=None,
@@ -172,6 +175,42 @@ def test_a_second_try_is_not_in_its_own_way(site):
     assert site.place(site.host_state(), again)
 
 
+def test_its_own_use_is_not_counted_twice_beside_it(site):
+    """Eight are full with three others, and it has two of them."""
+    own = spec()
+    site.tell(record.encode(instance.Instance(
+        own.instance_uuid, site.uuid, PROJECT,
+        {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1}, NOW + 1800,
+    )))
+
+    def shown():
+        made = site.host_state(vcpus_used=2)
+        made.instances = {own.instance_uuid: object()}
+        return made
+
+    for _ in range(3):
+        assert site.place(shown(), spec(lifetime='30m'))
+
+    assert site.passing(shown(), own)
+    assert not site.passing(shown(), spec(lifetime='30m'))
+
+
+def test_what_is_bound_counts_by_its_reservation(site, clock):
+    """Two of eight are nobody's in the window, whoever uses the six."""
+    clock[0] = NOW + HOUR
+    assert site.place(site.host_state(), spec(reservation='r'))
+
+    assert site.place(site.host_state(), spec(lifetime='30m'))
+    assert not site.place(site.host_state(), spec(lifetime='30m'))
+
+
+def test_what_yields_keeps_nobody_off(site):
+    assert site.place(site.host_state(), spec(preemptible=True))
+
+    assert site.place(site.host_state(), lasting(3))
+    assert not site.place(site.host_state(), lasting(3))
+
+
 def test_a_reservation_is_not_overdrawn(site, clock):
     """Three slots, and nothing that has been heard of."""
     clock[0] = NOW + HOUR
@@ -180,6 +219,21 @@ def test_a_reservation_is_not_overdrawn(site, clock):
         site.place(site.host_state(), spec(reservation='r'))
         for _ in range(4)
     ] == [True, True, True, False]
+
+
+def test_a_host_state_goes_with_its_request(site):
+    """They are large: none waits until cycles are looked for."""
+    here = site.host_state()
+    known = weakref.ref(here)
+    assert site.passing(here, lasting(3))
+    worker.ensure_started().decisions.settle(site.replica)
+
+    gc.disable()
+    try:
+        del here
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 def test_hosts_that_are_not_reservable_are_let_be(site):

@@ -2,11 +2,11 @@
 """LeaseGapWeigher chooses between hosts that all pass."""
 
 import math
-import types
 import uuid
 
 import pytest
 
+from blazar_sched import filters
 from blazar_sched import weighers
 from blazar_sched.demo import cloud as cloud_
 from blazar_sched.replica import accounting
@@ -15,7 +15,6 @@ from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.replica import worker
 from blazar_sched.simulate import scheduler
-from blazar_sched.weighers import base
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -134,28 +133,31 @@ def test_an_instance_is_read_once_until_anything_is_another(monkeypatch):
     """Nova has one RequestSpec for all instances of a request."""
     read = []
     clock = [1000]
-    replica = state.Replica(accounting.SchedulerAccounting())
+    replica = state.Replica(accounting.SchedulerAccounting)
+    really_read = request.read
 
     def spy(spec, *args):
         read.append((spec.instance_uuid, replica.revision, clock[0]))
-        return request.read(spec, *args)
+        return really_read(spec, *args)
 
-    monkeypatch.setattr(base, 'request', types.SimpleNamespace(read=spy))
+    monkeypatch.setattr(request, 'read', spy)
     one, two = str(uuid.uuid4()), str(uuid.uuid4())
     spec = scheduler.spec(one, 1, 512)
 
-    def weigh():
+    def ask():
+        for host_filter in filters.all_filters():
+            host_filter().filter_all([], spec)
         for weigher in weighers.all_weighers():
             weigher().weigh_objects([], spec)
 
     with worker.following(replica, lambda: clock[0]):
-        weigh()
+        ask()
         spec.instance_uuid = two
-        weigh()
+        ask()
         replica.apply(7, [])
-        weigh()
+        ask()
         clock[0] += 1
-        weigh()
+        ask()
 
     assert read == [(one, 0, 1000), (two, 0, 1000), (two, 7, 1000),
                     (two, 7, 1001)]

@@ -55,9 +55,16 @@ def a_host(number, gpus=0, **fields):
     )
 
 
-def a_host_state(number, vcpus_used=0, here=()):
+class HostState(types.SimpleNamespace):
     """What the filters read of Nova's HostState."""
-    return types.SimpleNamespace(
+
+    def consume_from_request(self, spec):
+        self.vcpus_used += spec.vcpus
+        self.num_instances += 1
+
+
+def a_host_state(number, vcpus_used=0, here=()):
+    return HostState(
         uuid=id_of('host', number),
         nodename=f'c{number}',
         vcpus_used=vcpus_used,
@@ -70,7 +77,9 @@ def a_host_state(number, vcpus_used=0, here=()):
     )
 
 
-def a_request(vcpus=1, gpus=0, preemptible=False, number=0, **hints):
+def a_request(
+    vcpus=1, gpus=0, preemptible=False, number=0, root_gb=1, **hints
+):
     extra_specs = {'blazar:preemptible': 'true'} if preemptible else {}
     if gpus:
         extra_specs['resources:' + GPU] = str(gpus)
@@ -78,8 +87,8 @@ def a_request(vcpus=1, gpus=0, preemptible=False, number=0, **hints):
         instance_uuid=id_of('instance', number),
         project_id=MINE,
         flavor=flavor.Flavor(
-            vcpus=vcpus, memory_mb=512, root_gb=1, ephemeral_gb=0, swap=0,
-            extra_specs=extra_specs,
+            vcpus=vcpus, memory_mb=512, root_gb=root_gb, ephemeral_gb=0,
+            swap=0, extra_specs=extra_specs,
         ),
         is_bfv=False,
         scheduler_hints={name: [value] for name, value in hints.items()},
@@ -325,6 +334,63 @@ def test_a_reservation_with_too_little_left():
     assert '1 VCPU left, 2 wanted' in why(
         replica, a_request(2, reservation=mine.id)
     )
+
+
+def test_of_what_is_overdrawn_nothing_can_be_wanted():
+    """Two schedulers at once have given out more disk than it has."""
+    mine = a_reservation(0, -HOUR, HOUR)
+    held = {
+        inventory.VCPU: 4, inventory.MEMORY_MB: 4096, inventory.DISK_GB: 10
+    }
+    replica = a_replica(
+        a_host(0), mine,
+        allocation.Allocation(
+            id_of('allocation', 0), mine.id, id_of('host', 0), mine.start,
+            mine.end, held,
+        ),
+        instance.Instance(
+            id_of('instance', 9), id_of('host', 0), MINE,
+            {inventory.VCPU: 1, inventory.DISK_GB: 11}, end=NOW + HOUR,
+            reservation_id=mine.id,
+        ),
+    )
+    here = a_host_state(0)
+
+    passing, _ = decide(
+        replica, [here], a_request(root_gb=0, reservation=mine.id)
+    )
+
+    assert passing == [here]
+    assert '0 DISK_GB left, 1 wanted' in why(
+        replica, a_request(root_gb=1, reservation=mine.id)
+    )
+
+
+def test_with_others_of_its_own_request():
+    mine = a_reservation(0, -HOUR, HOUR)
+    held = {
+        inventory.VCPU: 3, inventory.MEMORY_MB: 4096, inventory.DISK_GB: 10
+    }
+    replica = a_replica(
+        a_host(0), mine,
+        allocation.Allocation(
+            id_of('allocation', 0), mine.id, id_of('host', 0), mine.start,
+            mine.end, held,
+        ),
+    )
+    first, second = (
+        a_request(2, number=n, reservation=mine.id) for n in range(2)
+    )
+    here = a_host_state(0)
+    with worker.following(replica, lambda: NOW):
+        each = reservation_filter.ReservationFilter()
+        assert each.filter_all([here], first) == [here]
+        here.consume_from_request(first)
+        assert each.filter_all([here], second) == []
+        kept = worker.ensure_started().decisions
+        [told] = kept.explain(replica, second.instance_uuid)
+
+    assert '3 VCPU left, 4 wanted' in told['hosts']['c0']
 
 
 def test_a_dedicated_host():

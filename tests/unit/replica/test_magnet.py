@@ -39,9 +39,9 @@ def replica():
     return replica
 
 
-def reservation(**fields):
+def reservation(projects=('friend',), **fields):
     return record.encode(record.Reservation(
-        'r', 'l', 'mine', 'physical:host', 100, 200, projects=('friend',),
+        'r', 'l', 'mine', 'physical:host', 100, 200, projects=projects,
         **fields,
     ))
 
@@ -71,6 +71,30 @@ def test_not_what_names_a_reservation(replica):
 def test_no_longer_once_it_is_not_magnetic(replica):
     replica.apply(2, [reservation()])
     assert drawn(replica, 'mine') == []
+
+
+def test_it_may_be_shared_with_another(replica):
+    replica.apply(2, [reservation(('another',), magnetic=True)])
+    assert drawn(replica, 'mine') == ['h1']
+    assert drawn(replica, 'another') == ['h1']
+    assert drawn(replica, 'friend') == []
+
+
+def test_a_change_of_it_never_leaves_it_out(replica):
+    """Another thread may look at any moment."""
+
+    class Watched(dict):
+        def __getitem__(self, project_id):
+            held = super().__getitem__(project_id)
+            assert 'r' in held
+            return held
+
+    replica.magnetic = Watched(replica.magnetic)
+
+    replica.apply(2, [reservation(magnetic=True, aggregate='a')])
+
+    assert drawn(replica, 'mine') == ['h1']
+    assert drawn(replica, 'friend') == ['h1']
 
 
 def test_no_longer_once_it_is_gone(replica):

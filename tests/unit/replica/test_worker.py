@@ -16,9 +16,11 @@ from prometheus_client import parser
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import accounting
 from blazar_sched.replica import decisions
 from blazar_sched.replica import metrics
 from blazar_sched.replica import snapshot
+from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.replica import worker
 
@@ -151,6 +153,33 @@ def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
 
     end_point.broken = None
     assert eventually(lambda: hosts() == {'h1'})
+
+
+def test_no_number_of_failures_ends_it(configure, monkeypatch):
+    """It would take a few hours without a manager."""
+
+    def fail(now):
+        raise ConnectionError('nobody is there')
+
+    mine = worker.Worker()
+    monkeypatch.setattr(mine.puller, 'pull', fail)
+    mine._failures = 5000
+
+    assert mine._turn() == worker.MAX_PAUSE
+
+
+def test_a_replica_that_somebody_else_feeds(configure):
+    configure(max_age=1)
+    replica = state.Replica(accounting.SchedulerAccounting)
+
+    with worker.following(replica, lambda: 7.5):
+        assert worker.current() == (replica, False)
+        assert worker.last_known() is replica
+        assert worker.now() == 7
+        worker.stop()
+
+    assert worker.last_known() is None
+    assert pullers() == []
 
 
 def test_another_version_is_told_of_once(
