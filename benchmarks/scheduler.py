@@ -19,7 +19,6 @@ import datetime
 import functools
 import gc
 import itertools
-import os
 import random
 import statistics
 import time
@@ -48,7 +47,6 @@ from blazar_sched.filters import decision
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
-from blazar_sched.replica import puller
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
@@ -304,13 +302,10 @@ def _remade(reported: Any) -> Any:
 @contextlib.contextmanager
 def _followed(replica: state.Replica) -> Iterator[None]:
     """Let the filters of this process decide by `replica`, always fresh."""
-    idle = worker.Worker()
-    # It is never started: nothing is pulled while others are measured.
-    idle.puller._copy = puller.Copy('ledger', replica, float('inf'))
     # What is there by now is no work for a collection between two runs.
     gc.freeze()
     try:
-        with mock.patch.multiple(worker, _worker=idle, _pid=os.getpid()):
+        with worker.following(replica, time.time):
             yield
     finally:
         gc.unfreeze()
@@ -377,8 +372,11 @@ def _measured(
         for name, call in calls.items():
             host_states = cloud.fresh(size)
             for sight in (FRESH, AGAIN):
-                one = functools.partial(call, host_states, spec)
+                # None finds it read by another.
+                one = functools.partial(call, host_states, spec.obj_clone())
                 took[sight, name].append(measure.timed([one], 0).median)
+                # As the thread that pulls does; here nobody else would.
+                worker.ensure_started().decisions.settle(cloud.replica)
     for (sight, name), seconds in took.items():
         yield measure.Result(
             work(kind, size, sight, asked), name,

@@ -76,7 +76,7 @@ class Decided:
         on = {id(h) for h in self._passing}
         refused = [h for h in self._host_states if id(h) not in on]
         self._names = tuple(sys.intern(h.nodename) for h in self._passing)
-        own_id = self._asked and self._asked.own_id
+        own_id = None if self._asked is None else self._asked.own_id
         self._refused = [
             _Seen(h, used, own_id)
             for h, used in zip(refused, _used(replica, refused), strict=True)

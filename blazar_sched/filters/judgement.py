@@ -50,7 +50,7 @@ def reasons(
     steps: Iterable[Step], host_states: list[Any]
 ) -> dict[int, str]:
     """Return what is wrong with those that do not pass, by id()."""
-    found = {}
+    found: dict[int, str] = {}
     for step in steps:
         passing = step.passing(host_states)
         on = {id(h) for h in passing}
@@ -84,4 +84,5 @@ def copies(host_state: Any) -> int:
     first: int = vars(host_state).setdefault(
         FIRST_COUNT, host_state.num_instances
     )
-    return 1 + host_state.num_instances - first
+    now: int = host_state.num_instances
+    return 1 + now - first

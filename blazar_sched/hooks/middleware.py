@@ -66,7 +66,8 @@ class Middleware:
             try:
                 completed = self._completed(body, _project_id(environ))
             except exception.InvalidInput as e:
-                return _refusal(e)(environ, start_response)
+                refused: Iterable[bytes] = _refusal(e)(environ, start_response)
+                return refused
             except Exception as e:
                 failure.report(
                     f'Hints are not looked at: {type(e).__name__}: {e}',

@@ -64,5 +64,5 @@ def _aggregate(spec: Any) -> str | None:
     if replica is None or stale:
         return None
     asked = request.read(spec, replica, worker.now(), CONF.blazar_sched)
-    known = replica.reservations.get(asked.reservation_id)
+    known = replica.reservations.get(asked.reservation_id or '')
     return None if known is None else known.aggregate

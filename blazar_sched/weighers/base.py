@@ -59,9 +59,10 @@ class ReplicaWeigher(weights.BaseHostWeigher):
 
     def weight_multiplier(self, host_state: Any) -> float:
         """Return the option's value, or what an aggregate has for it."""
-        return utils.get_weight_multiplier(
+        multiplier: float = utils.get_weight_multiplier(
             host_state, self.OPTION, self._multiplier
         )
+        return multiplier
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
         # Nova wants one; weigh_objects answers for all hosts at once.
