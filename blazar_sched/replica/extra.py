@@ -62,7 +62,8 @@ class Extra(dict[str, ext.TimelineIndex]):
     """The indexes, by resource class.
 
     A host whose inventory of a class is gone stays in the index, without
-    capacity, as long as something is taken of it there.
+    capacity, as long as a reservation holds something of it there. What its
+    instances have of it is not counted: see state.
 
     :param hosts: every host by uuid, as it was before a batch; whoever
         changes it must `prune`

@@ -60,6 +60,8 @@ class Replica:
         self.preemptible_mb: Counter[str] = Counter()
         # A reservation's bound instances.
         self.bound: dict[str, set[str]] = defaultdict(set)
+        # The instances with amounts of other resource classes, by host.
+        self._with_others: dict[str, set[str]] = defaultdict(set)
         self.index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
         self.extra = extra.Extra(self.hosts)
         self.catalog = catalog.Catalog(self.index, self.hosts)
@@ -231,21 +233,26 @@ class Replica:
 
         :param batch: takes those of the other indexes
         """
-        capacities: list[Change] = []
+        # Known first: they say which of an instance's amounts count.
+        batch.hosts = {
+            key: cast(host.Host | None, noun)
+            for (kind, key), noun in image.items()
+            if kind == record.HOST
+        }
+        capacities: list[Change] = [
+            ('capacity', uuid, self.accounting.capacity(new))
+            for uuid, new in batch.hosts.items()
+            if new is not None
+        ]
+        drops: list[Change] = [
+            ('drop', uuid)
+            for uuid, new in batch.hosts.items()
+            if new is None and uuid in self.hosts
+        ]
         removes: list[Change] = []
         adds: list[Change] = []
-        drops: list[Change] = []
         for (kind, key), noun in image.items():
-            if kind == record.HOST:
-                new = cast(host.Host | None, noun)
-                batch.hosts[key] = new
-                if new is not None:
-                    capacities.append(
-                        ('capacity', key, self.accounting.capacity(new))
-                    )
-                elif key in self.hosts:
-                    drops.append(('drop', key))
-            elif kind == record.ALLOCATION:
+            if kind == record.ALLOCATION:
                 removes += self._remove(key, batch)
                 if noun is not None:
                     adds += _add_allocation(
@@ -257,6 +264,10 @@ class Replica:
                     adds += self._add_instance(
                         cast(instance.Instance, noun), batch
                     )
+        for uuid in self._counted_anew(batch):
+            if (record.INSTANCE, uuid) not in image:
+                batch.removes.append(uuid)
+                self._add_others(self.instances[uuid], batch)
         return capacities + removes + adds + drops
 
     def _keep_all(self, revision: int, image: Image) -> None:
@@ -316,14 +327,18 @@ class Replica:
                 self.preemptible_mb[noun.host] += (
                     sign * noun.amounts.get(inventory.MEMORY_MB, 0)
                 )
-        was = None if old is None else old.reservation_id
-        now = None if new is None else new.reservation_id
-        if now is not None:
-            self.bound[now].add(uuid)
-        if was is not None and was != now:
-            self.bound[was].discard(uuid)
-            if not self.bound[was]:
-                del self.bound[was]
+        _move(
+            self.bound,
+            uuid,
+            None if old is None else old.reservation_id,
+            None if new is None else new.reservation_id,
+        )
+        _move(
+            self._with_others,
+            uuid,
+            _host_of_others(old),
+            _host_of_others(new),
+        )
         if new is None:
             return
         if new.end <= self._now:
@@ -335,7 +350,7 @@ class Replica:
         self, noun: instance.Instance, batch: extra.Batch
     ) -> list[Change]:
         overdue = noun.end <= self._now
-        self._add_others(noun, overdue, batch)
+        self._add_others(noun, batch)
         if not any(packing.amounts_of(noun.amounts)):
             return []
         step = self.accounting.step(noun, overdue)
@@ -348,19 +363,59 @@ class Replica:
         ]
 
     def _add_others(
-        self, noun: instance.Instance, overdue: bool, batch: extra.Batch
+        self, noun: instance.Instance, batch: extra.Batch
     ) -> None:
-        """What HostState does not know of is added up for everybody."""
+        """What HostState does not know of is added up for everybody.
+
+        But for what its host has none of: that it has from a provider below
+        the host's own, which nobody can reserve.
+        """
         others = inventory.others(noun.amounts)
+        overdue = noun.end <= self._now
         step = others and accounting.LedgerAccounting.step(noun, overdue)
-        if step:
-            start, end, _ = step
-            batch.add(noun.uuid, noun.uuid, noun.host, start, end, others)
+        if not step:
+            return
+        on = batch.hosts.get(noun.host, self.hosts.get(noun.host))
+        if on is not None:
+            others = {c: n for c, n in others.items() if c in on.inventory}
+        start, end, _ = step
+        batch.add(noun.uuid, noun.uuid, noun.host, start, end, others)
+
+    def _counted_anew(self, batch: extra.Batch) -> Iterator[str]:
+        """Yield the instances on hosts that get or lose resource classes."""
+        for uuid, new in batch.hosts.items():
+            if new is None or uuid not in self._with_others:
+                continue
+            old = self.hosts.get(uuid)
+            if old is None or (
+                inventory.others(old.inventory).keys()
+                != inventory.others(new.inventory).keys()
+            ):
+                yield from self._with_others[uuid]
 
     def _remove(self, id_: str, batch: extra.Batch) -> list[Change]:
         """Take an allocation or an instance out of the index, if it is in."""
         batch.removes.append(id_)
         return [('remove', id_)] if id_ in self.index else []
+
+
+def _move(
+    groups: dict[str, set[str]], uuid: str, was: str | None, now: str | None
+) -> None:
+    """Have a group hold what was in another; None is no group."""
+    if now is not None:
+        groups[now].add(uuid)
+    if was is not None and was != now:
+        groups[was].discard(uuid)
+        if not groups[was]:
+            del groups[was]
+
+
+def _host_of_others(noun: instance.Instance | None) -> str | None:
+    """Return an instance's host if it has amounts of other classes."""
+    if noun is None or not inventory.others(noun.amounts):
+        return None
+    return noun.host
 
 
 def _drawn_projects(noun: record.Reservation | None) -> set[str]:

@@ -32,9 +32,16 @@ def start_manager(
     placement: placement_.Placement | None = None,
     metrics: metrics_.Metrics | None = None,
 ) -> manager_.Manager:
-    """Start a manager; its clients are made of `conf` unless given."""
+    """Start a manager; its clients are made of `conf` unless given.
+
+    One that cannot be started leaves nothing behind: another try follows.
+    """
     manager = manager_.Manager(conf, nova, placement, metrics=metrics)
-    manager.start()
+    try:
+        manager.start()
+    except BaseException:
+        manager.stop()
+        raise
     return manager
 
 

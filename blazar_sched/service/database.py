@@ -18,10 +18,14 @@ def open_ledger(
 
     :param on_change: called with the revision of each commit of a change
     :param metrics: count commits and conflicts
+    :raises oslo_config.cfg.Error: if no database has such a URL
     """
-    return ledger.Ledger(
-        conf.database.connection,
-        conf.database.max_retries,
-        on_change=on_change,
-        metrics=metrics,
-    )
+    try:
+        return ledger.Ledger(
+            conf.database.connection,
+            conf.database.max_retries,
+            on_change=on_change,
+            metrics=metrics,
+        )
+    except ValueError as e:
+        raise cfg.Error(f'[database] connection cannot be used: {e}') from e

@@ -67,7 +67,21 @@ def create(
 
     :param url: an SQLAlchemy URL of SQLite, MySQL, MariaDB or PostgreSQL
     :param patient: whether a statement may take as long as it likes
+    :raises ValueError: if it is no such URL, or its driver is not there; it
+        does not tell the URL, which has a password
     """
+    try:
+        return _create(url, patient)
+    except (ImportError, sa.exc.NoSuchModuleError) as e:
+        raise ValueError(f'its driver is not there: {e}') from e
+    except KeyError as e:
+        known = ', '.join(_CONNECT_ARGS)
+        raise ValueError(f'{e} is none of {known}') from None
+    except (ValueError, sa.exc.ArgumentError):
+        raise ValueError('it is no SQLAlchemy URL') from None
+
+
+def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
     name = sa.make_url(url).get_backend_name()
     connect_args = dict(_CONNECT_ARGS[name])
     if patient:

@@ -40,8 +40,6 @@ LOG = log.getLogger(__name__)
 
 # So many leases are made in one commit, for which all others wait.
 MOST = 500
-# What a server is that Nova deletes later: its host has it until then.
-_SOFT_DELETED = 'SOFT_DELETED'
 # Its end is being done, or is.
 _ENDING = (
     states.LEASE_TERMINATING, states.LEASE_TERMINATED, states.LEASE_DELETING
@@ -286,7 +284,7 @@ def _needs_lease(server: nova_.Server, now: int) -> bool:
     """
     if (
         server.node is None
-        or server.status == _SOFT_DELETED
+        or server.status == nova_.SOFT_DELETED
         or server.reservation_id is not None
     ):
         return False

@@ -34,7 +34,7 @@ class Listener(rpc.Background):
         instance: Callable[[str], object],
     ) -> None:
         server = oslo_messaging.get_notification_listener(
-            oslo_messaging.get_notification_transport(conf),
+            rpc.notifications(conf),
             [
                 oslo_messaging.Target(
                     exchange=conf.manager.notification_exchange, topic=topic

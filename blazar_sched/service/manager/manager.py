@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from concurrent import futures
+import contextlib
 import time
 
 from keystoneauth1 import adapter
@@ -88,9 +89,8 @@ class Manager:
             conf, self._herald.tell, self.metrics
         )
         self.notifier = notifier.Notifier(conf)
-        self.metrics.registry.register(
-            census.Census(self.ledger, self.notifier)
-        )
+        self._census = census.Census(self.ledger, self.notifier)
+        self.metrics.registry.register(self._census)
         nova = nova or nova_.Nova(api(nova_conf.GROUP))
         self.services = base.Services(
             ledger=self.ledger,
@@ -229,7 +229,8 @@ class Manager:
         """Take no more calls and return once what is under way is over.
 
         That takes some seconds at most: what hangs is left behind, and its
-        events to the other managers.
+        events to the other managers. One that was started in part, or not
+        at all, may be stopped too.
         """
         self.runner.stopping = True
         if self._server is not None:
@@ -237,6 +238,9 @@ class Manager:
         for part in reversed(self._parts):
             part.stop()
         self.enforcement.stop()
+        # Another manager may count on in its place, with the same metrics.
+        with contextlib.suppress(KeyError):
+            self.metrics.registry.unregister(self._census)
         self.ledger.close()
 
     def _listeners(self) -> list[listener.Listener]:

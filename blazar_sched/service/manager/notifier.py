@@ -22,6 +22,7 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
 from blazar_sched.service.manager import loop
+from blazar_sched.service.manager import rpc
 
 LOG = log.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Notifier:
         #: How many could not be sent.
         self.lost = 0
         self._notifier = oslo_messaging.Notifier(
-            oslo_messaging.get_notification_transport(conf), PUBLISHER
+            rpc.notifications(conf), PUBLISHER
         )
         self._waiting: collections.deque[tuple[str, dict[str, Any]]] = (
             collections.deque(maxlen=MOST_WAITING)

@@ -7,7 +7,9 @@ topic: each call goes to one of them.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import functools
 import socket
 import threading
@@ -42,10 +44,41 @@ CHECK_TIMEOUT = 5.0
 
 
 def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
-    """Open the bus that `conf` names ([DEFAULT] transport_url)."""
-    return oslo_messaging.get_rpc_transport(
-        conf, allowed_remote_exmods=[exception.__name__]
-    )
+    """Open the bus that `conf` names ([DEFAULT] transport_url).
+
+    :raises oslo_config.cfg.Error: if there is none by that name
+    """
+    with _naming('[DEFAULT] transport_url'):
+        return oslo_messaging.get_rpc_transport(
+            conf, allowed_remote_exmods=[exception.__name__]
+        )
+
+
+def notifications(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
+    """Open the bus of notifications, by default the same.
+
+    :raises oslo_config.cfg.Error: if there is none by that name
+    """
+    with _naming('[oslo_messaging_notifications] transport_url'):
+        return oslo_messaging.get_notification_transport(conf)
+
+
+@contextlib.contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Say of which option a URL is that cannot be used.
+
+    And not the URL, not in part either: it has a password.
+    """
+    try:
+        yield
+    except (
+        ImportError,
+        oslo_messaging.DriverLoadFailure,
+        oslo_messaging.InvalidTransportURL,
+    ) as e:
+        raise cfg.Error(f'{option} cannot be used: {e}') from e
+    except ValueError:
+        raise cfg.Error(f'{option} is not the URL of a bus') from None
 
 
 class Client:
@@ -207,7 +240,7 @@ class Background:
 
         What takes longer than some seconds is left behind.
         """
-        if self._starting.is_alive():
+        if self._starting.ident is None or self._starting.is_alive():
             # There is nothing to stop, and no end to wait for.
             return
         stopping = _thread(self._stop)

@@ -31,8 +31,6 @@ from blazar_sched.service.resources import on_hosts
 
 _INSTANCE = 'instance_id'
 _ON_END = 'on_end'
-# What a server is that Nova deletes later: lists have it no more.
-_SOFT_DELETED = 'SOFT_DELETED'
 
 
 class LifetimeResource(on_hosts.OnHostsResource):
@@ -146,7 +144,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
         :returns: True if that is done
         """
         server = self._server(reservation)
-        if server is None or server.status == _SOFT_DELETED:
+        if server is None or server.status == nova_.SOFT_DELETED:
             return True
         on_end = reservation.parameters[_ON_END]
         if on_end == reservation_.SNAPSHOT:

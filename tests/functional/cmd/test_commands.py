@@ -132,6 +132,40 @@ def test_a_configuration_that_is_not_there_is_named(command, tmp_path):
     assert 'none.conf' in refused.stderr
 
 
+BUS = '[DEFAULT] transport_url', 'fake://', 'nonsense'
+DATABASE = (
+    '[database] connection', 'sqlite://', 'postgres://me:secret@127.0.0.1'
+)
+
+
+@pytest.mark.parametrize(
+    'command, wrong',
+    [
+        (('api',), BUS),
+        (('manager',), BUS),
+        (('why', 'any-server'), BUS),
+        (('serve',), DATABASE),
+        (('manager',), DATABASE),
+        (('db', 'check'), DATABASE),
+    ],
+    ids=lambda each: each[0],
+)
+def test_a_url_that_names_nothing_is_said_to_be_wrong(
+    command, wrong, config
+):
+    """In a line, and without it: it has a password."""
+    option, right, url = wrong
+    config.write_text(config.read_text().replace(right, url))
+    name, *arguments = command
+    refused = run(name, '--config-file', config, *arguments)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].startswith(
+        f'blazar-sched: {option} '
+    )
+    assert 'Traceback' not in refused.stderr
+    assert 'secret' not in refused.stderr
+
+
 def test_noauth_is_not_served_to_other_machines(config):
     with config.open('a') as file:
         file.write('host = 0.0.0.0\n')

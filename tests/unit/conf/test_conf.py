@@ -7,6 +7,8 @@ from oslo_config import cfg
 import pytest
 
 from blazar_sched.conf import service
+from blazar_sched.service import database
+from blazar_sched.service.manager import rpc
 
 
 def listed():
@@ -48,3 +50,45 @@ def test_there_is_a_folder_of_files_too(tmp_path, monkeypatch):
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(cfg.ConfigFilesNotFoundError):
         service.load(files=[str(tmp_path / 'none.conf')])
+
+
+NO_DATABASES = [
+    'nonsense',
+    'postgres://me:secret@host/name',
+    'oracle://me:secret@host/name',
+    'mysql+nonsense://me:secret@host/name',
+    'sqlite+nonsense:///secret',
+    'mysql+pymysql://me:pass@word:secret@host/name',
+]
+NO_BUSES = [
+    'nonsense',
+    'nonsense://me:secret@host/',
+    'rabbit://me:pass/secret@host:5672/',
+    'rabbit://me:pass@host:secret/',
+    'rabbit://me:secret@[host/',
+    'rabbit://me:secret@host/?ssl=nonsense',
+]
+NO_URLS = [
+    *((database.open_ledger, 'database', 'connection', url)
+      for url in NO_DATABASES),
+    *((rpc.transport, 'DEFAULT', 'transport_url', url) for url in NO_BUSES),
+    *((rpc.notifications, 'oslo_messaging_notifications', 'transport_url',
+       url) for url in NO_BUSES),
+]
+
+
+@pytest.mark.parametrize('use, group, name, url', NO_URLS)
+def test_a_url_that_names_nothing_is_not_told_but_its_option(
+    use, group, name, url
+):
+    """Also not in part, as those are that cannot be read."""
+    conf = service.load(files=[])
+    if use == rpc.notifications:
+        # Registers the option.
+        conf.set_override('transport_url', 'fake://')
+        use(conf)
+    conf.set_override(name, url, None if group == 'DEFAULT' else group)
+    with pytest.raises(cfg.Error, match=rf'^\[{group}\] {name} ') as caught:
+        use(conf)
+    assert 'secret' not in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1

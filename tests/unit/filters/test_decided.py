@@ -279,6 +279,19 @@ def test_another_resource_class():
     )
 
 
+def test_nobody_is_kept_off_what_only_a_provider_below_the_host_has():
+    """However many have it already, and whoever else has some."""
+    there = instance.Instance(
+        id_of('instance', 1), id_of('host', 0), MINE, {GPU: 1}
+    )
+    replica = a_replica(a_host(0), a_host(1, gpus=1), there)
+
+    host_states = [a_host_state(n) for n in range(2)]
+    for each in a_request(gpus=1), a_request(gpus=1, lifetime='2h'):
+        passing, _ = decide(replica, host_states, each)
+        assert passing == host_states
+
+
 def test_a_window_that_has_not_opened():
     mine = a_reservation(0, HOUR, 2 * HOUR)
     replica = a_replica(a_host(0), mine, an_allocation(0, 0, mine))

@@ -430,6 +430,19 @@ class TestSync:
         world.hosts.sync()
         assert 'a has less than is promised' in caplog.text
 
+    def test_what_the_host_has_none_of_is_not_promised(self, world, caplog):
+        """A provider below the host's own has it."""
+        uuid = world.add_host('a')
+        world.add_server('a', amounts={'VCPU': 1, 'VGPU': 1})
+        world.manager.instances.sync()
+        world.placement.change(uuid, {
+            c: dataclasses.replace(i, total=i.total - 1)
+            for c, i in world.placement.providers[uuid].items()
+        })
+        world.hosts.sync()
+        assert world.host('a').updated_at == world.now
+        assert 'promised' not in caplog.text
+
     def test_a_host_that_nova_or_placement_lost_stays_as_it_was(self, world):
         uuid = world.add_host('a')
         before = world.host('a')

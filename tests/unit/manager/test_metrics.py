@@ -2,14 +2,20 @@
 """What a manager tells Prometheus, and that telling it harms nobody."""
 
 import functools
+import threading
+import time
+from unittest import mock
 import urllib.request
 
 import prometheus_client
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.service import assembly
 from blazar_sched.service import metrics
+from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
+from blazar_sched.service.manager import monitor
 from blazar_sched.service.manager import rpc
 
 
@@ -167,6 +173,75 @@ def test_every_metric_is_in_the_table(world, slots):
             label for sample in family.samples for label in sample.labels
         }
         assert shown <= {*table[name].labels, 'le'}
+
+
+def told(counted):
+    return [family.name for family in counted.registry.collect()]
+
+
+@pytest.fixture
+def closed(monkeypatch):
+    """The ledgers that were closed."""
+    closed = []
+    close = ledger_.Ledger.close
+
+    def close_(self):
+        closed.append(self)
+        close(self)
+
+    monkeypatch.setattr(ledger_.Ledger, 'close', close_)
+    return closed
+
+
+def test_a_start_that_is_tried_again_leaves_nothing_behind(
+    world, conf, closed, monkeypatch
+):
+    """While the database is away each try has a manager of its own."""
+    before = mock.Mock(side_effect=[*[exception.Unavailable('away')] * 3, 1])
+    monkeypatch.setattr(ledger_.Ledger, 'require_current', before)
+    counted = metrics.new()
+    names = told(counted)
+
+    for tries in 1, 2, 3:
+        with pytest.raises(exception.Unavailable):
+            assembly.start_manager(
+                conf, world.nova, world.placement, counted
+            )
+        assert told(counted) == names
+        assert len(set(closed)) == tries
+    manager = assembly.start_manager(
+        conf, world.nova, world.placement, counted
+    )
+    assert told(counted).count(metrics.LOST.name) == 1
+
+    # Whoever stops it a second time is not refused.
+    for _ in range(2):
+        manager.stop()
+    assert told(counted) == names
+    assert closed[-1] is manager.ledger
+
+
+def test_what_was_started_in_part_is_stopped(
+    world, conf, closed, monkeypatch
+):
+    monkeypatch.setattr(
+        monitor.Monitor, 'start', mock.Mock(side_effect=RuntimeError)
+    )
+    # What was not started has no end that anybody would wait for.
+    monkeypatch.setattr(rpc, 'STOP_TIMEOUT', 60)
+    conf.set_override('enable_notification_monitor', True, 'manager')
+    threads = set(threading.enumerate())
+    counted = metrics.new()
+    names = told(counted)
+
+    began = time.monotonic()
+    with pytest.raises(RuntimeError):
+        assembly.start_manager(conf, world.nova, world.placement, counted)
+
+    assert time.monotonic() - began < 30
+    assert set(threading.enumerate()) <= threads
+    assert told(counted) == names
+    assert len(closed) == 1
 
 
 def test_names_follow_one_rule():

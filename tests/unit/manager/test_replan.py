@@ -267,6 +267,19 @@ class TestRaced:
         assert (on(lease), on(later)) == (['a'], first)
         assert revision() == before
 
+    def test_nor_who_has_what_the_host_has_none_of(
+        self, world, slots, on, force, revision
+    ):
+        """A provider below the host's own has it."""
+        world.add_host('a')
+        lease = world.create(slots(1))
+        force('a', amounts={'VCPU': 1, 'VGPU': 1})
+        before = revision()
+        assert replan.crowded(world.ledger.replica, world.now) == []
+        step(world)
+        assert on(lease) == ['a']
+        assert revision() == before
+
     def test_nor_hides_one_who_has_not(self, world, slots, on, force):
         world.add_host('a', vcpus=8)
         lease = world.create(slots(1, vcpus=6))

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched import ext
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.ext import timeline
@@ -150,6 +153,68 @@ def test_what_is_taken_outlives_the_inventory(replica, make):
     replica.apply(4, [gone(record.ALLOCATION, 'a1')])
     replica.apply(5, encoded(make.host('h1')))
     assert replica.extra == {}
+
+
+def test_what_its_host_has_none_of_is_no_matter_of_the_hosts(replica, make):
+    """A provider below the host's own has it, which nobody can reserve."""
+    on_both = encoded(
+        make.instance('i1', 'h1', gpus=2), make.instance('i2', 'h2', gpus=1)
+    )
+    replica.apply(1, [*on_both, *encoded(make.host('h1'), make.host('h2'))])
+    assert replica.extra == {}
+
+    replica.apply(2, encoded(make.host('h2', gpus=4)))
+    assert replica.extra[GPU].hosts == ['h2']
+    assert gpus_used(replica, 'h2', 150) == 1
+
+    # It moves to where they are the host's, and away again.
+    replica.apply(3, encoded(make.instance('i1', 'h2', gpus=2)))
+    assert gpus_used(replica, 'h2', 150) == 3
+    replica.apply(4, encoded(make.instance('i1', 'h1', gpus=2)))
+    assert replica.extra[GPU].hosts == ['h2']
+
+
+def test_a_host_gets_and_loses_what_its_servers_have(replica, make):
+    replica.apply(1, encoded(
+        make.host('h1'), make.instance('i1', 'h1', gpus=2),
+        make.instance('i2', 'h1', gpus=1, end=150),
+    ))
+
+    replica.apply(2, encoded(make.host('h1', gpus=4)))
+    assert gpus_used(replica, 'h1', 149) == 3
+    replica.advance(150)
+    assert gpus_used(replica, 'h1', 150) == 3
+
+    replica.apply(3, encoded(
+        make.instance('i1', 'h1', gpus=3), make.host('h1', gpus=8),
+    ))
+    assert gpus_used(replica, 'h1', 150) == 4
+
+    replica.apply(4, encoded(
+        make.instance('i1', 'h1', gpus=2), make.host('h1'),
+    ))
+    assert replica.extra == {}
+
+    replica.apply(5, [
+        *encoded(make.host('h1', gpus=4)), gone(record.INSTANCE, 'i2'),
+    ])
+    assert gpus_used(replica, 'h1', 150) == 2
+
+
+def test_a_host_that_comes_back_without_what_its_servers_have(make):
+    """nova-scheduler keeps what it cannot see on its timeline."""
+    replica = state.Replica(accounting.SchedulerAccounting)
+    replica.apply(1, encoded(
+        make.host('h1', gpus=4), make.instance('i1', 'h1', gpus=2)
+    ))
+
+    replica.apply(2, [gone(record.HOST, 'h1')])
+    replica.apply(3, encoded(make.host('h1')))
+    assert replica.extra == {}
+
+    replica.apply(4, [gone(record.HOST, 'h1')])
+    replica.apply(5, encoded(make.host('h1', gpus=4)))
+    assert gpus_used(replica, 'h1', 150) == 2
 
 
 def test_taken_of_what_the_host_never_had(replica, make):
@@ -310,6 +375,37 @@ def levels(replica):
     }
 
 
+def counted(left, now):
+    """Count second by second what reservations hold, and what runs.
+
+    The latter only where the host has any inventory of it.
+    """
+    nouns = [record.decode(kind, data) for kind, _, data in left if data]
+    with_gpus = {
+        noun.uuid for noun in nouns
+        if isinstance(noun, host_.Host) and GPU in noun.inventory
+    }
+    found = {(GPU, host): [0] * 100 for host in HOSTS}
+    for noun in nouns:
+        if isinstance(noun, allocation.Allocation):
+            start, end = noun.start, noun.end
+        elif isinstance(noun, instance.Instance) and noun.host in with_gpus:
+            # What is past its end stays until it is seen to be gone.
+            start, end = 0, noun.end if noun.end > now else window.FOREVER
+        else:
+            continue
+        for at in range(start, min(end, 100)):
+            found[GPU, noun.host][at] += noun.amounts.get(GPU, 0)
+    return found
+
+
+def nonzero(sums, after):
+    return {
+        where: levels[after:] for where, levels in sums.items()
+        if any(levels[after:])
+    }
+
+
 def start_with_hosts(make, accounting_):
     replica = state.Replica(accounting_)
     replica.apply(1, encoded(*(make.host(host) for host in HOSTS)))
@@ -338,6 +434,7 @@ def test_history_equals_a_rebuild(make, accounting_, data):
     )
 
     assert levels(lived) == levels(rebuilt)
+    assert nonzero(levels(lived), now) == nonzero(counted(left, now), now)
     for index in lived.extra.values():
         index.check()
     for key in 'abc':

@@ -21,6 +21,7 @@ Aggregate = aggregate.Aggregate
 Hypervisor = hypervisor.Hypervisor
 Server = server.Server
 SHELVED = server.SHELVED
+SOFT_DELETED = server.SOFT_DELETED
 
 
 class Nova(

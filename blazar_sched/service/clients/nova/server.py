@@ -24,6 +24,9 @@ IMAGE_MICROVERSION = '2.35'
 _LONGEST = 255
 # What a server is that was shelved, be it still on its host or not.
 SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
+# What one is that Nova deletes later: its host has it until then, and lists
+# have it no more.
+SOFT_DELETED = 'SOFT_DELETED'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
