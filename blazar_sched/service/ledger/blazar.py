@@ -82,6 +82,12 @@ def read(url: str) -> Tables:
         raise exception.InvalidInput(
             f"Blazar's database cannot be opened: {e}", field='url'
         ) from e
+    except ValueError:
+        # What it says may have a piece of the password.
+        raise exception.InvalidInput(
+            "Blazar's database cannot be opened: its port is no number",
+            field='url',
+        ) from None
     try:
         with engine.connect() as connection:
             return {

@@ -58,10 +58,14 @@ def test_hosts_need_a_cloud(blazar, run, leases):
     assert leases() == []
 
 
-def test_what_is_no_database_of_blazars_is_told(run, tmp_path):
-    status, printed = run('import-blazar', 'mysql+nothing://host/blazar')
+@pytest.mark.parametrize(
+    'url', ['mysql+nothing://host/blazar', 'mysql://root:hush@host:hu/blazar']
+)
+def test_what_is_no_database_of_blazars_is_told(url, run):
+    status, printed = run('import-blazar', url)
     assert status == 1
     assert "Blazar's database cannot be opened" in printed
+    assert 'hu' not in printed
 
 
 def test_tidying_says_what_it_left(blazar, run):
