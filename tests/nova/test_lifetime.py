@@ -116,8 +116,18 @@ class Site:
         return self.manager.ledger.instance(server['id'])
 
     def known(self, server):
-        """Wait until the server's record is there; return it."""
-        return cloud_.wait_for('record', lambda: self.record(server))
+        """Wait until all know the server's record; return it."""
+        found = cloud_.wait_for('record', lambda: self.record(server))
+        self.told()
+        return found
+
+    def told(self):
+        """Wait until nova-scheduler knows what the ledger has now."""
+        newest = self.manager.ledger.changes(0, 1)['newest']
+        cloud_.wait_for(
+            f'revision {newest}',
+            lambda: worker.last_known().revision >= newest,
+        )
 
     def gone(self, server):
         cloud_.wait_for(
