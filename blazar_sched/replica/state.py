@@ -184,6 +184,23 @@ class Replica:
                     )
         return found
 
+    def counted(
+        self, noun: instance.Instance
+    ) -> Iterator[tuple[ext.TimelineIndex, list[int]]]:
+        """Yield each index that an instance counts in, and its amounts there.
+
+        What its host has none of it has from a provider below the host's own,
+        which nobody can reserve.
+
+        :raises KeyError: if its host is not known
+        """
+        has = self.hosts[noun.host].inventory
+        others = (c for c in inventory.others(noun.amounts) if c in has)
+        for index in (self.index, *map(self.extra.__getitem__, others)):
+            yield index, [
+                noun.amounts.get(c, 0) for c in index.resource_classes
+            ]
+
     def entries(
         self, many: Iterable[allocation.Allocation]
     ) -> Iterator[tuple[ext.TimelineIndex, list[Change]]]:

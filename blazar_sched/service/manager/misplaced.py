@@ -12,12 +12,10 @@ from typing import Any
 
 from oslo_log import log
 
-from blazar_sched import ext
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.replica import state
@@ -105,19 +103,12 @@ def _fits(
     replica: state.Replica, noun: instance_.Instance, start: int, end: int
 ) -> bool:
     """Tell whether an instance fits beside all else on its host."""
-
-    def fits(index: ext.TimelineIndex) -> bool:
-        amounts = [noun.amounts.get(c, 0) for c in index.resource_classes]
-        rows = index.rows([noun.host])
-        return all(index.fits(rows, start, end, amounts, ignore=noun.uuid))
-
-    # What its host has none of it has from a provider below the host's own,
-    # which nobody can reserve.
-    has = replica.hosts[noun.host].inventory
-    others = [c for c in inventory.others(noun.amounts) if c in has]
     return all(
-        fits(index)
-        for index in (replica.index, *map(replica.extra.__getitem__, others))
+        fits
+        for index, amounts in replica.counted(noun)
+        for fits in index.fits(
+            index.rows([noun.host]), start, end, amounts, ignore=noun.uuid
+        )
     )
 
 

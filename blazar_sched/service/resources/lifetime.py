@@ -18,7 +18,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import inventory
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
@@ -188,23 +187,9 @@ def _furthest(
     replica: state.Replica, known: instance_.Instance, at: int
 ) -> int:
     """Return until when an instance can stay where it is, beyond `at`."""
-    asked = [
-        (
-            replica.index,
-            [known.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES],
-        )
-    ]
-    # What its host has none of it has from a provider below the host's own,
-    # which nobody can reserve.
-    has = replica.hosts[known.host].inventory
-    asked += [
-        (replica.extra[name], [amount])
-        for name, amount in inventory.others(known.amounts).items()
-        if name in has
-    ]
     return min(
         lifetime.end_after(at, seconds)
-        for index, amounts in asked
+        for index, amounts in replica.counted(known)
         for seconds in index.horizon(
             catalog.rows(index, [known.host]), at, amounts, ignore=known.uuid
         )
