@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``OpenStack-API-Version: reservation 1.1``: what each version has.
+"""``OpenStack-API-Version: reservation 1.2``: what each version has.
 
 - 1.0 is Blazar's, and what a request without the header gets.
 - 1.1 has what Blazar has no place for: a lease without an end, who else may
@@ -8,6 +8,10 @@
   not name it (``magnetic``), the flavor that was asked for
   (``source_flavor_id``), ``vacate_hosts`` among the events, reservations that
   come and go in an update, and times with their zone.
+- 1.2 looks ahead: how much there is in a window (``/v1/capacity``), what a
+  request would be answered with (``dry_run``), and in a refusal for want of
+  room what there would be room for (``offer``). Reservations of instances
+  take ``before_end`` too, which knows more actions.
 """
 
 import microversion_parse
@@ -16,8 +20,8 @@ from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
 # From the oldest to the newest.
-VERSIONS = ('1.0', '1.1')
-KNOWN = V1_0, V1_1 = tuple(
+VERSIONS = ('1.0', '1.1', '1.2')
+KNOWN = V1_0, V1_1, V1_2 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'

@@ -154,6 +154,8 @@ def document(
     """
     paths: dict[str, Document] = {}
     for route in routes:
+        if version < route.since:
+            continue
         described = _describe(route, version)
         paths.setdefault(route.path, {})[route.method.lower()] = described
     return {

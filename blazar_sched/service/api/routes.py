@@ -13,6 +13,7 @@ import types
 from typing import Any
 
 import falcon
+import microversion_parse
 
 from blazar_sched import policies
 from blazar_sched.service.api import allocation
@@ -30,13 +31,17 @@ from blazar_sched.service.api import version
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
-    """`status` is that of success; without a `rule`, anyone may."""
+    """`status` is that of success; without a `rule`, anyone may.
+
+    In versions older than `since` there is nothing at the path.
+    """
 
     method: str
     path: str
     handler: Callable[..., dict[str, Any] | None]
     status: int
     rule: str | None
+    since: microversion_parse.Version = microversion.V1_0
 
 
 LEASES = '/v1/leases'
@@ -121,6 +126,8 @@ def _responder(
     route: Route, manager: caller_.Manager, enforcer: policy.Enforcer
 ) -> Callable[..., None]:
     def respond(req, resp, **variables):
+        if req.env[microversion.VERSION] < route.since:
+            raise falcon.HTTPNotFound
         caller = None
         if route.rule is not None:
             ctxt = req.env[auth.CONTEXT]

@@ -105,7 +105,7 @@ def test_versions(api):
                     'id': 'v1.0',
                     'status': 'CURRENT',
                     'min_version': '1.0',
-                    'max_version': '1.1',
+                    'max_version': '1.2',
                     'links': [
                         {
                             'rel': 'self',
