@@ -127,6 +127,14 @@ class Ledger(reader.Reader):
             self._tell(revision)
         return result
 
+    def look(self, query: Callable[[state.Replica], T]) -> T:
+        """Return `query(replica)` at the newest revision, changing nothing.
+
+        What is tried out in the replica is undone by the query. The commits
+        of this process wait for it, so it should be a matter of milliseconds.
+        """
+        return self._retry(lambda: self._look(query))
+
     def prune(self, keep: int) -> int:
         """Delete the changes of all but the newest `keep` revisions.
 
@@ -185,6 +193,16 @@ class Ledger(reader.Reader):
                 return result, None
             self._apply(revision, attempt.records)
         return result, revision
+
+    def _look(self, query: Callable[[state.Replica], T]) -> T:
+        with self._lock:
+            replica = self._load()
+            with self._to_read.connect() as connection:
+                newest = change.newest(connection)[1]
+                # A node of Galera may not have all of our own commits yet.
+                if newest > replica.revision:
+                    self._catch_up(connection, replica, newest)
+            return query(replica)
 
     def _finish(self, connection: sa.Connection, revision: int) -> None:
         """Commit; where that fails, see whether it really did."""

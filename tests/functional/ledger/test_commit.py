@@ -442,6 +442,27 @@ def test_a_commit_that_does_not_place_has_no_replica(store):
     assert store.replica is None
 
 
+def test_a_look_sees_what_other_managers_have_committed(
+    store, open_ledger, nouns
+):
+    other = open_ledger()
+    assert store.look(lambda replica: list(replica.hosts)) == []
+    new = nouns.host()
+    other.commit(lambda tx: tx.put_host(new))
+    assert store.look(lambda replica: list(replica.hosts)) == [new.uuid]
+
+
+def test_a_look_whose_changes_are_pruned_starts_anew(
+    store, open_ledger, nouns
+):
+    store.warm()
+    other = open_ledger()
+    for _ in range(3):
+        other.commit(lambda tx: tx.put_host(nouns.host()))
+    other.prune(keep=1)
+    assert len(store.look(lambda replica: replica.hosts)) == 3
+
+
 def test_reads_inside_see_what_was_written(store, nouns, host):
     lease = nouns.lease()
     allocation = nouns.allocation(lease, host)
