@@ -2,27 +2,20 @@
 """Writes the pages of this folder: what OpenAPI says, for people.
 
 Run it after a change of the API: ``python api-ref/generate.py``. It writes
-none while a field has no meaning: its schema's description, else what
-parameters.yaml has for it.
+none while OpenAPI lacks the description of a noun, field or parameter, or a
+noun's example.
 """
 
 from collections.abc import Iterator
-import http
 import json
 import pathlib
-import re
 from typing import Any
 
-import yaml
-
-from blazar_sched.domain import exception
-from blazar_sched.service.api import errors
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import routes
 
 FOLDER = pathlib.Path(__file__).parent
-PARAMETERS = yaml.safe_load((FOLDER / 'parameters.yaml').read_text())
 # Said of every request, above them all.
 _OF_ALL = ('400', '401', '406', '500', '503')
 
@@ -54,98 +47,80 @@ def _page(document: Schema) -> Iterator[str]:
         'Every path also answers with `.json` at its end, and every GET to '
         'HEAD. Bodies are JSON. A token goes into `X-Auth-Token`.\n'
     )
-    yield from _errors()
-    for path, methods in document['paths'].items():
-        for method, described in methods.items():
-            yield f'## {method.upper()} {path}\n'
-            yield from _operation(described)
-    for name, schema in document['components']['schemas'].items():
+    nouns = document['components']['schemas']
+    yield from _errors(nouns['Error'])
+    for place, described in _operations(document):
+        yield f'## {place}\n'
+        yield from _operation(described)
+    for name, noun in nouns.items():
         yield f'## {name}\n'
-        yield from _table(schema, name)
+        yield f'{noun["description"]}.\n'
+        yield from _table(noun)
+        [example] = noun['examples']
+        yield f'```json\n{json.dumps(example, indent=2)}\n```\n'
 
 
 def undescribed(document: Schema) -> list[str]:
-    """Return the fields and parameters of an OpenAPI document without meaning.
+    """Return what has no meaning in an OpenAPI document.
+
+    Nouns, which need an example too, fields of nouns and bodies, parameters.
     """
-    found = [
-        f'{name}: {path}'
-        for name, schema in document['components']['schemas'].items()
-        for path, of_field, _ in _fields(schema, '')
-        if not _is_said(of_field, path, name)
+    nouns = document['components']['schemas']
+    return [
+        *(
+            name
+            for name, noun in nouns.items()
+            if not {'description', 'examples'} <= noun.keys()
+        ),
+        *(
+            f'{place}: {name}'
+            for place, schema in (*nouns.items(), *_bodies(document))
+            for name, of_field, _ in _fields(schema, '')
+            if not _is_said(of_field)
+        ),
+        *(
+            f'{place}: {parameter["name"]}'
+            for place, described in _operations(document)
+            for parameter in _own_parameters(described)
+            if not parameter['description']
+        ),
     ]
+
+
+def _operations(document: Schema) -> Iterator[tuple[str, Schema]]:
     for path, methods in document['paths'].items():
         for method, described in methods.items():
-            owner = _noun(described)
-            place = f'{method.upper()} {path}'
-            schemas = [
-                _content(body)
-                for body in (
-                    described.get('requestBody', {}),
-                    *described['responses'].values(),
-                )
-                if 'content' in body
-            ]
-            found += [
-                f'{place}: {name}'
-                for schema in schemas
-                for name, of_field, _ in _fields(schema, '')
-                if not _is_said(of_field, name, owner)
-            ]
-            found += [
-                f'{place}: {p["name"]}'
-                for p in described['parameters']
-                if 'in' in p and not _is_said(p['schema'], p['name'], p['in'])
-            ]
-    return found
+            yield f'{method.upper()} {path}', described
 
 
-def _is_said(schema: Schema, path: str, owner: str) -> bool:
+def _bodies(document: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield the schemas of requests and answers, and what they are of."""
+    for place, described in _operations(document):
+        request = described.get('requestBody', {})
+        for body in (request, *described['responses'].values()):
+            if 'content' in body:
+                yield place, _content(body)
+
+
+def _is_said(schema: Schema) -> bool:
     """Tell whether it is said what a field is; a noun says it itself."""
     nouns = '$ref' in schema or '$ref' in schema.get('items', ())
-    return nouns or bool(_meaning(schema, path, owner))
+    return nouns or 'description' in schema
 
 
-def _meaning(schema: Schema, path: str, owner: str) -> str:
-    """Return what a field means, '' if nobody says it.
-
-    :param path: of the field, as `_fields` has it
-    :param owner: what the outermost fields are in
-    """
-    if 'description' in schema:
-        return str(schema['description'])
-    # Neither that it is in a list, nor for which type.
-    names = re.sub(r'\[\]|\([^)]*\)', '', path).split('.')
-    inside = [owner, *names][-2]
-    said = PARAMETERS.get(f'{inside}.{names[-1]}')
-    return str(said or PARAMETERS.get(names[-1], ''))
+def _own_parameters(described: Schema) -> list[Schema]:
+    """Return an operation's parameters but for that of all, the version."""
+    return [p for p in described['parameters'] if 'in' in p]
 
 
-def _noun(described: Schema) -> str:
-    """Return the noun that an operation is about, '' if there is none."""
-    for answer in described['responses'].values():
-        if 'content' in answer:
-            for of_field in _content(answer).get('properties', {}).values():
-                noun = of_field.get('$ref') or of_field['items'].get('$ref')
-                return str(noun).rpartition('/')[2]
-    return ''
-
-
-def _errors() -> Iterator[str]:
+def _errors(error: Schema) -> Iterator[str]:
     yield '## Errors\n'
     yield f'Whoever refuses, the body is {_link("Error")}.\n'
     yield f'Any request may be answered with {", ".join(_OF_ALL)}.\n'
     yield '| error_name | error_code | meaning |\n|---|---|---|'
-    named = {
-        c.__name__: (c.status, c.__doc__)
-        for c in vars(exception).values()
-        if isinstance(c, type) and c is not exception.BlazarSchedError
-    }
-    of_the_api = {
-        name: (status, None) for status, name in errors.NAMES.items()
-    }
-    for name, (status, meaning) in sorted((of_the_api | named).items()):
-        what = _line(meaning or http.HTTPStatus(status).phrase)
-        yield f'| `{name}` | {status} | {what} |'
+    for name in error['properties']['error_name']['anyOf']:
+        what = _line(name['description'])
+        yield f'| `{name["const"]}` | {name["x-status"]} | {what} |'
     yield ''
 
 
@@ -157,12 +132,11 @@ def _operation(described: Schema) -> Iterator[str]:
         yield f'Policy: `{described["x-policy"]}`\n'
     else:
         yield 'No token is needed.\n'
-    yield from _parameters([p for p in described['parameters'] if 'in' in p])
-    owner = _noun(described)
+    yield from _parameters(_own_parameters(described))
     if 'requestBody' in described:
         yield 'Request:\n'
-        yield from _table(_content(described['requestBody']), owner)
-    yield from _answers(described['responses'], owner)
+        yield from _table(_content(described['requestBody']))
+    yield from _answers(described['responses'])
 
 
 def _parameters(parameters: list[Schema]) -> Iterator[str]:
@@ -170,18 +144,18 @@ def _parameters(parameters: list[Schema]) -> Iterator[str]:
         return
     yield '| parameter | in | what |\n|---|---|---|'
     for parameter in parameters:
-        name, place = parameter['name'], parameter['in']
-        what = _what(parameter['schema'], name, place)
-        yield f'| `{name}` | {place} | {what} |'
+        # Its description stands beside its schema.
+        what = _what(parameter | parameter['schema'])
+        yield f'| `{parameter["name"]}` | {parameter["in"]} | {what} |'
     yield ''
 
 
-def _answers(responses: dict[str, Schema], owner: str) -> Iterator[str]:
+def _answers(responses: dict[str, Schema]) -> Iterator[str]:
     refusals = {s for s, answer in responses.items() if '$ref' in answer}
     for status in responses.keys() - refusals:
         if 'content' in responses[status]:
             yield f'Answer, {status}:\n'
-            yield from _table(_content(responses[status]), owner)
+            yield from _table(_content(responses[status]))
         else:
             yield f'Answer, {status}: no body.\n'
     refused = sorted(refusals.difference(_OF_ALL))
@@ -193,14 +167,14 @@ def _content(described: Schema) -> Schema:
     return described['content'][openapi.JSON]['schema']
 
 
-def _table(schema: Schema, owner: str) -> Iterator[str]:
+def _table(schema: Schema) -> Iterator[str]:
     fields = list(_fields(schema, ''))
     if not fields:
         return
     yield '| field | required | what |\n|---|---|---|'
     for path, of_field, required in fields:
-        what = _what(of_field, path, owner)
-        yield f'| `{path}` | {"yes" if required else ""} | {what} |'
+        needed = 'yes' if required else ''
+        yield f'| `{path}` | {needed} | {_what(of_field)} |'
     yield ''
 
 
@@ -240,8 +214,8 @@ def _variants(schema: Schema) -> Iterator[tuple[Schema, str]]:
             yield part['then'], f'({types["const"]})'
 
 
-def _what(schema: Schema, path: str, owner: str) -> str:
-    said = [_type(schema), _meaning(schema, path, owner)]
+def _what(schema: Schema) -> str:
+    said = [_type(schema), schema.get('description', '')]
     limits = {
         'from {}': schema.get('minimum'),
         'to {}': schema.get('maximum'),
@@ -284,6 +258,6 @@ def _line(text: str) -> str:
 if __name__ == '__main__':
     for version in microversion.KNOWN:
         if lacking := undescribed(openapi.document(routes.ROUTES, version)):
-            raise SystemExit(f'parameters.yaml lacks {", ".join(lacking)}')
+            raise SystemExit(f'nothing is said of {", ".join(lacking)}')
     for file, page in pages().items():
         file.write_text(page)

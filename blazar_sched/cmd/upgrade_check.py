@@ -19,6 +19,7 @@ from blazar_sched import ext
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
+from blazar_sched.service import before_end
 from blazar_sched.service import database
 from blazar_sched.service.ledger import ledger
 
@@ -140,6 +141,13 @@ class Checks(upgradecheck.UpgradeCommands):
     def _policy(self) -> upgradecheck.Result:
         return common_checks.check_policy_json(self, self._conf)
 
+    def _before_end(self) -> upgradecheck.Result:
+        try:
+            before_end.check_default(self._conf)
+        except ValueError as e:
+            return _failure(f'No manager will start with {e}.')
+        return _success()
+
     def _filters(self) -> upgradecheck.Result:
         if self._nova is None:
             return _skipped()
@@ -236,6 +244,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Timeline index', _index),
         ('Database', _database),
         ('Policy file is not JSON', _policy),
+        ('What is done before the end', _before_end),
         ('Filters in nova-scheduler', _filters),
         ('Weighers in nova-scheduler', _weighers),
         ('Options in nova-scheduler', _scheduler_options),

@@ -20,6 +20,14 @@ opts = [
         help='How long before its end a lease gets its before_end_lease '
         'event, where the client names no time. 0 makes no such event.',
     ),
+    cfg.StrOpt(
+        'before_end',
+        default='',
+        help='What that event does for a reservation of hosts or instances '
+        'whose ``before_end`` is default: nothing where this is empty, else '
+        'snapshot, email or webhook; other packages add theirs by an entry '
+        'point in blazar_sched.before_end.',
+    ),
     cfg.IntOpt(
         'event_max_workers',
         default=64,
@@ -36,7 +44,8 @@ opts = [
         max=50,
         mutable=True,
         help='How often an event that failed is tried again. After that it '
-        'and its lease are in status ERROR.',
+        'and its lease are in status ERROR; of a before_end_lease the lease '
+        'is degraded.',
     ),
     cfg.FloatOpt(
         'event_retry_interval',
@@ -95,7 +104,19 @@ opts = [
         mutable=True,
         help='Minutes that a host is left alone between two reservations: '
         'none is placed closer than that to what the host is known to be '
-        'used for. Leases that are there already stay.',
+        'used for. Leases that are there already stay. A host may have a '
+        'cleaning_time of its own, which goes before this one.',
+    ),
+    cfg.ListOpt(
+        'cleaning_times',
+        default=[],
+        item_type=types.String(
+            regex=f'^({"|".join(reservation.PLACED)})=[0-9]{{1,8}}$'
+        ),
+        mutable=True,
+        help='The cleaning_time of reservations of certain types, in '
+        'minutes: physical:host=60,virtual:instance=5. There are '
+        f'{", ".join(reservation.PLACED)}.',
     ),
     cfg.IntOpt(
         'vacate_lead_time',

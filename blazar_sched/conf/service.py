@@ -15,6 +15,7 @@ from oslo_messaging import opts as messaging
 from blazar_sched.conf import api
 from blazar_sched.conf import client
 from blazar_sched.conf import database
+from blazar_sched.conf import email
 from blazar_sched.conf import enforcement
 from blazar_sched.conf import keystone
 from blazar_sched.conf import manager
@@ -22,12 +23,13 @@ from blazar_sched.conf import metrics
 from blazar_sched.conf import neutron
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
+from blazar_sched.conf import webhook
 
 # They have the options of keystoneauth.
 CLIENTS = (keystone, neutron, nova, placement)
 GROUPS = (
-    api, database, enforcement, keystone, manager, metrics, neutron, nova,
-    placement,
+    api, database, email, enforcement, keystone, manager, metrics, neutron,
+    nova, placement, webhook,
 )
 
 # oslo.messaging reads these from whatever object it is given, but registers

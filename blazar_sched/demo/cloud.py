@@ -37,6 +37,7 @@ from nova import test  # noqa: E402
 from nova.tests import fixtures as nova_fixtures  # noqa: E402
 from nova.tests.functional import fixtures as functional_fixtures  # noqa: E402
 from nova.tests.functional.api import client  # noqa: E402
+import oslo_messaging  # noqa: E402
 
 from blazar_sched.replica import worker  # noqa: E402
 
@@ -133,7 +134,15 @@ class _Nova(test.TestCase):
         pass
 
     def setUp(self) -> None:
-        super().setUp()
+        # What is left of another cloud of this process must not take what is
+        # cast to hosts of the same names.
+        with fixtures.MonkeyPatch(
+            'nova.rpc.set_defaults',
+            lambda control_exchange: oslo_messaging.set_transport_defaults(
+                f'{control_exchange}-{uuid.uuid4()}'
+            ),
+        ):
+            super().setUp()
         # Nova has each idle thread wake up a hundred times a second, so that
         # a test ends sooner; a cloud lives longer and has hundreds.
         futurist._thread.ThreadWorker.MAX_IDLE_FOR = 0.25

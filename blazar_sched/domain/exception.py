@@ -6,6 +6,9 @@ of the request that is wrong, where one is. Both travel over RPC: see
 `kwargs`. Never change a class's name or status: clients read them.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class BlazarSchedError(Exception):
     """A refusal or failure that the caller may see."""
@@ -16,7 +19,7 @@ class BlazarSchedError(Exception):
         super().__init__(message)
         self.field = field
         # oslo.messaging builds the exception anew from args and kwargs.
-        self.kwargs = {'field': field} if field else {}
+        self.kwargs: dict[str, Any] = {'field': field} if field else {}
 
 
 class InvalidInput(BlazarSchedError):
@@ -102,7 +105,21 @@ class Conflict(BlazarSchedError):
 
 
 class NotEnoughHostsAvailable(Conflict):
-    """The window has no room for the reservation."""
+    """The window has no room for the reservation.
+
+    :param offer: what there is room for; see domain.offer
+    """
+
+    def __init__(
+        self,
+        message: str,
+        field: str | None = None,
+        offer: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, field)
+        self.offer = offer
+        if offer is not None:
+            self.kwargs['offer'] = offer
 
 
 class InvalidStatus(Conflict):

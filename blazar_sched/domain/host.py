@@ -4,13 +4,18 @@
 from collections.abc import Mapping
 import dataclasses
 
+from blazar_sched import ext
 from blazar_sched.domain import inventory as inventory_
+from blazar_sched.domain import requirements
 
 # How a host is held: 'shared' lets ordinary instances use it by the
 # timeline, 'dedicated' keeps them off it altogether (Blazar's freepool).
 SHARED = 'shared'
 DEDICATED = 'dedicated'
 HOLDS = (SHARED, DEDICATED)
+
+# The longest cleaning time, in minutes: beyond all time.
+MAX_CLEANING_TIME = ext.TIME_LIMIT // 60
 
 # A trait's name as a property begins so.
 TRAIT = 'trait:'
@@ -22,8 +27,9 @@ class Host:
 
     `uuid` is the compute node's, which is also its resource provider's and
     HostState's; `id` is the number that the API shows. `unbounded` is the
-    host's own policy for unbounded instances (see domain.lifetime), None to
-    follow the cloud's. A host gets no new allocation while it is not
+    host's own policy for unbounded instances (see domain.lifetime), and
+    `cleaning_time` the minutes that reservations keep from all else there,
+    None to follow the cloud's. A host gets no new allocation while it is not
     `reservable`, which is what monitors say of it, or `disabled`, which is
     what its operator says; nor one of a project that is not among its
     `projects`, if there are any. `capabilities` are free text.
@@ -42,6 +48,7 @@ class Host:
     )
     hold: str = SHARED
     unbounded: str | None = None
+    cleaning_time: int | None = None
     reservable: bool = True
     disabled: bool = False
     projects: tuple[str, ...] = ()
@@ -68,6 +75,15 @@ class Host:
             for i in held
         )
 
+    def apart(self, otherwise: int) -> int:
+        """Return how many seconds reservations keep from all else there.
+
+        :param otherwise: where the host has no cleaning time of its own
+        """
+        if self.cleaning_time is None:
+            return otherwise
+        return 60 * self.cleaning_time
+
     @property
     def available(self) -> bool:
         """Whether new allocations may be made on it."""
@@ -81,7 +97,10 @@ class Host:
             return str(held.total if held else 0)
 
         return {
-            **self.capabilities,
+            **{
+                name.removeprefix(requirements.SCOPE): value
+                for name, value in self.capabilities.items()
+            },
             **{f'{TRAIT}{name}': 'true' for name in self.traits},
             'region': self.region,
             'hypervisor_hostname': self.hypervisor_hostname,

@@ -64,6 +64,15 @@ class Lease:
             e.status == states.EVENT_IN_PROGRESS for e in self.events
         )
 
+    @property
+    def is_vacated(self) -> bool:
+        """Whether its hosts are being vacated just now."""
+        return any(
+            e.status == states.EVENT_IN_PROGRESS
+            and e.event_type == event.VACATE_HOSTS
+            for e in self.events
+        )
+
     def _time_of(self, event_type: str) -> int | None:
         for e in self.events:
             if e.event_type == event_type:

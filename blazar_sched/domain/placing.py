@@ -12,8 +12,10 @@ any of it: there they fit or they do not.
 
 import array
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import itertools
 
@@ -30,6 +32,10 @@ from blazar_sched.domain import window as window_
 # Indexes of one resource class each, by its name.
 Extra = Mapping[str, ext.TimelineIndex]
 
+# What an index counts beside its resource classes: see `peaks_of`.
+SHARED = 'shared'
+WHOLE = 'whole'
+
 
 def place(
     index: ext.TimelineIndex,
@@ -41,6 +47,7 @@ def place(
     kept: Iterable[allocation_.Allocation],
     new_id: Callable[[], str],
     default: requirements.Requirement = catalog_.ANY,
+    apart: int = 0,
 ) -> list[allocation_.Allocation]:
     """Return the allocations of a reservation over a window.
 
@@ -53,6 +60,8 @@ def place(
     :param new_id: gives the id of an allocation on a host not held yet
     :param default: what a host not held yet has to meet too, if the
         reservation asks for no `resource_properties`
+    :param apart: the seconds, on a host that has no cleaning time of its own,
+        between what is taken and all else there
     :raises NotEnoughHostsAvailable: if the window has no room
     :raises InvalidInput: if the resource type or a requirement is wrong
     """
@@ -71,7 +80,7 @@ def place(
             whole=whole,
         )
         for name, amounts in take(
-            index, extra, candidates, reservation, window, held
+            index, extra, candidates, reservation, window, held, apart
         ).items()
     ]
 
@@ -83,6 +92,7 @@ def _take_hosts(
     reservation: reservation_.Reservation,
     window: window_.Window,
     held: Mapping[str, allocation_.Allocation],
+    apart: int,
 ) -> dict[str, dict[str, int]]:
     names = place_hosts(
         index,
@@ -93,6 +103,7 @@ def _take_hosts(
         reservation.parameters['max'],
         held,
         reservation.id,
+        apart,
     )
     return {name: {} for name in names}
 
@@ -104,6 +115,7 @@ def _take_slots(
     reservation: reservation_.Reservation,
     window: window_.Window,
     held: Mapping[str, allocation_.Allocation],
+    apart: int,
 ) -> dict[str, dict[str, int]]:
     slot = reservation.slot()
     slots = place_instances(
@@ -116,6 +128,7 @@ def _take_slots(
         reservation.parameters['affinity'],
         {name: count_slots(old.amounts, slot) for name, old in held.items()},
         reservation.id,
+        apart,
     )
     return {
         name: {c: count * amount for c, amount in slot.items()}
@@ -130,38 +143,64 @@ def place_hosts(
     window: window_.Window,
     minimum: int,
     maximum: int,
-    kept: Iterable[str] = (),
+    kept: Collection[str] = (),
     ignore: str | None = None,
+    apart: int = 0,
 ) -> list[str]:
     """Return the hosts to take whole: `maximum`, or as many as are free.
 
-    Hosts in `kept` come first, then those with the shortest free run around
-    the window, so that long windows stay whole.
+    Hosts in `kept` come first, then those with the shortest cleaning time, of
+    them those with the shortest free run around the window, so that long
+    windows stay whole.
 
     :param extra: nothing of its classes may be taken of a host either
     :param kept: uuids of the hosts held now
     :param ignore: owner whose entries are looked past
+    :param apart: see `place`
     :raises NotEnoughHostsAvailable: if fewer than `minimum` are free
     """
-    held = candidates.known(kept)
-    rows = catalog_.rows(index, held)
-    still = index.fits(
-        rows, window.start, window.end, None, whole=True, ignore=ignore
-    )
-    names = list(itertools.compress(index.row_keys(rows), still))
-    taken = _taken(extra, names, window, ignore)
-    names = [name for name in names if name not in taken][:maximum]
-    if len(names) < maximum:
-        names += _pick_whole(
-            index, extra, candidates.others(rows), maximum - len(names),
-            window, ignore,
-        )
+    parts = [
+        (window.widened(seconds), part)
+        for seconds, part in candidates.parts(index, apart)
+    ]
+    still = {
+        name
+        for wide, part in parts
+        for name in _free(index, extra, part.known(kept), wide, ignore)
+    }
+    names = [name for name in candidates.known(kept) if name in still]
+    del names[maximum:]
+    for wide, part in parts:
+        if len(names) < maximum:
+            held = catalog_.rows(index, part.known(kept))
+            names += _pick_whole(
+                index, extra, part.others(held), maximum - len(names), wide,
+                ignore,
+            )
     if len(names) < minimum:
         raise exception.NotEnoughHostsAvailable(
             f'{minimum} hosts are needed, {len(names)} are free',
             field='reservations',
+            offer={'available': len(names)},
         )
     return names
+
+
+def _free(
+    index: ext.TimelineIndex,
+    extra: Extra,
+    names: Iterable[str],
+    window: window_.Window,
+    ignore: str | None,
+) -> list[str]:
+    """Return those of which nothing is taken."""
+    rows = catalog_.rows(index, names)
+    free = index.fits(
+        rows, window.start, window.end, None, whole=True, ignore=ignore
+    )
+    found = list(itertools.compress(index.row_keys(rows), free))
+    taken = _taken(extra, found, window, ignore)
+    return [name for name in found if name not in taken]
 
 
 def _pick_whole(
@@ -225,39 +264,41 @@ def place_instances(
     affinity: bool | None,
     kept: Mapping[str, int] | None = None,
     ignore: str | None = None,
+    apart: int = 0,
 ) -> dict[str, int]:
     """Return how many slots to take on which host, `amount` in all.
 
-    What is kept comes first; the rest goes to the hosts with the least room,
-    at equal room to those with the shortest free run, so that whole hosts
-    and long windows stay whole.
+    What is kept comes first; the rest goes to the hosts with the shortest
+    cleaning time, of them to those with the least room, at equal room to
+    those with the shortest free run, so that whole hosts and long windows
+    stay whole.
 
     :param slot: what one instance takes; at least one amount is positive
     :param affinity: True for one host for all, False for one host each,
         None for any
     :param kept: slots held now by host: no host loses one without need
     :param ignore: owner whose entries are looked past
+    :param apart: see `place`
     :raises NotEnoughHostsAvailable: if they do not all find room
     """
     kept = kept or {}
-    look = _Look(index, extra, candidates.hosts, window, slot, ignore)
-    known = candidates.known(kept)
-    held = catalog_.rows(index, known)
-    others = candidates.others(held)
+    looks = [
+        (
+            _Look(
+                index, extra, part.hosts, window.widened(seconds), slot, ignore
+            ),
+            part,
+        )
+        for seconds, part in candidates.parts(index, apart)
+    ]
     if affinity:
-        stays = catalog_.rows(index, (
-            name
-            for name in known
-            if name not in candidates.closed or kept[name] >= amount
-        ))
-        for rows in (stays, others):
-            enough = look.fullest(look.fitting(rows, amount), 1, amount)
-            if enough:
-                return dict.fromkeys(enough, amount)
-        room = look.room(candidates.rows, len(candidates.rows))
-        raise _no_room(amount, 'on one host', max(room.values(), default=0))
-    # More hosts than instances are never needed.
-    room = look.room(held, len(held)) | look.room(others, amount)
+        return {_for_all(looks, amount, kept): amount}
+    room: dict[str, int] = {}
+    for look, part in looks:
+        held = catalog_.rows(index, part.known(kept))
+        # More hosts than instances are never needed.
+        room |= look.room(held, len(held))
+        room |= look.room(part.others(held), amount)
     for name in candidates.closed & room.keys():
         room[name] = min(room[name], kept[name])
     if affinity is False:
@@ -269,12 +310,43 @@ def place_instances(
     return _spread(order, room, kept, amount)
 
 
+def _for_all(
+    looks: 'Collection[tuple[_Look, catalog_.Candidates]]',
+    amount: int,
+    kept: Mapping[str, int],
+) -> str:
+    """Return the host with room for all slots, one that is kept if it can be.
+
+    :raises NotEnoughHostsAvailable: if there is none
+    """
+    stays = []
+    others = []
+    for look, part in looks:
+        known = part.known(kept)
+        may_stay = catalog_.rows(look.index, (
+            name
+            for name in known
+            if name not in part.closed or kept[name] >= amount
+        ))
+        stays.append((look, may_stay))
+        held = catalog_.rows(look.index, known)
+        others.append((look, part.others(held)))
+    for look, rows in stays + others:
+        for name in look.fullest(look.fitting(rows, amount), 1, amount):
+            return name
+    room: dict[str, int] = {}
+    for look, part in looks:
+        room |= look.room(part.rows, len(part.rows))
+    raise _no_room(amount, 'on one host', max(room.values(), default=0))
+
+
 def _no_room(
     amount: int, where: str, free: int
 ) -> exception.NotEnoughHostsAvailable:
     return exception.NotEnoughHostsAvailable(
         f'{amount} instances are needed, {where} there is room for {free}',
         field='reservations',
+        offer={'available': free},
     )
 
 
@@ -354,30 +426,19 @@ class _Look:
     def room(self, rows: 'array.array[int]', count: int) -> dict[str, int]:
         """Return how many slots fit, on the `fullest` hosts."""
         names = self.fullest(rows, count)
-        free: dict[str, dict[str, int]] = {name: {} for name in names}
+        free: dict[str, list[int]] = {}
         for index in (self.index, *self._extra()):
-            self._add_free(index, free)
-        return {
-            name: count_slots(held, self.slot) for name, held in free.items()
-        }
-
-    def _add_free(
-        self, index: ext.TimelineIndex, free: Mapping[str, dict[str, int]]
-    ) -> None:
-        """Note in `free` what is left by an index, host by host."""
-        classes = index.resource_classes
-        peaks = index.peak(
-            index.rows(free), self.window.start, self.window.end,
-            ignore=self.ignore,
-        )
-        # A host's lanes: the resource classes, then shared, then whole.
-        lanes = len(classes) + 2
-        for row, (name, held) in enumerate(free.items()):
-            host = self.hosts[name]
-            for lane, resource_class in enumerate(classes, row * lanes):
-                held[resource_class] = (
-                    host.capacity(resource_class) - peaks[lane]
-                )
+            peaks = peaks_of(
+                index, index.rows(names), self.window, self.ignore
+            )
+            for resource_class in index.resource_classes:
+                free[resource_class] = [
+                    self.hosts[name].capacity(resource_class) - peak
+                    for name, peak in zip(
+                        names, peaks[resource_class], strict=True
+                    )
+                ]
+        return dict(zip(names, count_each(free, self.slot), strict=True))
 
     def _with_extra(self, names: list[str], slots: int) -> list[str]:
         """Return those with room for so many slots in the other classes."""
@@ -404,8 +465,39 @@ class _Look:
         ]
 
 
+def peaks_of(
+    index: ext.TimelineIndex,
+    rows: 'array.array[int] | None',
+    window: window_.Window,
+    ignore: str | None = None,
+) -> 'dict[str, array.array[int]]':
+    """Return what is taken of hosts at most, by resource class.
+
+    A number for each of the rows; under SHARED that of those who take some of
+    the host, under WHOLE that of those who take all of it.
+    """
+    peaks = index.peak(rows, window.start, window.end, ignore=ignore)
+    lanes = *index.resource_classes, SHARED, WHOLE
+    return {name: peaks[n :: len(lanes)] for n, name in enumerate(lanes)}
+
+
 def count_slots(amounts: Mapping[str, int], slot: Mapping[str, int]) -> int:
     """Return how many slots the amounts hold."""
-    return min(
-        amounts.get(c, 0) // amount for c, amount in slot.items() if amount
+    [count] = count_each({c: [amounts.get(c, 0)] for c in slot}, slot)
+    return count
+
+
+def count_each(
+    amounts: Mapping[str, Sequence[int]], slot: Mapping[str, int]
+) -> list[int]:
+    """Return how many slots each host has the amounts for.
+
+    :param amounts: one of each host, by resource class; none of a class that
+        is not there
+    """
+    columns = (
+        [held // amount for held in amounts.get(c, ())]
+        for c, amount in slot.items()
+        if amount
     )
+    return [min(counts) for counts in zip(*columns, strict=False)]

@@ -33,7 +33,8 @@ MAX_NODES = 1000
 
 # Without an exponent: '1e5' in a serial number is text.
 _NUMBER = re.compile(r'-?[0-9]{1,40}(?:\.[0-9]{1,40})?')
-_SCOPE = 'capabilities:'
+# As a flavor's extra specs have it; a property's name is without it.
+SCOPE = 'capabilities:'
 _COMPARISONS = {
     '==': operators.eq,
     '=': operators.eq,
@@ -204,7 +205,7 @@ def _comparison(operator: str, rest: list[Any], field: str) -> Comparison:
     name, *values = rest
     if not isinstance(name, str) or not name.startswith('$'):
         _refuse(field, f'needs a "$name" where it has {_show(name)}')
-    key = name[1:].removeprefix(_SCOPE)
+    key = name[1:].removeprefix(SCOPE)
     if not key:
         _refuse(field, f'has an empty name {_show(name)}')
     return Comparison(operator, key, tuple(_value(v, field) for v in values))

@@ -19,6 +19,8 @@ INSTANCE_LIFETIME = 'instance:lifetime'
 # Those that take slots of one size on hosts.
 INSTANCES = (VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
 ON_HOSTS = (PHYSICAL_HOST, *INSTANCES)
+# Those that hosts are chosen for: a lifetime is on one until it begins.
+PLACED = (*ON_HOSTS, INSTANCE_LIFETIME)
 
 # What becomes of a reservation's servers when it ends: they are deleted,
 # shelved, or stay as ordinary ones.
@@ -30,6 +32,11 @@ ON_END = (DELETE, SHELVE, KEEP)
 # shelved, or deleted once there is an image of it.
 SNAPSHOT = 'snapshot'
 LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
+
+# The parameter of those on hosts that says what is done before its end, and
+# what says there that this is the operator's to say.
+BEFORE_END = 'before_end'
+DEFAULT = 'default'
 
 # How many projects a reservation is shared with, and their ids' length.
 MAX_PROJECTS = 50
@@ -43,18 +50,20 @@ class Reservation:
     - ``physical:host``: min, max, hypervisor_properties,
       resource_properties, before_end
     - ``virtual:instance``: vcpus, memory_mb, disk_gb, amount, affinity,
-      resource_properties
-    - ``flavor:instance``: flavor_id, amount, affinity, and what the flavor
-      was when it was reserved: name, resources (amounts by resource class),
-      vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb, extra_specs;
-      asked_properties, and resource_properties, made of them and its traits
+      resource_properties, before_end
+    - ``flavor:instance``: flavor_id, amount, affinity, before_end, and what
+      the flavor was when it was reserved: name, resources (amounts by
+      resource class), vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb,
+      extra_specs; asked_properties, and resource_properties, made of them
+      and its traits
     - ``virtual:floatingip``: network_id, amount, required_floatingips
     - ``instance:lifetime``: instance_id, resources (amounts by resource
       class), amount, affinity, resource_properties, on_end
 
     `projects` may use it beside its own. `on_end` is one of ON_END. A server
     needs no hint to use one that is `magnetic`. `made` holds the ids of what
-    its start has made in other services.
+    its start has made in other services, and what was done before its end:
+    the action and when it was due.
     """
 
     id: str
@@ -85,6 +94,11 @@ class Reservation:
         if self.resource_type == INSTANCE_LIFETIME:
             return not active
         return self.resource_type in ON_HOSTS
+
+    @property
+    def needs(self) -> dict[str, Any]:
+        """Its parameters, but for what takes no room and no start."""
+        return {k: v for k, v in self.parameters.items() if k != BEFORE_END}
 
     def slot(self) -> dict[str, int]:
         """What one instance takes, by resource class.

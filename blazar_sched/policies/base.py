@@ -4,6 +4,7 @@
 from oslo_policy import policy
 
 ADMIN = 'admin'
+ADMIN_OR_OWNER = 'admin_or_owner'
 PROJECT_MEMBER = 'project_member_api'
 PROJECT_READER = 'project_reader_api'
 PROJECT_MEMBER_OR_ADMIN = 'project_member_or_admin'
@@ -16,6 +17,13 @@ rules = [
         ADMIN,
         'role:admin',
         'Manages hosts, floating IPs, and the leases of every project.',
+        scope_types=SCOPES,
+    ),
+    # Only there for policy files that were written for Blazar.
+    policy.RuleDefault(
+        ADMIN_OR_OWNER,
+        f'rule:{ADMIN} or project_id:%(project_id)s',
+        'Has any role in a project, or manages every one.',
         scope_types=SCOPES,
     ),
     policy.RuleDefault(

@@ -15,7 +15,7 @@ from typing import Any
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 5
+WIRE_VERSION = 6
 
 # Where the manager listens. The exchange is named because each side's default
 # one comes from a configuration of its own.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is in the cloud, as an administrator sees it."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,6 +53,19 @@ class Nova:
 class Placement:
     def __init__(self, admin: person_.Person) -> None:
         self._placement = admin.sdk.placement
+
+    def change(
+        self, host: str, what: str, edit: Callable[[Any], object]
+    ) -> None:
+        """Change a host's `inventories` or `traits`.
+
+        What Nova has to say of them it says again within a minute.
+        """
+        provider = self._placement.find_resource_provider(host)
+        path = f'/resource_providers/{provider.id}/{what}'
+        body = self._placement.get(path, microversion='1.6').json()
+        edit(body[what])
+        self._placement.put(path, json=body, microversion='1.6')
 
     def slots(self, reservation_id: str) -> dict[str, int]:
         """Return a reservation's slots by host."""

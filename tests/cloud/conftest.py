@@ -77,6 +77,21 @@ def register(admin):
 
 
 @pytest.fixture
+def host_of(admin):
+    """host_of(lease) -> the ids of the hosts that a lease has."""
+
+    def host_of(lease):
+        answer = admin.get(f'os-hosts/allocations?lease_id={lease["id"]}')
+        return [
+            host['resource_id']
+            for host in answer['allocations']
+            if host['reservations']
+        ]
+
+    return host_of
+
+
+@pytest.fixture
 def nova(admin):
     """What an administrator sees in Nova."""
     return account.Nova(admin)

@@ -153,10 +153,24 @@ class Person:
         [noun] = _read(answer).values()
         return noun
 
-    def update_lease(self, lease: Any, **body: Any) -> Any:
+    def update(
+        self, path: str, microversion: str | None = None, **body: Any
+    ) -> Any:
+        """Change one of our API's nouns; return it.
+
+        :raises Refused: if it stays as it was
+        """
+        answer = self.reservation.put(
+            f'/{path}', json=body, microversion=microversion
+        )
+        [noun] = _read(answer).values()
+        return noun
+
+    def update_lease(
+        self, lease: Any, microversion: str | None = None, **body: Any
+    ) -> Any:
         """:raises Refused: if it stays as it was"""
-        answer = self.reservation.put(f'/leases/{lease["id"]}', json=body)
-        return _read(answer)['lease']
+        return self.update(f'leases/{lease["id"]}', microversion, **body)
 
     def book(
         self,
@@ -192,6 +206,20 @@ class Person:
             now = self.lease(lease)
             assert now['status'] != 'ERROR', now
             return now['status'] == status and now
+
+        return polling.until(look)
+
+    def opened(self, lease: Any) -> Any:
+        """Return an active lease once it is open as it was changed."""
+
+        def look() -> Any:
+            now = self.lease(lease)
+            [start] = [
+                event
+                for event in now['events']
+                if event['event_type'] == 'start_lease'
+            ]
+            return start['status'] == 'DONE' and now
 
         return polling.until(look)
 

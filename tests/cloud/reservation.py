@@ -36,6 +36,7 @@ class Reservation(service.Service):
                 'enable_notification_monitor': True,
                 # What the tests wait for.
                 'flavor_sync_interval': 2,
+                'host_sync_interval': 2,
                 'polling_interval': 5,
                 'event_claim_seconds': 6,
                 'vacate_lead_time': 30,

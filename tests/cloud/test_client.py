@@ -3,6 +3,9 @@
 
 import datetime
 
+import pytest
+
+HOUR = datetime.timedelta(hours=1)
 LEASE = ('reservation', 'lease')
 HOST = ('reservation', 'host')
 
@@ -18,7 +21,8 @@ def test_hosts_are_registered_described_and_removed(admin):
     assert admin.openstack(*HOST, 'list') == []
 
 
-def test_a_lease_is_booked_prolonged_and_cancelled(demo, register, admin):
+@pytest.mark.row('F64')
+def test_a_lease_is_booked_moved_and_cancelled(demo, register, admin):
     register('compute-1')
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
     begins, ends = (
@@ -33,8 +37,21 @@ def test_a_lease_is_booked_prolonged_and_cancelled(demo, register, admin):
     assert made['status'] == 'PENDING'
     [allocation] = admin.openstack('reservation', 'allocation', 'list', 'host')
     assert made['id'] in str(allocation)
-    demo.command(*LEASE, 'set', '--prolong-for', '1h', 'night-run')
-    shown = demo.openstack(*LEASE, 'show', 'night-run')
-    assert shown['end_date'] > made['end_date']
+
+    def change(*options):
+        """Return by how much it starts and ends later than it was booked."""
+        demo.command(*LEASE, 'set', *options, 'night-run')
+        now = demo.lease(made)
+        return [
+            datetime.datetime.fromisoformat(now[date])
+            - datetime.datetime.fromisoformat(made[date])
+            for date in ('start_date', 'end_date')
+        ]
+
+    assert change('--prolong-for', '2h') == [0 * HOUR, 2 * HOUR]
+    assert change('--defer-by', '1h') == [HOUR, 2 * HOUR]
+    assert change('--advance-by', '3h', '--reduce-by', '2h') == [
+        -2 * HOUR, 0 * HOUR,
+    ]
     demo.command(*LEASE, 'delete', 'night-run')
     assert demo.openstack(*LEASE, 'list') == []

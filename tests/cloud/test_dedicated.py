@@ -13,6 +13,7 @@ def host(register):
     return register('compute-1', hold='dedicated')
 
 
+@pytest.mark.row('C11')
 def test_it_is_in_the_freepool_but_for_its_windows(demo, admin, nova, host):
     assert nova.hosts_in(POOL) == ['compute-1']
     lease = demo.wait_for(demo.book(person.hosts()), 'ACTIVE')

@@ -39,13 +39,13 @@ def new_flavor(admin, demo):
         admin.sdk.compute.delete_flavor(flavor)
 
 
-def book(who, flavor_id):
+def book(who, flavor_id, affinity=None):
     """Book, once the service knows the flavor."""
     wanted = {
         'resource_type': 'flavor:instance',
         'flavor_id': flavor_id,
         'amount': 2,
-        'affinity': None,
+        'affinity': affinity,
     }
 
     def look():
@@ -59,6 +59,7 @@ def book(who, flavor_id):
     return who.wait_for(polling.until(look), 'ACTIVE')
 
 
+@pytest.mark.row('F3')
 def test_it_has_the_flavors_size_from_start_to_end(
     demo, nova, placement, new_flavor
 ):
@@ -85,3 +86,20 @@ def test_a_trait_that_no_host_may_have_leaves_no_room(demo, new_flavor):
     flavor_id = new_flavor(**{'trait:COMPUTE_NODE': 'forbidden'})
     with pytest.raises(person.Refused, match='409'):
         book(demo, flavor_id)
+
+
+@pytest.mark.row('F15', 'F67')
+def test_it_grows_and_shrinks_where_its_affinity_keeps_it(
+    demo, nova, placement, new_flavor
+):
+    lease = book(demo, new_flavor(), affinity=True)
+    [reservation] = lease['reservations']
+    assert nova.server_group(reservation['id']).policy == 'affinity'
+    [(host, number)] = placement.slots(reservation['id']).items()
+    assert number == 2
+    for amount in (3, 1):
+        wanted = {'id': reservation['id'], 'amount': amount}
+        demo.update_lease(lease, reservations=[wanted])
+        [changed] = demo.opened(lease)['reservations']
+        assert changed['amount'] == amount
+        assert placement.slots(reservation['id']) == {host: amount}

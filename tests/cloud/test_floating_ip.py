@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """``virtual:floatingip`` on a real cloud."""
 
+import datetime
+
 import pytest
 
 from tests.cloud import person
 from tests.cloud import seed
 
 ADDRESS = '203.0.113.100'
+ANOTHER = '203.0.113.101'
+SOON = datetime.timedelta(minutes=30)
 
 
 @pytest.fixture
@@ -27,11 +31,38 @@ def register_address(admin, network_id):
 
 
 @pytest.fixture
+def wanted(network_id):
+    """What is asked for as one address."""
+    return {
+        'resource_type': 'virtual:floatingip',
+        'network_id': network_id,
+        'amount': 1,
+    }
+
+
+@pytest.fixture
+def take_away(admin, network_id):
+    """take_away(address) gives an address to somebody else."""
+    taken = []
+
+    def take_away(address):
+        floating_ip = admin.sdk.network.create_ip(
+            floating_network_id=network_id, floating_ip_address=address
+        )
+        taken.append(floating_ip)
+
+    yield take_away
+    for floating_ip in taken:
+        admin.sdk.network.delete_ip(floating_ip)
+
+
+@pytest.fixture
 def floating_ips(admin):
     """floating_ips() -> those that Neutron has."""
     return lambda: list(admin.sdk.network.ips())
 
 
+@pytest.mark.row('C30')
 def test_only_addresses_outside_of_pools_are_registered(
     demo, register_address, network_id
 ):
@@ -46,15 +77,11 @@ def test_only_addresses_outside_of_pools_are_registered(
         )
 
 
+@pytest.mark.row('C29', 'F4')
 def test_it_is_the_projects_from_start_to_end(
-    demo, alt, register_address, network_id, floating_ips
+    demo, alt, register_address, wanted, floating_ips
 ):
     register_address(ADDRESS)
-    wanted = {
-        'resource_type': 'virtual:floatingip',
-        'network_id': network_id,
-        'amount': 1,
-    }
     lease = demo.wait_for(demo.book(wanted), 'ACTIVE')
     [reservation] = lease['reservations']
     [floating_ip] = floating_ips()
@@ -68,3 +95,26 @@ def test_it_is_the_projects_from_start_to_end(
 
     demo.end(lease)
     assert floating_ips() == []
+
+
+@pytest.mark.row('C30', 'F70')
+def test_one_that_somebody_else_gets_is_missing_and_then_replaced(
+    demo, register_address, take_away, wanted, floating_ips, until
+):
+    register_address(ADDRESS)
+    lease = demo.book(wanted, start=SOON)
+    take_away(ADDRESS)
+    until(lambda: demo.lease(lease)['degraded'])
+    [reservation] = demo.lease(lease)['reservations']
+    assert reservation['missing_resources']
+
+    register_address(ANOTHER)
+    until(lambda: not demo.lease(lease)['degraded'])
+    demo.update_lease(lease, start_date='now')
+    demo.wait_for(lease, 'ACTIVE')
+    [address] = [
+        floating_ip.floating_ip_address
+        for floating_ip in floating_ips()
+        if floating_ip.project_id == demo.project_id
+    ]
+    assert address == ANOTHER

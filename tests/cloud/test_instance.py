@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``virtual:instance`` on a real cloud."""
 
+import contextlib
+
 import pytest
 
 from tests.cloud import person
@@ -12,6 +14,7 @@ def hosts(register):
     register('compute-2')
 
 
+@pytest.mark.row('C12', 'F2')
 def test_a_flavor_and_slots_are_there_from_start_to_end(
     demo, nova, placement
 ):
@@ -44,6 +47,41 @@ def test_no_more_boot_than_are_reserved(demo):
     assert demo.finds_no_host('second', reservation['id'])
 
 
+@pytest.mark.row('F65')
+def test_as_many_boot_as_an_active_one_is_grown_and_shrunk_to(
+    demo, placement, until
+):
+    lease = demo.wait_for(demo.book(person.instances(1)), 'ACTIVE')
+    [reservation] = lease['reservations']
+
+    def change(amount):
+        wanted = {'id': reservation['id'], 'amount': amount}
+        return demo.update_lease(lease, reservations=[wanted])
+
+    def can_be(amount):
+        with contextlib.suppress(person.Refused):
+            return change(amount)
+
+    def slots():
+        return sum(placement.slots(reservation['id']).values())
+
+    demo.boot('first', reservation['id'])
+    change(2)
+    demo.opened(lease)
+    assert slots() == 2
+    second = demo.boot('second', reservation['id'])
+    with pytest.raises(person.Refused, match='409.*amount'):
+        change(1)
+
+    demo.sdk.compute.delete_server(second['id'])
+    # Placement forgets it a little after Nova's API.
+    until(lambda: can_be(1))
+    # It is given up before the answer: somebody else may have it then.
+    assert slots() == 1
+    assert demo.finds_no_host('third', reservation['id'])
+
+
+@pytest.mark.row('C27')
 def test_another_project_cannot_use_the_flavor(demo, alt):
     lease = demo.wait_for(demo.book(person.instances(1)), 'ACTIVE')
     [reservation] = lease['reservations']
@@ -51,6 +89,7 @@ def test_another_project_cannot_use_the_flavor(demo, alt):
         alt.boot('theirs', reservation['id'])
 
 
+@pytest.mark.row('C26', 'F15')
 @pytest.mark.parametrize(
     'affinity, policy', [(True, 'affinity'), (False, 'anti-affinity')]
 )

@@ -12,10 +12,13 @@ LONGEST = datetime.timedelta(seconds=reservation_.MAX_LEASE_DURATION)
 LATER = datetime.timedelta(days=1)
 # As the service has it by default.
 BEFORE_END = datetime.timedelta(hours=1)
-SOON = datetime.timedelta(seconds=15)
+SOON = datetime.timedelta(seconds=25)
 SECOND = datetime.timedelta(seconds=1)
+V1_1 = '1.1'
+V1_2 = '1.2'
 
 
+@pytest.mark.row('F76')
 def test_a_limit_holds_though_there_is_room(demo, register):
     register('compute-1')
     with pytest.raises(person.Refused, match='400.*MaxLeaseDuration'):
@@ -40,14 +43,47 @@ def test_what_becomes_of_a_lease_is_told_on_the_bus(
         until(lambda event=event: told(f'lease.{event}'))
 
 
+@pytest.mark.row('F58')
 def test_servers_are_copied_before_the_lease_ends(demo, register, until):
     register('compute-1')
+    register('compute-2')
     lease = demo.book(
-        person.hosts(before_end='snapshot'), length=BEFORE_END + SOON
+        person.hosts(before_end='snapshot'),
+        person.instances(before_end='snapshot'),
+        length=BEFORE_END + SOON,
+        microversion=V1_2,
     )
     demo.wait_for(lease, 'ACTIVE')
-    [reservation] = lease['reservations']
-    demo.boot('mine', reservation=reservation['id'])
-    image = until(lambda: demo.sdk.image.find_image('reserved_mine'))
-    assert image.owner_id == demo.project_id
-    assert image.properties['blazar:reservation'] == reservation['id']
+    host, instance = lease['reservations']
+    demo.boot('mine', reservation=host['id'])
+    demo.boot('another', instance['id'])
+    for name, reservation in (('mine', host), ('another', instance)):
+        image = until(
+            lambda name=name: demo.sdk.image.find_image(f'reserved_{name}')
+        )
+        assert image.owner_id == demo.project_id
+        assert image.properties['blazar:reservation'] == reservation['id']
+
+
+@pytest.mark.row('F66')
+def test_reservations_come_to_an_active_lease_and_leave_it(
+    demo, register, nova, until
+):
+    register('compute-1')
+    register('compute-2')
+    lease = demo.wait_for(demo.book(person.hosts()), 'ACTIVE')
+    [old] = lease['reservations']
+    changed = demo.update_lease(
+        lease, V1_1, reservations=[person.instances()]
+    )
+    [new] = [r for r in changed['reservations'] if r['id'] != old['id']]
+    demo.opened(lease)
+    assert nova.flavor(new['id'])
+
+    leaving = {'id': old['id'], 'remove': True}
+    demo.update_lease(lease, V1_1, reservations=[leaving])
+    until(lambda: nova.hosts_in(old['id']) is None)
+    lease = demo.opened(lease)
+    assert lease['status'] == 'ACTIVE'
+    assert [r['id'] for r in lease['reservations']] == [new['id']]
+    demo.boot('mine', new['id'])

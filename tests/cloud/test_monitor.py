@@ -25,21 +25,7 @@ def fail(nova):
         nova.set_down(host, False)
 
 
-@pytest.fixture
-def host_of(admin):
-    """host_of(lease) -> the ids of the hosts that a lease has."""
-
-    def host_of(lease):
-        answer = admin.get(f'os-hosts/allocations?lease_id={lease["id"]}')
-        return [
-            host['resource_id']
-            for host in answer['allocations']
-            if host['reservations']
-        ]
-
-    return host_of
-
-
+@pytest.mark.row('F70')
 def test_a_lease_to_come_is_moved_off_a_host_that_fails(
     demo, register, fail, host_of, until
 ):
@@ -52,6 +38,7 @@ def test_a_lease_to_come_is_moved_off_a_host_that_fails(
     assert not demo.lease(lease)['degraded']
 
 
+@pytest.mark.row('F70')
 def test_a_lease_is_whole_again_once_its_host_is_back(
     demo, register, fail, until
 ):
@@ -69,3 +56,38 @@ def test_a_lease_is_whole_again_once_its_host_is_back(
     [reservation] = demo.lease(lease)['reservations']
     assert not reservation['missing_resources']
     demo.boot('mine', reservation=reservation['id'])
+
+
+@pytest.mark.row('F70', 'F71')
+def test_instances_leave_a_host_that_fails_and_may_come_back(
+    demo, register, fail, host_of, nova, placement, until
+):
+    first = register('compute-1')
+    lease = demo.wait_for(demo.book(person.instances(2)), 'ACTIVE')
+    [opened] = lease['reservations']
+    coming = demo.book(person.instances(), start=SOON)
+    second = register('compute-2')
+
+    def are_on(host):
+        return (
+            placement.slots(opened['id']) == {host['hypervisor_hostname']: 2}
+            and nova.hosts_in(opened['id']) == [host['service_name']]
+            and host_of(lease) == host_of(coming) == [host['id']]
+        )
+
+    def lacks(each):
+        now = demo.lease(each)
+        [reservation] = now['reservations']
+        assert now['degraded'] == reservation['missing_resources']
+        return now['degraded']
+
+    assert are_on(first)
+    recover = fail('compute-1')
+    until(lambda: are_on(second))
+    assert not lacks(lease) and not lacks(coming)
+
+    fail('compute-2')
+    until(lambda: lacks(lease) and lacks(coming))
+    recover()
+    until(lambda: not lacks(lease) and not lacks(coming))
+    until(lambda: are_on(first))

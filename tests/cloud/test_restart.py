@@ -6,9 +6,12 @@ import os
 import pathlib
 import signal
 
+import pytest
+
 from tests.cloud import person
 
 
+@pytest.mark.row('C6', 'F62')
 def test_a_lease_ends_though_its_manager_is_killed(
     demo, register, description, nova, until
 ):

@@ -67,6 +67,7 @@ def revoke(who):
     assert answer.status_code == 204
 
 
+@pytest.mark.row('C10')
 def test_a_lease_lives_without_the_token_that_made_it(
     eve, admin, register, trusts, nova, is_gone
 ):

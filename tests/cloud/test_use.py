@@ -38,6 +38,15 @@ def test_another_project_uses_instances_that_are_shared_with_it(
     assert nova.status_of(theirs) is None
 
 
+@pytest.mark.row('F51')
+def test_a_server_needs_no_hint_where_a_reservation_is_magnetic(
+    demo, alt, nova
+):
+    book(demo, person.hosts(magnetic=True))
+    assert nova.host_of(demo.boot('mine')) == 'compute-1'
+    assert nova.host_of(alt.boot('theirs')) != 'compute-1'
+
+
 @pytest.mark.parametrize(
     'on_end, status', [('keep', 'ACTIVE'), ('shelve', 'SHELVED_OFFLOADED')]
 )

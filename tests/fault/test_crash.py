@@ -208,12 +208,14 @@ def killed_at(new_life):
     return run
 
 
+@pytest.mark.row('F62')
 def test_between_the_steps_of_an_event(undisturbed, killed_at):
     effects = undisturbed('mysql').effects()
 
     assert killed_at('mysql', EVENT_POINTS, effects) == {}
 
 
+@pytest.mark.row('C6', 'F62')
 @pytest.mark.parametrize('engine', ['sqlite', 'mysql', 'postgresql'])
 def test_around_a_commit(engine, undisturbed, killed_at):
     effects = undisturbed(engine).effects()
@@ -221,6 +223,7 @@ def test_around_a_commit(engine, undisturbed, killed_at):
     assert killed_at(engine, COMMIT_POINTS, effects) == {}
 
 
+@pytest.mark.row('F62')
 def test_after_a_request_that_changed_something(undisturbed, killed_at):
     whole = undisturbed('mysql')
     points = [

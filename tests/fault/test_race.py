@@ -84,6 +84,7 @@ def run(site, processes):
     return run
 
 
+@pytest.mark.row('F24')
 def test_the_last_slot_is_won_once(run, site):
     outcomes = run(ROUNDS, pause=0.01, protocol=True)
 

@@ -6,6 +6,7 @@ Only the manager is missing: tests write to the ledger what it would write.
 
 import uuid
 
+from nova import conf as nova_conf
 from nova import rpc as nova_rpc
 import oslo_messaging
 import pytest
@@ -282,7 +283,10 @@ def lab(cloud, end_point):
 
 @pytest.fixture(scope='class')
 def nova_notifies(cloud):
-    """Nova sends its notifications; its fixture keeps them to itself."""
+    """Nova sends its notifications, on the exchange that this returns.
+
+    Its own fixture keeps them to itself.
+    """
     notifier = oslo_messaging.Notifier(
         nova_rpc.NOTIFICATION_TRANSPORT,
         serializer=nova_rpc.RequestContextSerializer(
@@ -293,4 +297,4 @@ def nova_notifies(cloud):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nova_rpc, 'NOTIFIER', notifier)
-        yield
+        yield nova_conf.CONF.control_exchange

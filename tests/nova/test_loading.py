@@ -33,6 +33,7 @@ def names(classes):
     return [each.__name__ for each in classes]
 
 
+@pytest.mark.row('C49', 'C51')
 def test_filters_are_found_by_one_line():
     found = filters.HostFilterHandler().get_matching_classes(
         ['blazar_sched.filters.all_filters']
@@ -41,6 +42,7 @@ def test_filters_are_found_by_one_line():
     assert names(found) == FILTERS
 
 
+@pytest.mark.row('C49', 'C51')
 def test_weighers_are_found_by_one_line():
     found = weights.HostWeightHandler().get_matching_classes(
         ['blazar_sched.weighers.all_weighers']

@@ -137,8 +137,9 @@ def conf(tmp_path_factory):
 
 
 @pytest.fixture(scope='class')
-def listening(site, conf):
+def listening(site, conf, nova_notifies):
     """The manager hears of what Nova does."""
+    conf.set_override('notification_exchange', nova_notifies, 'manager')
     listener = listener_.Listener(
         conf, site.manager.monitor.notice, site.manager.instances.notice
     )
@@ -175,7 +176,7 @@ def reclaimed(site):
 
 
 @pytest.mark.row('F44')
-@pytest.mark.usefixtures('nova_notifies', 'listening')
+@pytest.mark.usefixtures('listening')
 class TestHeard:
     def test_boot_and_delete(self, site):
         server = site.boot(host='c1')

@@ -141,7 +141,7 @@ class TestMissing:
         assert setting.passing() == passing
 
 
-@pytest.mark.row('F46')
+@pytest.mark.row('C16', 'F46')
 def test_good_snapshot_file_decides(lab, setting, restart, tmp_path):
     """The manager need not be there for nova-scheduler to start."""
     _kept(lab, tmp_path, restart)

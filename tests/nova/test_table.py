@@ -48,7 +48,7 @@ class TestWholeHosts:
 
         assert not lab.passes('c1', hints={'reservation': mine})
 
-    @pytest.mark.row('C40', 'F49')
+    @pytest.mark.row('C25', 'C40', 'F49')
     def test_not_another_project(self, lab):
         lab.register('c1')
         theirs = lab.reserve('c1', start=-60, project_id=THEIRS)
@@ -207,14 +207,14 @@ class TestPreemptible:
 class TestBounded:
     """A declared end: hint, flavor or default."""
 
-    @pytest.mark.row('C48', 'C52', 'F38')
+    @pytest.mark.row('C13', 'C48', 'C52', 'F38')
     def test_passes_if_it_ends_in_time(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=SOON)
 
         assert lab.passes('c1', hints=lasting(SOON // 2))
 
-    @pytest.mark.row('F39')
+    @pytest.mark.row('C13', 'F39')
     def test_not_if_it_ends_too_late(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=SOON)

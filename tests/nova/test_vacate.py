@@ -234,7 +234,7 @@ def test_what_can_only_be_deleted_is_deleted(site):
     assert site.begins(lease)
 
 
-@pytest.mark.row('F55')
+@pytest.mark.row('C17', 'F55')
 def test_preemptible_servers_fill_reservations_until_these_start(site):
     whole, slot = site.book('c1'), site.book('c2', vcpus=4)
     flavor = site.lab.flavor(4, preemptible='true')

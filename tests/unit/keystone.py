@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Keystone behind real HTTP: tokens and trusts, refused as by version 30.
+"""A Keystone behind real HTTP: tokens, trusts and users, as by version 30.
 
 Of its API it has what `clients.keystone` asks for, and a service ``compute``
 that says who asks.
@@ -27,6 +27,7 @@ class Keystone:
         self.tokens = {}
         self.trusts = {}
         self.roles = {}
+        self.emails = {}
         self.disabled = set()
         self.broken = False
         self.add_user(SERVICE, service=['admin'])
@@ -93,6 +94,8 @@ class Keystone:
                 return self._create_trust(token, body['trust'])
             case 'DELETE', ['v3', 'OS-TRUST', 'trusts', id_]:
                 return self._delete_trust(token, id_)
+            case 'GET', ['v3', 'users', name]:
+                return self._show_user(token, name)
             case 'GET', ['compute', 'whoami']:
                 return self._say_who(token)
         return 404, {}, {}
@@ -147,6 +150,19 @@ class Keystone:
             return 403, {}, {}
         del self.trusts[id_]
         return 204, None, {}
+
+    def _show_user(self, token, name):
+        if token not in self.tokens:
+            return 401, {}, {}
+        user, project, _ = self.tokens[token]
+        if 'admin' not in self.roles[user][project] and user != name:
+            return 403, {}, {}
+        if name not in self.roles:
+            return 404, {}, {}
+        shown = {'id': name, 'name': name}
+        if name in self.emails:
+            shown['email'] = self.emails[name]
+        return 200, {'user': shown}, {}
 
     def _say_who(self, token):
         if token not in self.tokens:

@@ -7,6 +7,7 @@ from oslo_config import cfg
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import media
+from blazar_sched.service.api import offer
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 
@@ -20,11 +21,13 @@ class Door:
             raise falcon.HTTPBadRequest(
                 description='the path or query has a NUL character'
             )
-        if not req.client_accepts_json:
+        path = req.path.removesuffix('.json')
+        # Who names JSON in the path need not accept it as well.
+        if path == req.path and not req.client_accepts_json:
             raise falcon.HTTPNotAcceptable(
                 description='Accept must allow application/json'
             )
-        req.path = req.path.removesuffix('.json')
+        req.path = path
 
 
 def application(conf: cfg.ConfigOpts, manager: caller.Manager) -> falcon.App:
@@ -34,5 +37,6 @@ def application(conf: cfg.ConfigOpts, manager: caller.Manager) -> falcon.App:
         {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}
     )
     errors.register(app)
+    offer.register(app)
     routes.add_to(app, manager, policy.Enforcer(conf))
     return app

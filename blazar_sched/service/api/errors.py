@@ -104,7 +104,7 @@ class Faults:
 def register(app: falcon.App) -> None:
     """Make `app` answer every error in the envelope."""
     app.set_error_serializer(_serialize)
-    app.add_error_handler(exception.BlazarSchedError, _refuse)
+    app.add_error_handler(exception.BlazarSchedError, refuse)
     app.add_error_handler(RecursionError, _too_deep)
     app.add_error_handler(Exception, _escape)
 
@@ -115,7 +115,8 @@ def _serialize(req, resp, error: falcon.HTTPError) -> None:
     resp.media = envelope(error.status_code, message)
 
 
-def _refuse(req, resp, error: exception.BlazarSchedError, params) -> None:
+def refuse(req, resp, error: exception.BlazarSchedError, params) -> None:
+    """Answer with what has been refused: one of Falcon's error handlers."""
     resp.status = error.status
     resp.media = envelope(error.status, _message(error), _name(error))
 

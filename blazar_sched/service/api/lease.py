@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import falcon
+from oslo_utils import strutils
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lifetime
@@ -63,6 +64,7 @@ def show_lease(
 
 def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
     """Reserve: all that is asked for, or nothing."""
+    dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.CREATE[caller.version], body)
     reservations = [
@@ -79,13 +81,18 @@ def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
         'reservations': reservations,
     }
     key = _idempotency_key(req)
-    again = {} if key is None else {'idempotency_key': key}
+    more: Body = {} if key is None else {'idempotency_key': key}
+    if caller.version >= microversion.V1_2:
+        more['offering'] = True
 
     def create(trust_id: str | None) -> Body:
         trusted = {} if trust_id is None else {'trust_id': trust_id}
-        return caller.call('create_lease', values=values | trusted, **again)
+        return caller.call(
+            'create_lease', values=values | trusted, **more, **dry_run
+        )
 
-    lease = trust.lent(req.env.get(trust.TRUSTOR), create)
+    trustor = None if dry_run else req.env.get(trust.TRUSTOR)
+    lease = trust.lent(trustor, create)
     caller.context.resource_uuid = lease['id']
     return {'lease': views.lease(lease, caller.version)}
 
@@ -94,6 +101,7 @@ def update_lease(
     req: falcon.Request, caller: caller_.Caller, lease_id: str
 ) -> Body:
     """Change a lease: all that is asked for, or nothing."""
+    dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.UPDATE[caller.version], body)
     values = {'name': body['name']} if 'name' in body else {}
@@ -103,18 +111,25 @@ def update_lease(
             for r in body['reservations']
         ]
         _check_requirements(values['reservations'])
+        if caller.version < microversion.V1_2:
+            values['reservations'] = _keep_before_end(
+                caller, lease_id, values['reservations']
+            )
     if 'start_date' in body:
         values['start'] = _start(body['start_date'])
     if 'end_date' in body:
         ends_now = body['end_date'] == NOW
         values['end'] = NOW if ends_now else _end(body['end_date'])
-    if 'before_end_date' in body:
+    if 'before_end_date' in body and (
+        body['before_end_date'] or caller.version >= microversion.V1_1
+    ):
         values['before_end'] = _before_end(body['before_end_date'])
     lease = caller.call(
         'update_lease',
         lease_id=lease_id,
         project_id=caller.scope,
         values=values,
+        **dry_run,
     )
     return {'lease': views.lease(lease, caller.version)}
 
@@ -123,7 +138,12 @@ def delete_lease(
     req: falcon.Request, caller: caller_.Caller, lease_id: str
 ) -> None:
     """End a lease if it has begun, and forget it."""
-    caller.call('delete_lease', lease_id=lease_id, project_id=caller.scope)
+    caller.call(
+        'delete_lease',
+        lease_id=lease_id,
+        project_id=caller.scope,
+        **_dry_run(req, caller),
+    )
 
 
 def _wanted(req: falcon.Request, caller: caller_.Caller) -> Body:
@@ -158,6 +178,29 @@ def _idempotency_key(req: falcon.Request) -> str | None:
     return key
 
 
+def _dry_run(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """Return what has the manager answer only, empty if it is to act.
+
+    Who only asks must never be taken to mean it: so what is not understood
+    is refused.
+    """
+    asked = req.params.get(schemas.DRY_RUN)
+    if asked is None:
+        return {}
+    if caller.version < microversion.V1_2:
+        raise exception.InvalidInput(
+            f'{schemas.DRY_RUN} needs version {microversion.V1_2} of the API',
+            field=schemas.DRY_RUN,
+        )
+    try:
+        only_asks = strutils.bool_from_string(asked, strict=True)
+    except ValueError:
+        raise exception.InvalidInput(
+            f'{schemas.DRY_RUN} must be true or false', field=schemas.DRY_RUN
+        ) from None
+    return {'dry_run': True} if only_asks else {}
+
+
 def _start(text: str | None) -> int | str:
     if text is None or text == NOW:
         return NOW
@@ -175,6 +218,43 @@ def _before_end(text: str | None) -> int | str:
     if not text:
         return DEFAULT
     return lifetime.parse_time(text, 'before_end_date')
+
+
+def _keep_before_end(
+    caller: caller_.Caller, lease_id: str, changes: list[Body]
+) -> list[Body]:
+    """Return changes of reservations without before_end, which is fixed.
+
+    :raises CantUpdateParameter: if it is to be another one
+    :raises InvalidInput: if the version knows of none
+    """
+    name = schemas.BEFORE_END
+    if not any('id' in change and name in change for change in changes):
+        return changes
+    lease = caller.call(
+        'get_lease', lease_id=lease_id, project_id=caller.scope
+    )
+    shown = {
+        r['id']: views.before_end(r, caller.version)
+        for r in lease['reservations']
+        if r['resource_type'] in schemas.ON_HOSTS
+    }
+    kept = []
+    for change in changes:
+        if name not in change or change.get('id') not in shown:
+            kept.append(change)
+            continue
+        known = shown[change['id']]
+        if known is None:
+            raise exception.InvalidInput(
+                f'{name} is not a parameter of this resource type', field=name
+            )
+        if change[name] != known:
+            raise exception.CantUpdateParameter(
+                f'{name} cannot be changed', field=name
+            )
+        kept.append({k: v for k, v in change.items() if k != name})
+    return kept
 
 
 def _check_requirements(reservations: list[Body]) -> None:

@@ -70,15 +70,23 @@ def limit(req: falcon.Request) -> int | None:
 
     :raises InvalidInput: if it is no number from 1 to MAX_LIMIT
     """
-    digits = req.get_param('limit')
+    return number(req, 'limit', MAX_LIMIT)
+
+
+def number(req: falcon.Request, name: str, most: int) -> int | None:
+    """Return a parameter that, if it is there, is a number.
+
+    :raises InvalidInput: naming it, unless it is from 1 to `most`
+    """
+    digits = req.get_param(name)
     if digits is None:
         return None
     if digits.isascii() and digits.isdigit() and len(digits) <= 10:
-        number = int(digits)
-        if 0 < number <= MAX_LIMIT:
-            return number
+        found = int(digits)
+        if 0 < found <= most:
+            return found
     raise exception.InvalidInput(
-        f'limit must be a number from 1 to {MAX_LIMIT}', field='limit'
+        f'{name} must be a number from 1 to {most}', field=name
     )
 
 

@@ -16,28 +16,36 @@ from typing import Any
 
 import microversion_parse
 
+from blazar_sched.domain import exception
+from blazar_sched.service.api import errors
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import allocation as allocation_schemas
+from blazar_sched.service.api.schemas import capacity as capacity_schemas
 from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
 from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import property as property_schemas
 from blazar_sched.service.api.views import allocation as allocation_views
+from blazar_sched.service.api.views import capacity as capacity_views
 from blazar_sched.service.api.views import floating_ip as floating_ip_views
 from blazar_sched.service.api.views import host as host_views
 from blazar_sched.service.api.views import lease as lease_views
+from blazar_sched.service.api.views import offer as offer_views
 from blazar_sched.service.api.views import property as property_views
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import version as version_views
 
 Document = dict[str, Any]
 ByVersion = Mapping[microversion_parse.Version, Any]
+Query = Mapping[str, validation.Schema]
 
 JSON = 'application/json'
 # What each noun is called in the document, and its schema.
 NOUNS: dict[str, Callable[[microversion_parse.Version], validation.Schema]] = {
     'Allocation': allocation_views.schema,
+    'Capacity': capacity_views.schema,
     'FloatingIP': floating_ip_views.schema,
     'Host': host_views.schema,
     'Lease': lease_views.schema,
@@ -45,14 +53,51 @@ NOUNS: dict[str, Callable[[microversion_parse.Version], validation.Schema]] = {
     'Property': property_views.schema,
     'Version': version_views.schema,
 }
-# See errors.envelope.
-ERROR = shape.whole(
-    {
-        'error_code': shape.INTEGER,
-        'error_message': shape.TEXT,
-        'error_name': shape.TEXT,
+# Those that older versions do not have.
+SINCE = {'Capacity': microversion.V1_2}
+
+
+def _error_names() -> list[validation.Schema]:
+    """Describe every name that an error can have."""
+    of_the_api = {
+        name: (status, http.HTTPStatus(status).phrase)
+        for status, name in errors.NAMES.items()
     }
+    named = {
+        c.__name__: (c.status, inspect.getdoc(c).partition('\n\n')[0])
+        for c in vars(exception).values()
+        if isinstance(c, type)
+        and issubclass(c, exception.BlazarSchedError)
+        and c is not exception.BlazarSchedError
+    }
+    return [
+        {'const': name, 'description': described, 'x-status': status}
+        for name, (status, described) in sorted((of_the_api | named).items())
+    ]
+
+
+_ERROR = shape.noun(
+    'Why a request is refused',
+    {
+        'error_code': meaning.said('The HTTP status', shape.INTEGER),
+        'error_message': meaning.said(
+            "What is wrong, for people; it begins with the field's name where "
+            'one is wrong'
+        ),
+        'error_name': meaning.said(
+            'What is wrong, for programs',
+            {'type': 'string', 'anyOf': _error_names()},
+        ),
+    },
+    errors.envelope(400, 'name: Missing parameter name'),
 )
+# What stands in a path, by the variable's name.
+VARIABLES = {
+    'lease_id': meaning.said("The lease's id"),
+    'host_id': meaning.said(meaning.HOST_ID),
+    'floating_ip_id': meaning.said("The floating IP's id"),
+    'name': meaning.said("The property's name"),
+}
 # What any request may be refused with; then one that needs a token, one that
 # changes something, one with a body, and one that names something.
 ANY = {400, 406, 500, 503}
@@ -81,14 +126,15 @@ class Operation:
 
     :param answer: the schema of its body, None if it has none
     :param body: what holds the request's body, for all versions or for each
-    :param query: the schemas of the query's parameters
+    :param query: the schemas of the query's parameters, for all versions or
+        for the one that it is called with
     :param headers: those of the request's own headers
     """
 
     answer: validation.Schema | None = None
     body: Any = None
-    query: Mapping[str, validation.Schema] = dataclasses.field(
-        default_factory=dict
+    query: Query | Callable[[microversion_parse.Version], Query] = (
+        dataclasses.field(default_factory=dict)
     )
     headers: Mapping[str, validation.Schema] = dataclasses.field(
         default_factory=dict
@@ -96,7 +142,9 @@ class Operation:
 
 
 _LEASES = _many('leases', 'ListedLease')
-_LEASES['properties']['leases_links'] = version_views.LINKS
+_LEASES['properties']['leases_links'] = meaning.said(
+    'Where the rest is, if there was a limit', version_views.LINKS
+)
 
 # By the handler's name.
 OPERATIONS = {
@@ -107,12 +155,15 @@ OPERATIONS = {
     'create_lease': Operation(
         _one('lease', 'Lease'),
         lease_schemas.CREATE,
-        headers=lease_schemas.HEADERS,
+        lease_schemas.changing_query,
+        lease_schemas.HEADERS,
     ),
     'update_lease': Operation(
-        _one('lease', 'Lease'), lease_schemas.UPDATE
+        _one('lease', 'Lease'),
+        lease_schemas.UPDATE,
+        lease_schemas.changing_query,
     ),
-    'delete_lease': Operation(),
+    'delete_lease': Operation(query=lease_schemas.changing_query),
     'list_hosts': Operation(_many('hosts', 'Host')),
     'show_host': Operation(_one('host', 'Host')),
     'create_host': Operation(_one('host', 'Host'), host_schemas.CREATE),
@@ -142,7 +193,18 @@ OPERATIONS = {
         _one('floatingip', 'FloatingIP'), floating_ip_schemas.CREATE
     ),
     'delete_floating_ip': Operation(),
+    'show_capacity': Operation(
+        _one('capacity', 'Capacity'), query=capacity_schemas.QUERY
+    ),
 }
+
+
+def error(version: microversion_parse.Version) -> validation.Schema:
+    """Describe what any refusal says: see errors.envelope."""
+    if version < microversion.V1_2:
+        return _ERROR
+    offer = {'offer': offer_views.schema(version)}
+    return {**_ERROR, 'properties': {**_ERROR['properties'], **offer}}
 
 
 def document(
@@ -169,8 +231,12 @@ def document(
         'paths': paths,
         'components': {
             'schemas': {
-                'Error': ERROR,
-                **{name: schema(version) for name, schema in NOUNS.items()},
+                'Error': error(version),
+                **{
+                    name: schema(version)
+                    for name, schema in NOUNS.items()
+                    if version >= SINCE.get(name, microversion.V1_0)
+                },
             },
             'parameters': {'Version': _version_header(version)},
             'responses': {
@@ -199,8 +265,10 @@ def _describe(
         'description': more.strip(),
         'parameters': [
             {'$ref': '#/components/parameters/Version'},
-            *_parameters('path', dict.fromkeys(variables, shape.TEXT)),
-            *_parameters('query', operation.query),
+            *_parameters(
+                'path', {v: VARIABLES.get(v, shape.TEXT) for v in variables}
+            ),
+            *_parameters('query', _query(operation, version)),
             *_parameters('header', operation.headers),
         ],
         'responses': {
@@ -230,6 +298,14 @@ def _body(
     return operation.body.schema
 
 
+def _query(
+    operation: Operation, version: microversion_parse.Version
+) -> Query:
+    if callable(operation.query):
+        return operation.query(version)
+    return operation.query
+
+
 def _parameters(
     place: str, schemas: Mapping[str, validation.Schema]
 ) -> list[Document]:
@@ -238,7 +314,8 @@ def _parameters(
             'name': name,
             'in': place,
             'required': place == 'path',
-            'schema': schema,
+            'description': schema.get('description', ''),
+            'schema': {k: v for k, v in schema.items() if k != 'description'},
         }
         for name, schema in schemas.items()
     ]

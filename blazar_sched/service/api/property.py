@@ -14,8 +14,11 @@ Body = dict[str, Any]
 
 
 def list_properties(req: falcon.Request, caller: caller_.Caller) -> Body:
-    """List the public ones; ``?all`` private too, ``?detail`` values too."""
-    every = req.get_param_as_bool('all', default=False)
+    """List the public ones; ``?detail`` has their values too.
+
+    ``?all`` has the private ones too, for an admin whatever the policy says.
+    """
+    every = req.get_param_as_bool('all', default=False) and caller.is_admin
     detail = req.get_param_as_bool('detail', default=False)
     view = views.detail if detail else views.brief
     properties = caller.call('list_properties')

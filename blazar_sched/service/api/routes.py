@@ -19,6 +19,7 @@ from blazar_sched import policies
 from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import capacity
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
@@ -54,6 +55,7 @@ PROPERTIES = '/v1/os-hosts/properties'
 PROPERTY = '/v1/os-hosts/properties/{name}'
 FLOATING_IPS = '/v1/floatingips'
 FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
+CAPACITY = '/v1/capacity'
 
 # The document's own name is this with .json at its end.
 DOCUMENT = '/openapi'
@@ -104,6 +106,9 @@ ROUTES = (
           policies.floating_ip.GET),
     Route('DELETE', FLOATING_IP, floating_ip.delete_floating_ip, 204,
           policies.floating_ip.DELETE),
+
+    Route('GET', CAPACITY, capacity.show_capacity, 200,
+          policies.capacity.GET, microversion.V1_2),
 )
 
 

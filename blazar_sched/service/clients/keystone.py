@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone, as far as leases need it: trusts.
+"""Keystone, as far as leases need it: trusts, and where to write to.
 
 By a trust its creator, the trustor, lets our own user, the trustee, act for
 them long after their token is gone.
@@ -11,6 +11,7 @@ import contextlib
 import functools
 import threading
 import time
+from urllib import parse
 
 import cachetools
 from keystoneauth1 import adapter
@@ -136,6 +137,26 @@ class Keystone:
         if answer.status_code == _FORBIDDEN:
             LOG.warning('Trust %s is left: %s', trust_id, answer.text[:200])
         self._remember(trust_id, (None,))
+
+    def email(self, user_id: str) -> str | None:
+        """Return what Keystone has as a user's e-mail address, if anything.
+
+        :returns: None also if there is no such user, or none that our own
+            may look at
+        :raises Unavailable: if Keystone cannot be asked
+        """
+        if self._api is None:
+            return None
+        answer = self._as(None).request(
+            'GET',
+            f'/users/{parse.quote(user_id, safe="")}',
+            also=(_FORBIDDEN, _NOT_FOUND),
+        )
+        if not answer.ok:
+            LOG.warning('User %s: %s', user_id, answer.text[:200])
+            return None
+        email = rest.document(answer)['user'].get('email')
+        return email if isinstance(email, str) else None
 
     def adapter_for(
         self, trust_id: str | None, service_type: str

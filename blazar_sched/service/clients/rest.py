@@ -45,6 +45,13 @@ def guarded(check: Callable[[], object]) -> Iterator[None]:
         _guard.reset(before)
 
 
+def begin_request() -> None:
+    """Pass if this thread may ask another service for something."""
+    check = _guard.get()
+    if check is not None:
+        check()
+
+
 def load_adapter(
     conf: cfg.ConfigOpts, group: str
 ) -> adapter.Adapter | None:
@@ -97,9 +104,7 @@ class Rest:
             raise exception.Unavailable(
                 f'no {self._service} service is configured'
             )
-        check = _guard.get()
-        if check is not None:
-            check()
+        begin_request()
         try:
             answer = self._api.request(
                 url,

@@ -148,9 +148,23 @@ class Inquiry:
         :raises BlazarSchedError: what a filter refuses it with
         :raises Unavailable: if others keep changing the lease
         """
+        return self._consented(self._ledger.commit, work)
+
+    def rehearse(self, work: Callable[[Any], T]) -> T:
+        """Rehearse as the ledger does, and raise what `commit` would.
+
+        The filters are asked in earnest: they cannot tell.
+        """
+        return self._consented(self._ledger.rehearse, work)
+
+    def _consented(
+        self,
+        do: Callable[[Callable[[Any], T]], T],
+        work: Callable[[Any], T],
+    ) -> T:
         for _ in range(TRIES):
             try:
-                return self._ledger.commit(work)
+                return do(work)
             except _Undone as e:
                 undone = e
             self._ask(undone.asked, undone.held)

@@ -98,6 +98,7 @@ def _instance(own: blazar.Row) -> dict[str, Any]:
     return {
         **{name: own[name] for name in (*_SIZE, 'amount', 'affinity')},
         'resource_properties': own['resource_properties'] or '',
+        'before_end': reservation_.DEFAULT,
     }
 
 
@@ -109,6 +110,7 @@ def _flavor(own: blazar.Row) -> dict[str, Any]:
         'amount': own['amount'],
         'affinity': own['affinity'],
         'resource_properties': '',
+        'before_end': reservation_.DEFAULT,
         'asked_properties': '',
         'name': flavor['name'],
         'vcpus': flavor['vcpus'],

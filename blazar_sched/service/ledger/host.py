@@ -35,6 +35,7 @@ def from_row(row: Any) -> host.Host:
         },
         hold=row.hold,
         unbounded=row.unbounded,
+        cleaning_time=row.cleaning_time,
         reservable=row.reservable,
         disabled=row.disabled,
         projects=tuple(row.projects or ()),

@@ -127,6 +127,16 @@ class Ledger(reader.Reader):
             self._tell(revision)
         return result
 
+    def rehearse(self, work: Callable[[tx.Tx], T]) -> T:
+        """Return `work(tx)` as a commit would now, and write nothing.
+
+        Others wait for it as for a commit, and like one it is run again
+        after a conflict.
+
+        :raises Unavailable: if conflicts do not end
+        """
+        return self._retry(lambda: self._rehearse(work))
+
     def look(self, query: Callable[[state.Replica], T]) -> T:
         """Return `query(replica)` at the newest revision, changing nothing.
 
@@ -193,6 +203,14 @@ class Ledger(reader.Reader):
                 return result, None
             self._apply(revision, attempt.records)
         return result, revision
+
+    def _rehearse(self, work: Callable[[tx.Tx], T]) -> T:
+        with self._lock:
+            replica = self._load()
+            # A connection that is given back uncommitted is rolled back.
+            with self._to_write.connect() as connection:
+                self._catch_up(connection, replica, change.take(connection, 0))
+                return work(tx.Tx(connection, replica))
 
     def _look(self, query: Callable[[state.Replica], T]) -> T:
         with self._lock:

@@ -213,6 +213,7 @@ class Host(Base):
     inventory: orm.Mapped[dict[str, Any]]
     hold: orm.Mapped[str]
     unbounded: orm.Mapped[str | None]
+    cleaning_time: orm.Mapped[int | None]
     reservable: orm.Mapped[bool]
     disabled: orm.Mapped[bool]
     projects: orm.Mapped[list[str] | None]

@@ -20,9 +20,6 @@ from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
-# A lifetime is on a host until it begins.
-_ON_HOSTS = (*reservation.ON_HOSTS, reservation.INSTANCE_LIFETIME)
-
 
 def from_row(row: Any) -> reservation.Reservation:
     return reservation.Reservation(
@@ -30,7 +27,7 @@ def from_row(row: Any) -> reservation.Reservation:
         lease_id=row.lease_id,
         resource_type=row.resource_type,
         status=row.status,
-        parameters=row.parameters,
+        parameters=_parameters(row),
         missing_resources=row.missing_resources,
         resources_changed=row.resources_changed,
         projects=tuple(row.projects or ()),
@@ -40,6 +37,13 @@ def from_row(row: Any) -> reservation.Reservation:
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
+
+
+def _parameters(row: Any) -> dict[str, Any]:
+    """Return the parameters, with what older versions have not written."""
+    if row.resource_type not in reservation.ON_HOSTS:
+        return dict(row.parameters)
+    return {reservation.BEFORE_END: reservation.DEFAULT, **row.parameters}
 
 
 def by_lease(
@@ -69,7 +73,7 @@ def list_lacking(connection: sa.Connection) -> list[str]:
             models.Lease.id.in_(
                 sa.select(models.Reservation.lease_id).where(
                     models.Reservation.missing_resources,
-                    models.Reservation.resource_type.in_(_ON_HOSTS),
+                    models.Reservation.resource_type.in_(reservation.PLACED),
                     models.Reservation.status != states.RESERVATION_DELETED,
                 )
             )
@@ -187,7 +191,7 @@ def set_made(
     made: Mapping[str, Any],
     missing_resources: bool | None,
 ) -> list[record.Record]:
-    """Write what its start has made, and the flag unless it is None.
+    """Write what was made for it, and the flag unless it is None.
 
     :returns: the record, if it is another one now
     :raises NotFound: if there is no such reservation

@@ -225,7 +225,7 @@ class Tx(reader.Reader):
         made: Mapping[str, Any],
         missing_resources: bool | None = None,
     ) -> None:
-        """Write what the reservation's start has made.
+        """Write what was made for a reservation: this, and nothing else.
 
         :param missing_resources: the flag, None to leave it
         :raises NotFound: if there is no such reservation

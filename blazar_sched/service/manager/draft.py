@@ -72,7 +72,7 @@ class Drafts:
         if not set(values) - {'name'}:
             return renamed
         window = lease_.changed_window(old, values, now)
-        return dataclasses.replace(
+        new = dataclasses.replace(
             renamed,
             start=window.start,
             end=window.end,
@@ -90,6 +90,8 @@ class Drafts:
                 else _vacate(self._conf, window, now),
             ),
         )
+        _check_before_end(old, new)
+        return new
 
     def _new_reservation(
         self,
@@ -234,6 +236,26 @@ def _before_end(
             field='before_end_date',
         )
     return asked
+
+
+def _check_before_end(old: lease_.Lease, new: lease_.Lease) -> None:
+    """Refuse another before_end of a reservation once it was done."""
+    if not any(
+        e.event_type == event_.BEFORE_END_LEASE
+        and e.status != states.EVENT_UNDONE
+        for e in new.events
+    ):
+        return
+    known = {r.id: r.parameters for r in old.reservations}
+    for r in new.reservations:
+        asked = r.parameters.get(reservation_.BEFORE_END)
+        if r.id in known and asked != known[r.id].get(
+            reservation_.BEFORE_END
+        ):
+            raise exception.CantUpdateParameter(
+                'before_end cannot be changed any more: it was done',
+                field=reservation_.BEFORE_END,
+            )
 
 
 def _vacate(conf: Any, window: window_.Window, now: int) -> int | None:

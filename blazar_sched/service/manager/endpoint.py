@@ -20,6 +20,7 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import floating_ip
 from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
@@ -47,12 +48,14 @@ class Endpoint:
         hosts: host.Hosts,
         healer: healing.Healer,
         floating_ips: floating_ip.FloatingIPs,
+        capacity: capacity.Capacity,
     ) -> None:
         self._ledger = ledger
         self._leases = leases
         self._hosts = hosts
         self._healer = healer
         self._floating_ips = floating_ips
+        self._capacity = capacity
 
     def ping(self, ctxt: Context) -> None:
         """Say nothing, which says that a manager is there."""
@@ -68,8 +71,12 @@ class Endpoint:
         ctxt: Context,
         values: Values,
         idempotency_key: str | None = None,
+        offering: bool = False,
+        dry_run: bool = False,
     ) -> Values:
-        return _lease(self._leases.create(values, idempotency_key))
+        return _lease(
+            self._leases.create(values, idempotency_key, offering, dry_run)
+        )
 
     @_answer
     def get_lease(
@@ -119,14 +126,28 @@ class Endpoint:
         lease_id: str,
         project_id: str | None,
         values: Values,
+        dry_run: bool = False,
     ) -> Values:
-        return _lease(self._leases.update(lease_id, project_id, values))
+        return _lease(
+            self._leases.update(lease_id, project_id, values, dry_run)
+        )
 
     @_answer
     def delete_lease(
-        self, ctxt: Context, lease_id: str, project_id: str | None
+        self,
+        ctxt: Context,
+        lease_id: str,
+        project_id: str | None,
+        dry_run: bool = False,
     ) -> None:
-        self._leases.delete(lease_id, project_id)
+        self._leases.delete(lease_id, project_id, dry_run)
+
+    @_answer
+    def get_capacity(
+        self, ctxt: Context, project_id: str, **wanted: Any
+    ) -> Values:
+        """See `Capacity.get` for what may be wanted."""
+        return self._capacity.get(project_id, **wanted)
 
     @_answer
     def create_host(self, ctxt: Context, name: str, values: Values) -> Values:

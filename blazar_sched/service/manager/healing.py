@@ -101,7 +101,7 @@ class Healer:
         )
         if not held:
             raise exception.NotFound(
-                f'they have nothing on host {host.id}',
+                f'they have nothing on host {host.hypervisor_hostname}',
                 field='reservation_id' if reservation_id else 'lease_id',
             )
 
@@ -124,8 +124,8 @@ class Healer:
         What finds no room elsewhere stays, and is told of once.
         """
         at_risk: dict[str, lease_.Lease] = {}
-        for host in self._ledger.commit(
-            lambda tx: replan.crowded(tx.replica, now)
+        for host in self._ledger.look(
+            lambda replica: replan.crowded(replica, now)
         ):
             try:
                 at_risk |= self._relieve(host, now)

@@ -358,11 +358,11 @@ def _check_free(
     tx: Any, old: host_.Host, new: host_.Host, now: int
 ) -> None:
     """Refuse to change a capability that a reservation there depends on."""
-    names = old.capabilities.keys() | new.capabilities.keys()
+    before, after = old.properties(), new.properties()
     changed = {
         name
-        for name in names
-        if old.capabilities.get(name) != new.capabilities.get(name)
+        for name in before.keys() | after.keys()
+        if before.get(name) != after.get(name)
     }
     if not changed:
         return
@@ -383,6 +383,6 @@ def _check_unallocated(source: Any, host: host_.Host) -> None:
     held = source.allocations(host=host.uuid)
     if held:
         raise exception.CantDeleteHost(
-            f'host {host.id} has allocations, such as those of lease '
-            f'{held[0][1]}'
+            f'host {host.hypervisor_hostname} has allocations, such as those '
+            f'of lease {held[0][1]}'
         )

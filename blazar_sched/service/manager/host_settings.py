@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 import json
+import re
 from typing import Any
 
 from oslo_utils import strutils
@@ -14,6 +15,8 @@ from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 
 MAX_NAME = 64
+
+_MINUTES = re.compile('[0-9]{1,9}')
 
 
 def settings(
@@ -84,6 +87,20 @@ def _parse_unbounded(value: Any, field: str) -> str | None:
     return policy
 
 
+def _parse_cleaning_time(value: Any, field: str) -> int | None:
+    if value is None:
+        return None
+    # Not so of True.
+    text = str(value) if type(value) in (int, str) else ''
+    if not _MINUTES.fullmatch(text) or int(text) > host_.MAX_CLEANING_TIME:
+        raise exception.InvalidInput(
+            'cleaning_time must be whole minutes, up to '
+            f'{host_.MAX_CLEANING_TIME}',
+            field=field,
+        )
+    return int(text)
+
+
 def _parse_disabled(value: Any, field: str) -> bool:
     try:
         return strutils.bool_from_string(value or False, strict=True)
@@ -127,6 +144,7 @@ def _bad_projects(field: str) -> exception.InvalidInput:
 _SETTINGS: dict[str, Callable[[Any, str], Any]] = {
     'hold': _parse_hold,
     'unbounded': _parse_unbounded,
+    'cleaning_time': _parse_cleaning_time,
     'disabled': _parse_disabled,
     'projects': _parse_projects,
 }

@@ -23,6 +23,7 @@ from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import event as runner_
 from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager import notifier as notifier_
+from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing
 from blazar_sched.service.manager import shrinking
 from blazar_sched.service.manager import terms
@@ -69,12 +70,18 @@ class Leases:
         self._shrinker = shrinking.Shrinker(drivers, runner)
 
     def create(
-        self, values: Mapping[str, Any], key: str | None = None
+        self,
+        values: Mapping[str, Any],
+        key: str | None = None,
+        offering: bool = False,
+        dry_run: bool = False,
     ) -> lease_.Lease:
         """Place and record a new lease.
 
         :param key: of the request, in its project: asked again with the same
             values, it is answered with the lease that it made
+        :param offering: whether a refusal for want of room has an offer
+        :param dry_run: answer as it would be now, and change nothing
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         :raises IdempotencyKeyReused: if the key has made another lease
@@ -90,6 +97,7 @@ class Leases:
         now = int(self._clock())
         lease = self._drafts.new(values, now)
         inquiry = self._enforcement.inquiry(now)
+        commit = inquiry.rehearse if dry_run else inquiry.commit
 
         def work(tx: Any) -> lease_.Lease:
             made = key and idempotency.made(tx, project_id, key, digest)
@@ -106,13 +114,21 @@ class Leases:
             inquiry.check(tx, lease)
             return lease
 
-        created = inquiry.commit(work)
+        try:
+            created = commit(work)
+        except exception.NotEnoughHostsAvailable as e:
+            if not offering:
+                raise
+            raise offer.with_start(
+                e, self._ledger, lease, self._terms
+            ) from e
+        if dry_run:
+            return created
         if created is lease:
             self._notifier.lease(notifier_.LEASE_CREATE, created)
         if lease.start == now:
             self._runner.poke()
-            if any(map(_has_group, created.reservations)):
-                return self._opened(created)
+            return self._opened(created)
         return created
 
     def update(
@@ -120,6 +136,7 @@ class Leases:
         lease_id: str,
         project_id: str | None,
         values: Mapping[str, Any],
+        dry_run: bool = False,
     ) -> lease_.Lease:
         """Change a lease: all that is asked for, or nothing.
 
@@ -129,6 +146,8 @@ class Leases:
 
         What an active lease would have too much is given up first.
 
+        :param dry_run: answer as it would be now, and change nothing, nor
+            ask other services
         :raises LeaseNotFound: if the project has no such lease
         :raises InvalidStatus: if it is changing already, or over
         :raises CantUpdateParameter: if what is asked for is fixed by now, or
@@ -139,6 +158,7 @@ class Leases:
         """
         now = int(self._clock())
         inquiry = self._enforcement.inquiry(now)
+        commit = inquiry.rehearse if dry_run else inquiry.commit
 
         def work(
             tx: Any, left: placing.Allocations | None = None
@@ -147,6 +167,8 @@ class Leases:
             _check_changeable(old, values)
             new = self._drafts.changed(old, values, now)
             if new != old:
+                if dry_run:
+                    left = self._shrinker.rehearse(tx, old, new)
                 if left is None and (
                     shrink := self._shrinker.begin(tx, old, new)
                 ):
@@ -156,7 +178,9 @@ class Leases:
                 inquiry.check(tx, new, old)
             return old, new, None
 
-        old, new, shrink = inquiry.commit(work)
+        old, new, shrink = commit(work)
+        if dry_run:
+            return new
         if shrink is not None:
             old, new, _ = self._shrinker.finish(shrink, inquiry.commit, work)
         if new != old:
@@ -166,16 +190,20 @@ class Leases:
             self._runner.poke()
         return new
 
-    def delete(self, lease_id: str, project_id: str | None) -> None:
+    def delete(
+        self, lease_id: str, project_id: str | None, dry_run: bool = False
+    ) -> None:
         """Delete a lease, once what it has in other services is gone.
 
         That may go on after the answer; the lease is DELETING until then.
 
+        :param dry_run: be refused as it would be now, and change nothing
         :raises LeaseNotFound: if the project has no such lease
         :raises InvalidStatus: while one of its events is in progress
         :raises Unavailable: if other services do not give up what it has
         """
         now = int(self._clock())
+        commit = self._ledger.rehearse if dry_run else self._ledger.commit
 
         def work(tx: Any) -> tuple[Any, ...]:
             lease = tx.lease(lease_id, project_id)
@@ -195,7 +223,9 @@ class Leases:
             )
             return lease, end, None
 
-        lease, end, ended = self._ledger.commit(work)
+        lease, end, ended = commit(work)
+        if dry_run:
+            return
         if end is not None:
             self._finish_delete(lease_id, end)
             return
@@ -224,8 +254,10 @@ class Leases:
         """Return the lease as it is once it is open, if that is soon.
 
         Who is to boot into a server group needs its id from the answer, and
-        it is the start that makes it.
+        it is the start that makes it. Others do not wait.
         """
+        if not any(map(_has_group, lease.reservations)):
+            return lease
         for _ in range(OPEN_WAITS):
             try:
                 lease = self._ledger.lease(lease.id)
@@ -265,7 +297,8 @@ class Leases:
 
         :param left: what reservations hold yet that have given some up
         """
-        if (new.window, new.reservations) == (old.window, old.reservations):
+        changed = _needs(new) != _needs(old)
+        if new.window == old.window and not changed:
             tx.put_lease(new)
             return new
         tx.replica.advance(now)
@@ -282,7 +315,7 @@ class Leases:
             left=left,
         )
         if old.status == states.LEASE_ACTIVE:
-            if new.reservations != old.reservations or _grown(held, placed):
+            if changed or _grown(held, placed):
                 # What its start does is due again, for all of it.
                 events = event_.start_again(new.events)
                 new = dataclasses.replace(new, events=events)
@@ -314,7 +347,9 @@ def _has_nothing(lease: lease_.Lease) -> bool:
 
 
 def _check_idle(lease: lease_.Lease) -> None:
-    if lease.in_progress:
+    # Vacating goes on for minutes, and begins anew where a change asks for
+    # it: what is written for the try under way is refused by its token.
+    if lease.in_progress and not lease.is_vacated:
         raise exception.InvalidStatus(
             'an event of the lease is in progress: try again', field='status'
         )
@@ -344,6 +379,14 @@ def _untold(old: lease_.Lease, new: lease_.Lease) -> bool:
     )
 
 
+def _needs(lease: lease_.Lease) -> list[reservation_.Reservation]:
+    """Return the reservations, as far as they need room or a start."""
+    return [
+        dataclasses.replace(r, parameters=r.needs, updated_at=None)
+        for r in lease.reservations
+    ]
+
+
 def _settled(
     old: lease_.Lease, new: lease_.Lease, left: Collection[str]
 ) -> set[str]:
@@ -353,13 +396,13 @@ def _settled(
 
     :param left: of those that have given some up
     """
-    asked = {r.id: r.parameters for r in old.reservations}
+    asked = {r.id: r.needs for r in old.reservations}
     if new.start < old.start or old.end < new.end:
         return set()
     return {
         r.id
         for r in new.reservations
-        if r.id in left or asked.get(r.id) == r.parameters
+        if r.id in left or asked.get(r.id) == r.needs
     }
 
 

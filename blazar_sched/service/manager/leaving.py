@@ -41,7 +41,6 @@ def leave(
     :param only: the ids of the reservations that leave, None for all that
         are on hosts
     """
-    wide = window.widened(terms.apart)
     old = placing.held(replica, lease)
     active = lease.status == states.LEASE_ACTIVE
     placed: placing.Allocations = {}
@@ -61,19 +60,16 @@ def leave(
                     hosts,
                 )
                 new = _refilled(
-                    replica, r, wide, candidates, old[r.id], kept
+                    replica, r, window, candidates, old[r.id], kept,
+                    terms.apart_for(r.resource_type),
                 )
                 if placing.count_missing(r, old[r.id], new.values()) <= 0:
                     break
-            changed = placing.moved(
-                (a for h, a in new.items() if kept.get(h) != a), window
-            )
+            changed = [a for h, a in new.items() if kept.get(h) != a]
             grown = [kept[a.host] for a in changed if a.host in kept]
             undo.enter_context(trial.without(replica, grown))
             undo.enter_context(trial.having(replica, changed, fitting=True))
-            placed[r.id] = list(
-                (new | {a.host: a for a in changed}).values()
-            )
+            placed[r.id] = list(new.values())
     return placed
 
 
@@ -96,13 +92,14 @@ def _refilled(
     candidates: catalog.Candidates,
     old: Collection[allocation_.Allocation],
     kept: Mapping[str, allocation_.Allocation],
+    apart: int,
 ) -> dict[str, allocation_.Allocation]:
     """Return allocations by host: those kept, and what replaces the rest."""
     whole = reservation.resource_type == reservation_.PHYSICAL_HOST
     fill = _with_hosts if whole else _with_most
     return fill(
         replica, reservation, window, candidates, kept,
-        placing.count_missing(reservation, old, kept.values()),
+        placing.count_missing(reservation, old, kept.values()), apart,
     )
 
 
@@ -113,10 +110,12 @@ def _with_hosts(
     candidates: catalog.Candidates,
     kept: Mapping[str, allocation_.Allocation],
     count: int,
+    apart: int,
 ) -> dict[str, allocation_.Allocation]:
     """Return allocations by host, with up to so many whole hosts added."""
     names = count > 0 and placing_.place_hosts(
-        replica.index, replica.extra, candidates, window, 0, count
+        replica.index, replica.extra, candidates, window, 0, count,
+        apart=apart,
     )
     return dict(kept) | {
         name: allocation_.Allocation(
@@ -134,6 +133,7 @@ def _with_most(
     candidates: catalog.Candidates,
     kept: Mapping[str, allocation_.Allocation],
     count: int,
+    apart: int,
 ) -> dict[str, allocation_.Allocation]:
     """Return allocations by host, with up to so many slots added."""
     slot = reservation.slot()
@@ -145,7 +145,7 @@ def _with_most(
         try:
             added = placing_.place_instances(
                 replica.index, replica.extra, candidates, window, slot,
-                count, reservation.parameters['affinity'],
+                count, reservation.parameters['affinity'], apart=apart,
             )
             least = count
         except exception.NotEnoughHostsAvailable:

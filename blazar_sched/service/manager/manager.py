@@ -13,6 +13,7 @@ from oslo_log import log
 from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
+from blazar_sched.service import before_end
 from blazar_sched.service import database
 from blazar_sched.service import enforcement
 from blazar_sched.service import metrics as metrics_
@@ -22,6 +23,7 @@ from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
+from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import census
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import event
@@ -92,16 +94,20 @@ class Manager:
         self._census = census.Census(self.ledger, self.notifier)
         self.metrics.registry.register(self._census)
         nova = nova or nova_.Nova(api(nova_conf.GROUP))
+        keystone = keystone or keystone_.load(conf)
         self.services = base.Services(
             ledger=self.ledger,
             nova=nova,
             placement=placement
             or placement_.Placement(api(placement_conf.GROUP)),
             neutron=neutron or neutron_.Neutron(api(neutron_conf.GROUP)),
-            keystone=keystone or keystone_.load(conf),
+            keystone=keystone,
             freepool=freepool.Freepool(conf, nova),
             vacater=vacating.Vacater(
                 conf, self.ledger, nova, self.notifier
+            ),
+            before_end=before_end.Actions(
+                conf, self.ledger, nova, keystone
             ),
         )
         drivers = resources.Drivers(self.services)
@@ -185,6 +191,7 @@ class Manager:
         self.floating_ips = floating_ip.FloatingIPs(
             self.ledger, self.services.neutron, clock
         )
+        self.capacity = capacity.Capacity(self.ledger, drivers, clock)
         self.endpoint = rpc.Counted(
             endpoint.Endpoint(
                 self.ledger,
@@ -192,6 +199,7 @@ class Manager:
                 self.hosts,
                 self.healer,
                 self.floating_ips,
+                self.capacity,
             ),
             self.metrics,
         )

@@ -8,9 +8,6 @@ and after the commit: a broker that hangs delays nothing, and loses them.
 """
 
 import collections
-from collections.abc import Mapping
-import dataclasses
-import datetime
 from typing import Any
 
 from oslo_config import cfg
@@ -19,8 +16,7 @@ import oslo_messaging
 
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window
+from blazar_sched.service import payload as payload_
 from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import rpc
 
@@ -51,7 +47,6 @@ INSTANCE_VACATE = 'instance.vacate'
 MOST_WAITING = 10_000
 # Seconds between two steps where there is nothing to send.
 IDLE = 3600.0
-_EPOCH = datetime.datetime(1970, 1, 1)
 
 
 class Notifier:
@@ -80,12 +75,12 @@ class Notifier:
     def lease(self, event_type: str, lease: lease_.Lease) -> None:
         """Tell soon what has become of a lease: `event_type` is above."""
         if self.is_on:
-            self._put(event_type, _lease(lease))
+            self._put(event_type, payload_.lease(lease))
 
     def host(self, event_type: str, host: host_.Host) -> None:
         """Tell soon what has become of a host: `event_type` is above."""
         if self.is_on:
-            self._put(event_type, _host(host))
+            self._put(event_type, payload_.host(host))
 
     def instance(self, event_type: str, uuid: str, **details: Any) -> None:
         """Tell soon what has become of a server: `event_type` is above."""
@@ -110,53 +105,3 @@ class Notifier:
             self.lost += 1
         self._waiting.append((event_type, payload))
         self._loop.poke()
-
-
-def _lease(noun: lease_.Lease) -> dict[str, Any]:
-    return {
-        'lease_id': noun.id,
-        'name': noun.name,
-        'user_id': noun.user_id,
-        'project_id': noun.project_id,
-        'trust_id': noun.trust_id,
-        'start_date': _date(noun.start),
-        'end_date': _date(noun.end),
-        'status': noun.status,
-        'degraded': noun.degraded,
-        'reservations': list(map(_reservation, noun.reservations)),
-        'events': [
-            _dated(dataclasses.asdict(e), 'time', 'created_at', 'updated_at')
-            for e in noun.events
-        ],
-        'created_at': _date(noun.created_at),
-        'updated_at': _date(noun.updated_at),
-    }
-
-
-def _reservation(noun: reservation_.Reservation) -> dict[str, Any]:
-    fields = dataclasses.asdict(noun)
-    return {
-        **fields.pop('parameters'),
-        'resource_id': noun.id,
-        **_dated(fields, 'created_at', 'updated_at'),
-    }
-
-
-def _host(noun: host_.Host) -> dict[str, Any]:
-    fields = dataclasses.asdict(noun)
-    return {
-        'host_id': fields.pop('id'),
-        **_dated(fields, 'created_at', 'updated_at'),
-    }
-
-
-def _dated(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {**fields, **{name: _date(fields[name]) for name in names}}
-
-
-def _date(seconds: int | None) -> str | None:
-    """``2026-01-31T09:30:00.000000``, as Blazar's are on the bus."""
-    if seconds is None or seconds == window.FOREVER:
-        return None
-    at = _EPOCH + datetime.timedelta(seconds=seconds)
-    return at.isoformat(timespec='microseconds')

@@ -7,6 +7,7 @@ back as they were: only what the ledger commits may stay there.
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -97,15 +98,25 @@ def _place(
             mine = left.get(r.id, mine)
             if r.id in settled:
                 new = _cut(mine, lease.window)
-            elif active and mine:
-                new = _keep(replica, r, lease.project_id, window, mine, terms)
             else:
-                new = _choose(
-                    replica, r, lease.project_id, window, mine, terms
-                )
+                with _which(lease.reservations.index(r)):
+                    new = (_keep if active and mine else _choose)(
+                        replica, r, lease.project_id, window, mine, terms
+                    )
             undo.enter_context(trial.having(replica, new, fitting=True))
             placed[r.id] = new
     return placed
+
+
+@contextlib.contextmanager
+def _which(position: int) -> Iterator[None]:
+    """Say of a reservation that finds no room which of the lease's it is."""
+    try:
+        yield
+    except exception.NotEnoughHostsAvailable as e:
+        raise exception.NotEnoughHostsAvailable(
+            e.args[0], e.field, {**(e.offer or {}), 'reservation': position}
+        ) from e
 
 
 def _cut(
@@ -148,11 +159,11 @@ def _choose(
     old: Sequence[allocation_.Allocation],
     terms: terms_.Terms,
 ) -> list[allocation_.Allocation]:
-    found = placing.place(
+    return placing.place(
         replica.index, replica.extra, replica.catalog, reservation,
-        project_id, window.widened(terms.apart), old, new_id, terms.default,
+        project_id, window, old, new_id, terms.default,
+        terms.apart_for(reservation.resource_type),
     )
-    return moved(found, window)
 
 
 def _keep(
@@ -193,18 +204,34 @@ def _grow(
     """Keep every slot of an instance reservation and place what is more."""
     kept = {a.host: a for a in moved(old, window)}
     more = count_missing(reservation, old, old)
-    wide = window.widened(terms.apart)
-    with trial.having(replica, moved(old, wide), fitting=False):
+    apart = terms.apart_for(reservation.resource_type)
+    wide = _widened(replica, kept.values(), apart)
+    with trial.having(replica, wide, fitting=False):
         added = more and placing.place_instances(
             replica.index,
             replica.extra,
             growing(replica, reservation, project_id, kept, terms),
-            wide,
+            window,
             reservation.slot(),
             more,
             reservation.parameters['affinity'],
+            apart=apart,
         )
     return list(with_slots(reservation, window, kept, added or {}).values())
+
+
+def _widened(
+    replica: state.Replica,
+    many: Iterable[allocation_.Allocation],
+    apart: int,
+) -> list[allocation_.Allocation]:
+    """Return allocations with all the time that is to be free for them."""
+    wide = []
+    for each in many:
+        seconds = replica.hosts[each.host].apart(apart)
+        window = window_.Window(each.start, each.end).widened(seconds)
+        wide += moved([each], window)
+    return wide
 
 
 def with_slots(

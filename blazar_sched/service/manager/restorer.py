@@ -9,7 +9,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
@@ -17,6 +16,7 @@ from oslo_log import log
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.replica import record
+from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import loop
@@ -157,15 +157,17 @@ class Restorer:
         if not servers:
             return []
 
-        def work(tx: Any) -> list[nova_.Server | record.Reservation]:
-            known = tx.replica.reservations
+        def times_of(
+            replica: state.Replica,
+        ) -> list[nova_.Server | record.Reservation]:
+            known = replica.reservations
             return [
                 known.get(reservation_.lifetime_id(s.uuid)) or s
                 for s in servers
             ]
 
         # The reservation of its own lifetime says it, else the server.
-        times = self._ledger.commit(work)
+        times = self._ledger.look(times_of)
         return [
             server
             for server, time in zip(servers, times, strict=True)

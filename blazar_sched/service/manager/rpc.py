@@ -226,7 +226,9 @@ class Background:
 
     def __init__(self, server: oslo_messaging.MessageHandlingServer) -> None:
         self._server = server
-        self._starting = _thread(self._server.start)
+        self._starting = _thread(self._start)
+        self._lock = threading.Lock()
+        self._started = self._stopped = False
 
     def start(self) -> None:
         """Begin to handle; where the broker is away, once it is back."""
@@ -240,14 +242,24 @@ class Background:
 
         What takes longer than some seconds is left behind.
         """
-        if self._starting.ident is None or self._starting.is_alive():
-            # There is nothing to stop, and no end to wait for.
-            return
+        with self._lock:
+            self._stopped = True
+            if not self._started:
+                # There is no end to wait for: what still starts stops itself.
+                return
         stopping = _thread(self._stop)
         stopping.start()
         stopping.join(STOP_TIMEOUT)
         if stopping.is_alive():
             LOG.warning('Some messages are left half handled')
+
+    def _start(self) -> None:
+        self._server.start()
+        with self._lock:
+            self._started = True
+            late = self._stopped
+        if late:
+            self._stop()
 
     def _stop(self) -> None:
         self._server.stop()

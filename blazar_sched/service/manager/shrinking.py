@@ -82,6 +82,25 @@ class Shrinker:
 
             return commit(last)
 
+    def rehearse(
+        self, tx: Any, old: lease_.Lease, new: lease_.Lease
+    ) -> placing.Allocations:
+        """Return what reservations would have left that give some up.
+
+        As far as the ledger's records tell what is in use.
+
+        :raises CantUpdateParameter: if more is in use than is to be left
+        """
+        records = tx.replica.instances
+        return {
+            r.id: driver.rehearse_give_up(
+                r,
+                allocations,
+                [records[id_] for id_ in tx.replica.bound.get(r.id, ())],
+            )
+            for driver, r, allocations, _ in self._steps(tx, old, new)
+        }
+
     def _steps(
         self, tx: Any, old: lease_.Lease, new: lease_.Lease
     ) -> list[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from oslo_log import log
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import state_machine
 from blazar_sched.domain import states
 from blazar_sched.service import enforcement as enforcement_
@@ -142,10 +143,14 @@ class Transitions:
         degraded = any(outcome.degraded for outcome in opened.values())
 
         def write(tx: Any) -> None:
-            for reservation_id, outcome in opened.items():
-                tx.set_reservation_made(
-                    reservation_id, outcome.made, outcome.missing_resources
-                )
+            for reservation in lease.reservations:
+                outcome = opened.get(reservation.id)
+                if outcome is not None:
+                    tx.set_reservation_made(
+                        reservation.id,
+                        {**_done(reservation), **outcome.made},
+                        outcome.missing_resources,
+                    )
             tx.set_lease_status(
                 lease.id, states.LEASE_ACTIVE, degraded=degraded or None
             )
@@ -162,9 +167,17 @@ class Transitions:
     def _before_end_lease(
         self, lease: lease_.Lease, steps: Steps, now: int
     ) -> Write:
+        failed = None
+        # Each of them, before saying that one has failed.
         for driver, reservation, *args in steps:
             if reservation.status == states.RESERVATION_ACTIVE:
-                driver.before_end(lease, reservation, *args)
+                try:
+                    driver.before_end(lease, reservation, *args)
+                except exception.Unavailable as e:
+                    LOG.warning('Reservation %s: %s', reservation.id, e)
+                    failed = failed or e
+        if failed is not None:
+            raise failed
         LOG.info('Lease %s ends at %d', lease.id, lease.end)
         return lambda tx: None
 
@@ -245,6 +258,12 @@ def fail(tx: Any, lease: lease_.Lease) -> None:
         return
     tx.set_lease_status(lease.id, states.LEASE_ERROR)
     _set_reservations(tx, lease, states.RESERVATION_ERROR)
+
+
+def _done(reservation: reservation_.Reservation) -> dict[str, Any]:
+    """Return what it keeps although its start is done again."""
+    name = reservation_.BEFORE_END
+    return {k: v for k, v in reservation.made.items() if k == name}
 
 
 def _order(event: event_.Event) -> tuple[int, int]:

@@ -27,6 +27,8 @@ def having(
     :param fitting: whether it is known that they fit
     :raises NotEnoughHostsAvailable: if there is no room for them
     """
+    if not fitting:
+        _check_not_taken_whole(replica, many)
     with contextlib.ExitStack() as undo:
         for index, adds in replica.entries(many):
             try:
@@ -39,6 +41,26 @@ def having(
                 ) from e
             undo.callback(index.apply, _removing(adds), force=True)
         yield
+
+
+def _check_not_taken_whole(
+    replica: state.Replica, many: Iterable[allocation_.Allocation]
+) -> None:
+    """Refuse what is on a host that is taken whole.
+
+    What takes of other resource classes alone is not in the main index, which
+    has the hosts that are taken whole.
+    """
+    nothing = (0,) * len(replica.index.resource_classes)
+    for each in many:
+        rows = replica.index.rows([each.host])
+        [fits] = replica.index.fits(rows, each.start, each.end, nothing)
+        if not fits:
+            raise exception.NotEnoughHostsAvailable(
+                'what the lease holds has no room in the new window: its '
+                'host is taken whole',
+                field='reservations',
+            )
 
 
 @contextlib.contextmanager

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a driver of a resource type does, and what it is given for it."""
 
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from oslo_log import log
-
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window as window_
+from blazar_sched.service import before_end as before_end_
+from blazar_sched.service.clients import creator as creator_
 from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
@@ -20,8 +22,6 @@ from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.resources import freepool as freepool_
 from blazar_sched.service.resources import vacating as vacating_
-
-LOG = log.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Services:
     keystone: keystone_.Keystone
     freepool: freepool_.Freepool
     vacater: vacating_.Vacater
+    before_end: before_end_.Actions
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Resource:
         self._keystone = services.keystone
         self._freepool = services.freepool
         self._vacater = services.vacater
+        self._before_end = services.before_end
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
@@ -118,6 +120,20 @@ class Resource:
         :returns: the allocations that are left
         :raises Conflict: if more is in use than is to be left
         :raises Unavailable: if it is to be tried again
+        """
+        return list(allocations)
+
+    def rehearse_give_up(
+        self,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        bound: Collection[instance_.Instance],
+    ) -> list[allocation_.Allocation]:
+        """Return what `give_up` would leave, without asking other services.
+
+        :param reservation: as it is to be
+        :param bound: the records of the instances that draw on it
+        :raises Conflict: if more is in use than is to be left
         """
         return list(allocations)
 
@@ -198,11 +214,4 @@ class Resource:
 
     def _nova_of(self, lease: lease_.Lease) -> nova_.Nova:
         """Return Nova as the lease's creator, if their trust still holds."""
-        adapter = self._keystone.adapter_for(lease.trust_id, 'compute')
-        if adapter is None:
-            LOG.info(
-                'Lease %s has no trust that holds: what its creator should '
-                "make is made in the service's own project", lease.id
-            )
-            return self._nova
-        return nova_.Nova(adapter)
+        return creator_.nova(lease, self._keystone, self._nova)

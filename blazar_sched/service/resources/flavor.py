@@ -14,6 +14,7 @@ from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import requirements
+from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.resources import parameters as parameters_
 from blazar_sched.service.resources import slots
 
@@ -22,6 +23,7 @@ _DEFAULTS = {
     'amount': None,
     'affinity': None,
     'resource_properties': '',
+    reservation_.BEFORE_END: reservation_.DEFAULT,
 }
 # What is kept of a flavor beside its id, by the same names.
 _KEPT = (
@@ -40,7 +42,7 @@ _OPERATORS = {
 class FlavorResource(slots.SlotsResource):
     """The driver of ``flavor:instance``."""
 
-    def validate(
+    def _complete(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
         """Return the parameters complete, with all of the flavor.
@@ -60,7 +62,7 @@ class FlavorResource(slots.SlotsResource):
         known['resource_properties'] = parameters['asked_properties']
         asked = _check({**known, **changes})
         if asked['flavor_id'] != parameters['flavor_id']:
-            return self.validate(asked, project_id)
+            return self._complete(asked, project_id)
         return _freeze(asked, _frozen(parameters))
 
     def _flavor(self, flavor_id: Any, project_id: str) -> flavor_.Flavor:

@@ -358,8 +358,8 @@ def _place(
     chosen = choose(lease, reservation, kept, free)
     if len(chosen) < amount:
         raise exception.NotEnoughFloatingIPAvailable(
-            f'of network {network_id} only {len(chosen)} registered floating '
-            'IPs are free then',
+            f'{amount} floating IPs of network {network_id} are needed, '
+            f'{len(chosen)} are free',
             field='amount',
         )
     return chosen

@@ -11,11 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from oslo_log import log
-
 from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
@@ -26,61 +22,27 @@ from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import parameters as parameters_
 from blazar_sched.service.resources import servers as servers_
 
-LOG = log.getLogger(__name__)
-
 _DEFAULTS = {
     'min': None,
     'max': None,
     'hypervisor_properties': '',
     'resource_properties': '',
-    'before_end': 'default',
+    reservation_.BEFORE_END: reservation_.DEFAULT,
 }
-_SNAPSHOT = 'snapshot'
-_BEFORE_END = ('', 'default', _SNAPSHOT)
-# What a server must be for Nova to make an image of it.
-_COPIED = ('ACTIVE', 'PAUSED', 'SHUTOFF', 'SUSPENDED')
 
 
 class HostResource(on_hosts.OnHostsResource):
     """The driver of ``physical:host``."""
 
-    def validate(
+    def _complete(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return the parameters complete.
-
-        :raises InvalidInput: naming the one that is wrong
-        """
         complete = parameters_.check_names(parameters, _DEFAULTS)
         parameters_.check_integer(complete, 'min', 1)
         parameters_.check_integer(complete, 'max', complete['min'])
         for name in ('hypervisor_properties', 'resource_properties'):
             parameters_.check_requirement(complete, name)
-        if complete['before_end'] not in _BEFORE_END:
-            raise exception.InvalidInput(
-                "before_end must be '', 'default' or 'snapshot'",
-                field='before_end',
-            )
         return complete
-
-    def update(
-        self,
-        parameters: Mapping[str, Any],
-        changes: Mapping[str, Any],
-        active: bool,
-        project_id: str,
-    ) -> dict[str, Any]:
-        """Return the changed parameters.
-
-        :raises CantUpdateParameter: for before_end
-        :raises InvalidInput: naming the one that is wrong
-        """
-        new = self.validate({**parameters, **changes}, project_id)
-        if new['before_end'] != parameters['before_end']:
-            raise exception.CantUpdateParameter(
-                'before_end cannot be changed', field='before_end'
-            )
-        return new
 
     def start(
         self,
@@ -133,36 +95,6 @@ class HostResource(on_hosts.OnHostsResource):
         for host in left:
             self._nova.remove_from_aggregate(aggregate, host.service_name)
         return aggregate
-
-    def before_end(
-        self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
-    ) -> None:
-        """Make an image of each server that is bound, if that is asked for.
-
-        It is the creator's own, where there is a trust; else it is made as
-        an admin, and Nova shares it with the server's project.
-        """
-        if reservation.parameters['before_end'] != _SNAPSHOT:
-            return
-        creator = self._nova_of(lease)
-        for server in servers_.bound(self._nova, lease, reservation):
-            if server.status not in _COPIED:
-                LOG.warning(
-                    'No image of server %s, which is %s',
-                    server.uuid, server.status,
-                )
-                continue
-            own = server.project_id == lease.project_id
-            nova = creator if own else self._nova
-            nova.create_image(
-                server,
-                f'reserved_{server.name}',
-                {flavor_.RESERVATION: reservation.id},
-            )
 
     def end(
         self,

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.resources import parameters as parameters_
 from blazar_sched.service.resources import slots
 
@@ -14,6 +15,7 @@ _DEFAULTS = {
     'amount': None,
     'affinity': None,
     'resource_properties': '',
+    reservation_.BEFORE_END: reservation_.DEFAULT,
 }
 # What Nova asks of a flavor, and one instance at least.
 _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
@@ -22,13 +24,9 @@ _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
 class InstanceResource(slots.SlotsResource):
     """The driver of ``virtual:instance``."""
 
-    def validate(
+    def _complete(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return the parameters complete.
-
-        :raises InvalidInput: naming the one that is wrong
-        """
         complete = parameters_.check_names(parameters, _DEFAULTS)
         for name, minimum in _MINIMUM.items():
             parameters_.check_integer(complete, name, minimum)

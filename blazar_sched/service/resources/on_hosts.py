@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all reservations on hosts have in common: others are in their way."""
+"""What all reservations on hosts have in common.
+
+Others' servers are in their way, and something may be done before their end.
+"""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import host as host_
@@ -10,10 +14,70 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources import servers as servers_
 
 
 class OnHostsResource(base.Resource):
     """A driver of reservations that are on hosts."""
+
+    def validate(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
+        """Return the parameters complete.
+
+        :raises InvalidInput: naming the one that is wrong
+        """
+        complete = self._complete(parameters, project_id)
+        self._before_end.check(complete[reservation_.BEFORE_END])
+        return complete
+
+    def update(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        active: bool,
+        project_id: str,
+    ) -> dict[str, Any]:
+        """Return the changed parameters.
+
+        :raises InvalidInput: naming the one that is wrong
+        """
+        new = self._changed(parameters, changes, project_id)
+        self._before_end.check(
+            new[reservation_.BEFORE_END], parameters[reservation_.BEFORE_END]
+        )
+        return new
+
+    def before_end(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        hosts: Mapping[str, host_.Host],
+    ) -> None:
+        """Do what the reservation asks for: see `service.before_end`."""
+        self._before_end.act(
+            lease,
+            reservation,
+            lambda: servers_.bound(self._nova, lease, reservation),
+        )
+
+    def _complete(
+        self, parameters: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
+        """Return the parameters complete, before_end as it is asked for.
+
+        :raises InvalidInput: naming the one that is wrong
+        """
+        raise NotImplementedError
+
+    def _changed(
+        self,
+        parameters: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        project_id: str,
+    ) -> dict[str, Any]:
+        return self._complete({**parameters, **changes}, project_id)
 
     def vacate(
         self,

@@ -7,6 +7,8 @@ many on each as there are slots.
 """
 
 from collections import Counter
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
@@ -27,6 +30,8 @@ from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import servers as servers_
 
+# What may be changed in an active lease.
+_CHANGEABLE = ('amount', reservation_.BEFORE_END)
 _POLICIES = {True: 'affinity', False: 'anti-affinity'}
 
 
@@ -57,27 +62,19 @@ class SlotsResource(on_hosts.OnHostsResource):
     ) -> dict[str, Any]:
         """Return the changed parameters.
 
-        :raises CantUpdateParameter: for anything but the amount, if the
+        :raises CantUpdateParameter: for anything but _CHANGEABLE, if the
             lease is active
         :raises InvalidInput: naming the one that is wrong
         """
-        new = self._changed(parameters, changes, project_id)
+        new = super().update(parameters, changes, active, project_id)
         for name in new if active else ():
-            if name != 'amount' and new[name] != parameters[name]:
+            if name not in _CHANGEABLE and new[name] != parameters[name]:
                 raise exception.CantUpdateParameter(
-                    f'{name} cannot be changed in an active lease: only the '
-                    'amount can',
+                    f'{name} cannot be changed in an active lease: only '
+                    f'{" and ".join(_CHANGEABLE)} can',
                     field=name,
                 )
         return new
-
-    def _changed(
-        self,
-        parameters: Mapping[str, Any],
-        changes: Mapping[str, Any],
-        project_id: str,
-    ) -> dict[str, Any]:
-        return self.validate({**parameters, **changes}, project_id)
 
     def shrinks(
         self, parameters: Mapping[str, Any], new: Mapping[str, Any]
@@ -101,35 +98,42 @@ class SlotsResource(on_hosts.OnHostsResource):
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
-        slot = reservation.slot()
-        held = {
-            a.host: placing.count_slots(a.amounts, slot) for a in allocations
+        names = {
+            a.host: hosts[a.host].hypervisor_hostname for a in allocations
         }
-        names = {host: hosts[host].hypervisor_hostname for host in held}
         used, beside = self._count_used(lease, reservation, names)
-        _check_used(reservation, sum(used.values()))
-        left = dict(held)
-        excess = sum(held.values()) - reservation.parameters['amount']
-        # At equal use the smaller ones: more hosts come free by them.
-        for host in sorted(held, key=lambda h: (used[h], held[h], h)):
-            if excess <= 0:
-                break
-            least = self._placement.cut_inventory(
-                names[host],
-                placement_.resource_class(reservation.id),
-                max(0, held[host] - excess),
-                beside[host],
+        slots = placement_.resource_class(reservation.id)
+
+        def cut(host: str, total: int) -> int:
+            return self._placement.cut_inventory(
+                names[host], slots, total, beside[host]
             )
-            left[host] = min(held[host], least)
-            excess -= held[host] - left[host]
-        _check_used(reservation, sum(left.values()))
-        return [
-            dataclasses.replace(
-                a, amounts={c: left[a.host] * n for c, n in slot.items()}
+
+        return _shrink(reservation, allocations, used, cut)
+
+    def rehearse_give_up(
+        self,
+        reservation: reservation_.Reservation,
+        allocations: Sequence[allocation_.Allocation],
+        bound: Collection[instance_.Instance],
+    ) -> list[allocation_.Allocation]:
+        """Return which slots `give_up` would leave.
+
+        :raises CantUpdateParameter: if more than the amount are in use
+        """
+        slot = reservation.slot()
+        used = {
+            a.host: _count_filled(
+                (i.amounts for i in bound if i.host == a.host), slot
             )
             for a in allocations
-            if left[a.host]
-        ]
+        }
+        return _shrink(
+            reservation,
+            allocations,
+            used,
+            lambda host, total: max(total, used[host]),
+        )
 
     def _count_used(
         self,
@@ -155,7 +159,10 @@ class SlotsResource(on_hosts.OnHostsResource):
         counted = {id_ for counts in users.values() for id_ in counts}
         others = [s for s in servers if s.uuid not in counted]
         beside = {
-            host: _count_filled(others, name, reservation.slot())
+            host: _count_filled(
+                (s.amounts for s in others if s.node == name),
+                reservation.slot(),
+            )
             for host, name in names.items()
         }
         used = {
@@ -295,14 +302,48 @@ class SlotsResource(on_hosts.OnHostsResource):
         return all(removed)
 
 
+def _shrink(
+    reservation: reservation_.Reservation,
+    allocations: Sequence[allocation_.Allocation],
+    used: Mapping[str, int],
+    cut: Callable[[str, int], int],
+) -> list[allocation_.Allocation]:
+    """Return what is left of the allocations, no more than the amount.
+
+    :param used: how many slots are in use, by host
+    :param cut: leaves a host so many slots, or as many as are in use there;
+        says how many
+    :raises CantUpdateParameter: if more than the amount are in use
+    """
+    _check_used(reservation, sum(used.values()))
+    slot = reservation.slot()
+    held = {a.host: placing.count_slots(a.amounts, slot) for a in allocations}
+    left = dict(held)
+    excess = sum(held.values()) - reservation.parameters['amount']
+    # At equal use the smaller ones: more hosts come free by them.
+    for host in sorted(held, key=lambda h: (used[h], held[h], h)):
+        if excess <= 0:
+            break
+        least = cut(host, max(0, held[host] - excess))
+        left[host] = min(held[host], least)
+        excess -= held[host] - left[host]
+    _check_used(reservation, sum(left.values()))
+    return [
+        dataclasses.replace(
+            a, amounts={c: left[a.host] * n for c, n in slot.items()}
+        )
+        for a in allocations
+        if left[a.host]
+    ]
+
+
 def _count_filled(
-    servers: Iterable[nova_.Server], hostname: str, slot: Mapping[str, int]
+    many: Iterable[Mapping[str, int]], slot: Mapping[str, int]
 ) -> int:
-    """Return how many slots servers fill together on a host."""
+    """Return how many slots the amounts of servers fill together."""
     filled: Counter[str] = Counter()
-    for server in servers:
-        if server.node == hostname:
-            filled.update(server.amounts)
+    for amounts in many:
+        filled.update(amounts)
     return max(-(-filled[c] // n) for c, n in slot.items() if n)
 
 

@@ -84,6 +84,16 @@ def delete(api, lease_id, headers=None):
     assert answer.status_code == 204, answer.text
 
 
+def wait_for(api, lease_id, status):
+    """Return a lease once it is in this status."""
+    for _ in range(300):
+        shown = api.simulate_get(f'/v1/leases/{lease_id}').json['lease']
+        if shown['status'] == status:
+            return shown
+        time.sleep(0.1)
+    raise AssertionError(shown)
+
+
 def everything(api):
     """All that the API shows."""
     return [
@@ -107,6 +117,7 @@ def test_a_service_with_a_manager_is_healthy(service):
     assert (answer.status_code, answer.text) == (200, 'OK')
 
 
+@pytest.mark.row('C4', 'C50', 'F18')
 def test_the_life_of_a_lease(api):
     made = create(api)
     path = f'/v1/leases/{made["id"]}'
@@ -152,6 +163,7 @@ def test_the_life_of_a_lease(api):
     assert api.simulate_get('/v1/leases').json == {'leases': []}
 
 
+@pytest.mark.row('F19')
 def test_no_room_is_409_and_leaves_nothing(api):
     create(api)
     before = everything(api)
@@ -172,12 +184,14 @@ def test_no_room_is_409_and_leaves_nothing(api):
         assert everything(api) == before
 
 
+@pytest.mark.row('F20')
 def test_windows_may_touch(api):
     create(api)
     create(api, start_date='2030-01-01 01:00', end_date='2030-01-01 02:00')
     create(api, start_date='2029-12-31 23:59:59', end_date='2030-01-01 00:00')
 
 
+@pytest.mark.row('C50')
 def test_an_unbounded_lease(api):
     made = create(api, {**ALICE, **V1_1}, end_date=None)
     assert made['end_date'] is None
@@ -219,6 +233,38 @@ DATES = [
 ]
 
 
+@pytest.mark.row('F1')
+def test_a_lease_is_pending_then_active_then_terminated(api):
+    api.simulate_post('/v1/os-hosts', json={'name': 'compute-2'})
+    two = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
+    made = create(api, reservations=[two])
+    path = f'/v1/leases/{made["id"]}'
+    shown = api.simulate_get(path, headers={**ALICE, **V1_1}).json['lease']
+    assert shown['status'] == 'PENDING'
+    assert shown['reservations'][0]['hosts'] == ['compute-1', 'compute-2']
+    for body, status, of_reservation in [
+        ({'start_date': 'now'}, 'ACTIVE', 'active'),
+        ({'end_date': 'now'}, 'TERMINATED', 'deleted'),
+    ]:
+        answer = api.simulate_put(path, json=body, headers=ALICE)
+        assert answer.status_code == 200, answer.text
+        shown = wait_for(api, made['id'], status)
+        [reservation] = shown['reservations']
+        assert reservation['status'] == of_reservation
+    assert {e['status'] for e in shown['events']} == {'DONE'}
+
+
+@pytest.mark.row('C50', 'F8')
+@pytest.mark.parametrize('dates', [{'start_date': 'now'}, {}])
+def test_without_a_start_a_lease_starts_at_once(api, dates):
+    body = {**lease(), **dates}
+    if not dates:
+        del body['start_date']
+    answer = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    assert answer.status_code == 201, answer.text
+    wait_for(api, answer.json['lease']['id'], 'ACTIVE')
+
+
 def test_dates(api):
     before = everything(api)
     for start, end, status, field in DATES:
@@ -252,6 +298,7 @@ def test_what_only_the_manager_can_judge_is_named_too(api):
         assert everything(api) == before
 
 
+@pytest.mark.row('F68')
 def test_a_failed_update_changes_nothing(api):
     made = create(api)
     create(api, start_date='2030-01-01 01:00', end_date='2030-01-01 02:00')
@@ -284,6 +331,7 @@ def test_a_failed_update_changes_nothing(api):
         assert everything(api) == before
 
 
+@pytest.mark.row('F85')
 def test_a_lease_of_another_project_is_not_there(api):
     made = create(api)
     before = everything(api)
@@ -458,6 +506,7 @@ def test_allocations_can_be_filtered(api):
     assert shown(f'lease_id={UNKNOWN}') == set()
 
 
+@pytest.mark.row('F86')
 def test_lists(api):
     made = {
         name: create(
@@ -504,6 +553,7 @@ def test_lists(api):
         refused(answer, 400, field)
 
 
+@pytest.mark.row('F86')
 def test_a_list_can_be_walked_by_its_links(api):
     ids = [
         create(
@@ -522,6 +572,35 @@ def test_a_list_can_be_walked_by_its_links(api):
         query = link['href'].partition('?')[2]
     assert walked == ids[::-1]
     assert pages == 3
+
+
+@pytest.mark.row('F35')
+def test_a_dry_run_changes_nothing(api):
+    headers = {**ALICE, 'OpenStack-API-Version': 'reservation 1.2'}
+    made = create(api)
+    before = everything(api)
+    path = f'/v1/leases/{made["id"]}'
+    there = {'start_date': '2031-01-01 00:00', 'end_date': '2031-01-02 00:00'}
+    beyond = lease()['reservations'] * 2
+    for method, where, body, status in (
+        ('POST', '/v1/leases', lease(**there), 201),
+        ('POST', '/v1/leases', lease(), 409),
+        ('PUT', path, there, 200),
+        ('PUT', path, {'reservations': beyond}, 409),
+        ('DELETE', path, None, 204),
+        ('DELETE', f'/v1/leases/{UNKNOWN}', None, 404),
+    ):
+        answer = api.simulate_request(
+            method, where, json=body, headers=headers,
+            query_string='dry_run=true',
+        )
+        assert answer.status_code == status, answer.text
+        assert everything(api) == before
+    old = api.simulate_delete(
+        path, headers=ALICE, query_string='dry_run=true'
+    )
+    refused(old, 400, 'dry_run')
+    assert everything(api) == before
 
 
 def test_a_request_again_makes_no_second_lease(api):
@@ -563,18 +642,20 @@ def test_a_request_many_times_at_once_makes_one_lease(api):
     assert len({answer.json['lease']['id'] for answer in answers}) == 1
 
 
+@pytest.mark.row('F24')
 def test_many_ask_for_the_last_host_at_once(api):
-    with futures.ThreadPoolExecutor(8) as pool:
+    with futures.ThreadPoolExecutor(50) as pool:
         answers = list(
             pool.map(
                 lambda n: api.simulate_post('/v1/leases', json=lease()),
-                range(8),
+                range(200),
             )
         )
     codes = sorted(answer.status_code for answer in answers)
-    assert codes == [201] + [409] * 7
+    assert codes == [201] + [409] * 199
 
 
+@pytest.mark.row('C5')
 def test_without_a_manager_the_answer_is_503(service):
     service.manager.stop()
     bus = rpc.Client(rpc.transport(service.conf), timeout=0.2)
@@ -611,6 +692,7 @@ RESERVATIONS = st.lists(
 )
 
 
+@pytest.mark.row('F87')
 @hypothesis.settings(
     max_examples=60,
     deadline=None,
@@ -655,3 +737,29 @@ def test_no_lease_is_a_fault_of_ours(
     assert changed.status_code in (200, 400, 409), changed.text
     gone = api.simulate_delete(path, headers=headers)
     assert gone.status_code in (204, 409), gone.text
+
+
+@pytest.mark.row('F29')
+def test_a_refusal_offers_a_window_that_has_room(api):
+    create(api)
+
+    def ask(version, **values):
+        return api.simulate_post(
+            '/v1/leases',
+            json=lease(**values),
+            headers={**ALICE, 'OpenStack-API-Version': version},
+        )
+
+    for old in ('reservation 1.0', 'reservation 1.1'):
+        refused(ask(old), 409, 'NotEnoughHostsAvailable')
+    said = ask('reservation 1.2').json
+    offer = said.pop('offer')
+    assert set(said) == ENVELOPE
+    assert offer == {
+        'reservation': 0,
+        'available': 0,
+        'start_date': '2030-01-01T01:00:00Z',
+        'end_date': '2030-01-01T02:00:00Z',
+    }
+    dates = {k: v for k, v in offer.items() if k.endswith('_date')}
+    assert ask('reservation 1.2', **dates).status_code == 201

@@ -70,6 +70,7 @@ def every_request():
         )
 
 
+@pytest.mark.row('F85')
 def test_a_foreign_lease_is_like_one_that_never_was(api, theirs):
     before = api.simulate_get('/v1/leases').text
     for method, path, body, version in every_request():
@@ -88,6 +89,7 @@ def test_a_foreign_lease_is_like_one_that_never_was(api, theirs):
     assert api.simulate_get('/v1/leases').text == before
 
 
+@pytest.mark.row('F85')
 def test_no_list_shows_a_foreign_lease(api, theirs):
     mine = create(api, BOB)
     for query in (
@@ -154,6 +156,7 @@ def test_a_foreign_idempotency_key_is_free(api):
     assert first.json['lease']['id'] != second.json['lease']['id']
 
 
+@pytest.mark.row('F85')
 def test_hosts_tell_nobody_else_who_is_on_them(api, theirs):
     """Also not whether there is such a host."""
     for path in ('', '/1', '/1/allocation', '/allocations', '/99/allocation'):

@@ -75,6 +75,7 @@ def there(service):
     }
 
 
+@pytest.mark.row('F87')
 @pytest.mark.parametrize('version', microversion.VERSIONS)
 def test_whatever_is_asked_is_answered_as_described(service, there, version):
     # Tokens are another test's affair.

@@ -74,6 +74,7 @@ def create(api, token, key=None, **values):
     )
 
 
+@pytest.mark.row('C10')
 def test_a_lease_has_a_trust_for_one_call(api, cloud, token):
     # The first one also asks where Keystone is, and who we are.
     create(api, token, reservations=[])
@@ -129,6 +130,33 @@ def test_a_request_made_again_leaves_no_second_trust(api, cloud, token):
     first = create(api, token, key='k').json
     assert create(api, token, key='k').json == first
     assert list(cloud.trusts) == [first['lease']['trust_id']]
+
+
+def test_a_dry_run_asks_for_no_trust(api, cloud, token, service):
+    create(api, token)
+    before = dict(cloud.trusts)
+    [lease] = service.manager.ledger.leases()
+    cloud.asked.clear()
+    for method, path, body in (
+        ('POST', '', {**BODY, 'reservations': []}),
+        ('PUT', f'/{lease.id}', {'name': 'other'}),
+        ('DELETE', f'/{lease.id}', None),
+    ):
+        answer = api.simulate_request(
+            method,
+            f'/v1/leases{path}',
+            json=body,
+            query_string='dry_run=true',
+            headers={
+                'X-Auth-Token': token,
+                'OpenStack-API-Version': 'reservation 1.2',
+            },
+        )
+        assert answer.status_code in (201, 200, 204), answer.text
+        if method == 'POST':
+            assert answer.json['lease']['trust_id'] is None
+    assert (cloud.asked, cloud.trusts) == ([], before)
+    assert service.manager.ledger.leases() == [lease]
 
 
 def test_a_token_that_cannot_be_lent_makes_a_lease_all_the_same(

@@ -56,7 +56,7 @@ def login(endpoint):
 class Shell:
     """One of the two programs, as a user of a token runs it."""
 
-    def __init__(self, program, endpoint, home):
+    def __init__(self, program, endpoint, home, **environ):
         self.program = program
         self._program = PROGRAMS[program]
         self._environ = {
@@ -67,6 +67,7 @@ class Shell:
             'OS_AUTH_TYPE': 'admin_token',
             'OS_ENDPOINT': endpoint,
             'OS_TOKEN': 'admin',
+            **environ,
         }
 
     def run(self, noun, verb, *arguments):

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A day with Blazar's own client, in its library and its two programs."""
 
+import argparse
 import json
 import pathlib
 import re
+from unittest import mock
 
 from blazarclient import exception as client_exception
 from blazarclient import shell as programs
+from cliff import lister
+from cliff import show
 import pytest
 
 from tests.functional.client import conftest
@@ -27,12 +31,16 @@ INSTANCE_ARGUMENT = (
     'resource_type=virtual:instance,vcpus=2,memory_mb=512,disk_gb=0,'
     'amount=3,affinity=True,resource_properties='
 )
+FLAVOR_ARGUMENT = (
+    'resource_type=flavor:instance,flavor_id=m1.small,amount=1,affinity=None'
+)
 FLOATING_IP_ARGUMENT = (
     f'resource_type=virtual:floatingip,network_id={neutron.NETWORK},amount=2,'
     'required_floatingips=["203.0.113.7"]'
 )
 
 
+@pytest.mark.row('F88')
 def test_every_command_is_tried_here():
     tried = re.findall(
         r"shell\.(?:do|read|run)\(\s*'([a-z ]+)',\s*'([a-z]+)'",
@@ -43,6 +51,33 @@ def test_every_command_is_tried_here():
     assert {
         names.get(command, command).replace(' ', '-') for command in commands
     } == set(programs.COMMANDS_V1)
+
+
+def options(command):
+    """Return the options that a command says it has."""
+    parser = command(mock.Mock(), None).get_parser('')
+    return {
+        option
+        for action in parser._actions
+        if action.help != argparse.SUPPRESS
+        for option in action.option_strings
+        if option.startswith('--')
+    }
+
+
+@pytest.mark.row('F88')
+def test_every_option_is_tried_here():
+    text = pathlib.Path(__file__).read_text()
+    cliffs = set()
+    for base in (lister.Lister, show.ShowOne):
+        plain = type('Plain', (base,), {'take_action': None})
+        cliffs |= options(plain)
+    assert {
+        (name, option)
+        for name, command in programs.COMMANDS_V1.items()
+        for option in options(command) - cliffs
+        if f"'{option}'" not in text
+    } == set()
 
 
 def test_hosts_by_the_library(login):
@@ -65,6 +100,7 @@ def test_hosts_by_the_library(login):
     assert hosts.list() == []
 
 
+@pytest.mark.row('C1', 'F88')
 def test_leases_by_the_library(login):
     admin, alice, bob = login('admin'), login('alice:p1'), login('bob:p2')
     host = admin.host.create('compute-1')
@@ -116,6 +152,7 @@ def test_refusals_by_the_library(login):
     )
 
 
+@pytest.mark.row('C3', 'F88')
 def test_an_afternoon_with_the_programs(shell):
     made = shell.read('host', 'create', 'compute-1', '--extra', 'gpu=a100')
     assert made['hypervisor_hostname'] == 'compute-1'
@@ -204,16 +241,81 @@ def test_allocations_with_the_programs(shell):
     ]
     listed = shell.do('allocation', 'list', 'host', '-f', 'json')
     assert all(lease['id'] in listed for lease in leases)
+    [reservation] = json.loads(f'[{leases[1]["reservations"]}]')
     for words in (('list', 'host'), ('show', 'host', 'compute-1')):
-        held = shell.do(
-            'allocation', *words, '--lease-id', leases[1]['id'], '-f', 'json'
-        )
-        assert leases[0]['id'] not in held
-        assert leases[1]['id'] in held
+        for option, id_ in (
+            ('--lease-id', leases[1]['id']),
+            ('--reservation-id', reservation['id']),
+        ):
+            held = shell.do('allocation', *words, option, id_, '-f', 'json')
+            assert leases[0]['id'] not in held
+            assert leases[1]['id'] in held
     assert [
         lease['name'] for lease in shell.read('lease', 'list', '--sort-by',
                                               'start_date')
     ] == ['run-1', 'run-2']
+
+
+def test_lists_are_sorted_with_the_programs(shell):
+    for n in (2, 1):
+        shell.do('host', 'create', f'compute-{n}', '--extra', f'rack-{n}=7')
+        shell.do(
+            'floatingip', 'create', neutron.NETWORK, f'203.0.113.{n + 6}'
+        )
+    for words, column, values in [
+        (('host', 'list'), 'hypervisor_hostname', ['compute-1', 'compute-2']),
+        (('host property', 'list'), 'property', ['rack-1', 'rack-2']),
+        (('allocation', 'list', 'host'), 'resource_id', ['1', '2']),
+        (
+            ('floatingip', 'list'), 'floating_ip_address',
+            ['203.0.113.7', '203.0.113.8'],
+        ),
+    ]:
+        listed = shell.read(*words, '--sort-by', column)
+        assert [item[column] for item in listed] == values
+
+
+def test_a_flavor_is_reserved_with_the_programs(shell):
+    shell.do('host', 'create', 'compute-1')
+    lease = shell.read(
+        'lease', 'create', 'run', '--reservation', FLAVOR_ARGUMENT,
+        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
+    )
+    [reservation] = json.loads(f'[{lease["reservations"]}]')
+    assert (reservation['vcpus'], reservation['affinity']) == (2, None)
+    shell.do(
+        'lease', 'set', 'run',
+        '--reservation', f'id={reservation["id"]},amount=3',
+    )
+    shown = shell.read('lease', 'show', 'run')
+    [reservation] = json.loads(f'[{shown["reservations"]}]')
+    assert reservation['amount'] == 3
+
+
+def test_events_of_ones_own_are_refused(shell):
+    shell.do('host', 'create', 'compute-1')
+    refused = shell.run(
+        'lease', 'create', 'run',
+        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
+        '--reservation', FLAVOR_ARGUMENT,
+        '--event', 'event_type=notification,event_date=2030-01-01 00:30',
+    )
+    assert refused.returncode != 0
+    assert 'ERROR: events: ' in refused.stderr
+    assert shell.read('lease', 'list') == []
+
+
+@pytest.mark.row('C2')
+def test_blazar_runs_where_openstack_is_not_installed(endpoint, tmp_path):
+    (tmp_path / 'openstackclient.py').write_text(
+        "raise ImportError('it is not installed')\n"
+    )
+    blazar, openstack = (
+        conftest.Shell(program, endpoint, tmp_path, PYTHONPATH=str(tmp_path))
+        for program in ('blazar', 'openstack')
+    )
+    assert blazar.read('host', 'list') == []
+    assert 'not installed' in openstack.run('host', 'list').stderr
 
 
 def test_what_only_blazar_takes(endpoint, tmp_path):
@@ -230,6 +332,7 @@ def test_what_only_blazar_takes(endpoint, tmp_path):
     assert reservation['before_end'] == 'snapshot'
 
 
+@pytest.mark.row('F64')
 def test_a_lease_is_moved_with_the_programs(shell):
     shell.do('host', 'create', 'compute-1', '--extra', 'gpu=a100')
     shell.do(
@@ -252,6 +355,7 @@ def test_a_lease_is_moved_with_the_programs(shell):
         assert shown['end_date'] == f'{end}:00.000000'
 
 
+@pytest.mark.row('F64')
 @pytest.mark.parametrize(
     'options, start, end',
     [
@@ -285,6 +389,7 @@ def test_bare_arguments_of_lease_create(shell):
     assert lease['name'] == 'n'
 
 
+@pytest.mark.row('F4')
 def test_floating_ips_by_the_library(login):
     admin, alice = login('admin'), login('alice:p1')
     made = [

@@ -221,6 +221,7 @@ def test_a_manager_without_a_broker_waits_for_it(config, tmp_path, number):
         assert end(process, number) == 0
 
 
+@pytest.mark.row('C5')
 def test_an_api_without_a_manager_says_so(config, port, tmp_path):
     config.write_text(
         config.read_text().replace('fake://', f'rabbit://{AWAY}/')

@@ -190,6 +190,7 @@ class Nouns:
             'amount': 2,
             'affinity': None,
             'resource_properties': '',
+            'before_end': '',
         }
         return reservation.Reservation(
             **{

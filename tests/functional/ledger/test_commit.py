@@ -16,6 +16,7 @@ from sqlalchemy import exc
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.service.ledger import engine
+from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import retry
 
 
@@ -207,10 +208,9 @@ def test_a_server_that_ends_the_connection(server_url, patient, database):
     assert patient.properties() == {'gpu': True}
 
 
-def test_a_row_that_another_holds(
-    url, store, open_ledger, database, monkeypatch
-):
-    """Really: another connection has the ledger's row for two tries."""
+@pytest.fixture
+def hasty(store, open_ledger, database, monkeypatch):
+    """Opens ledgers that do not wait long for the row."""
     name = database.dialect.name
     monkeypatch.setitem(
         engine._CONNECT_ARGS,
@@ -223,8 +223,13 @@ def test_a_row_that_another_holds(
             'postgresql': {'options': '-c lock_timeout=20ms'},
         }[name],
     )
+    return open_ledger
+
+
+def test_a_row_that_another_holds(store, hasty, database):
+    """Really: another connection has the ledger's row for two tries."""
     other = database.connect()
-    if name == 'sqlite':
+    if database.dialect.name == 'sqlite':
         other.exec_driver_sql('BEGIN IMMEDIATE')
     other.execute(sa.text('UPDATE ledger SET revision = revision'))
     pauses = []
@@ -235,7 +240,7 @@ def test_a_row_that_another_holds(
             other.rollback()
             other.close()
 
-    open_ledger(sleep=sleep).commit(lambda tx: tx.put_property('gpu', True))
+    hasty(sleep=sleep).commit(lambda tx: tx.put_property('gpu', True))
     assert len(pauses) == 2
     assert store.properties() == {'gpu': True}
 
@@ -461,6 +466,112 @@ def test_a_look_whose_changes_are_pruned_starts_anew(
         other.commit(lambda tx: tx.put_host(nouns.host()))
     other.prune(keep=1)
     assert len(store.look(lambda replica: replica.hosts)) == 3
+
+
+class TestRehearse:
+    """What a commit would answer, and nothing of what it would leave."""
+
+    @pytest.fixture
+    def everything(self, database):
+        """Returns each row of each table, and what the replica has."""
+
+        def look(ledger):
+            with database.connect() as connection:
+                tables = {
+                    table.name: sorted(
+                        map(repr, connection.execute(sa.select(table)))
+                    )
+                    for table in models.Base.metadata.sorted_tables
+                }
+            return tables, ledger.look(
+                lambda replica: (
+                    replica.revision, sorted(map(repr, replica.items())),
+                )
+            )
+
+        return look
+
+    @pytest.fixture
+    def work(self, nouns, host):
+        """Writes some of everything, and returns what there is of it."""
+        lease = nouns.lease(reservations=2)
+
+        def work(tx):
+            tx.put_lease(lease)
+            tx.put_allocations(
+                lease.reservations[0].id, [nouns.allocation(lease, host)]
+            )
+            tx.put_instance(nouns.instance(host))
+            tx.put_host(nouns.host())
+            tx.put_property('gpu', True)
+            tx.claim_event(
+                lease.events[0].id, event.Claim('me', 'token', 10), None
+            )
+            tx.put_key('project', 'key', lease.id, 'digest')
+            return tx.leases(), len(tx.hosts()), tx.replica.revision
+
+        return work
+
+    def test_it_answers_as_the_commit_does_and_leaves_nothing(
+        self, open_ledger, store, work, everything
+    ):
+        told = []
+        telling = open_ledger(on_change=told.append)
+        before = everything(telling)
+        rehearsed = telling.rehearse(work)
+        assert everything(telling) == before
+        assert told == []
+        assert telling.commit(work) == rehearsed
+        # Only what is written in earnest is seen.
+        assert everything(telling) != before
+        assert told == [2]
+
+    def test_a_refusal_leaves_nothing_either(self, store, work, everything):
+        def refuse(tx):
+            work(tx)
+            raise exception.NotEnoughHostsAvailable('no room')
+
+        before = everything(store)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            store.rehearse(refuse)
+        assert everything(store) == before
+
+    def test_it_sees_what_other_managers_have_committed(
+        self, store, open_ledger, nouns
+    ):
+        store.warm()
+        new = nouns.host()
+        open_ledger().commit(lambda tx: tx.put_host(new))
+        hosts = store.rehearse(
+            lambda tx: ([h.uuid for h in tx.hosts()], [*tx.replica.hosts])
+        )
+        assert hosts == ([new.uuid], [new.uuid])
+
+    @pytest.mark.parametrize('name', CONFLICTS)
+    def test_a_conflict_is_retried(self, patient, work, pauses, name):
+        errors = [CONFLICTS[name], CONFLICTS[name]]
+
+        def meet(tx):
+            if errors:
+                raise errors.pop()
+            return work(tx)
+
+        leases, hosts, _ = patient.rehearse(meet)
+        assert (len(leases), hosts, len(pauses)) == (1, 2, 2)
+        assert patient.leases() == []
+
+    def test_nobody_writes_meanwhile(self, store, hasty, nouns):
+        """It has the row: its answer is true as long as it is made."""
+        other = hasty(max_retries=0)
+
+        def work(tx):
+            with pytest.raises(exception.Unavailable):
+                other.commit(lambda tx: tx.put_lease(nouns.lease()))
+            return tx.leases()
+
+        assert store.rehearse(work) == []
+        other.commit(lambda tx: tx.put_lease(nouns.lease()))
+        assert len(store.leases()) == 1
 
 
 def test_reads_inside_see_what_was_written(store, nouns, host):

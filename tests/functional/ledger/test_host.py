@@ -19,6 +19,7 @@ def test_a_host_comes_back_whole(store, nouns):
         availability_zone='nova',
         hold=host_.DEDICATED,
         unbounded='assume:1d',
+        cleaning_time=90,
         reservable=False,
         capabilities={'gpu': 'yes', 'GPU': 'no', 'gpu ': '', 'čpu': '\0'},
         updated_at=2,

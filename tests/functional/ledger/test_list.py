@@ -83,12 +83,14 @@ SORTS = [
 ]
 
 
+@pytest.mark.row('F86')
 def test_every_order(store, leases):
     for sort in SORTS:
         expected = sorted_(leases, sort or [('created_at', False)])
         assert ids(store.leases('project', sort=sort)) == ids(expected), sort
 
 
+@pytest.mark.row('F86')
 def test_pages_leave_out_nothing_and_have_nothing_twice(store, leases):
     for sort, limit in itertools.product(SORTS, (1, 7, 26, 1000)):
         found, marker = [], None
@@ -111,6 +113,7 @@ def test_a_page_has_all_that_its_leases_own(store, nouns):
     assert store.leases(limit=3, marker=leases[2].id) == leases[3:]
 
 
+@pytest.mark.row('F86')
 def test_filters(store, leases):
     for name in NAMES:
         found = store.leases('project', name=name)

@@ -98,6 +98,7 @@ def test_an_older_database_keeps_what_it_holds(
                     ('host', 'projects'),
                     ('host', 'region'),
                     ('host', 'traits'),
+                    ('host', 'cleaning_time'),
                 )
             ),
             'DROP TABLE idempotency_key',
@@ -115,6 +116,7 @@ def test_an_older_database_keeps_what_it_holds(
         new.require_current()
     new.upgrade()
     assert new.leases() == [lease]
+    assert new.hosts() == [host]
     assert new.allocations() == [(allocation, lease.id)]
     new.commit(lambda tx: tx.put_lease(nouns.lease()))
     assert new.changes(0)['newest'] == 3

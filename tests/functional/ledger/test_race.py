@@ -78,6 +78,7 @@ def host(store, nouns):
     return store.commit(work)
 
 
+@pytest.mark.row('F24')
 def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
     overlap = Overlap(0.02)
     pauses = []

@@ -43,6 +43,11 @@ class TestNova:
         assert 'x86_64' in found.cpu_info
         assert found.availability_zone == 'nova'
 
+    def test_a_hypervisor_by_its_id(self, cloud, nova):
+        assert nova.hypervisor(cloud.hosts[HOST]) == nova.hypervisor(HOST)
+        with pytest.raises(exception.HostNotFound):
+            nova.hypervisor(str(uuid.uuid4()))
+
     @pytest.mark.parametrize('name', ['compute', 'compute-11', 'x&y=1', '%'])
     def test_no_hypervisor_of_exactly_that_name(self, nova, name):
         with pytest.raises(exception.HostNotFound):

@@ -85,6 +85,7 @@ def test_registered_as_they_are(manager, cloud, placement):
     assert {h.updated_at for h in manager.ledger.hosts()} == {None}
 
 
+@pytest.mark.row('C11')
 def test_dedicated(manager, cloud, nova, lease, ended):
     for name in cloud.hosts:
         host = manager.hosts.create(name, {'hold': 'dedicated'})
@@ -112,6 +113,7 @@ def test_not_dedicated_with_a_server(manager, cloud, nova, host_of):
     cloud.delete(server)
 
 
+@pytest.mark.row('F70')
 def test_a_lease_leaves_the_host_that_fails(
     manager, cloud, nova, lease, ended, wait_for
 ):

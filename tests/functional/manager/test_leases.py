@@ -127,6 +127,7 @@ def classes(placement_api):
 
 
 class TestInstances:
+    @pytest.mark.row('C12', 'C15', 'C44', 'F2')
     def test_in_the_window_and_after_it(
         self, manager, cloud, placement_api, both, lease, ended, wait_for
     ):
@@ -162,6 +163,7 @@ class TestInstances:
         assert reserved(placement_api, cloud) == {}
         assert manager.ledger.allocations() == []
 
+    @pytest.mark.row('C27')
     def test_nobody_else_has_the_flavor(self, manager, cloud, both, lease):
         mine = lease(slots(1))
         answer = cloud.api.api_get(
@@ -293,6 +295,7 @@ class TestInstances:
         ended(mine)
         assert cloud.servers() == []
 
+    @pytest.mark.row('C26', 'F15')
     def test_affinity_has_a_server_group(
         self, manager, cloud, both, lease, ended, wait_for, host_of
     ):
@@ -353,6 +356,7 @@ class TestInstances:
 
 
 class TestFlavors:
+    @pytest.mark.row('F3')
     def test_in_the_window_and_after_it(
         self, manager, cloud, placement_api, both, lease, ended, wait_for
     ):
@@ -382,6 +386,7 @@ class TestFlavors:
         assert flavors(cloud) == before
         assert classes(placement_api) == set()
 
+    @pytest.mark.row('F3')
     def test_a_trait_that_no_host_has(self, manager, cloud, both, lease):
         source = cloud.flavor(extra_specs={'trait:CUSTOM_GOLD': 'required'})
         manager.flavors.sync()
@@ -396,6 +401,7 @@ class TestFlavors:
 
 
 class TestHosts:
+    @pytest.mark.row('C11', 'C25', 'F1')
     def test_in_the_window_and_after_it(
         self, manager, cloud, both, lease, ended, wait_for, host_of
     ):
@@ -475,6 +481,7 @@ class TestRegister:
         cloud.delete(server)
         wait_for('gone', lambda: not manager.ledger.instances())
 
+    @pytest.mark.row('C14')
     def test_given_up_it_leaves_an_empty_child(
         self, manager, placement, placement_api, both, lease
     ):

@@ -174,6 +174,7 @@ def test_a_manager_that_answers_nonsense_is_our_fault(api, manager):
     assert set(answer.json) == ENVELOPE
 
 
+@pytest.mark.row('F87')
 @pytest.mark.parametrize(
     'body',
     [

@@ -138,12 +138,14 @@ def send(application, method, path, body, headers=None):
     return status, answer
 
 
+@pytest.mark.row('F87')
 @SETTINGS
 @hypothesis.given(METHODS, PATHS, BODIES, HEADERS)
 def test_any_request(application, method, path, body, headers):
     send(application, method, path, body, headers)
 
 
+@pytest.mark.row('F87')
 @SETTINGS
 @hypothesis.given(
     VERSIONS,

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts, their properties and their allocations."""
 
+from falcon import testing
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.service.api import deploy
 
 FOREVER = 2**63 - 1
 
@@ -38,6 +40,42 @@ def test_a_host_is_shown_as_blazar_does(api, manager, host):
             'gpu': 'true',
         }
     }
+
+
+@pytest.mark.row('F25')
+@pytest.mark.parametrize(
+    'minutes, version, shown',
+    [
+        (90, '1.2', {'cleaning_time': 90}),
+        (0, '1.2', {'cleaning_time': 0}),
+        (None, '1.2', {'cleaning_time': None}),
+        # As the capabilities that they know are.
+        (90, '1.1', {'cleaning_time': '90'}),
+        (0, '1.0', {'cleaning_time': '0'}),
+        (None, '1.0', {}),
+    ],
+)
+def test_cleaning_time(api, manager, host, minutes, version, shown):
+    manager.answers['get_host'] = host | {'cleaning_time': minutes}
+    answer = api.simulate_get(
+        '/v1/os-hosts/7',
+        headers={'OpenStack-API-Version': f'reservation {version}'},
+    )
+    found = answer.json['host']
+    assert {k: v for k, v in found.items() if k == 'cleaning_time'} == shown
+
+
+@pytest.mark.parametrize('value', [90, '90'])
+def test_cleaning_time_is_sent_as_the_settings_are(
+    api, manager, host, value
+):
+    manager.answers |= {'create_host': host, 'update_host': host}
+    body = {'name': 'a', 'cleaning_time': value}
+    api.simulate_post('/v1/os-hosts', json=body)
+    api.simulate_put('/v1/os-hosts/7', json={'cleaning_time': None})
+    assert [call['values'] for _, call in manager.calls] == [
+        {'cleaning_time': '90'}, {'cleaning_time': None},
+    ]
 
 
 def test_a_capability_never_hides_the_hosts_own(api, manager, host):
@@ -105,6 +143,10 @@ def test_update_deletes_by_null(api, manager, host):
         ('POST', {'name': 'a', 'disabled': 1}, 'disabled'),
         ('POST', {'name': 'a', 'projects': [1]}, 'projects[0]'),
         ('POST', {'name': 'a', 'projects': {}}, 'projects'),
+        ('POST', {'name': 'a', 'cleaning_time': -1}, 'cleaning_time'),
+        ('POST', {'name': 'a', 'cleaning_time': True}, 'cleaning_time'),
+        ('POST', {'name': 'a', 'cleaning_time': 1.5}, 'cleaning_time'),
+        ('PUT', {'cleaning_time': '9' * 10}, 'cleaning_time'),
         ('PUT', {'projects': ['p'] * 51}, 'projects'),
         ('POST', {'name': 'a', **{f'k{n}': '' for n in range(200)}}, 'too'),
         ('PUT', {}, '{}'),
@@ -244,6 +286,31 @@ def test_properties(api, manager, query, shown):
     ]
     answer = api.simulate_get('/v1/os-hosts/properties', query_string=query)
     assert answer.json == {'resource_properties': shown}
+
+
+def test_private_properties_are_an_admins(conf, manager, tmp_path):
+    """Whoever else the operator lets see the public ones."""
+    file = tmp_path / 'policy.yaml'
+    file.write_text(
+        '"blazar:oshosts:get_resource_properties": "rule:admin_or_owner"\n'
+    )
+    deploy.deploy(conf, manager)  # registers [oslo_policy]
+    conf.set_override('policy_file', str(file), 'oslo_policy')
+    api = testing.TestClient(deploy.deploy(conf, manager))
+    manager.answers['list_properties'] = [
+        {'property': 'gpu', 'private': False, 'values': ['a']},
+        {'property': 'rack', 'private': True, 'values': ['7']},
+    ]
+
+    def shown(token):
+        answer = api.simulate_get(
+            '/v1/os-hosts/properties?all=True',
+            headers={'X-Auth-Token': token},
+        )
+        return [p['property'] for p in answer.json['resource_properties']]
+
+    assert shown('admin') == ['gpu', 'rack']
+    assert shown('alice:p1') == ['gpu']
 
 
 def test_update_property(api, manager):

@@ -371,6 +371,15 @@ def test_an_id_of_digits_is_no_number(api, manager, lease, flavor_id, sent):
     assert values['reservations'][0]['flavor_id'] == sent
 
 
+def test_from_1_1_on_null_is_the_operators_before_end(api, manager, lease):
+    manager.answers['update_lease'] = lease
+    answer = api.simulate_put(
+        '/v1/leases/l1', json={'before_end_date': None}, headers=V1_1
+    )
+    assert answer.status_code == 200
+    assert manager.calls[-1][1]['values'] == {'before_end': 'default'}
+
+
 def test_an_update_sends_only_what_it_names(api, manager, lease):
     manager.answers['update_lease'] = lease
     for body, values in [
@@ -379,7 +388,9 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
         ({'end_date': '2026-01-01 02:00'}, {'end': 1767232800}),
         ({'start_date': 'now'}, {'start': 'now'}),
         ({'start_date': '2026-01-01 02:00'}, {'start': 1767232800}),
-        ({'before_end_date': None}, {'before_end': 'default'}),
+        # To Blazar's clients that is to say nothing.
+        ({'before_end_date': None}, {}),
+        ({'before_end_date': ''}, {}),
         ({'before_end_date': '2026-01-01 02:00'}, {'before_end': 1767232800}),
         (
             {'reservations': [{'id': 'r1', 'min': '2', 'affinity': 'None'}]},
@@ -800,3 +811,106 @@ def test_the_type_of_another_package_goes_to_its_driver(
     asked = {'resource_type': 'acme:licence', 'seats': 3}
     create(api, manager, lease, {**BODY, 'reservations': [asked]})
     assert manager.calls[-1][1]['values']['reservations'] == [asked]
+
+
+CHANGING = [
+    ('POST', '/v1/leases', BODY, 'create_lease'),
+    ('PUT', '/v1/leases/l1', {'name': 'day-run'}, 'update_lease'),
+    ('DELETE', '/v1/leases/l1', None, 'delete_lease'),
+]
+CHANGES = pytest.mark.parametrize(
+    'http_method, path, body, method', CHANGING, ids=lambda x: str(x)[:12]
+)
+
+
+def change(api, http_method, path, body, query, version):
+    return api.simulate_request(
+        http_method,
+        path,
+        json=body,
+        query_string=query,
+        headers={'OpenStack-API-Version': f'reservation {version}'},
+    )
+
+
+@pytest.mark.row('F35')
+@CHANGES
+@pytest.mark.parametrize(
+    'query, sent',
+    [
+        ('', None),
+        ('dry_run=false', None),
+        ('dry_run=False', None),
+        ('dry_run=0', None),
+        ('dry_run=true', True),
+        ('dry_run=True', True),
+        ('dry_run=1', True),
+    ],
+)
+def test_from_1_2_on_a_request_may_only_ask(
+    api, manager, answers, http_method, path, body, method, query, sent
+):
+    manager.answers = answers
+    answer = change(api, http_method, path, body, query, '1.2')
+    real = change(api, http_method, path, body, '', '1.2')
+    assert (answer.status_code, answer.text) == (real.status_code, real.text)
+    assert answer.status_code < 300
+    [(asked, arguments), _] = manager.calls
+    assert (asked, arguments.get('dry_run')) == (method, sent)
+
+
+@CHANGES
+@pytest.mark.parametrize(
+    'query',
+    [
+        'dry_run', 'dry_run=', 'dry_run=maybe', 'dry_run=2', 'dry_run=true,',
+        'dry_run=true&dry_run=false', 'dry_run=false&dry_run=false',
+        'dry_run=%20x', 'dry_run=null',
+    ],
+)
+def test_a_dry_run_that_is_not_understood_changes_nothing(
+    api, manager, answers, http_method, path, body, method, query
+):
+    manager.answers = answers
+    answer = change(api, http_method, path, body, query, '1.2')
+    assert answer.status_code == 400, answer.text
+    assert answer.json['error_message'].startswith('dry_run')
+    assert manager.calls == []
+
+
+@CHANGES
+@pytest.mark.parametrize('version', ['1.0', '1.1'])
+@pytest.mark.parametrize(
+    'query', ['dry_run', 'dry_run=', 'dry_run=true', 'dry_run=false']
+)
+def test_before_1_2_who_only_asks_is_refused(
+    api, manager, answers, http_method, path, body, method, version, query
+):
+    """And never taken to mean it."""
+    manager.answers = answers
+    answer = change(api, http_method, path, body, query, version)
+    assert answer.status_code == 400, answer.text
+    assert answer.json['error_message'].startswith('dry_run')
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize('version', ['1.0', '1.1', '1.2'])
+def test_a_dry_run_is_described_where_there_is_one(api, version):
+    headers = {'OpenStack-API-Version': f'reservation {version}'}
+    paths = api.simulate_get('/openapi.json', headers=headers).json['paths']
+    described = {
+        (path, method)
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        for parameter in operation['parameters']
+        if parameter.get('name') == 'dry_run'
+    }
+    assert described == (
+        {
+            ('/v1/leases', 'post'),
+            ('/v1/leases/{lease_id}', 'put'),
+            ('/v1/leases/{lease_id}', 'delete'),
+        }
+        if version == '1.2'
+        else set()
+    )

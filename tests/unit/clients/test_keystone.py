@@ -192,3 +192,31 @@ def test_a_keystone_that_is_away_is_found_later(cloud, conf, token):
         keystone.create_trust(token, 'alice', 'p1', ['member'])
     cloud.broken = False
     assert keystone.create_trust(token, 'alice', 'p1', ['member'])
+
+
+class TestEmail:
+    def test_it_is_the_users(self, cloud, keystone):
+        cloud.emails['alice'] = 'alice@example.org'
+        assert keystone.email('alice') == 'alice@example.org'
+
+    @pytest.mark.parametrize('user_id', ['alice', 'bob', '../tokens', '?x='])
+    def test_who_has_none_or_is_not_there(self, keystone, user_id):
+        assert keystone.email(user_id) is None
+
+    def test_who_may_not_be_looked_at(self, cloud, keystone, caplog):
+        cloud.add_user(cloud_.SERVICE, service=['service'])
+        assert keystone.email('alice') is None
+        assert 'alice' in caplog.text
+
+    def test_what_is_no_text(self, cloud, keystone):
+        cloud.emails['alice'] = ['alice@example.org']
+        assert keystone.email('alice') is None
+
+    def test_without_a_keystone(self):
+        assert keystone_.Keystone(None).email('alice') is None
+
+    def test_a_keystone_that_fails(self, cloud, keystone):
+        keystone.email('alice')
+        cloud.broken = True
+        with pytest.raises(exception.Unavailable):
+            keystone.email('alice')

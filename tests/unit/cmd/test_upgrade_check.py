@@ -338,6 +338,39 @@ def test_a_policy_file_in_json_is_a_failure(check, config, tmp_path):
     assert 'JSON' in checks['Policy file is not JSON'][1]
 
 
+@pytest.mark.row('F58')
+@pytest.mark.parametrize(
+    ('before_end', 'missing'),
+    [
+        ('email', '[email] smtp_host'),
+        ('webhook', '[webhook] url'),
+        ('migrate', 'snapshot'),
+        ('default', 'snapshot'),
+    ],
+)
+def test_a_before_end_that_cannot_be_done_is_a_failure(
+    check, config, before_end, missing
+):
+    with config.open('a') as file:
+        file.write(f'before_end = {before_end}\n')
+    status, checks = check()
+    assert status == FAILURE
+    result, details = checks['What is done before the end']
+    assert result == FAILURE
+    assert missing in details
+
+
+@pytest.mark.parametrize(
+    'before_end',
+    ['', 'snapshot', 'email\n[email]\nsmtp_host = mail.example.org'],
+)
+def test_a_before_end_that_can_be_done_is_none(check, config, before_end):
+    with config.open('a') as file:
+        file.write(f'before_end = {before_end}\n')
+    _, checks = check()
+    assert checks['What is done before the end'][0] == SUCCESS
+
+
 @pytest.mark.parametrize('name', ['--config-file', '--nova-config-file'])
 def test_a_file_that_cannot_be_read_is_no_result(config, capsys, name):
     missing = str(config.with_name('missing.conf'))

@@ -53,10 +53,12 @@ class TestCandidates:
                 found = catalog.meeting(wanted, 'p')
                 assert len(found.hosts) == 4 * (vcpus >= 8)
 
+    @pytest.mark.row('F84')
     def test_a_disabled_host_is_not_used(self):
         hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
         assert list(these(make_index(hosts), hosts).hosts) == ['b']
 
+    @pytest.mark.row('F84')
     def test_a_restricted_host_is_for_its_projects(self):
         hosts = by_uuid(make_host('a', projects=('p', 'q')), make_host('b'))
         catalog = catalog_.Catalog(make_index(hosts), hosts)
@@ -83,6 +85,64 @@ class TestCandidates:
         assert set(found.hosts) == {'a', 'b', 'e'}
         assert found.closed == {'a', 'b'}
         assert set(catalog.meeting(wanted, 'p').hosts) == {'e'}
+
+
+class TestParts:
+    def parts(self, times, otherwise):
+        hosts = by_uuid(
+            *(make_host(n, cleaning_time=own) for n, own in times.items())
+        )
+        index = make_index(hosts)
+        found = these(index, hosts)
+        parts = found.parts(index, otherwise)
+        assert found.parts(index, otherwise) == parts
+        return [
+            (seconds, ''.join(part.hosts), index.row_keys(part.rows))
+            for seconds, part in parts
+        ]
+
+    def test_by_the_time_that_holds_the_shortest_first(self):
+        times = {'a': 2, 'b': None, 'c': 0, 'd': 1, 'e': None, 'f': 0}
+        assert self.parts(times, 90) == [
+            (0, 'cf', ['c', 'f']),
+            (60, 'd', ['d']),
+            (90, 'be', ['b', 'e']),
+            (120, 'a', ['a']),
+        ]
+        assert self.parts(times, 60) == [
+            (0, 'cf', ['c', 'f']),
+            (60, 'bde', ['b', 'd', 'e']),
+            (120, 'a', ['a']),
+        ]
+
+    def test_all_alike_are_not_taken_apart(self):
+        index = make_index(HOSTS)
+        found = these(index, HOSTS)
+        [(seconds, part)] = found.parts(index, 90)
+        assert seconds == 90
+        assert part is found
+
+    def test_a_host_that_gets_a_time_is_seen_once_the_catalog_forgot(self):
+        known = dict(HOSTS)
+        index = make_index(known)
+        catalog = catalog_.Catalog(index, known)
+        catalog.meeting(requirements.all_of(), 'p')
+        known['b'] = make_host('b', cleaning_time=5)
+        catalog.forget()
+        found = catalog.meeting(requirements.all_of(), 'p')
+        assert [s for s, _ in found.parts(index, 0)] == [0, 300]
+
+    def test_who_may_keep_what_it_has_may_take_no_more(self):
+        known = by_uuid(
+            make_host('a', cleaning_time=1, disabled=True), make_host('b')
+        )
+        index = make_index(known)
+        found = catalog_.Catalog(index, known).meeting(
+            requirements.all_of(), 'p', ['a']
+        )
+        assert [(s, part.closed) for s, part in found.parts(index, 0)] == [
+            (0, {'a'}), (60, {'a'})
+        ]
 
 
 DEFAULT = requirements.parse('["==", "$kind", "cheap"]', 'x')

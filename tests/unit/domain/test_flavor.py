@@ -43,6 +43,7 @@ class TestResources:
             resources__CUSTOM_BAREMETAL='1',
         ) == {'DISK_GB': 3, 'CUSTOM_BAREMETAL': 1}
 
+    @pytest.mark.row('F3')
     def test_pcpu_takes_the_place_of_vcpu(self):
         assert resources(resources__PCPU='3') == {
             'PCPU': 3, 'MEMORY_MB': 1024, 'DISK_GB': 10

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nouns: windows, inventory, hosts, leases, errors."""
 
+import dataclasses
+
 import pytest
 
 from blazar_sched.domain import event
@@ -70,8 +72,10 @@ class TestHost:
         assert properties['memory_mb'] == '1024'
         assert properties['local_gb'] == '0'
 
-    def test_a_capability_cannot_hide_what_nova_says(self):
-        assert self.HOST.properties()['vcpus'] == '16'
+    @pytest.mark.parametrize('name', ['vcpus', 'capabilities:vcpus'])
+    def test_a_capability_cannot_hide_what_nova_says(self, name):
+        hiding = dataclasses.replace(self.HOST, capabilities={name: '999'})
+        assert hiding.properties()['vcpus'] == '16'
 
 
 def test_slot():

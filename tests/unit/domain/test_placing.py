@@ -126,6 +126,7 @@ class TestHosts:
 
 
 class TestInstances:
+    @pytest.mark.row('C46', 'F15')
     def test_one_host_for_all(self):
         # Room: a 2, b 4, c 3, d none.
         index = make_index(
@@ -149,6 +150,7 @@ class TestInstances:
             on_one(5)
         assert caught.value.field == 'reservations'
 
+    @pytest.mark.row('C46', 'F15')
     def test_one_host_each(self):
         index = make_index(HOSTS, ('other', 'd', 0, 15, (7, 0, 0)))
         placed = place_instances(
@@ -174,6 +176,7 @@ class TestInstances:
         placed = place_instances(index, HOSTS, WINDOW, SLOT, 1, None)
         assert placed == {'c': 1}
 
+    @pytest.mark.row('C45', 'F19')
     def test_many_slots_on_one_host_never_exceed_it(self):
         few = by_uuid(HOSTS['a'])
         index = make_index(few)
@@ -440,6 +443,7 @@ class TestPlace:
             ('a', 'old'), ('b', 'new-0')
         ]
 
+    @pytest.mark.row('F22')
     def test_a_flavor_is_placed_by_all_that_it_asks(self):
         hosts = by_uuid(
             make_host('a'), make_host('b', gpus=2), make_host('c', gpus=8)
@@ -499,9 +503,10 @@ class TestPlace:
         assert caught.value.field == 'resource_type'
 
 
-# Against brute force: every second of the window, every way to spread.
+# Against brute force: every minute of the window, every way to spread.
 
 TIMES = 8
+MINUTE = 60
 CLASSES = (*inventory.RESOURCE_CLASSES, 'CUSTOM_GPU')
 NAMES = 'abc'
 ENTRIES = st.lists(
@@ -530,19 +535,30 @@ ROOMS = st.fixed_dictionaries(
         for name in NAMES
     }
 )
-SETTINGS = hypothesis.settings(max_examples=300, deadline=None)
+# Of each host, and of those that have none of their own: mostly all alike.
+CLEANING = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), st.integers(0, 3)),
+    st.integers(0, 3),
+)
+SETTINGS = hypothesis.settings(max_examples=400, deadline=None)
 
 
 class World:
     """An index of what fits of the entries, and the same as plain lists.
 
-    The fourth amount is of CUSTOM_GPU, of which not every host has any.
+    The fourth amount is of CUSTOM_GPU, of which not every host has any. Times
+    are in minutes.
     """
 
-    def __init__(self, rooms, entries):
+    def __init__(self, rooms, entries, cleaning):
+        own, otherwise = cleaning
+        self.cleaning = {name: own.get(name, otherwise) for name in rooms}
+        self.apart = otherwise * MINUTE
         self.hosts = by_uuid(
             *(
-                make_host(name, *room, gpus=gpus)
+                make_host(
+                    name, *room, gpus=gpus, cleaning_time=own.get(name)
+                )
                 for name, (*room, gpus) in rooms.items()
             )
         )
@@ -560,6 +576,7 @@ class World:
     def try_to_add(self, id, owner, on, start, end, amounts):
         if start >= end:
             return
+        start, end = start * MINUTE, end * MINUTE
         beside = [
             e for e in self.entries
             if e[2] == on and e[3] < end and start < e[4]
@@ -588,19 +605,35 @@ class World:
                     self.gpus.apply([('remove', id)])
                 raise
 
+    def others(self, name):
+        return [e for e in self.entries if e[1] != 'mine' and e[2] == name]
+
+    def wide(self, name, span):
+        """Return what a window becomes on a host."""
+        seconds = self.cleaning[name] * MINUTE
+        return max(0, span.start - seconds), span.end + seconds
+
     def over(self, name, span):
-        return [
-            e
-            for e in self.entries
-            if e[1] != 'mine' and e[2] == name
-            and e[3] < span.end and span.start < e[4]
+        start, end = self.wide(name, span)
+        return [e for e in self.others(name) if e[3] < end and start < e[4]]
+
+    def run(self, name, span):
+        """Return how long a host is free around a window, but for GPUs."""
+        start, end = self.wide(name, span)
+        others = [
+            e for e in self.others(name) if e[5] is None or any(e[5][:3])
         ]
+        begin = max((e[4] for e in others if e[4] <= start), default=0)
+        until = min(
+            (e[3] for e in others if e[3] >= end), default=window.FOREVER
+        )
+        return until - begin
 
     def free(self, name, span):
         return not self.over(name, span)
 
     def room(self, name, span, slot, amount):
-        """Tell how many slots fit, by trying one more at each second."""
+        """Tell how many slots fit, by trying one more at each minute."""
         taking = self.over(name, span)
         if any(e[5] is None for e in taking):
             return 0
@@ -617,7 +650,8 @@ class World:
 
         count = 0
         while count < amount and all(
-            fits(count + 1, at) for at in range(span.start, span.end)
+            fits(count + 1, at)
+            for at in range(*self.wide(name, span), MINUTE)
         ):
             count += 1
         return count
@@ -635,25 +669,29 @@ class World:
             )
 
 
+@pytest.mark.row('F25')
 @SETTINGS
 @hypothesis.given(
     ROOMS,
     ENTRIES,
+    CLEANING,
     WINDOWS,
     st.integers(1, 4),
     st.integers(0, 2),
     st.lists(st.sampled_from(NAMES), unique=True),
 )
-def test_hosts_as_brute_force(rooms, entries, span, minimum, more, kept):
-    world = World(rooms, entries)
-    span = window.Window(*span)
+def test_hosts_as_brute_force(
+    rooms, entries, cleaning, span, minimum, more, kept
+):
+    world = World(rooms, entries, cleaning)
+    span = window.Window(*(MINUTE * at for at in span))
     maximum = minimum + more
     free = {name for name in world.hosts if world.free(name, span)}
 
     def place():
         return place_hosts(
             world.index, world.hosts, span, minimum, maximum, kept, 'mine',
-            extra=world.extra,
+            world.apart, extra=world.extra,
         )
 
     if len(free) < minimum:
@@ -661,17 +699,21 @@ def test_hosts_as_brute_force(rooms, entries, span, minimum, more, kept):
             place()
         return
     placed = place()
-    assert len(placed) == len(set(placed)) == min(maximum, len(free))
-    assert set(placed) <= free
     still = [name for name in kept if name in free]
-    assert set(placed) >= set(still[:maximum])
+    rest = sorted(
+        (name for name in world.hosts if name in free and name not in still),
+        key=lambda name: (world.cleaning[name], world.run(name, span)),
+    )
+    assert placed == (still + rest)[:maximum]
     world.commit([(name, span, None) for name in placed])
 
 
+@pytest.mark.row('F19', 'F25')
 @SETTINGS
 @hypothesis.given(
     ROOMS,
     ENTRIES,
+    CLEANING,
     WINDOWS,
     st.fixed_dictionaries(
         {
@@ -686,10 +728,10 @@ def test_hosts_as_brute_force(rooms, entries, span, minimum, more, kept):
     st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3)),
 )
 def test_instances_as_brute_force(
-    rooms, entries, span, slot, amount, affinity, kept
+    rooms, entries, cleaning, span, slot, amount, affinity, kept
 ):
-    world = World(rooms, entries)
-    span = window.Window(*span)
+    world = World(rooms, entries, cleaning)
+    span = window.Window(*(MINUTE * at for at in span))
     room = {
         name: world.room(name, span, slot, amount) for name in world.hosts
     }
@@ -713,7 +755,7 @@ def test_instances_as_brute_force(
     def place():
         return place_instances(
             world.index, world.hosts, span, slot, amount, affinity, kept,
-            'mine', extra=world.extra,
+            'mine', world.apart, extra=world.extra,
         )
 
     if not possible:
@@ -723,8 +765,9 @@ def test_instances_as_brute_force(
     placed = place()
     assert spread(list(placed.values()))
     assert all(0 < count <= room[name] for name, count in placed.items())
-    check_kept(placed, {n: min(kept.get(n, 0), room[n]) for n in room},
-               room, amount, affinity)
+    still = {name: min(kept.get(name, 0), room[name]) for name in room}
+    check_kept(placed, still, room, amount, affinity)
+    check_order(placed, still, room, amount, affinity, world.cleaning)
     world.commit(
         [
             (name, span, [count * slot[c] for c in CLASSES])
@@ -745,3 +788,18 @@ def check_kept(placed, still, room, amount, affinity):
         assert all(placed.get(name, 0) >= still[name] for name in still)
     else:
         assert all(placed[name] <= still[name] for name in placed)
+
+
+def check_order(placed, still, room, amount, affinity, cleaning):
+    """What is not kept goes to hosts that need less cleaning, if it can."""
+    for name in placed:
+        if still[name]:
+            continue
+        for other in room:
+            if cleaning[other] < cleaning[name]:
+                full = {
+                    True: room[other] < amount,
+                    False: placed.get(other, 0) == min(room[other], 1),
+                    None: placed.get(other, 0) == room[other],
+                }[affinity]
+                assert full

@@ -59,6 +59,7 @@ def test_operators(operator, value, expected):
     assert matches([operator, '$vcpus', int(value)]) is expected
 
 
+@pytest.mark.row('F13')
 @pytest.mark.parametrize(
     'tree, expected',
     [
@@ -132,6 +133,7 @@ def test_nested():
     assert not matches(tree, {**HOST, 'memory_mb': '65536'})
 
 
+@pytest.mark.row('C20')
 def test_scoped_and_unscoped_names_are_the_same():
     scoped = requirements.parse('["==","$capabilities:gpu","a100"]', FIELD)
     plain = requirements.parse('["==","$gpu","a100"]', FIELD)

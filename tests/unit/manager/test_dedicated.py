@@ -107,6 +107,7 @@ def site(conf, world):
     site.ledger.close()
 
 
+@pytest.mark.row('C11')
 @pytest.mark.parametrize('trouble', TROUBLES)
 def test_reserved_and_given_back(site, trouble):
     for name in 'ab':
@@ -121,6 +122,7 @@ def test_reserved_and_given_back(site, trouble):
     assert unlucky > 10
 
 
+@pytest.mark.row('C11')
 @pytest.mark.parametrize('trouble', TROUBLES)
 def test_registered_and_given_up(site, trouble):
     unlucky = 0

@@ -45,12 +45,14 @@ def on(world, kinds):
 
 
 class TestCreate:
+    @pytest.mark.row('F84')
     def test_hosts(self, world, whole, on):
         first = world.create(whole(2, 2))
         assert on(first) == ['cheap-1', 'cheap-2']
         assert on(world.create(whole())) == ['dear-1']
         world.check()
 
+    @pytest.mark.row('F84')
     def test_slots(self, world, slots, on):
         # The tightest would be a dear one.
         assert len(on(world.create(slots(8, vcpus=2)))) == 2

@@ -57,6 +57,7 @@ def package(tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
 
 
+@pytest.mark.row('C8', 'C9')
 def test_a_type_of_another_package_lives_from_start_to_end(
     package, world, whole
 ):

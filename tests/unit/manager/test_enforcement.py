@@ -52,6 +52,7 @@ def test_without_limits_everything_passes(world, whole):
     assert world.lease(lease).status == 'PENDING'
 
 
+@pytest.mark.row('F76')
 @pytest.mark.parametrize(
     'option, allowed, refused, error, field',
     [
@@ -104,6 +105,7 @@ def test_times_have_limits(
     world.check()
 
 
+@pytest.mark.row('F76')
 @pytest.mark.parametrize(
     'option, error',
     [
@@ -139,6 +141,7 @@ def test_a_project_has_a_limit_over_all_its_leases(world, limit, whole):
     world.create(whole(2, 2), start=300, end=400, project_id='other')
 
 
+@pytest.mark.row('F76')
 def test_the_count_of_leases_has_a_limit(world, limit):
     limit(max_leases_per_project=2)
     first, second = world.create(), world.create()
@@ -177,6 +180,7 @@ def test_many_at_once_do_not_pass_together(world, limit):
     assert len(world.ledger.leases()) == 3
 
 
+@pytest.mark.row('F76')
 @pytest.mark.parametrize(
     'option, exempt, values',
     [

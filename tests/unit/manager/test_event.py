@@ -525,6 +525,7 @@ class TestClaims:
             claim = self.renew(world, claim)
         assert statuses(world.lease(lease))['start_lease'] == 'IN_PROGRESS'
 
+    @pytest.mark.row('F62')
     def test_taken_over_once_it_has_been_silent_for_long(self, world):
         """What a manager left when it died is done by the next one."""
         world.add_host('a')
@@ -722,6 +723,7 @@ class TestThreads:
     def status(self, world, lease):
         return world.lease(lease).status
 
+    @pytest.mark.row('C7')
     def test_within_a_second_of_its_time(self, running):
         running.add_host('a')
         lease = running.create(start=2, end=4)
@@ -738,6 +740,7 @@ class TestThreads:
         wait_for(lambda: self.status(running, lease) == 'ACTIVE')
         assert time.monotonic() - begun < 1
 
+    @pytest.mark.row('F61')
     def test_a_slow_event_delays_no_other(self, running, slots):
         running.add_host('a', vcpus=200)
         hold, held = threading.Event(), threading.Event()
@@ -763,6 +766,7 @@ class TestThreads:
         hold.set()
         wait_for(lambda: self.status(running, first) == 'ACTIVE')
 
+    @pytest.mark.row('F61')
     def test_many_at_once(self, running, slots):
         """Sixteen events are under way at the same time."""
         running.add_host('a', vcpus=16)

@@ -107,6 +107,7 @@ ALLOCATION = {
 }
 
 
+@pytest.mark.row('F78')
 def test_a_new_lease_is_asked_about_in_blazars_words(world, service, whole):
     world.clock.now = 1_800_000_000
     lease = world.create(whole(), trust_id='t1')
@@ -195,6 +196,7 @@ def test_a_floating_ip_is_an_allocation(world, service):
     ]
 
 
+@pytest.mark.row('F78')
 def test_a_change_is_asked_about_beside_what_is(world, service, whole):
     world.add_host('compute-2')
     lease = world.create(whole(1, 1))
@@ -233,6 +235,7 @@ def test_another_name_is_no_question(world, service):
     assert service.questions() == []
 
 
+@pytest.mark.row('F78')
 @pytest.mark.parametrize(
     'status, text, message',
     [
@@ -340,8 +343,25 @@ def test_a_lease_that_never_rests_is_given_up(world, service):
     assert len(service.questions()) == 1 + enforcement.TRIES
 
 
-def test_a_request_made_again_is_no_question(world, service):
-    values = {
+def test_a_dry_run_is_a_question_and_tells_of_no_end(world, service):
+    service.answers.append((403, '{"message": "Not on Sundays."}'))
+    with pytest.raises(exception.ExternalServiceFilter, match='Sundays'):
+        world.leases.create(request(world), dry_run=True)
+    asked = world.leases.create(request(world), dry_run=True)
+    assert asked.status == 'PENDING'
+    assert world.ledger.leases() == []
+    lease = world.create()
+    later = {'end': world.now + 900}
+    changed = world.leases.update(lease.id, None, later, dry_run=True)
+    assert changed.end == later['end']
+    world.leases.delete(lease.id, None, dry_run=True)
+    assert world.ledger.leases() == [lease]
+    asked = [path for path, _, _ in service.questions()]
+    assert asked == ['/policy/check-create'] * 3 + ['/policy/check-update']
+
+
+def request(world):
+    return {
         'name': 'lease',
         'project_id': 'project',
         'user_id': 'user',
@@ -352,12 +372,17 @@ def test_a_request_made_again_is_no_question(world, service):
             {'resource_type': 'physical:host', 'min': 1, 'max': 1}
         ],
     }
+
+
+def test_a_request_made_again_is_no_question(world, service):
+    values = request(world)
     first = world.leases.create(values, 'k')
     assert world.leases.create(values, 'k') == first
     assert len(service.questions()) == 1
 
 
 class TestOnEnd:
+    @pytest.mark.row('F78')
     def test_the_end_is_told_with_what_the_lease_had(self, world, service):
         lease = world.create(start='now', end=100)
         service.next()

@@ -64,6 +64,7 @@ class TestRegistering:
         assert world.ledger.floating_ips() == [made]
         assert world.ledger.floating_ip(made.id) == made
 
+    @pytest.mark.row('C29', 'C30')
     @pytest.mark.parametrize(
         'address', ['203.0.113.1', '203.0.113.0', '203.0.113.15', 'x', '']
     )
@@ -341,6 +342,7 @@ class TestUpdating:
 
 
 class TestWindow:
+    @pytest.mark.row('C29', 'F4')
     def test_there_in_the_window_only(self, world, registered):
         lease = world.create(addresses(2))
         id_ = lease.reservations[0].id
@@ -502,6 +504,7 @@ def spoil(world, how, address):
 class TestBroken:
     """Right when it was registered, no more when the lease starts."""
 
+    @pytest.mark.row('C30')
     @pytest.mark.parametrize(
         'how', ['in a pool', 'the gateway', 'taken', 'used', 'refused']
     )
@@ -536,6 +539,7 @@ class TestBroken:
         world.run(100)
         assert outcome(world, lease) == (True, False, [ONE])
 
+    @pytest.mark.row('C30')
     @pytest.mark.parametrize('what', ['network', 'subnet'])
     def test_all_of_it_is_gone(self, world, registered, what):
         lease = world.create(addresses(1))
@@ -758,6 +762,7 @@ def flags(world, lease):
 
 
 class TestHealingPending:
+    @pytest.mark.row('F70')
     @pytest.mark.parametrize(
         'how', ['in a pool', 'the gateway', 'taken', 'used']
     )

@@ -35,6 +35,7 @@ def flags(world, lease):
 
 
 class TestPending:
+    @pytest.mark.row('F70')
     def test_moves(self, world, on):
         world.add_host('a')
         lease = world.create()
@@ -44,6 +45,7 @@ class TestPending:
         assert flags(world, lease) == (False, False, False)
         world.check()
 
+    @pytest.mark.row('F70')
     def test_what_finds_no_room_is_missing(self, world, on):
         world.add_host('a')
         lease = world.create()
@@ -147,6 +149,7 @@ class TestPending:
 
 
 class TestSlots:
+    @pytest.mark.row('F70')
     def test_only_what_was_on_the_failed_host_moves(self, world, slots, on):
         for name in 'abc':
             world.add_host(name, vcpus=4)
@@ -235,6 +238,7 @@ class TestActive:
             for name in (lease.reservations[0].id, 'freepool')
         ]
 
+    @pytest.mark.row('F70')
     def test_moves_with_all_that_its_start_does(self, world, lease, on):
         world.add_host('b', hold='dedicated')
         preemptible = world.add_server('b', preemptible=True)

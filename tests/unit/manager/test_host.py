@@ -38,6 +38,7 @@ class TestCreate:
         assert (host.hold, host.unbounded) == ('dedicated', 'assume:2h')
         assert host.capabilities == {}
 
+    @pytest.mark.row('C14')
     def test_marked_in_placement_and_with_its_traits(self, world, conf):
         conf.set_override('region_name', 'west', 'nova')
         manager = world.begin(conf)
@@ -48,6 +49,7 @@ class TestCreate:
         assert host.region == 'west'
         assert world.placement.marked == {'a'}
 
+    @pytest.mark.row('C18', 'C19', 'C20', 'F14')
     @pytest.mark.parametrize(
         'requirement, found',
         [
@@ -76,6 +78,28 @@ class TestCreate:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(whole(resource_properties=requirement))
 
+    @pytest.mark.row('C21', 'C22', 'C23', 'F13')
+    @pytest.mark.parametrize(
+        'requirement',
+        [
+            '[">=", "$vcpus", "10"]',
+            '[">", "$memory_mb", "10000"]',
+            '[">=", "$local_gb", "100"]',
+        ],
+    )
+    def test_leases_can_require_how_much_there_is(
+        self, world, whole, requirement
+    ):
+        """As numbers: as text the smaller one would do as well."""
+        world.add_host('a')
+        large = world.add_host('b', vcpus=16)
+        asked = whole(hypervisor_properties=requirement)
+        [(_, held, _)] = world.held(world.create(asked))
+        assert held == large
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(asked)
+
+    @pytest.mark.row('F84')
     @pytest.mark.parametrize(
         'value, disabled',
         [
@@ -88,6 +112,7 @@ class TestCreate:
         world.add_host('a', disabled=value)
         assert world.ledger.hosts()[0].disabled is disabled
 
+    @pytest.mark.row('F84')
     @pytest.mark.parametrize(
         'value, projects',
         [
@@ -101,6 +126,17 @@ class TestCreate:
     def test_restricted_to_projects(self, world, value, projects):
         world.add_host('a', projects=value)
         assert world.ledger.hosts()[0].projects == projects
+
+    @pytest.mark.row('F25')
+    @pytest.mark.parametrize(
+        'value, minutes',
+        [('90', 90), (90, 90), ('0', 0), (0, 0), ('007', 7), (None, None)],
+    )
+    def test_cleaning_time_of_its_own(self, world, value, minutes):
+        world.add_host('a', cleaning_time=value)
+        [host] = world.ledger.hosts()
+        assert host.cleaning_time == minutes
+        assert host.capabilities == {}
 
     def test_servers_there_are_known_at_once(self, world):
         uuid = world.add_host('a', register=False)
@@ -146,6 +182,13 @@ class TestCreate:
             ('projects', ['']),
             ('projects', ['p' * 65]),
             ('projects', [f'p{n}' for n in range(51)]),
+            *(
+                ('cleaning_time', value)
+                for value in (
+                    '', '-1', -1, '1.5', 1.5, True, '1h', '٣', ' 5', [],
+                    '9' * 9, '9' * 5000,
+                )
+            ),
         ],
     )
     def test_bad_value_is_named(self, world, name, value):
@@ -193,6 +236,10 @@ class TestUpdate:
         assert (new.hold, new.unbounded) == ('dedicated', 'never')
         new = world.hosts.update(host.id, {'hold': None, 'unbounded': None})
         assert (new.hold, new.unbounded) == ('shared', None)
+        new = world.hosts.update(host.id, {'cleaning_time': '30'})
+        assert new.cleaning_time == 30
+        new = world.hosts.update(host.id, {'cleaning_time': None})
+        assert new.cleaning_time is None
         assert new.capabilities == host.capabilities
 
     def test_replicas_learn_of_it(self, world, host):
@@ -204,6 +251,17 @@ class TestUpdate:
     def test_unknown(self, world):
         with pytest.raises(exception.HostNotFound):
             world.hosts.update('7', {})
+
+    @pytest.mark.row('C20')
+    @pytest.mark.parametrize('asked', ['fast', 'capabilities:fast'])
+    def test_a_scoped_name_is_the_same_property(
+        self, world, host, whole, asked
+    ):
+        world.hosts.update(host.id, {'capabilities:fast': 'yes'})
+        world.create(whole(resource_properties=f'["==","${asked}","yes"]'))
+        with pytest.raises(exception.CantAddExtraCapability) as refusal:
+            world.hosts.update(host.id, {'capabilities:fast': 'no'})
+        assert refusal.value.field == 'fast'
 
     @pytest.mark.parametrize('value', ['no', None])
     def test_not_while_a_reservation_needs_it(
@@ -583,6 +641,95 @@ class TestCleaning:
             world.leases.update(lease.id, None, {'end': world.now + 1400})
             for each in (lease, next_):
                 world.leases.delete(each.id, None)
+
+    @pytest.mark.row('F25')
+    @pytest.mark.parametrize(
+        'own, by_type, minutes',
+        [
+            (None, [], 10),
+            (None, ['physical:host=5', 'virtual:instance=7'], (5, 7)),
+            (None, ['virtual:instance=0'], (10, 0)),
+            (20, [], 20),
+            (0, ['physical:host=5', 'virtual:instance=7'], 0),
+        ],
+    )
+    @pytest.mark.parametrize('asked', ['hosts', 'instances'])
+    def test_the_hosts_own_time_goes_before_its_types(
+        self, world, whole, slots, conf, own, by_type, minutes, asked
+    ):
+        conf.set_override('cleaning_times', by_type, 'manager')
+        world.add_host('a', cleaning_time=own)
+        wanted = whole() if asked == 'hosts' else slots(4, vcpus=2)
+        if isinstance(minutes, tuple):
+            minutes = minutes[asked == 'instances']
+        world.create(start=10_000, end=20_000)
+        for start, end in (
+            (20_000 + 60 * minutes, 30_000), (5000, 10_000 - 60 * minutes)
+        ):
+            for near in (1, 0):
+                late, early = (near, 0) if end < 10_001 else (0, near)
+                if near:
+                    with pytest.raises(exception.NotEnoughHostsAvailable):
+                        world.create(
+                            wanted, start=start - early, end=end + late
+                        )
+                else:
+                    world.create(wanted, start=start, end=end)
+        world.check()
+
+    @pytest.mark.row('F25')
+    def test_hosts_that_need_less_go_first(self, world, whole):
+        long = world.add_host('long', cleaning_time=60)
+        short = world.add_host('short', cleaning_time=1)
+        usual = world.add_host('usual')
+        world.create(
+            whole(
+                hypervisor_properties=(
+                    '["==", "$hypervisor_hostname", "short"]'
+                )
+            ),
+            start=10_000, end=20_000,
+        )
+        lease = world.create(whole(2, 2), start=20_060, end=30_000)
+        assert {h for _, h, _ in world.held(lease)} == {short, usual}
+        lease = world.create(whole(1, 3), start=40_000, end=50_000)
+        assert {h for _, h, _ in world.held(lease)} == {short, usual, long}
+
+    @pytest.mark.row('F25')
+    def test_what_it_holds_stays_when_the_time_gets_longer(
+        self, world, whole
+    ):
+        world.add_host('a')
+        first, second = (
+            world.create(start=start, end=start + 1000)
+            for start in (1000, 3000)
+        )
+        before = world.held(first), world.held(second)
+        world.hosts.update(world.host('a').id, {'cleaning_time': '600'})
+        for lease in (first, second):
+            world.leases.update(lease.id, None, {'name': 'other'})
+            world.leases.update(lease.id, None, {'end': lease.end - 100})
+        assert (world.held(first), world.held(second)) == before
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.leases.update(first.id, None, {'end': first.end})
+
+    @pytest.mark.row('F25')
+    def test_a_failed_hosts_reservations_keep_the_others_time(
+        self, world, whole
+    ):
+        world.add_host('a')
+        first = world.create(start=1000, end=2000)
+        world.add_host('b', cleaning_time=60)
+        b = '["==", "$hypervisor_hostname", "b"]'
+        close = world.create(
+            whole(hypervisor_properties=b), start=2000 + 3599, end=9000
+        )
+        world.fail('a')
+        assert world.held(first) == []
+        world.leases.delete(close.id, None)
+        world.monitor.step()
+        [(_, host, _)] = world.held(first)
+        assert host == world.host('b').uuid
 
     def test_nor_does_what_moves_off_a_failed_host(self, world, whole):
         world.add_host('a')

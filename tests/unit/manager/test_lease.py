@@ -10,6 +10,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.service import faults
+from blazar_sched.service.ledger import tx as tx_
 from tests.unit import neutron
 
 
@@ -36,6 +37,7 @@ class TestCreate:
         ]
         world.check()
 
+    @pytest.mark.row('F8')
     def test_now_and_this_minute_are_now(self, world):
         world.add_host('a')
         world.add_host('b')
@@ -123,6 +125,7 @@ class TestCreate:
         assert world.ledger.changes(0) == before
         world.check()
 
+    @pytest.mark.row('F20')
     def test_quads_700_back_to_back(self, world):
         """A window may begin the second another one ends."""
         world.add_host('a')
@@ -157,6 +160,7 @@ class TestCreate:
         assert len(world.ledger.leases()) == 1
         world.check()
 
+    @pytest.mark.row('C28')
     def test_slots_and_whole_hosts_in_one_lease(self, world, whole, slots):
         world.add_host('a')
         world.add_host('b')
@@ -166,12 +170,97 @@ class TestCreate:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(slots(1), whole(), start=100, end=200)
 
+    @pytest.mark.row('C24', 'F11')
     def test_takes_the_maximum_that_is_free(self, world, whole):
         for name in 'abc':
             world.add_host(name)
         assert len(world.held(world.create(whole(1, 2)))) == 2
         assert len(world.held(world.create(whole(1, 2)))) == 1
 
+    @pytest.mark.row('C26')
+    @pytest.mark.parametrize(
+        'size, most',
+        [
+            ({'vcpus': 3, 'memory_mb': 1, 'disk_gb': 1}, 4),
+            ({'vcpus': 1, 'memory_mb': 3000, 'disk_gb': 1}, 4),
+            ({'vcpus': 1, 'memory_mb': 1, 'disk_gb': 30}, 4),
+            ({'vcpus': 3, 'affinity': True}, 2),
+            ({'vcpus': 3, 'affinity': False}, 2),
+        ],
+    )
+    def test_slots_go_by_cores_ram_disk_and_affinity(
+        self, world, slots, size, most
+    ):
+        world.add_host('a')
+        world.add_host('b')
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(slots(most + 1, **size))
+        world.create(slots(most, **size))
+        world.check()
+
+    @pytest.mark.row('C47')
+    def test_what_would_fit_in_all_but_on_no_host_is_refused(
+        self, world, slots
+    ):
+        world.add_host('a')
+        world.add_host('b')
+        world.create(slots(2, vcpus=5))
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(slots(1, vcpus=4))
+        world.create(slots(2, vcpus=3))
+
+    @pytest.mark.row('C28')
+    def test_a_host_is_for_slots_then_taken_whole(self, world, whole, slots):
+        world.add_host('a')
+        world.create(slots(1), start=100, end=200)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=199, end=300)
+        world.create(whole(), start=200, end=300)
+        world.create(slots(1), start=300, end=400)
+        world.check()
+
+    @pytest.mark.row('F7')
+    @pytest.mark.parametrize(
+        'step', ['add_lease', 'put_floating_ip_allocations', 'commit']
+    )
+    def test_of_each_kind_all_is_kept_or_nothing(
+        self, world, whole, slots, monkeypatch, step
+    ):
+        for name in 'ab':
+            world.add_host(name)
+        address = {
+            'resource_type': 'virtual:floatingip',
+            'network_id': neutron.NETWORK,
+            'amount': 1,
+        }
+
+        def die(*args, **kwargs):
+            raise RuntimeError(f'the manager dies in {step}')
+
+        def nothing_is_kept():
+            assert world.ledger.leases() == []
+            assert world.ledger.allocations() == []
+            assert world.ledger.due_events(window.TIME_LIMIT) == []
+            world.check()
+
+        with pytest.raises(exception.NotEnoughFloatingIPAvailable):
+            world.create(whole(), slots(2), address)
+        nothing_is_kept()
+        world.floating_ips.create(neutron.NETWORK, '203.0.113.101')
+        with monkeypatch.context() as dying:
+            if step == 'commit':
+                dying.setattr(faults, '_hook', die)
+            else:
+                dying.setattr(tx_.Tx, step, die)
+            with pytest.raises(RuntimeError, match=step):
+                world.create(whole(), slots(2), address)
+        nothing_is_kept()
+        lease = world.create(whole(), slots(2), address)
+        assert len(world.held(lease)) == 2
+        assert world.ledger.floating_ips(lease.reservations[2].id)
+        world.check()
+
+    @pytest.mark.row('C45', 'F19')
     def test_slots_fill_a_host_exactly(self, world, slots):
         host = world.add_host('a', vcpus=8)
         first = world.create(slots(3, vcpus=2))
@@ -376,6 +465,7 @@ class TestUpdate:
             world, lease, exception.InvalidStatus, end=world.now + 100
         )
 
+    @pytest.mark.row('F64')
     def test_move(self, world, lease):
         start, end = world.now + 300, world.now + 500
         new = self.update(world, lease, start=start, end=end)
@@ -406,6 +496,7 @@ class TestUpdate:
         assert [host for _, host, _ in world.held(lease)] == [other]
         world.check()
 
+    @pytest.mark.row('F68')
     def test_lp_1786031_bad_update_leaves_the_lease_as_it_was(
         self, world, lease
     ):
@@ -419,6 +510,7 @@ class TestUpdate:
         )
         assert world.lease(lease).status == 'PENDING'
 
+    @pytest.mark.row('F7', 'F68')
     def test_the_second_reservation_fails_for_both(self, world, whole):
         for name in 'ab':
             world.add_host(name)
@@ -475,16 +567,6 @@ class TestUpdate:
             lease,
             exception.CantUpdateParameter,
             'resource_type',
-            reservations=[change],
-        )
-
-    def test_before_end_of_a_reservation_is_fixed(self, world, lease):
-        change = {'id': lease.reservations[0].id, 'before_end': ''}
-        self.refuse(
-            world,
-            lease,
-            exception.CantUpdateParameter,
-            'before_end',
             reservations=[change],
         )
 
@@ -585,6 +667,7 @@ class TestUpdateActive:
         new = self.update(world, lease, start=start, end=lease.end + 1)
         assert (new.start, new.end) == (lease.start, lease.end + 1)
 
+    @pytest.mark.row('F64')
     def test_prolong_keeps_the_host(self, world, lease):
         world.add_host('b')
         held = world.held(lease)
@@ -601,6 +684,7 @@ class TestUpdateActive:
         assert world.lease(lease) == lease
         world.check()
 
+    @pytest.mark.row('F64')
     def test_shorten_whatever_runs_there(self, world, lease):
         """Asking for less of the same never needs room."""
         world.add_server('a')

@@ -11,7 +11,7 @@ from blazar_sched.service.manager import listener as listener_
 from tests import notifications
 
 # Seconds for what is to come, or is not to.
-SOON = 10
+SOON = 30
 SHORT = 0.5
 
 UUID = str(uuid.UUID(int=1))

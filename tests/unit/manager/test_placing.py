@@ -7,6 +7,7 @@ import dataclasses
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+import pytest
 
 from blazar_sched.domain import allocation
 from blazar_sched.domain import exception
@@ -102,6 +103,46 @@ FLAVOR = st.builds(
     st.integers(1, 3),
     st.sampled_from([None, None, True, False]),
 ).filter(lambda made: made[1]['resources'])
+MINUTE = 60
+MINUTES = st.builds(
+    lambda start, length: window_.Window(
+        MINUTE * start, MINUTE * (start + length)
+    ),
+    st.integers(0, TIMES),
+    st.integers(1, 2),
+)
+
+
+@dataclasses.dataclass
+class Cleaning:
+    """Minutes: of the cloud, by type, and of each host or None."""
+
+    cloud: int
+    by_type: dict
+    own: tuple
+
+    @property
+    def terms(self):
+        by_type = {name: MINUTE * n for name, n in self.by_type.items()}
+        return terms_.Terms(MINUTE * self.cloud, aparts=by_type)
+
+    def of(self, resource_type):
+        usual = self.by_type.get(resource_type, self.cloud)
+        return {
+            name: usual if own is None else own
+            for name, own in zip('ab', self.own, strict=True)
+        }
+
+
+CLEANING = st.builds(
+    Cleaning,
+    st.integers(0, 3),
+    st.dictionaries(
+        st.sampled_from(['physical:host', 'flavor:instance']),
+        st.integers(0, 3),
+    ),
+    st.tuples(*[st.none() | st.integers(0, 3)] * 2),
+)
 RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
 CHOOSY = st.lists(
     st.builds(ask, PHYSICAL | FLAVOR, st.sampled_from(['', '', DEAR])),
@@ -132,7 +173,7 @@ class World:
     def __init__(self, hosts):
         self.hosts = {h.uuid: h for h in hosts}
         self.replica = state.Replica(accounting.LedgerAccounting)
-        self.replica.load(0, map(record.encode, hosts))
+        self.replica.load(0, map(record.encode, self.hosts.values()))
         self.allocations = {}
 
     def place(self, lease, window, active=False, terms=terms_.PLAIN):
@@ -238,6 +279,21 @@ def test_a_lease_finds_room_and_grows(
                 assert_kept(placed[r.id], again[r.id])
 
 
+@pytest.mark.parametrize('active', [True, False])
+def test_other_classes_alone_are_not_extended_over_a_host_taken_whole(active):
+    world = World([make_host('a', 4, 2, False, (), 'cheap')])
+    gpu = {'resources': {GPU: 1}, 'amount': 1, 'affinity': None}
+    window = window_.Window(3, 5)
+    mine = make_lease('mine', 'mine', window, [('flavor:instance', gpu)])
+    world.place(mine, window)
+    later = window_.Window(5, 6)
+    whole = [('physical:host', {'min': 1, 'max': 1})]
+    world.place(make_lease('other', 'theirs', later, whole), later)
+
+    assert world.place(mine, window_.Window(3, 6), active) is None
+    assert world.place(mine, window, active)
+
+
 @settings(max_examples=50, deadline=None)
 @given(HOSTS, WINDOWS, RESERVATIONS)
 def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
@@ -329,6 +385,56 @@ def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
     assert sizes(leave(wanted, terms)) == sizes(spelt_out)
 
 
+@pytest.mark.row('F25')
+@settings(max_examples=300, deadline=None)
+@given(
+    CLEANING,
+    MINUTES,
+    PHYSICAL | FLAVOR,
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.sampled_from(['update', 'update active', 'leave']),
+    st.lists(st.tuples(MINUTES, PHYSICAL | FLAVOR), max_size=6),
+)
+def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
+    cleaning, window, wanted, more, longer, change, others
+):
+    world = World(
+        dataclasses.replace(
+            make_host(name, 4, 2, False, (), 'cheap'), cleaning_time=own
+        )
+        for name, own in zip('ab', cleaning.own, strict=True)
+    )
+
+    def make_others():
+        for when, theirs in others:
+            id_ = f'other-{len(world.allocations)}'
+            world.place(make_lease(id_, 'theirs', when, [theirs]), when)
+
+    mine = make_lease('mine', 'mine', window, [wanted])
+    # Without cleaning, so that the others may come close.
+    placed = world.place(mine, window)
+    if placed is None:
+        return
+    make_others()
+    [old] = placed.values()
+    if change == 'leave':
+        again = leaving.leave(
+            world.replica, mine, window, {old[0].host}, None, cleaning.terms
+        )
+        world.allocations |= again
+    else:
+        [asked] = mine.reservations
+        mine = dataclasses.replace(mine, reservations=(grow(asked, more),))
+        window = window_.Window(window.start, window.end + MINUTE * longer)
+        again = world.place(
+            mine, window, change == 'update active', cleaning.terms
+        )
+        old = []
+    for many in (again or {}).values():
+        assert_apart(world, cleaning.of(wanted[0]), old, many)
+
+
 def spell_out(wanted):
     """Have those that ask for no hosts ask for the default ones."""
     return [
@@ -383,6 +489,36 @@ def assert_complete(noun, held):
     amount = noun.parameters['amount']
     total = sum((Counter(a.amounts) for a in held), Counter())
     assert total == {c: amount * n for c, n in noun.slot().items()}
+
+
+def assert_apart(world, minutes, before, after):
+    """What others have fits beside it all the time that it needs.
+
+    :param minutes: of cleaning, by host
+    :param before: what needs no more than its own time
+    """
+    held = {a.host: a for a in before}
+    for new in after:
+        old = held.get(new.host)
+        if new == old:
+            continue
+        others = [
+            a
+            for id_, many in world.allocations.items()
+            for a in many
+            if a.host == new.host and id_ != new.reservation_id
+        ]
+        added = Counter(new.amounts)
+        added.subtract(old.amounts if old else {})
+        seconds = MINUTE * minutes[new.host]
+        for at in range(
+            max(0, new.start - seconds), new.end + seconds, MINUTE
+        ):
+            there = [a for a in others if a.start <= at < a.end]
+            assert not there or not (new.whole or any(a.whole for a in there))
+            used = sum((Counter(a.amounts) for a in there), Counter())
+            for c, amount in added.items():
+                assert used[c] + amount <= world.hosts[new.host].capacity(c)
 
 
 def assert_kept(old, new):

@@ -298,6 +298,7 @@ class TestImage:
 
 
 class TestInstance:
+    @pytest.mark.row('C12', 'C15')
     def test_flavor_and_inventory_in_the_window_only(self, world, slots):
         for name in 'ab':
             world.add_host(name, vcpus=4)
@@ -579,6 +580,7 @@ class TestFlavor:
             world.create(flavor(2))
         world.create(flavor(1))
 
+    @pytest.mark.row('F3')
     def test_its_traits_choose_the_hosts(self, world, know):
         self.host(world, 'plain')
         self.host(world, 'noisy', 'HW_CPU_X86_AVX2', 'CUSTOM_NOISY')
@@ -621,6 +623,7 @@ class TestFlavor:
         lease = world.create(flavor(resource_properties=properties))
         assert [host for _, host, _ in world.held(lease)] == [wanted.uuid]
 
+    @pytest.mark.row('F3')
     def test_its_custom_resources_are_counted(self, world, know):
         specs = {'resources:CUSTOM_GPU': '2', 'hw:cpu_policy': 'dedicated'}
         know(dataclasses.replace(SOURCE, extra_specs=specs))

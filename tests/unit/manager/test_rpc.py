@@ -324,3 +324,32 @@ def test_a_call_under_way_is_answered_when_the_manager_stops(
         hold.set()
         assert answer.result(20) == []
         stopping.result(20)
+
+
+class SlowServer:
+    """Stands in for a server whose bus is away until `broker` is set."""
+
+    def __init__(self):
+        self.broker = threading.Event()
+        self.is_stopped = threading.Event()
+
+    def start(self):
+        self.broker.wait()
+
+    def stop(self):
+        self.is_stopped.set()
+
+    def wait(self):
+        pass
+
+
+def test_what_begins_only_after_its_stop_stops_too(monkeypatch):
+    """Nobody waits for it, and it takes no message from others."""
+    monkeypatch.setattr(rpc, 'START_TIMEOUT', 0)
+    server = SlowServer()
+    background = rpc.Background(server)
+    background.start()
+    background.stop()
+    assert not server.is_stopped.is_set()
+    server.broker.set()
+    assert server.is_stopped.wait(20)

@@ -11,6 +11,7 @@ import pytest
 
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import window
+from blazar_sched.service import faults
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.resources import vacating
 from tests.unit.manager import edge as edge_
@@ -36,6 +37,70 @@ def site(conf, world):
 
 def told(server):
     return server['metadata'].get('blazar_vacate_at')
+
+
+@pytest.fixture
+def meanwhile():
+    """meanwhile(act): in the midst of the next try to vacate."""
+
+    def arm(act):
+        def at(point):
+            if point == 'vacate_hosts:claimed':
+                faults.arm(None)
+                act()
+
+        faults.arm(at)
+
+    yield arm
+    faults.arm(None)
+
+
+class TestChangedMeanwhile:
+    """A lease can be changed while its hosts are being vacated."""
+
+    @pytest.fixture
+    def lease(self, site, whole):
+        return site.create(whole(2, 2))
+
+    def test_deleted(self, site, lease, meanwhile):
+        server = site.server('a')
+        leases = site.manager.leases
+        meanwhile(lambda: leases.delete(lease.id, None))
+        site.run(1000 - LEAD)
+        assert site.ledger.leases() == []
+        site.run(NOTICE)
+        site.manager.restorer.step()
+        assert told(server) is None
+        assert server['OS-EXT-STS:task_state'] is None
+
+    def test_deferred(self, site, lease, meanwhile):
+        server = site.server('a')
+        later = {'start': lease.start + 5000, 'end': lease.end + 5000}
+        leases = site.manager.leases
+        meanwhile(lambda: leases.update(lease.id, None, later))
+        site.run(1000 - LEAD)
+        site.run(NOTICE + 5)
+        assert server['OS-EXT-STS:task_state'] is None
+        site.run(5000)
+        site.run(NOTICE + 5)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
+    def test_on_more_hosts(self, site, whole, meanwhile):
+        lease = site.create(whole())
+        [reservation] = lease.reservations
+        [(held, _)] = site.ledger.allocations(lease_id=lease.id)
+        [other] = [n for n, uuid in site.hosts.items() if uuid != held.host]
+        server = site.server(other)
+        grown = {'id': reservation.id, 'min': 2, 'max': 2}
+        meanwhile(
+            lambda: site.manager.leases.update(
+                lease.id, None, {'reservations': [grown]}
+            )
+        )
+        # That try itself finds nothing to be done.
+        site.run(1000 - LEAD)
+        site.run()
+        assert told(server) is not None
 
 
 class TestWholeHost:

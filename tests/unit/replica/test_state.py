@@ -54,6 +54,15 @@ def test_applies_a_batch_in_any_order(scheduler, make):
     assert vcpus_used(scheduler, 'h1', 150) == 2
 
 
+def test_a_host_written_before_it_had_a_cleaning_time(scheduler, make):
+    kind, key, data = record.encode(make.host('h1'))
+    del data['cleaning_time']
+
+    scheduler.apply(1, [(kind, key, data)])
+
+    assert scheduler.hosts == {'h1': make.host('h1')}
+
+
 def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
     scheduler.apply(
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))

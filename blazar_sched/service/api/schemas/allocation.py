@@ -2,6 +2,7 @@
 """What a client may ask of allocations."""
 
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 
 QUERY = {
@@ -19,8 +20,12 @@ UPDATE = validation.validator(
     {
         'type': 'object',
         'properties': {
-            'lease_id': text.line(64),
-            'reservation_id': text.line(64),
+            'lease_id': meaning.said(
+                'The lease that is to leave the host', text.line(64)
+            ),
+            'reservation_id': meaning.said(
+                'The reservation that is to leave the host', text.line(64)
+            ),
         },
         'additionalProperties': False,
         'minProperties': 1,

@@ -2,8 +2,9 @@
 """What a client may send about a floating IP."""
 
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 
-ID = {
+NETWORK = {
     'type': 'string',
     'minLength': 1,
     'maxLength': 36,
@@ -13,16 +14,22 @@ ID = {
             'x-refusal': 'must be of printable ASCII, without blanks',
         }
     ],
+    'description': meaning.NETWORK,
 }
 # IPv4 or IPv6, which the manager looks into.
-ADDRESS = {'type': 'string', 'minLength': 1, 'maxLength': 45}
+ADDRESS = {
+    'type': 'string',
+    'minLength': 1,
+    'maxLength': 45,
+    'description': meaning.ADDRESS,
+}
 
 CREATE = validation.validator(
     {
         'type': 'object',
         'required': ['floating_network_id', 'floating_ip_address'],
         'properties': {
-            'floating_network_id': ID,
+            'floating_network_id': NETWORK,
             'floating_ip_address': ADDRESS,
         },
         'additionalProperties': False,

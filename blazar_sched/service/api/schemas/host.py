@@ -2,14 +2,15 @@
 """What a client may send about a host.
 
 Every name that is not the host's own is a capability. ``hold``,
-``unbounded``, ``disabled`` and ``projects`` are the host's settings, and are
-sent in the same way: `manager.host` reads them.
+``unbounded``, ``cleaning_time``, ``disabled`` and ``projects`` are the host's
+settings, and are sent in the same way: `manager.host` reads them.
 """
 
 from typing import Any
 
 from blazar_sched.domain import reservation
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 
 # What a host is shown with, whatever its capabilities: see views.host.
@@ -41,21 +42,35 @@ _CAPABILITY_NAME = {
         text.line(64),
     ]
 }
-_VALUE = {'type': ['string', 'integer'], 'maxLength': 4096}
 _OWN = dict.fromkeys(
     OWN, {'not': {}, 'x-refusal': "is the host's own, no capability"}
 )
 
 
-def _settings(*null: str) -> dict[str, Any]:
-    """Describe the settings that are no text by nature."""
+def _value(*null: str) -> validation.Schema:
+    return {'type': ['string', 'integer', *null], 'maxLength': 4096}
+
+
+def _settings(*null: str) -> dict[str, validation.Schema]:
     return {
-        'disabled': {'type': ['boolean', 'string', *null]},
+        'hold': meaning.said(meaning.HOLD, _value(*null)),
+        'unbounded': meaning.said(meaning.UNBOUNDED, _value(*null)),
+        'cleaning_time': {
+            'type': ['integer', 'string', *null],
+            'minimum': 0,
+            'maxLength': 9,
+            'description': meaning.CLEANING_TIME,
+        },
+        'disabled': {
+            'type': ['boolean', 'string', *null],
+            'description': meaning.DISABLED,
+        },
         'projects': {
             'type': ['array', 'string', *null],
             'items': text.line(reservation.MAX_PROJECT_ID),
             'maxItems': reservation.MAX_PROJECTS,
             'maxLength': 4096,
+            'description': meaning.PROJECTS,
         },
     }
 
@@ -67,11 +82,11 @@ CREATE = validation.validator(
         'properties': {
             **_OWN,
             **_settings(),
-            'name': text.line(255),
+            'name': meaning.said("The hypervisor's hostname", text.line(255)),
         },
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
-        'additionalProperties': _VALUE,
+        'additionalProperties': meaning.said(meaning.CAPABILITY, _value()),
     }
 )
 
@@ -83,10 +98,9 @@ UPDATE = validation.validator(
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
         # null deletes the capability.
-        'additionalProperties': {
-            **_VALUE,
-            'type': ['string', 'integer', 'null'],
-        },
+        'additionalProperties': meaning.said(
+            meaning.CAPABILITY, _value('null')
+        ),
     }
 )
 

@@ -10,6 +10,7 @@ from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import floating_ip
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 
 # The most that fits the index; its amounts are 32 bits wide.
@@ -18,12 +19,12 @@ _MAX_RESERVATIONS = 100
 
 _MAX_PARAMETERS = 100
 
-_NAME = text.line(80)
-_ID = {'type': 'string', 'maxLength': 36}
-_TYPE = text.line(64)
+_NAME = meaning.said(meaning.NAME, text.line(80))
+_ID = meaning.said(meaning.ID, {'type': 'string', 'maxLength': 36})
+_TYPE = meaning.said(meaning.RESOURCE_TYPE, text.line(64))
 # Formats are for those who read the OpenAPI document: the domain looks into
 # times and requirements.
-_DATE = {
+DATE = {
     'type': 'string',
     'format': 'lease-time',
     'maxLength': 40,
@@ -32,50 +33,85 @@ _DATE = {
     ),
 }
 _COUNT = {'type': 'integer', 'minimum': 1, 'maximum': _MOST}
-_SIZE = {'type': 'integer', 'minimum': 0, 'maximum': _MOST}
-_REQUIREMENT = {
+_COUNT_OR_NONE = {**_COUNT, 'minimum': 0}
+REQUIREMENT = {
     'type': 'string',
     'format': 'requirement',
     'default': '',
-    'description': 'JSON, as in `["==", "$gpu", "a100"]`',
+    'description': (
+        'What its hosts have to be like; JSON, as in '
+        '`["==", "$gpu", "a100"]`'
+    ),
+}
+_AMOUNT = meaning.said('How many of them', _COUNT)
+_AFFINITY = {
+    'type': ['boolean', 'null'],
+    'default': None,
+    'description': (
+        'Whether all of them are on one host (`true`), each on another '
+        '(`false`), or anywhere (`null`)'
+    ),
+}
+# Of a server.
+SIZE = {
+    'vcpus': meaning.said('VCPUs of each', _COUNT),
+    'memory_mb': meaning.said('MB of memory of each', _COUNT),
+    'disk_gb': meaning.said('GB of disk of each', _COUNT_OR_NONE),
+}
+
+BEFORE_END = 'before_end'
+_ACTION = {
+    'type': 'string',
+    'maxLength': 64,
+    'default': 'default',
+    'description': (
+        'What is done before its end: nothing, if empty; `default` is as the '
+        'operator has set it; `snapshot` makes an image of each of its '
+        'servers, `email` writes to who has made the lease, `webhook` tells '
+        "the operator's own service; the operator may have others"
+    ),
+}
+_BLAZARS_ACTION = {
+    'enum': ['', 'default', 'snapshot'],
+    'default': 'default',
+    'description': (
+        'What is done before its end; `snapshot` makes an image of each of '
+        'its servers'
+    ),
 }
 
 # The parameters of our own resource types. Those of another package's driver
 # are for it to check, as is whether there is such a one.
 PARAMETERS: dict[str, dict[str, Any]] = {
     'physical:host': {
-        'min': _COUNT,
-        'max': _COUNT,
-        'hypervisor_properties': _REQUIREMENT,
-        'resource_properties': _REQUIREMENT,
-        'before_end': {
-            'enum': ['', 'default', 'snapshot'],
-            'default': 'default',
-        },
+        'min': meaning.said('The fewest hosts that it takes', _COUNT),
+        'max': meaning.said('The most hosts that it gets', _COUNT),
+        'hypervisor_properties': REQUIREMENT,
+        'resource_properties': REQUIREMENT,
+        BEFORE_END: _BLAZARS_ACTION,
     },
     'virtual:instance': {
-        'vcpus': _COUNT,
-        'memory_mb': _COUNT,
-        'disk_gb': _SIZE,
-        'amount': _COUNT,
-        'affinity': {'type': ['boolean', 'null'], 'default': None},
-        'resource_properties': _REQUIREMENT,
+        **SIZE,
+        'amount': _AMOUNT,
+        'affinity': _AFFINITY,
+        'resource_properties': REQUIREMENT,
     },
     'flavor:instance': {
         # Nova's, the ids of flavors are whatever their maker chose.
-        'flavor_id': text.line(255),
-        'amount': _COUNT,
-        'affinity': {'type': ['boolean', 'null'], 'default': None},
-        'resource_properties': _REQUIREMENT,
+        'flavor_id': meaning.said(meaning.RESERVED_FLAVOR, text.line(255)),
+        'amount': _AMOUNT,
+        'affinity': _AFFINITY,
+        'resource_properties': REQUIREMENT,
     },
     'virtual:floatingip': {
-        'network_id': floating_ip.ID,
-        'amount': _COUNT,
+        'network_id': floating_ip.NETWORK,
+        'amount': _AMOUNT,
         'required_floatingips': {
             'type': 'array',
             'items': floating_ip.ADDRESS,
             'maxItems': 1000,
             'default': [],
+            'description': 'Addresses that have to be among them',
         },
     },
 }
@@ -85,7 +121,11 @@ LIFETIME = 'instance:lifetime'
 SHOWN = {
     **PARAMETERS,
     LIFETIME: {
-        'instance_id': {'type': 'string', 'format': 'uuid'},
+        'instance_id': {
+            'type': 'string',
+            'format': 'uuid',
+            'description': 'The server, by its id',
+        },
         'on_end': {
             'enum': ['delete', 'shelve', 'snapshot'],
             'description': (
@@ -130,9 +170,18 @@ _CHANGED_USE = {
         'enum': sorted(
             {*USE['on_end']['enum'], *SHOWN[LIFETIME]['on_end']['enum']}
         ),
+        'description': 'What becomes of its servers when it ends',
     },
     'remove': {'const': True, 'description': 'The lease loses it'},
 }
+
+
+def parameters(
+    resource_type: str, version: microversion_parse.Version
+) -> dict[str, Any]:
+    """Describe the parameters of one of our own types."""
+    ours = version >= microversion.V1_2 and resource_type in ON_HOSTS
+    return {**SHOWN[resource_type], **({BEFORE_END: _ACTION} if ours else {})}
 
 
 def use(
@@ -154,17 +203,17 @@ def _of_type(
     resource_type: str, version: microversion_parse.Version
 ) -> validation.Schema:
     """Say what else a reservation of `resource_type` has."""
-    parameters = PARAMETERS[resource_type]
+    own = parameters(resource_type, version)
     return {
         'if': {'properties': {'resource_type': {'const': resource_type}}},
         'then': {
             'properties': {
-                'resource_type': {}, **parameters,
+                'resource_type': {}, **own,
                 **use(resource_type, version),
             },
             'required': [
                 name
-                for name, schema in parameters.items()
+                for name, schema in own.items()
                 if 'default' not in schema
             ],
             'additionalProperties': False,
@@ -189,10 +238,10 @@ def _changed_reservation(
 ) -> validation.Schema:
     # Which type a reservation has is the manager's to know; what is absent
     # stays as it is.
-    parameters = {
+    own = {
         name: {k: v for k, v in schema.items() if k != 'default'}
-        for of_type in PARAMETERS.values()
-        for name, schema in of_type.items()
+        for type_ in PARAMETERS
+        for name, schema in parameters(type_, version).items()
     }
     return {
         'type': 'object',
@@ -205,7 +254,7 @@ def _changed_reservation(
             'properties': {
                 'id': {},
                 'resource_type': {},
-                **parameters,
+                **own,
                 **_changed_use(version),
             },
             'additionalProperties': False,
@@ -229,9 +278,31 @@ def _known_or_new(
 def _absent_for(meaning: str) -> validation.Schema:
     """Describe a time that may be null, or absent from a new lease."""
     return {
-        **_DATE,
+        **DATE,
         'type': ['string', 'null'],
-        'description': f'{_DATE["description"]}; null is {meaning}',
+        'description': f'{DATE["description"]}; null is {meaning}',
+    }
+
+
+_DEFAULT = 'as the operator has set it'
+
+
+def _before_end(null: str) -> validation.Schema:
+    return meaning.said('When its end is announced', _absent_for(null))
+
+
+def _end(version: microversion_parse.Version) -> validation.Schema:
+    bounded = version < microversion.V1_1
+    form = DATE if bounded else _absent_for('never')
+    return meaning.said(meaning.END, form)
+
+
+def _reservations(item: validation.Schema) -> validation.Schema:
+    return {
+        'type': 'array',
+        'maxItems': _MAX_RESERVATIONS,
+        'items': item,
+        'description': meaning.RESERVATIONS,
     }
 
 
@@ -242,35 +313,34 @@ def _create(version: microversion_parse.Version) -> validation.Schema:
         'required': ['name', 'end_date'] if bounded else ['name'],
         'properties': {
             'name': _NAME,
-            'start_date': _absent_for('now'),
-            'end_date': _DATE if bounded else _absent_for('never'),
-            'before_end_date': _absent_for('as the operator has set it'),
-            'reservations': {
-                'type': 'array',
-                'maxItems': _MAX_RESERVATIONS,
-                'items': _new_reservation(version),
-            },
+            'start_date': meaning.said(meaning.START, _absent_for('now')),
+            'end_date': _end(version),
+            'before_end_date': _before_end(_DEFAULT),
+            'reservations': _reservations(_new_reservation(version)),
             # Blazar's clients always send the list, nearly always empty.
-            'events': {'type': 'array', 'maxItems': 0},
+            'events': meaning.said(
+                meaning.EVENTS,
+                {
+                    'type': 'array',
+                    'maxItems': 0,
+                    'description': 'empty in a request',
+                },
+            ),
         },
         'additionalProperties': False,
     }
 
 
 def _update(version: microversion_parse.Version) -> validation.Schema:
-    bounded = version < microversion.V1_1
+    null = 'as it was' if version < microversion.V1_1 else _DEFAULT
     return {
         'type': 'object',
         'properties': {
             'name': _NAME,
-            'start_date': _DATE,
-            'end_date': _DATE if bounded else _absent_for('never'),
-            'before_end_date': _absent_for('as the operator has set it'),
-            'reservations': {
-                'type': 'array',
-                'maxItems': _MAX_RESERVATIONS,
-                'items': _known_or_new(version),
-            },
+            'start_date': meaning.said(meaning.START, DATE),
+            'end_date': _end(version),
+            'before_end_date': _before_end(null),
+            'reservations': _reservations(_known_or_new(version)),
         },
         'additionalProperties': False,
     }
@@ -300,6 +370,26 @@ HEADERS = {
         ),
     }
 }
+# Whether a request that would change something is only to be answered.
+DRY_RUN = 'dry_run'
+
+
+def changing_query(
+    version: microversion_parse.Version,
+) -> dict[str, validation.Schema]:
+    """Describe the query of what changes a lease."""
+    if version < microversion.V1_2:
+        return {}
+    return {
+        DRY_RUN: {
+            'type': 'boolean',
+            'description': (
+                'Whether to answer as the request would be answered now, and '
+                'change nothing'
+            ),
+        }
+    }
+
 
 CREATE = validation.by_version(_create)
 UPDATE = validation.by_version(_update)

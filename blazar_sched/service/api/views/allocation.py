@@ -6,8 +6,22 @@ from typing import Any
 import microversion_parse
 
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
+
+# As the manager answers it; the document has it as a version shows it.
+EXAMPLE = {
+    'host_id': '7',
+    'reservations': [
+        {
+            'id': 'b1f5d6c4-0000-4000-8000-000000000001',
+            'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+            'start': 1767229200,
+            'end': 1767232800,
+        },
+    ],
+}
 
 
 def allocation(
@@ -32,18 +46,20 @@ def allocation(
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe it."""
     form = time.form(version)
-    return shape.whole(
+    reservation = {
+        'id': meaning.said(meaning.ID),
+        'lease_id': meaning.said(meaning.LEASE_ID),
+        'start_date': meaning.said(meaning.START, form.date_schema),
+        'end_date': meaning.said(meaning.END, form.date_schema),
+    }
+    return shape.noun(
+        'What is reserved on a host',
         {
-            'resource_id': shape.TEXT,
-            'reservations': shape.many(
-                shape.whole(
-                    {
-                        'id': shape.TEXT,
-                        'lease_id': shape.TEXT,
-                        'start_date': form.date_schema,
-                        'end_date': form.date_schema,
-                    }
-                )
+            'resource_id': meaning.said(meaning.HOST_ID),
+            'reservations': meaning.said(
+                'Those that have allocations on it',
+                shape.many(shape.whole(reservation)),
             ),
-        }
+        },
+        allocation(EXAMPLE, version),
     )

@@ -6,8 +6,20 @@ from typing import Any
 import microversion_parse
 
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
+
+# As the manager answers it; the document has it as a version shows it.
+EXAMPLE = {
+    'id': 'b1f5d6c4-0000-4000-8000-000000000004',
+    'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
+    'subnet_id': 'b1f5d6c4-0000-4000-8000-000000000006',
+    'address': '192.0.2.7',
+    'reservable': True,
+    'created_at': 1767225600,
+    'updated_at': None,
+}
 
 
 def floating_ip(
@@ -29,14 +41,15 @@ def floating_ip(
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe it."""
     form = time.form(version)
-    return shape.whole(
+    return shape.noun(
+        'An address that can be reserved',
         {
-            'id': shape.TEXT,
-            'floating_network_id': shape.TEXT,
-            'subnet_id': shape.TEXT,
-            'floating_ip_address': shape.TEXT,
-            'reservable': shape.BOOLEAN,
-            'created_at': form.stamp_schema,
-            'updated_at': form.stamp_schema,
-        }
+            'id': meaning.said(meaning.ID),
+            'floating_network_id': meaning.said(meaning.NETWORK),
+            'subnet_id': meaning.said('Its subnet, by its id'),
+            'floating_ip_address': meaning.said(meaning.ADDRESS),
+            'reservable': meaning.said(meaning.RESERVABLE, shape.BOOLEAN),
+            **form.stamps_schema,
+        },
+        floating_ip(EXAMPLE, version),
     )

@@ -5,9 +5,41 @@ from typing import Any
 
 import microversion_parse
 
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
+
+_NOVAS = "Nova's"
+_NOTHING = meaning.said('Nothing; Blazar has the field', {'type': 'null'})
+
+# As the manager answers it; the document has it as a version shows it.
+EXAMPLE = {
+    'id': '7',
+    'hypervisor_hostname': 'compute-1',
+    'service_name': 'compute-1',
+    'hypervisor_type': 'QEMU',
+    'hypervisor_version': 8002000,
+    'cpu_info': '{}',
+    'availability_zone': 'nova',
+    'inventory': {
+        'VCPU': {'total': 16},
+        'MEMORY_MB': {'total': 65536},
+        'DISK_GB': {'total': 1000},
+    },
+    'hold': 'shared',
+    'unbounded': None,
+    'cleaning_time': None,
+    'disabled': False,
+    'projects': ['p7'],
+    'region': 'west',
+    'traits': ['HW_CPU_X86_AVX2'],
+    'reservable': True,
+    'capabilities': {'gpu': 'true'},
+    'created_at': 1767225600,
+    'updated_at': None,
+}
 
 
 def host(
@@ -22,6 +54,7 @@ def host(
 
     return {
         **noun['capabilities'],
+        **_cleaning_time(noun['cleaning_time'], version),
         'id': noun['id'],
         'hypervisor_hostname': noun['hypervisor_hostname'],
         'hypervisor_type': noun['hypervisor_type'],
@@ -49,29 +82,64 @@ def host(
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe it; what is not listed is a capability."""
     form = time.form(version)
-    own = shape.whole(
+    own = shape.noun(
+        'A compute host registered as reservable',
         {
-            'id': shape.TEXT,
-            'hypervisor_hostname': shape.TEXT,
-            'hypervisor_type': shape.TEXT,
-            'hypervisor_version': shape.INTEGER,
-            'vcpus': shape.INTEGER,
-            'cpu_info': shape.TEXT,
-            'memory_mb': shape.INTEGER,
-            'local_gb': shape.INTEGER,
-            'availability_zone': shape.TEXT,
-            'service_name': shape.TEXT,
-            'status': {'type': 'null'},
-            'reservable': shape.BOOLEAN,
-            'trust_id': {'type': 'null'},
-            'hold': {'enum': ['shared', 'dedicated']},
-            'unbounded': shape.TEXT_OR_NULL,
-            'disabled': shape.BOOLEAN,
-            'projects': shape.many(shape.TEXT),
-            'region': shape.TEXT,
-            'traits': shape.many(shape.TEXT),
-            'created_at': form.stamp_schema,
-            'updated_at': form.stamp_schema,
-        }
+            'id': meaning.said(meaning.ID),
+            'hypervisor_hostname': meaning.said("Nova's name of it"),
+            'hypervisor_type': meaning.said(_NOVAS),
+            'hypervisor_version': meaning.said(_NOVAS, shape.INTEGER),
+            'vcpus': meaning.said("VCPUs, Placement's", shape.INTEGER),
+            'cpu_info': meaning.said(_NOVAS),
+            'memory_mb': meaning.said(
+                "MB of memory, Placement's", shape.INTEGER
+            ),
+            'local_gb': meaning.said(
+                "GB of disk, Placement's", shape.INTEGER
+            ),
+            'availability_zone': meaning.said(_NOVAS),
+            'service_name': meaning.said('The name of its nova-compute'),
+            'status': _NOTHING,
+            'reservable': meaning.said(meaning.RESERVABLE, shape.BOOLEAN),
+            'trust_id': _NOTHING,
+            'hold': meaning.said(
+                meaning.HOLD, {'enum': ['shared', 'dedicated']}
+            ),
+            'unbounded': meaning.said(meaning.UNBOUNDED, shape.TEXT_OR_NULL),
+            'disabled': meaning.said(meaning.DISABLED, shape.BOOLEAN),
+            'projects': meaning.said(
+                meaning.PROJECTS, shape.many(shape.TEXT)
+            ),
+            'region': meaning.said("Nova's region"),
+            'traits': meaning.said(
+                "Placement's traits of it", shape.many(shape.TEXT)
+            ),
+            **form.stamps_schema,
+            **_cleaning_time_schema(version),
+        },
+        host(EXAMPLE, version),
     )
-    return {**own, 'additionalProperties': shape.TEXT}
+    return {
+        **own, 'additionalProperties': meaning.said(meaning.CAPABILITY)
+    }
+
+
+def _cleaning_time(
+    minutes: int | None, version: microversion_parse.Version
+) -> dict[str, Any]:
+    """Show it; below 1.2, which does not know it, like a capability."""
+    if version >= microversion.V1_2:
+        return {'cleaning_time': minutes}
+    return {} if minutes is None else {'cleaning_time': str(minutes)}
+
+
+def _cleaning_time_schema(
+    version: microversion_parse.Version,
+) -> dict[str, validation.Schema]:
+    if version < microversion.V1_2:
+        return {}
+    return {
+        'cleaning_time': meaning.said(
+            meaning.CLEANING_TIME, shape.INTEGER_OR_NULL
+        )
+    }

@@ -12,25 +12,30 @@ from blazar_sched.domain import state_machine
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import lease as schemas
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
 
 # What else an instance reservation is shown with.
 _FOR_BOOTS = {
-    'flavor_id': shape.TEXT,
-    'aggregate_id': {'type': ['string', 'integer', 'null']},
-    'server_group_id': shape.TEXT_OR_NULL,
+    'flavor_id': meaning.said('The flavor to boot with, by its id'),
+    'aggregate_id': meaning.said(
+        "Nova's host aggregate of it, once its window has opened",
+        {'type': ['string', 'integer', 'null']},
+    ),
+    'server_group_id': meaning.said(
+        "Nova's server group of it, if it has an affinity and its window has "
+        'opened',
+        shape.TEXT_OR_NULL,
+    ),
 }
 _FLAVOR_INSTANCE = 'flavor:instance'
 _BLAZARS_EVENTS = (
     event.BEFORE_END_LEASE, event.END_LEASE, event.START_LEASE
 )
-_SIZE = ('vcpus', 'memory_mb', 'disk_gb')
 _MADE_SCHEMA = {
     'virtual:instance': _FOR_BOOTS,
-    _FLAVOR_INSTANCE: {
-        **_FOR_BOOTS, **dict.fromkeys(_SIZE, shape.INTEGER)
-    },
+    _FLAVOR_INSTANCE: {**_FOR_BOOTS, **schemas.SIZE},
 }
 _HOSTS_SCHEMA = {
     **shape.many(shape.TEXT),
@@ -41,9 +46,59 @@ _REMAINING_SCHEMA = {
     **shape.INTEGER,
     'description': 'How many more servers it takes, where one lease is shown',
 }
+# As the manager answers it; the document has it as a version shows it.
+EXAMPLE: dict[str, Any] = {
+    'id': 'b1f5d6c4-0000-4000-8000-000000000000',
+    'name': 'night-run',
+    'project_id': 'p1',
+    'user_id': 'alice',
+    'start': 1767229200,
+    'end': 1767232800,
+    'status': 'PENDING',
+    'degraded': False,
+    'trust_id': None,
+    'reservations': [
+        {
+            'id': 'b1f5d6c4-0000-4000-8000-000000000001',
+            'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+            'resource_type': 'physical:host',
+            'status': 'pending',
+            'parameters': {
+                'min': 1,
+                'max': 2,
+                'hypervisor_properties': '',
+                'resource_properties': '',
+                'before_end': 'default',
+            },
+            'missing_resources': False,
+            'resources_changed': False,
+            'projects': ['p7'],
+            'on_end': 'shelve',
+            'magnetic': True,
+            'made': {},
+            'created_at': 1767225600,
+            'updated_at': None,
+        },
+    ],
+    'events': [
+        {
+            'id': 'b1f5d6c4-0000-4000-8000-000000000002',
+            'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+            'event_type': 'start_lease',
+            'time': 1767229200,
+            'status': 'UNDONE',
+            'created_at': 1767225600,
+            'updated_at': None,
+        },
+    ],
+    'created_at': 1767225600,
+    'updated_at': 1767225661,
+}
 _NONE_TOLD: Mapping[str, Mapping[str, Any]] = types.MappingProxyType({})
 # The flavor that was reserved, from 1.1 on: `flavor_id` is that to boot with.
-_SOURCE_SCHEMA = {'source_flavor_id': shape.TEXT}
+_SOURCE_SCHEMA = {
+    'source_flavor_id': meaning.said(meaning.RESERVED_FLAVOR),
+}
 
 
 def lease(
@@ -94,7 +149,7 @@ def _reservation(
         'status': noun['status'],
         'missing_resources': noun['missing_resources'],
         'resources_changed': noun['resources_changed'],
-        **_parameters(noun),
+        **_parameters(noun, version),
         **_stamps(noun, time.form(version)),
     }
     if noun['resource_type'] in _MADE_SCHEMA:
@@ -113,7 +168,37 @@ def _reservation(
     return shown
 
 
-def _parameters(noun: dict[str, Any]) -> dict[str, Any]:
+def before_end(
+    noun: dict[str, Any], version: microversion_parse.Version
+) -> str | None:
+    """Return what is shown as a reservation's before_end, None if nothing.
+
+    It is one on hosts. What a version does not know is `default` to it.
+    """
+    described = schemas.parameters(noun['resource_type'], version).get(
+        schemas.BEFORE_END
+    )
+    if described is None:
+        return None
+    asked: str = noun['parameters'].get(
+        schemas.BEFORE_END, described['default']
+    )
+    known = asked in described.get('enum', (asked,))
+    return asked if known else described['default']
+
+
+def _parameters(
+    noun: dict[str, Any], version: microversion_parse.Version
+) -> dict[str, Any]:
+    if noun['resource_type'] not in schemas.ON_HOSTS:
+        return _asked(noun)
+    shown = {**_asked(noun), schemas.BEFORE_END: before_end(noun, version)}
+    if shown[schemas.BEFORE_END] is None:
+        del shown[schemas.BEFORE_END]
+    return shown
+
+
+def _asked(noun: dict[str, Any]) -> dict[str, Any]:
     parameters: dict[str, Any] = noun['parameters']
     if noun['resource_type'] == schemas.LIFETIME:
         # The resource is the server, which was there first.
@@ -122,8 +207,9 @@ def _parameters(noun: dict[str, Any]) -> dict[str, Any]:
     if noun['resource_type'] != _FLAVOR_INSTANCE:
         return parameters
     # Not all that is kept of the flavor, nor what its traits ask of hosts.
+    same = ('amount', 'affinity', *schemas.SIZE)
     return {
-        **{name: parameters[name] for name in ('amount', 'affinity', *_SIZE)},
+        **{name: parameters[name] for name in same},
         'resource_properties': parameters['asked_properties'],
     }
 
@@ -168,31 +254,39 @@ def _stamps(
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe a lease as it is shown."""
     form = time.form(version)
-    return shape.whole(
+    reservation = {
+        'oneOf': [
+            *(_reservation_schema(type_, version) for type_ in schemas.SHOWN),
+            _foreign_schema(version),
+        ]
+    }
+    return shape.noun(
+        "A project's contract over one window",
         {
-            'id': shape.TEXT,
-            'name': shape.TEXT,
-            'user_id': shape.TEXT,
-            'project_id': shape.TEXT,
-            'start_date': form.date_schema,
-            'end_date': form.date_schema,
-            'trust_id': shape.TEXT_OR_NULL,
-            'status': _statuses(state_machine.LEASE),
-            'degraded': shape.BOOLEAN,
-            'reservations': shape.many(
-                {
-                    'oneOf': [
-                        *(
-                            _reservation_schema(type_, version)
-                            for type_ in schemas.SHOWN
-                        ),
-                        _foreign_schema(version),
-                    ]
-                }
+            'id': meaning.said(meaning.ID),
+            'name': meaning.said(meaning.NAME),
+            'user_id': meaning.said('Who has made it'),
+            'project_id': meaning.said('The project that has it'),
+            'start_date': meaning.said(meaning.START, form.date_schema),
+            'end_date': meaning.said(meaning.END, form.date_schema),
+            'trust_id': meaning.said(
+                "Keystone's trust by which it acts for its creator",
+                shape.TEXT_OR_NULL,
             ),
-            'events': shape.many(_event_schema(version)),
-            **_stamps_schema(form),
-        }
+            'status': _statuses(state_machine.LEASE),
+            'degraded': meaning.said(
+                'Whether it lacks something, or something is in its way',
+                shape.BOOLEAN,
+            ),
+            'reservations': meaning.said(
+                meaning.RESERVATIONS, shape.many(reservation)
+            ),
+            'events': meaning.said(
+                meaning.EVENTS, shape.many(_event_schema(version))
+            ),
+            **form.stamps_schema,
+        },
+        lease(EXAMPLE, version),
     )
 
 
@@ -200,7 +294,11 @@ def listed_schema(
     version: microversion_parse.Version,
 ) -> validation.Schema:
     """Describe a lease in a list, of which less may be asked for."""
-    return {**schema(version), 'required': []}
+    return {
+        **schema(version),
+        'required': [],
+        'description': 'A lease, or the fields of it that are asked for',
+    }
 
 
 def _reservation_schema(
@@ -211,7 +309,7 @@ def _reservation_schema(
     described = shape.whole(
         {
             **_common_schema({'const': resource_type}, version),
-            **schemas.SHOWN[resource_type],
+            **schemas.parameters(resource_type, version),
             **_MADE_SCHEMA.get(resource_type, {}),
             **schemas.use(resource_type, version),
             **(_SOURCE_SCHEMA if source else {}),
@@ -237,14 +335,19 @@ def _common_schema(
     resource_type: validation.Schema, version: microversion_parse.Version
 ) -> dict[str, validation.Schema]:
     return {
-        'id': shape.TEXT,
-        'lease_id': shape.TEXT,
-        'resource_id': shape.TEXT,
-        'resource_type': resource_type,
+        'id': meaning.said(meaning.ID),
+        'lease_id': meaning.said(meaning.LEASE_ID),
+        'resource_id': meaning.said('What it is about, by its id'),
+        'resource_type': meaning.said(meaning.RESOURCE_TYPE, resource_type),
         'status': _statuses(state_machine.RESERVATION),
-        'missing_resources': shape.BOOLEAN,
-        'resources_changed': shape.BOOLEAN,
-        **_stamps_schema(time.form(version)),
+        'missing_resources': meaning.said(
+            'Whether it holds less than it asked for', shape.BOOLEAN
+        ),
+        'resources_changed': meaning.said(
+            'Whether healing has changed what it holds while it was active',
+            shape.BOOLEAN,
+        ),
+        **time.form(version).stamps_schema,
     }
 
 
@@ -254,22 +357,22 @@ def _event_schema(
     form = time.form(version)
     return shape.whole(
         {
-            'id': shape.TEXT,
-            'lease_id': shape.TEXT,
-            'event_type': {'enum': list(_event_types(version))},
-            'time': form.date_schema,
+            'id': meaning.said(meaning.ID),
+            'lease_id': meaning.said(meaning.LEASE_ID),
+            'event_type': meaning.said(
+                'What is done then', {'enum': list(_event_types(version))}
+            ),
+            'time': meaning.said('When it is due', form.date_schema),
             'status': _statuses(state_machine.EVENT),
-            **_stamps_schema(form),
+            **form.stamps_schema,
         }
     )
 
 
-def _stamps_schema(form: time.Form) -> dict[str, validation.Schema]:
-    return dict.fromkeys(('created_at', 'updated_at'), form.stamp_schema)
-
-
 def _statuses(noun: str) -> validation.Schema:
-    return {'enum': list(state_machine.MACHINES[noun].states)}
+    return meaning.said(
+        meaning.STATUS, {'enum': list(state_machine.MACHINES[noun].states)}
+    )
 
 
 # What a list may be asked for.

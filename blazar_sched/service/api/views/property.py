@@ -6,7 +6,11 @@ from typing import Any
 import microversion_parse
 
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
+
+# As the manager answers it; the document has it in detail.
+EXAMPLE = {'property': 'gpu', 'private': False, 'values': ['a100', 'h100']}
 
 
 def brief(noun: dict[str, Any]) -> dict[str, Any]:
@@ -25,13 +29,15 @@ def detail(noun: dict[str, Any]) -> dict[str, Any]:
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe both: brief ones have a name only."""
-    return {
-        **shape.whole(
-            {
-                'property': shape.TEXT,
-                'private': shape.BOOLEAN,
-                'values': shape.many(shape.TEXT),
-            }
-        ),
-        'required': ['property'],
-    }
+    both = shape.noun(
+        'A capability of hosts, which a requirement can name',
+        {
+            'property': meaning.said(meaning.NAME),
+            'private': meaning.said(meaning.PRIVATE, shape.BOOLEAN),
+            'values': meaning.said(
+                'The values that hosts have for it', shape.many(shape.TEXT)
+            ),
+        },
+        detail(EXAMPLE),
+    )
+    return {**both, 'required': ['property']}

@@ -4,11 +4,14 @@
 Each noun's file has one beside its view; a test holds them together.
 """
 
+from typing import Any
+
 from blazar_sched.service.api import validation
 
 TEXT = {'type': 'string'}
 TEXT_OR_NULL = {'type': ['string', 'null']}
 INTEGER = {'type': 'integer'}
+INTEGER_OR_NULL = {'type': ['integer', 'null']}
 BOOLEAN = {'type': 'boolean'}
 
 
@@ -19,6 +22,17 @@ def whole(properties: dict[str, validation.Schema]) -> validation.Schema:
         'required': list(properties),
         'properties': properties,
         'additionalProperties': False,
+    }
+
+
+def noun(
+    meaning: str,
+    properties: dict[str, validation.Schema],
+    example: dict[str, Any],
+) -> validation.Schema:
+    """Describe a whole object that the document has under a name."""
+    return {
+        **whole(properties), 'description': meaning, 'examples': [example]
     }
 
 

@@ -11,6 +11,7 @@ import microversion_parse
 from blazar_sched.domain import window
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 # A lease shows most of its times more than once.
@@ -21,14 +22,14 @@ _remembering = functools.lru_cache(maxsize=1024)
 class Form:
     """`date` is for what is planned, `stamp` for what has been.
 
-    Both show as None what never comes, or has not been. The schemas describe
-    what they return.
+    Both show as None what never comes, or has not been. `date_schema`
+    describes what the one returns, `stamps_schema` the stamps of any noun.
     """
 
     date: Callable[[int], str | None]
     stamp: Callable[[int | None], str | None]
     date_schema: validation.Schema
-    stamp_schema: validation.Schema
+    stamps_schema: dict[str, validation.Schema]
 
 
 @_remembering
@@ -61,14 +62,21 @@ def _schema(example: str, **form: str) -> validation.Schema:
     }
 
 
+def _stamps(schema: validation.Schema) -> dict[str, validation.Schema]:
+    return {
+        'created_at': meaning.said('When it was made', schema),
+        'updated_at': meaning.said('When it was changed', schema),
+    }
+
+
 _BLAZARS = Form(
     _date,
     _stamp,
     _schema('2026-01-31T09:30:00.000000'),
-    _schema('2026-01-31 09:30:00'),
+    _stamps(_schema('2026-01-31 09:30:00')),
 )
 _ISO_SCHEMA = _schema('2026-01-31T09:30:00Z', format='date-time')
-_ISO = Form(_with_zone, _with_zone, _ISO_SCHEMA, _ISO_SCHEMA)
+_ISO = Form(_with_zone, _with_zone, _ISO_SCHEMA, _stamps(_ISO_SCHEMA))
 
 
 def form(version: microversion_parse.Version) -> Form:

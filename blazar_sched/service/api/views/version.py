@@ -7,9 +7,17 @@ import microversion_parse
 
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 
-LINKS = shape.many(shape.whole({'rel': shape.TEXT, 'href': shape.TEXT}))
+LINKS = shape.many(
+    shape.whole(
+        {
+            'rel': meaning.said('What the link is to this'),
+            'href': meaning.said('Where that is'),
+        }
+    )
+)
 
 
 def version(prefix: str) -> dict[str, Any]:
@@ -26,14 +34,19 @@ def version(prefix: str) -> dict[str, Any]:
     }
 
 
+_EXAMPLE = version('https://reservation.example.org')
+
+
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe it."""
-    return shape.whole(
+    return shape.noun(
+        'A version of the API',
         {
-            'id': shape.TEXT,
-            'status': shape.TEXT,
-            'links': LINKS,
-            'min_version': shape.TEXT,
-            'max_version': shape.TEXT,
-        }
+            'id': meaning.said(meaning.ID),
+            'status': meaning.said(meaning.STATUS),
+            'links': meaning.said('Where it is', LINKS),
+            'min_version': meaning.said('The oldest microversion'),
+            'max_version': meaning.said('The newest microversion'),
+        },
+        _EXAMPLE,
     )

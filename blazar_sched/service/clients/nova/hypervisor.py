@@ -6,6 +6,9 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 from urllib import parse
+import uuid
+
+from oslo_utils import uuidutils
 
 from blazar_sched.domain import exception
 from blazar_sched.service.clients import rest
@@ -34,7 +37,7 @@ class Hypervisors:
     _rest: rest.Rest
 
     def hypervisor(self, name: str) -> Hypervisor:
-        """Return the hypervisor of that hostname, or on that service host.
+        """Return the hypervisor of that hostname, service host, or id.
 
         :raises HostNotFound: if there is none
         :raises Conflict: if several have the name
@@ -47,7 +50,7 @@ class Hypervisors:
         known = rest.document(answer).get('hypervisors', ())
         found = [h for h in known if h['hypervisor_hostname'] == name] or [
             h for h in known if h['service']['host'] == name
-        ]
+        ] or self._of_id(name)
         if not found:
             raise exception.HostNotFound(
                 f'Nova knows no hypervisor {name!r}', field='name'
@@ -58,6 +61,16 @@ class Hypervisors:
             )
         zones = self._zones(host=found[0]['service']['host'])
         return _hypervisor(found[0], zones)
+
+    def _of_id(self, id_: str) -> list[dict[str, Any]]:
+        """Return the one of that id as Nova shows it, if there is one."""
+        if not uuidutils.is_uuid_like(id_):
+            return []
+        answer = self._rest.request(
+            'GET', f'/os-hypervisors/{uuid.UUID(id_)}', also=(404,)
+        )
+        shown = rest.document(answer).get('hypervisor')
+        return [shown] if shown else []
 
     def hypervisors(self) -> Iterator[Hypervisor]:
         """Yield every hypervisor."""

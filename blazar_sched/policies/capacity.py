@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may see the capacity."""
+
+from oslo_policy import policy
+
+from blazar_sched.policies import base
+
+GET = 'blazar:capacity:get'
+
+rules = [
+    policy.DocumentedRuleDefault(
+        GET,
+        f'rule:{base.PROJECT_READER_OR_ADMIN}',
+        'Show how much of hosts there is, and is left, in a window.',
+        [{'path': '/v1/capacity', 'method': 'GET'}],
+        scope_types=base.SCOPES,
+    ),
+]

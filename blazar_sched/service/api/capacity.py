@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capacity: what each request asks of the manager."""
+
+from typing import Any
+
+import falcon
+
+from blazar_sched.domain import lease
+from blazar_sched.domain import lifetime
+from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import listing
+from blazar_sched.service.api.schemas import capacity as schemas
+from blazar_sched.service.api.views import capacity as views
+
+Body = dict[str, Any]
+
+
+def show_capacity(req: falcon.Request, caller: caller_.Caller) -> Body:
+    """Show how much of hosts there is, and is left, in parts of a window.
+
+    Of the hosts that the project could reserve. What is left is what a lease
+    over that part alone could get, but for the operator's cleaning time.
+    """
+    start = req.get_param('start_date', default=lease.NOW)
+    end = req.get_param('end_date')
+    found = caller.call(
+        'get_capacity',
+        project_id=caller.project_id,
+        start=(
+            start
+            if start == lease.NOW
+            else lifetime.parse_time(start, 'start_date')
+        ),
+        end=None if end is None else lifetime.parse_time(end, 'end_date'),
+        parts=listing.number(req, 'parts', schemas.MAX_PARTS) or 1,
+        resource_properties=req.get_param('resource_properties', default=''),
+        flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),
+    )
+    return {'capacity': views.capacity(found, caller.version)}

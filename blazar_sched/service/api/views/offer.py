@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an offer is shown."""
+
+from typing import Any
+
+import microversion_parse
+
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.views import shape
+from blazar_sched.service.api.views import time
+
+
+def offer(
+    values: dict[str, Any], version: microversion_parse.Version
+) -> dict[str, Any]:
+    """Show what there would be room for."""
+    form = time.form(version)
+    start, end = values['start'], values['end']
+    return {
+        'reservation': values.get('reservation'),
+        'available': values.get('available'),
+        'start_date': None if start is None else form.date(start),
+        'end_date': None if end is None else form.date(end),
+    }
+
+
+def schema(version: microversion_parse.Version) -> validation.Schema:
+    """Describe it."""
+    date = time.form(version).date_schema
+    whole = shape.whole(
+        {
+            'reservation': meaning.said(
+                'The position in the request of the reservation that finds no '
+                'room, from 0 on',
+                shape.INTEGER_OR_NULL,
+            ),
+            'available': meaning.said(
+                'How many hosts or instances the window asked for has room '
+                'for',
+                shape.INTEGER_OR_NULL,
+            ),
+            'start_date': meaning.said(
+                'A later start, from which all of the lease would find room '
+                'for as long; null if none is known',
+                date,
+            ),
+            'end_date': meaning.said(
+                'The end of that; null if there is none', date
+            ),
+        }
+    )
+    return meaning.said(
+        'What there is room for in the place of a lease that is refused for '
+        'want of it; nothing is held for it',
+        whole,
+    )

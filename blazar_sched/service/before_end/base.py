@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an action is that is done before the end of a lease."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from oslo_config import cfg
+
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients import nova as nova_
+
+# Asks Nova for the servers that draw on a reservation.
+Servers = Callable[[], Iterable[nova_.Server]]
+
+
+class Action:
+    """An action: does nothing, which all else extends.
+
+    It is found by its entry point, and by that name reservations ask for it.
+
+    :param conf: the service's configuration
+    :param nova: acts as an admin
+    """
+
+    # Whether it is done once for a lease, however many of its reservations
+    # ask for it. Then it need not find out by itself whether it was done.
+    once = False
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        nova: nova_.Nova,
+        keystone: keystone_.Keystone,
+    ) -> None:
+        self._nova = nova
+        self._keystone = keystone
+
+    @staticmethod
+    def lacks(conf: cfg.ConfigOpts) -> str | None:
+        """Return the option that it cannot do without, None if it has all.
+
+        Such as ``[email] smtp_host``.
+        """
+        return None
+
+    def act(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        servers: Servers,
+    ) -> None:
+        """Do it.
+
+        It is called again if it failed, or if nobody knows whether it did.
+
+        :raises Unavailable: if it is to be tried again
+        """

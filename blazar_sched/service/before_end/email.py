@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes to a lease's creator that it ends soon."""
+
+from collections.abc import Iterator
+import contextlib
+from email import errors
+from email import headerregistry
+from email import message as message_
+from email import utils
+import smtplib
+import ssl
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.conf import email as email_conf
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.service import faults
+from blazar_sched.service.before_end import base
+from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import rest
+
+LOG = log.getLogger(__name__)
+
+# What becomes of servers, by `on_end`.
+_FATES = {
+    reservation_.DELETE: 'its servers are deleted then',
+    reservation_.SHELVE: 'its servers are shelved then',
+    reservation_.KEEP: 'its servers stay',
+}
+
+
+class Email(base.Action):
+    """The action ``email``: one message for a lease."""
+
+    once = True
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        nova: nova_.Nova,
+        keystone: keystone_.Keystone,
+    ) -> None:
+        super().__init__(conf, nova, keystone)
+        self._conf = conf[email_conf.GROUP]
+
+    @staticmethod
+    def lacks(conf: cfg.ConfigOpts) -> str | None:
+        host = conf[email_conf.GROUP].smtp_host
+        return None if host else '[email] smtp_host'
+
+    def act(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        servers: base.Servers,
+    ) -> None:
+        """Send the message, to who has an address in Keystone.
+
+        :raises Unavailable: if Keystone or the mail server do not do it
+        """
+        to = _address(self._keystone.email(lease.user_id))
+        if to is None:
+            LOG.warning(
+                'User %s has no e-mail address to be told at that lease %s '
+                'ends', lease.user_id, lease.id,
+            )
+            return
+        rest.begin_request()
+        try:
+            self._send(_message(lease, self._conf.from_address, to))
+        except OSError as e:
+            # Also whatever smtplib itself raises.
+            raise exception.Unavailable(
+                f'the mail server did not take a message: {e}'
+            ) from e
+        faults.point('email:asked')
+
+    def _send(self, message: message_.EmailMessage) -> None:
+        conf = self._conf
+        with contextlib.closing(
+            smtplib.SMTP(
+                conf.smtp_host, conf.smtp_port, timeout=conf.timeout
+            )
+        ) as smtp:
+            if conf.starttls:
+                smtp.starttls(context=ssl.create_default_context())
+            if conf.username:
+                smtp.login(conf.username, conf.password)
+            smtp.send_message(message)
+            # However it takes the goodbye, it has the message.
+            with contextlib.suppress(OSError):
+                smtp.quit()
+
+
+def _address(text: str | None) -> headerregistry.Address | None:
+    """Return the one address that `text` is, None if it is none."""
+    try:
+        return headerregistry.Address(addr_spec=text or '')
+    except (ValueError, IndexError, errors.MessageError):
+        return None
+
+
+def _message(
+    lease: lease_.Lease, from_address: str, to: headerregistry.Address
+) -> message_.EmailMessage:
+    message = message_.EmailMessage()
+    message['From'] = from_address
+    message['To'] = to
+    message['Subject'] = f'Lease {_line(lease.name)} ends at {_end(lease)}'
+    message['Date'] = utils.localtime()
+    # The same whenever the same end is told of, so that it can be told by.
+    message['Message-ID'] = f'<{lease.id}.{lease.before_end}@blazar-sched>'
+    message['Auto-Submitted'] = 'auto-generated'
+    message.set_content('\n'.join(_text(lease)) + '\n')
+    return message
+
+
+def _text(lease: lease_.Lease) -> Iterator[str]:
+    yield f'The lease {_line(lease.name)} ends at {_end(lease)}.'
+    yield ''
+    yield f'Lease:   {lease.id}'
+    yield f'Project: {lease.project_id}'
+    yield ''
+    yield 'Its reservations:'
+    yield ''
+    for reservation in lease.reservations:
+        said = '; '.join(_content(reservation))
+        yield f'- {reservation.resource_type} {reservation.id}: {said}'
+
+
+def _content(reservation: reservation_.Reservation) -> Iterator[str]:
+    """Say how much a reservation is, and what becomes of its servers."""
+    parameters = reservation.parameters
+    if reservation.resource_type == reservation_.PHYSICAL_HOST:
+        yield f'{parameters["min"]} to {parameters["max"]} hosts'
+    elif 'amount' in parameters:
+        yield f'{parameters["amount"]}'
+    if reservation.resource_type in reservation_.ON_HOSTS:
+        yield _FATES[reservation.on_end]
+
+
+def _end(lease: lease_.Lease) -> str:
+    return lifetime.format_time(lease.end)
+
+
+def _line(text: str) -> str:
+    """Return `text` as one line that nothing in it can end."""
+    return ''.join(c if c.isprintable() else ' ' for c in text)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells the operator's own service of a lease that ends soon."""
+
+import hashlib
+import hmac
+import json
+
+from oslo_config import cfg
+import requests
+
+from blazar_sched.conf import webhook as webhook_conf
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.service import faults
+from blazar_sched.service import payload
+from blazar_sched.service.before_end import base
+from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import rest
+
+SIGNATURE = 'X-Signature'
+# The same whenever the same end is told of, so that it can be told by.
+KEY = 'Idempotency-Key'
+
+
+class Webhook(base.Action):
+    """The action ``webhook``: one POST for a lease."""
+
+    once = True
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        nova: nova_.Nova,
+        keystone: keystone_.Keystone,
+    ) -> None:
+        super().__init__(conf, nova, keystone)
+        self._conf = conf[webhook_conf.GROUP]
+
+    @staticmethod
+    def lacks(conf: cfg.ConfigOpts) -> str | None:
+        return None if conf[webhook_conf.GROUP].url else '[webhook] url'
+
+    def act(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        servers: base.Servers,
+    ) -> None:
+        """Send the lease, as notifications do.
+
+        :raises Unavailable: if it is not taken: any answer but 2xx
+        """
+        body = json.dumps(payload.lease(lease)).encode()
+        rest.begin_request()
+        try:
+            answer = requests.post(
+                self._conf.url,
+                data=body,
+                headers=self._headers(lease, body),
+                timeout=self._conf.timeout,
+                allow_redirects=False,
+            )
+        except requests.RequestException as e:
+            raise exception.Unavailable(
+                f'the webhook cannot be reached: {e}'
+            ) from e
+        faults.point('webhook:asked')
+        if not 200 <= answer.status_code < 300:
+            raise exception.Unavailable(
+                f'the webhook answered {answer.status_code}: '
+                f'{answer.text[:200]}'
+            )
+
+    def _headers(self, lease: lease_.Lease, body: bytes) -> dict[str, str]:
+        headers = {
+            'Content-Type': 'application/json',
+            KEY: f'{lease.id}.{lease.before_end}',
+        }
+        if self._conf.secret:
+            headers[SIGNATURE] = hmac.new(
+                self._conf.secret.encode(), body, hashlib.sha256
+            ).hexdigest()
+        return headers

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capacity: what a project could reserve of hosts in a window."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+from typing import Any
+
+from blazar_sched.domain import capacity
+from blazar_sched.domain import catalog
+from blazar_sched.domain import instance
+from blazar_sched.domain import lease
+from blazar_sched.domain import requirements
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import accounting
+from blazar_sched.replica import state
+from blazar_sched.service import resources
+from blazar_sched.service.ledger import ledger as ledger_
+
+# Seconds of the window that is meant without an end.
+DAY = 86400
+
+Slot = Mapping[str, int]
+
+
+class Capacity:
+    """The capacity.
+
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        ledger: ledger_.Ledger,
+        drivers: resources.Drivers,
+        clock: Callable[[], float],
+    ) -> None:
+        self._ledger = ledger
+        self._drivers = drivers
+        self._clock = clock
+
+    def get(
+        self,
+        project_id: str,
+        start: int | str = lease.NOW,
+        end: int | None = None,
+        parts: int = 1,
+        resource_properties: str = '',
+        flavor_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the capacity in each part of a window.
+
+        Each is of a revision of its own: commits wait for one part at a time.
+
+        :param end: None for a day after the start
+        :param resource_properties: what the hosts have to meet
+        :param flavor_id: counts how many instances of it there is room for,
+            on hosts that meet what it asks for as well
+        :raises InvalidInput: naming the parameter that is wrong
+        """
+        now = int(self._clock())
+        start = lease.soon(start, now, 'start_date')
+        window = window_.Window(start, start + DAY if end is None else end)
+        requirement, slot = self._asked(
+            project_id, resource_properties, flavor_id
+        )
+
+        def see(replica: state.Replica, part: window_.Window) -> _Sight:
+            replica.advance(now)
+            candidates = replica.catalog.meeting(requirement, project_id)
+            return _Sight(
+                candidates,
+                tuple(replica.instances.values()),
+                capacity.look(
+                    replica.index, replica.extra, candidates, part
+                ),
+            )
+
+        reckoner = _Reckoner(now, slot)
+        found = [
+            reckoner.part(
+                self._ledger.look(functools.partial(see, part=part))
+            )
+            for part in capacity.parts(window, parts)
+        ]
+        return {
+            'start': window.start,
+            'end': window.end,
+            'hosts': reckoner.hosts,
+            'parts': [dataclasses.asdict(part) for part in found],
+        }
+
+    def _asked(
+        self, project_id: str, resource_properties: str, flavor_id: str | None
+    ) -> tuple[requirements.Requirement, Slot | None]:
+        """Return what hosts have to meet, and what an instance takes."""
+        slot = None
+        if flavor_id is not None:
+            parameters = self._drivers[reservation.FLAVOR_INSTANCE].validate(
+                {
+                    'flavor_id': flavor_id,
+                    'amount': 1,
+                    'resource_properties': resource_properties,
+                },
+                project_id,
+            )
+            resource_properties = parameters['resource_properties']
+            slot = parameters['resources']
+        return (
+            requirements.parse(resource_properties, 'resource_properties'),
+            slot,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Sight:
+    """What is seen of one revision."""
+
+    candidates: catalog.Candidates
+    instances: Sequence[instance.Instance]
+    look: capacity.Look
+
+
+class _Reckoner:
+    """Works out part after part.
+
+    What comes of hosts and instances is kept for as long as they are the
+    same: both may be very many.
+    """
+
+    def __init__(self, now: int, slot: Slot | None) -> None:
+        self._now = now
+        self._slot = slot
+        self._candidates: catalog.Candidates | None = None
+        self._instances: Sequence[instance.Instance] | None = None
+
+    @property
+    def hosts(self) -> int:
+        """How many there were at the last part."""
+        return len(self._site.hosts)
+
+    def part(self, sight: _Sight) -> capacity.Part:
+        """Work out a part, which begins after those before it."""
+        if sight.candidates is not self._candidates:
+            self._candidates = sight.candidates
+            self._instances = None
+            known = sight.candidates.hosts
+            self._site = capacity.Site(
+                known[uuid] for uuid in sight.look.hosts
+            )
+        if sight.instances != self._instances:
+            self._instances = sight.instances
+            self._use = capacity.Use(
+                self._site, _occupying(sight.instances, self._now)
+            )
+        used = self._use.at(sight.look.window.start)
+        return self._site.part(sight.look, used, self._slot)
+
+
+def _occupying(
+    instances: Iterable[instance.Instance], now: int
+) -> Iterator[tuple[instance.Instance, int]]:
+    """Yield those that count on their hosts, each until when."""
+    for noun in instances:
+        step = accounting.LedgerAccounting.step(noun, noun.end <= now)
+        if step is not None:
+            _, end, _ = step
+            yield noun, end

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offers: what a lease that is refused for want of room could have."""
+
+import dataclasses
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import offer as offer_
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import state
+from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import terms as terms_
+
+
+def with_start(
+    refusal: exception.NotEnoughHostsAvailable,
+    ledger: ledger_.Ledger,
+    lease: lease_.Lease,
+    terms: terms_.Terms,
+) -> exception.NotEnoughHostsAvailable:
+    """Return the refusal of a new lease with a start that has room.
+
+    It is nobody's: whoever asks for it may find it taken. None is offered to
+    a lease that wants more than what is on hosts.
+    """
+    start = _start(ledger, lease, terms)
+    end = None if start is None else _end(lease, start)
+    offer = {**(refusal.offer or {}), 'start': start, 'end': end}
+    return exception.NotEnoughHostsAvailable(
+        refusal.args[0], refusal.field, offer
+    )
+
+
+def _start(
+    ledger: ledger_.Ledger, lease: lease_.Lease, terms: terms_.Terms
+) -> int | None:
+    if not all(r.is_on_hosts(active=False) for r in lease.reservations):
+        return None
+    first = ledger.look(lambda replica: _bound(replica, lease))
+    if first is None:
+        return None
+    # One look at a time: nobody's commit waits for the whole search.
+    return offer_.search(
+        lambda at: ledger.look(
+            lambda replica: _fits(replica, lease, at, terms)
+        ),
+        first,
+    )
+
+
+def _bound(replica: state.Replica, lease: lease_.Lease) -> int | None:
+    bounds = [
+        offer_.bound(
+            replica.index,
+            r,
+            replica.catalog.candidates(r, lease.project_id).rows,
+            lease.window,
+        )
+        for r in lease.reservations
+    ]
+    known = [bound for bound in bounds if bound is not None]
+    return max(known) if len(known) == len(bounds) else None
+
+
+def _fits(
+    replica: state.Replica, lease: lease_.Lease, at: int, terms: terms_.Terms
+) -> bool:
+    end = _end(lease, at)
+    if window_.TIME_LIMIT <= end != window_.FOREVER:
+        return False
+    later = dataclasses.replace(lease, start=at, end=end)
+    try:
+        placing.place(replica, later, later.window, terms=terms)
+    except exception.NotEnoughHostsAvailable:
+        return False
+    return True
+
+
+def _end(lease: lease_.Lease, start: int) -> int:
+    if lease.end == window_.FOREVER:
+        return window_.FOREVER
+    return start + lease.window.duration

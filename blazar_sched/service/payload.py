@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases and hosts as those are told of them who listen: Blazar's payload."""
+
+from collections.abc import Mapping
+import dataclasses
+import datetime
+from typing import Any
+
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def lease(noun: lease_.Lease) -> dict[str, Any]:
+    """Return what a notification of a lease says."""
+    return {
+        'lease_id': noun.id,
+        'name': noun.name,
+        'user_id': noun.user_id,
+        'project_id': noun.project_id,
+        'trust_id': noun.trust_id,
+        'start_date': _date(noun.start),
+        'end_date': _date(noun.end),
+        'status': noun.status,
+        'degraded': noun.degraded,
+        'reservations': list(map(_reservation, noun.reservations)),
+        'events': [
+            _dated(dataclasses.asdict(e), 'time', 'created_at', 'updated_at')
+            for e in noun.events
+        ],
+        'created_at': _date(noun.created_at),
+        'updated_at': _date(noun.updated_at),
+    }
+
+
+def _reservation(noun: reservation_.Reservation) -> dict[str, Any]:
+    fields = dataclasses.asdict(noun)
+    return {
+        **fields.pop('parameters'),
+        'resource_id': noun.id,
+        **_dated(fields, 'created_at', 'updated_at'),
+    }
+
+
+def host(noun: host_.Host) -> dict[str, Any]:
+    """Return what a notification of a host says."""
+    fields = dataclasses.asdict(noun)
+    return {
+        'host_id': fields.pop('id'),
+        **_dated(fields, 'created_at', 'updated_at'),
+    }
+
+
+def _dated(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {**fields, **{name: _date(fields[name]) for name in names}}
+
+
+def _date(seconds: int | None) -> str | None:
+    """``2026-01-31T09:30:00.000000``, as Blazar's are on the bus."""
+    if seconds is None or seconds == window.FOREVER:
+        return None
+    at = _EPOCH + datetime.timedelta(seconds=seconds)
+    return at.isoformat(timespec='microseconds')

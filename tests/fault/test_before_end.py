@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A manager is killed while it tells of a lease's end; another one goes on."""
+
+import signal
+import time
+
+import pytest
+
+from blazar_sched.conf import service as conf_
+from blazar_sched.domain import event as event_
+from blazar_sched.service import faults
+from blazar_sched.service.manager import manager as manager_
+from tests import told
+from tests.fault import site as site_
+from tests.unit import keystone as keystone_
+
+pytestmark = pytest.mark.row('F58')
+
+HOUR = 3600
+
+
+class Place:
+    """A site with somebody to tell, and the managers that do."""
+
+    def __init__(self, site, processes):
+        self.mail = told.Mail()
+        self.hook = told.Hook()
+        self._keystone = keystone_.Keystone()
+        self._keystone.add_user('user')
+        self._keystone.emails['user'] = 'user@example.org'
+        self._file = site.file()
+        with self._file.open('a') as file:
+            file.write(
+                f'{self._keystone.configuration()}'
+                f'[email]\nsmtp_host = 127.0.0.1\n'
+                f'smtp_port = {self.mail.port}\n'
+                f'[webhook]\nurl = {self.hook.url}\n'
+            )
+        self._processes = processes
+        # Asked for by clients, so it does no events.
+        self.asked = manager_.Manager(conf_.load(files=[str(self._file)]))
+        self.asked.ledger.upgrade()
+
+    def start(self, **environment):
+        return self._processes.start(
+            'manager', '--config-file', self._file, **environment
+        )
+
+    def close(self):
+        self.asked.ledger.close()
+        for edge in (self.mail, self.hook, self._keystone):
+            edge.stop()
+
+
+@pytest.fixture
+def place(tmp_path, database_on, cloud, processes):
+    site = site_.Site(tmp_path, database_on('sqlite'), cloud=cloud.url)
+    place = Place(site, processes)
+    for name in cloud.hosts:
+        place.asked.hosts.create(name, {})
+    yield place
+    processes.end()
+    place.close()
+
+
+@pytest.mark.parametrize(
+    ('crash_at', 'mails', 'posts'),
+    [
+        ('before_end_lease:stepped', 1, 1),
+        ('before_end_lease:stepped#2', 1, 1),
+        ('before_end_lease:worked', 1, 1),
+        # Taken, and nobody has noted that: then it is said what it is.
+        ('email:asked', 2, 1),
+        ('webhook:asked', 1, 2),
+    ],
+)
+def test_nobody_is_told_twice_without_being_able_to_tell(
+    place, crash_at, mails, posts
+):
+    first = place.start(**{faults.VARIABLE: crash_at})
+    soon = int(time.time()) + 1
+    lease = place.asked.leases.create(
+        {
+            'name': 'lease',
+            'project_id': 'project',
+            'user_id': 'user',
+            'start': 'now',
+            'end': soon + HOUR,
+            'before_end': soon,
+            'reservations': [
+                {**site_.SLOT, 'before_end': 'email'},
+                {
+                    'resource_type': 'physical:host', 'min': 1, 'max': 1,
+                    'before_end': 'webhook',
+                },
+            ],
+        }
+    )
+    assert first.wait() == -signal.SIGKILL
+    place.start()
+    site_.wait_for(
+        'before_end_lease',
+        lambda: any(
+            e.event_type == event_.BEFORE_END_LEASE and e.status == 'DONE'
+            for e in place.asked.ledger.lease(lease.id).events
+        ),
+    )
+    ids = [message['Message-ID'] for _, message in place.mail.messages]
+    keys = [h['Idempotency-Key'] for _, h, _ in place.hook.requests()]
+    assert (len(ids), len(keys)) == (mails, posts)
+    assert (len(set(ids)), len(set(keys))) == (1, 1)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left of hosts, over the real manager and ledger."""
+
+import pytest
+
+V1_2 = {'OpenStack-API-Version': 'reservation 1.2'}
+ALICE = {**V1_2, 'X-Auth-Token': 'alice:p1'}
+BOB = {**V1_2, 'X-Auth-Token': 'bob:p2'}
+WINDOW = {
+    'start_date': '2030-01-01 00:00', 'end_date': '2030-01-01 02:00'
+}
+FIGURES = ('total', 'reserved', 'used', 'available')
+
+
+@pytest.fixture
+def api(service):
+    """A cloud with two hosts of 16 VCPUs, the second one for p1 alone."""
+    service.manager.flavors.sync()
+    for host in (
+        {'name': 'compute-1', 'rack': '7'},
+        {'name': 'compute-2', 'projects': ['p1']},
+    ):
+        answer = service.api.simulate_post('/v1/os-hosts', json=host)
+        assert answer.status_code == 201, answer.text
+    return service.api
+
+
+def ask(api, headers=ALICE, **query):
+    """Return what is asked for; (hosts, instances, VCPU figures) a part."""
+    answer = api.simulate_get(
+        '/v1/capacity', params={**WINDOW, **query}, headers=headers
+    )
+    assert answer.status_code == 200, answer.text
+    shown = answer.json['capacity']
+    return shown, [
+        (
+            part['hosts'],
+            part['instances'],
+            *(
+                tuple(r[name] for name in FIGURES)
+                for r in part['resources']
+                if r['resource_class'] == 'VCPU'
+            ),
+        )
+        for part in shown['parts']
+    ]
+
+
+def book(api, headers=ALICE, **reservation):
+    """Ask for a lease of the window's first hour."""
+    return api.simulate_post(
+        '/v1/leases',
+        headers=headers,
+        json={
+            'name': 'night-run',
+            'start_date': '2030-01-01T00:00:00Z',
+            'end_date': '2030-01-01T01:00:00Z',
+            'reservations': [reservation],
+        },
+    )
+
+
+@pytest.mark.row('F28')
+def test_who_books_sees_less_left(api):
+    shown, parts = ask(api, parts=2, flavor_id='m1.small')
+    assert shown['hosts'] == 2
+    assert [part['start_date'] for part in shown['parts']] == [
+        '2030-01-01T00:00:00Z', '2030-01-01T01:00:00Z'
+    ]
+    assert shown['end_date'] == '2030-01-01T02:00:00Z'
+    untouched = (2, 16, (32, 0, 0, 32))
+    assert parts == [untouched, untouched]
+
+    small = {'resource_type': 'flavor:instance', 'flavor_id': 'm1.small'}
+    lease = book(api, **small, amount=3).json['lease']
+    _, parts = ask(api, parts=2, flavor_id='m1.small')
+    assert parts == [(1, 13, (32, 6, 0, 26)), untouched]
+
+    # That many there is room for, and not one more.
+    assert book(api, **small, amount=14).status_code == 409
+    assert book(api, **small, amount=13).status_code == 201
+    _, parts = ask(api, parts=2, flavor_id='m1.small')
+    assert parts == [(0, 0, (32, 32, 0, 0)), untouched]
+
+    path = f'/v1/leases/{lease["id"]}'
+    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    _, [first, _] = ask(api, parts=2, flavor_id='m1.small')
+    assert first[1:] == (3, (32, 26, 0, 6))
+
+
+def test_a_whole_host_is_reserved_with_all_that_it_has(api):
+    book(api, resource_type='physical:host', min=1, max=1)
+    shown, parts = ask(api, parts=2)
+    assert parts == [
+        (1, None, (32, 16, 0, 16)), (2, None, (32, 0, 0, 32))
+    ]
+    for resource in shown['parts'][0]['resources']:
+        assert 2 * resource['reserved'] == resource['total']
+
+
+def test_each_project_is_told_of_what_it_could_reserve(api):
+    assert ask(api)[0]['hosts'] == 2
+    shown, parts = ask(api, BOB)
+    assert (shown['hosts'], parts) == (1, [(1, None, (16, 0, 0, 16))])
+    shown, _ = ask(api, BOB, resource_properties='["==", "$rack", "8"]')
+    assert shown['hosts'] == 0
+    # Nobody is told which hosts these are.
+    assert 'compute-' not in str(ask(api))
+
+
+@pytest.mark.parametrize(
+    'query, field',
+    [
+        ({'start_date': '2020-01-01 00:00'}, 'start_date'),
+        ({'end_date': '2030-01-01 00:00'}, 'end_date'),
+        ({'parts': '7201'}, 'parts'),
+        ({'end_date': '2030-01-01 00:00:10', 'parts': '11'}, 'parts'),
+        ({'resource_properties': '{}'}, 'resource_properties'),
+        ({'resource_properties': '["=="'}, 'resource_properties'),
+        ({'resource_properties': '[' * 2000}, 'resource_properties'),
+        ({'resource_properties': 'x' * 9000}, 'resource_properties'),
+        ({'flavor_id': 'm1.large'}, 'flavor_id'),
+        ({'flavor_id': "x' OR 1=1 --"}, 'flavor_id'),
+        ({'flavor_id': 'm1.small '}, 'flavor_id'),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(api, query, field):
+    answer = api.simulate_get(
+        '/v1/capacity', params={**WINDOW, **query}, headers=ALICE
+    )
+    assert answer.status_code == 400
+    assert answer.json['error_name'] == 'InvalidInput'
+    assert answer.json['error_message'].startswith(field)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whom leases that end soon are told to: real servers on loopback."""
+
+import asyncio
+from email import message_from_bytes
+from email import policy
+from http import server
+import queue
+import ssl
+import threading
+
+from aiosmtpd import smtp
+
+
+class Mail:
+    """A mail server; `messages` is what it took: (recipients, message).
+
+    `answers` are what it says to the next messages, else that it takes them.
+
+    :param options: aiosmtpd's
+    """
+
+    def __init__(self, **options):
+        self.messages = []
+        self.answers = []
+        self._loop = asyncio.new_event_loop()
+        self._server = self._loop.run_until_complete(
+            self._loop.create_server(
+                lambda: smtp.SMTP(
+                    self, hostname='mail', loop=self._loop, **options
+                ),
+                '127.0.0.1', 0,
+            )
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+
+    async def handle_DATA(self, server, session, envelope):
+        answer = self.answers.pop(0) if self.answers else '250 OK'
+        if answer.startswith('250'):
+            self.messages.append(
+                (
+                    envelope.rcpt_tos,
+                    message_from_bytes(
+                        envelope.content, policy=policy.default
+                    ),
+                )
+            )
+        return answer
+
+    def stop(self):
+        def stop():
+            self._server.close()
+            self._loop.stop()
+
+        self._loop.call_soon_threadsafe(stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def tls(certificate, key):
+    """Return what a server needs to speak TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+class Hook:
+    """A web server; `asked` is what it was: (path, headers, body).
+
+    `answers` are the next statuses, else 204.
+    """
+
+    def __init__(self):
+        self.asked = queue.SimpleQueue()
+        self.answers = []
+        self._server = server.ThreadingHTTPServer(
+            ('127.0.0.1', 0), type('Handler', (_Handler,), {'hook': self})
+        )
+        self.url = f'http://127.0.0.1:{self._server.server_port}/soon'
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        ).start()
+
+    def requests(self):
+        """Return what it was asked since the last look."""
+        return [self.asked.get() for _ in range(self.asked.qsize())]
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        self.hook.asked.put((self.path, self.headers, body))
+        answers = self.hook.answers
+        self.send_response(answers.pop(0) if answers else 204)
+        self.send_header('Location', self.hook.url)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reservation's before_end, as each version of the API has it."""
+
+import pytest
+
+pytestmark = pytest.mark.row('F58')
+
+OURS = '1.2'
+BLAZARS = ['1.0', '1.1']
+HOST = {
+    'resource_type': 'physical:host', 'min': 1, 'max': 1,
+    'hypervisor_properties': '', 'resource_properties': '',
+}
+INSTANCE = {
+    'resource_type': 'virtual:instance', 'vcpus': 1, 'memory_mb': 1,
+    'disk_gb': 0, 'amount': 1, 'affinity': None, 'resource_properties': '',
+}
+FLAVOR = {
+    'resource_type': 'flavor:instance', 'flavor_id': 'f', 'amount': 1,
+    'affinity': None, 'resource_properties': '',
+}
+ON_HOSTS = [HOST, INSTANCE, FLAVOR]
+FLOATING_IP = {
+    'resource_type': 'virtual:floatingip', 'network_id': 'n', 'amount': 1,
+    'required_floatingips': [],
+}
+
+
+@pytest.fixture
+def ask(api):
+    def ask(method, version, body=None, path='/v1/leases/l1'):
+        return api.simulate_request(
+            method, path, json=body, headers={
+                'X-Auth-Token': 'alice:p1',
+                'OpenStack-API-Version': f'reservation {version}',
+            },
+        )
+
+    return ask
+
+
+@pytest.fixture
+def known(manager, answers):
+    """Have the manager know a lease: known(asked, **parameters)."""
+
+    def know(asked, **more):
+        [reservation] = answers['get_lease']['reservations']
+        reservation['resource_type'] = asked['resource_type']
+        reservation['parameters'] = {
+            **asked, 'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0,
+            'asked_properties': '', **more,
+        }
+        del reservation['parameters']['resource_type']
+        manager.answers = answers
+        return reservation['id']
+
+    return know
+
+
+def create(asked, **parameters):
+    return {
+        'name': 'x',
+        'end_date': '2030-01-01 00:00',
+        'reservations': [{**asked, **parameters}],
+    }
+
+
+@pytest.mark.parametrize('asked', ON_HOSTS)
+@pytest.mark.parametrize('action', ['', 'default', 'email', 'acme'])
+def test_ours_sends_any_to_the_manager(ask, manager, known, asked, action):
+    known(asked)
+    body = create(asked, before_end=action)
+    assert ask('POST', OURS, body, '/v1/leases').status_code == 201
+    [(_, sent)] = manager.calls
+    [reservation] = sent['values']['reservations']
+    assert reservation['before_end'] == action
+
+
+@pytest.mark.parametrize('version', BLAZARS)
+@pytest.mark.parametrize(
+    ('asked', 'action'),
+    [(INSTANCE, 'default'), (FLAVOR, ''), (HOST, 'email'), (HOST, 'webhook')],
+)
+def test_blazars_know_blazars_alone(ask, manager, version, asked, action):
+    body = create(asked, before_end=action)
+    answer = ask('POST', version, body, '/v1/leases')
+    assert answer.status_code == 400
+    assert 'before_end' in answer.json['error_message']
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize('asked', [FLOATING_IP, *ON_HOSTS])
+@pytest.mark.parametrize('action', [None, 1, ['email'], 'x' * 65])
+def test_what_is_none_at_all_is_refused(ask, manager, asked, action):
+    body = create(asked, before_end=action)
+    answer = ask('POST', OURS, body, '/v1/leases')
+    assert answer.status_code == 400
+    assert 'before_end' in answer.json['error_message']
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize('asked', ON_HOSTS)
+@pytest.mark.parametrize(
+    ('action', 'shown'),
+    [('', ''), ('snapshot', 'snapshot'), ('email', 'default')],
+)
+def test_each_version_shows_what_it_knows(ask, known, asked, action, shown):
+    known(asked, before_end=action)
+    for version in (OURS, *BLAZARS):
+        [reservation] = ask('GET', version).json['lease']['reservations']
+        if version == OURS:
+            assert reservation['before_end'] == action
+        elif asked is HOST:
+            assert reservation['before_end'] == shown
+        else:
+            assert 'before_end' not in reservation
+
+
+def test_no_other_reservation_shows_any(ask, known):
+    known(FLOATING_IP)
+    [reservation] = ask('GET', OURS).json['lease']['reservations']
+    assert 'before_end' not in reservation
+
+
+@pytest.mark.parametrize('asked', ON_HOSTS)
+def test_ours_leaves_a_change_to_the_manager(ask, manager, known, asked):
+    change = {'id': known(asked, before_end=''), 'before_end': 'email'}
+    answer = ask('PUT', OURS, {'reservations': [change]})
+    assert answer.status_code == 200, answer.text
+    [(method, sent)] = manager.calls
+    assert method == 'update_lease'
+    assert sent['values'] == {'reservations': [change]}
+
+
+@pytest.mark.parametrize('version', BLAZARS)
+class TestBlazarsUpdate:
+    def test_of_hosts_it_is_fixed(self, ask, manager, known, version):
+        change = {'id': known(HOST, before_end=''), 'before_end': 'snapshot'}
+        answer = ask('PUT', version, {'reservations': [change]})
+        assert answer.status_code == 409
+        assert 'before_end' in answer.json['error_message']
+        assert [method for method, _ in manager.calls] == ['get_lease']
+
+    @pytest.mark.parametrize(
+        ('action', 'shown'), [('', ''), ('email', 'default')]
+    )
+    def test_as_it_is_shown_it_is_no_change(
+        self, ask, manager, known, version, action, shown
+    ):
+        id_ = known(HOST, before_end=action)
+        change = {'id': id_, 'before_end': shown, 'max': 3}
+        answer = ask('PUT', version, {'reservations': [change]})
+        assert answer.status_code == 200, answer.text
+        _, sent = manager.calls[-1]
+        assert sent['values'] == {'reservations': [{'id': id_, 'max': 3}]}
+
+    @pytest.mark.parametrize('asked', [INSTANCE, FLAVOR])
+    def test_instances_have_none(self, ask, manager, known, version, asked):
+        change = {'id': known(asked, before_end=''), 'before_end': ''}
+        answer = ask('PUT', version, {'reservations': [change]})
+        assert answer.status_code == 400
+        assert 'before_end' in answer.json['error_message']
+        assert [method for method, _ in manager.calls] == ['get_lease']
+
+    @pytest.mark.parametrize('asked', [FLOATING_IP, HOST])
+    def test_what_cannot_be_judged_here_is_left_to_the_manager(
+        self, ask, manager, known, version, asked
+    ):
+        id_ = known(asked)
+        changes = [
+            {
+                'id': id_ if asked is FLOATING_IP else 'another',
+                'before_end': 'snapshot',
+            }
+        ]
+        ask('PUT', version, {'reservations': changes})
+        assert manager.calls[-1][1]['values'] == {'reservations': changes}
+
+    def test_nothing_else_costs_a_question(
+        self, ask, manager, known, version
+    ):
+        change = {'id': known(HOST), 'max': 3}
+        ask('PUT', version, {'reservations': [change]})
+        assert [method for method, _ in manager.calls] == ['update_lease']

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a refusal for want of room says beside the error."""
+
+import jsonschema
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import window
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import openapi
+
+START = 1_900_000_000
+WHOLE = {
+    'reservation': 1, 'available': 2, 'start': START, 'end': START + 3600
+}
+
+
+@pytest.fixture
+def refused(api, manager):
+    """refused(offer, version): ask for a lease that has no room."""
+
+    def ask(offer, version):
+        manager.answers['create_lease'] = exception.NotEnoughHostsAvailable(
+            'no room', field='reservations', offer=offer
+        )
+        answer = api.simulate_post(
+            '/v1/leases',
+            json={'name': 'n', 'end_date': '2031-01-01 00:00'},
+            headers={'OpenStack-API-Version': f'reservation {version}'},
+        )
+        assert answer.status_code == 409
+        assert answer.json['error_message'] == 'reservations: no room'
+        jsonschema.validate(
+            answer.json,
+            openapi.error(microversion.KNOWN[
+                microversion.VERSIONS.index(version)
+            ]),
+        )
+        return answer.json.get('offer')
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ('offer', 'shown'),
+    [
+        (
+            WHOLE,
+            {
+                'reservation': 1,
+                'available': 2,
+                'start_date': '2030-03-17T17:46:40Z',
+                'end_date': '2030-03-17T18:46:40Z',
+            },
+        ),
+        (
+            {**WHOLE, 'end': window.FOREVER},
+            {
+                'reservation': 1,
+                'available': 2,
+                'start_date': '2030-03-17T17:46:40Z',
+                'end_date': None,
+            },
+        ),
+        (
+            {'start': None, 'end': None},
+            {
+                'reservation': None,
+                'available': None,
+                'start_date': None,
+                'end_date': None,
+            },
+        ),
+        # What a change lacks is not what a new one could have.
+        ({'reservation': 0, 'available': 1}, None),
+        (None, None),
+    ],
+)
+def test_it_is_shown_where_it_is_whole(refused, offer, shown):
+    assert refused(offer, '1.2') == shown
+
+
+@pytest.mark.parametrize('version', ['1.0', '1.1'])
+def test_older_versions_ask_for_none_and_show_none(refused, manager, version):
+    assert refused(WHOLE, version) is None
+    assert 'offering' not in manager.calls[-1][1]
+
+
+def test_the_newest_asks_for_one(refused, manager):
+    refused(None, '1.2')
+    assert manager.calls[-1][1]['offering'] is True

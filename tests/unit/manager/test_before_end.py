@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done before a lease ends: told over real SMTP and HTTP."""
+
+import hashlib
+import hmac
+import json
+import subprocess
+
+from aiosmtpd import smtp
+from oslo_messaging.notify import _impl_test
+import pytest
+import sqlalchemy as sa
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.service.manager import manager as manager_
+from tests import told
+from tests.unit import keystone as keystone_
+
+pytestmark = pytest.mark.row('F58')
+
+ALICE = 'alice@example.org'
+SECRET = 'hush'
+
+
+@pytest.fixture
+def keystone():
+    keystone = keystone_.Keystone()
+    keystone.add_user('user')
+    keystone.emails['user'] = ALICE
+    yield keystone
+    keystone.stop()
+
+
+@pytest.fixture
+def mail():
+    mail = told.Mail()
+    yield mail
+    mail.stop()
+
+
+@pytest.fixture
+def hook():
+    hook = told.Hook()
+    yield hook
+    hook.stop()
+
+
+@pytest.fixture
+def bare(conf, keystone, tmp_path):
+    """A configuration with a cloud, and nobody to be told."""
+    path = tmp_path / 'keystone.conf'
+    path.write_text(keystone.configuration())
+    conf([], default_config_files=[str(path)])
+    return conf
+
+
+@pytest.fixture
+def told_conf(bare, mail, hook):
+    bare.set_override('smtp_host', '127.0.0.1', 'email')
+    bare.set_override('smtp_port', mail.port, 'email')
+    bare.set_override('timeout', 5.0, 'email')
+    bare.set_override('url', hook.url, 'webhook')
+    bare.set_override('secret', SECRET, 'webhook')
+    return bare
+
+
+@pytest.fixture
+def world(told_conf, request):
+    world = request.getfixturevalue('world')
+    for name in 'abc':
+        world.add_host(name)
+    world.nova.known_flavors = [flavor_.Flavor('f', 'small', 1, 512, 1)]
+    world.manager.flavors.sync()
+    return world
+
+
+@pytest.fixture(params=['whole', 'slots', 'flavors'])
+def ask(request, whole, slots):
+    """Ask for any reservation on hosts: ask(**parameters)."""
+    return {'whole': whole, 'slots': slots, 'flavors': flavors}[request.param]
+
+
+def flavors(**parameters):
+    return {
+        'resource_type': 'flavor:instance', 'flavor_id': 'f', 'amount': 1,
+        **parameters,
+    }
+
+
+def active(world, *reservations, **values):
+    """Return a lease that has started; its end is told of in 50 s."""
+    values = {'before_end': world.now + 50, **values}
+    lease = world.create(*reservations, start='now', **values)
+    world.run()
+    return world.lease(lease)
+
+
+def status(world, lease, event_type='before_end_lease'):
+    return next(
+        e.status for e in world.lease(lease).events
+        if e.event_type == event_type
+    )
+
+
+class TestEmail:
+    def test_the_creator_is_written_to_once_for_a_lease(
+        self, world, mail, whole, slots
+    ):
+        lease = active(
+            world,
+            whole(before_end='email', on_end='shelve'),
+            slots(2, before_end='email'),
+            name='nächtlicher Lauf',
+        )
+        world.run(50)
+        world.run(10)
+        [(recipients, message)] = mail.messages
+        assert recipients == [ALICE]
+        assert message['To'] == ALICE
+        assert message['From'] == 'blazar-sched@localhost'
+        assert message['Subject'] == (
+            'Lease nächtlicher Lauf ends at 2027-01-15T08:03:20Z'
+        )
+        assert message['Auto-Submitted'] == 'auto-generated'
+        assert message.get_content_type() == 'text/plain'
+        hosts, instances = lease.reservations
+        assert message.get_content().splitlines() == [
+            'The lease nächtlicher Lauf ends at 2027-01-15T08:03:20Z.',
+            '',
+            f'Lease:   {lease.id}',
+            'Project: project',
+            '',
+            'Its reservations:',
+            '',
+            f'- physical:host {hosts.id}: 1 to 1 hosts; its servers are '
+            'shelved then',
+            f'- virtual:instance {instances.id}: 2; its servers are deleted '
+            'then',
+        ]
+
+    def test_again_when_the_end_moves(self, world, mail, slots):
+        lease = active(world, slots(before_end='email'))
+        world.run(50)
+        world.leases.update(lease.id, None, {'end': world.now + 500})
+        world.run(400)
+        subjects = [message['Subject'][-20:] for _, message in mail.messages]
+        assert subjects == ['2027-01-15T08:03:20Z', '2027-01-15T08:09:10Z']
+        ids = {message['Message-ID'] for _, message in mail.messages}
+        assert len(ids) == 2
+
+    def test_a_server_that_is_away_is_tried_again(
+        self, world, mail, slots, told_conf
+    ):
+        told_conf.set_override('smtp_port', 1, 'email')
+        lease = active(world, slots(before_end='email'))
+        world.run(50)
+        assert status(world, lease) == 'UNDONE'
+        told_conf.set_override('smtp_port', mail.port, 'email')
+        world.run(10)
+        assert status(world, lease) == 'DONE'
+        assert len(mail.messages) == 1
+
+    def test_a_server_that_never_takes_it_keeps_no_lease_from_its_end(
+        self, told_conf, world, mail, slots, caplog
+    ):
+        _impl_test.reset()
+        told_conf.set_override(
+            'driver', ['test'], 'oslo_messaging_notifications'
+        )
+        told_conf.set_override('event_max_retries', 1, 'manager')
+        world.begin(told_conf)
+        mail.answers = ['550 no such user'] * 5
+        lease = active(world, slots(before_end='email'))
+        world.run(50)
+        world.run(10)
+        assert len(mail.answers) == 3
+        assert status(world, lease) == 'ERROR'
+        assert world.lease(lease).status == 'ACTIVE'
+        assert 'no such user' in caplog.text
+        world.manager.notifier.step()
+        types = [m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS]
+        _impl_test.reset()
+        assert 'lease.event.before_end_lease.error' in types
+        world.run(140)
+        assert world.lease(lease).status == 'TERMINATED'
+
+    @pytest.mark.parametrize(
+        'address',
+        [
+            None,
+            '',
+            'alice',
+            'alice@example.org\nBcc: eve@example.org',
+            'alice@example.org, eve@example.org',
+            'Alice <alice@example.org>',
+        ],
+    )
+    def test_who_has_no_address_is_not_written_to(
+        self, world, keystone, mail, slots, caplog, address
+    ):
+        keystone.emails['user'] = address
+        lease = active(world, slots(before_end='email'))
+        world.run(50)
+        assert status(world, lease) == 'DONE'
+        assert mail.messages == []
+        assert 'has no e-mail address' in caplog.text
+
+    @pytest.mark.parametrize(
+        'name', ['x\r\nBcc: eve@example.org\r\n\r\nPay', 'x\u2028y\x00\x85z']
+    )
+    def test_no_name_of_a_lease_adds_a_header(
+        self, world, mail, slots, name
+    ):
+        active(world, slots(before_end='email'), name=name)
+        world.run(50)
+        [(recipients, message)] = mail.messages
+        assert recipients == [ALICE]
+        assert set(message) == {
+            'From', 'To', 'Subject', 'Date', 'Message-ID', 'Auto-Submitted',
+            'Content-Type', 'Content-Transfer-Encoding', 'MIME-Version',
+        }
+        first, empty, *_ = message.get_content().splitlines()
+        assert first.startswith('The lease x')
+        assert (first[-1], empty) == ('.', '')
+
+    def test_by_tls_and_with_a_password(
+        self, told_conf, world, slots, tmp_path, monkeypatch
+    ):
+        key, certificate = tmp_path / 'key.pem', tmp_path / 'certificate.pem'
+        subprocess.run(
+            [
+                'openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes',
+                '-subj', '/CN=mail', '-addext', 'subjectAltName=IP:127.0.0.1',
+                '-keyout', key, '-out', certificate,
+            ],
+            check=True,
+            capture_output=True,
+        )
+        context = told.tls(certificate, key)
+        known = []
+
+        def authenticate(server, session, envelope, mechanism, data):
+            known.append((data.login, data.password))
+            return smtp.AuthResult(success=data.password == b'hush')
+
+        mail = told.Mail(
+            tls_context=context, require_starttls=True, auth_required=True,
+            authenticator=authenticate,
+        )
+        try:
+            for name, value in {
+                'smtp_port': mail.port, 'starttls': True, 'username': 'us',
+                'password': 'hush',
+            }.items():
+                told_conf.set_override(name, value, 'email')
+            lease = active(world, slots(before_end='email'))
+            world.run(50)
+            # Nobody has said yet that this certificate is to be trusted.
+            assert status(world, lease) == 'UNDONE'
+            assert known == mail.messages == []
+            monkeypatch.setenv('SSL_CERT_FILE', str(certificate))
+            world.run(10)
+            assert known == [(b'us', b'hush')]
+            assert len(mail.messages) == 1
+        finally:
+            mail.stop()
+
+    def test_a_server_without_tls_hears_nothing_where_it_is_wanted(
+        self, told_conf, world, mail, slots
+    ):
+        told_conf.set_override('starttls', True, 'email')
+        lease = active(world, slots(before_end='email'))
+        world.run(50)
+        assert status(world, lease) == 'UNDONE'
+        assert mail.messages == []
+
+
+class TestWebhook:
+    def test_it_is_the_notification_signed(
+        self, told_conf, world, hook, slots
+    ):
+        _impl_test.reset()
+        told_conf.set_override(
+            'driver', ['test'], 'oslo_messaging_notifications'
+        )
+        world.begin(told_conf)
+        lease = active(
+            world, slots(before_end='webhook'), slots(before_end='webhook')
+        )
+        world.run(50)
+        world.manager.notifier.step()
+        [notified] = [
+            message['payload'] for _, message, *_ in _impl_test.NOTIFICATIONS
+            if message['event_type'] == 'lease.event.before_end_lease'
+        ]
+        _impl_test.reset()
+        [(path, headers, body)] = hook.requests()
+        assert path == '/soon'
+        assert headers['Content-Type'] == 'application/json'
+        assert headers['X-Signature'] == hmac.new(
+            SECRET.encode(), body, hashlib.sha256
+        ).hexdigest()
+        posted = json.loads(body)
+        assert posted.keys() == notified.keys()
+        same = posted.keys() - {'events', 'reservations'}
+        assert {k: posted[k] for k in same} == {k: notified[k] for k in same}
+        assert posted['lease_id'] == lease.id
+        assert [r['id'] for r in posted['reservations']] == [
+            r.id for r in lease.reservations
+        ]
+        assert [(e['event_type'], e['time']) for e in posted['events']] == [
+            (e['event_type'], e['time']) for e in notified['events']
+        ]
+
+    def test_without_a_secret_it_is_not_signed(
+        self, told_conf, world, hook, slots
+    ):
+        told_conf.set_override('secret', '', 'webhook')
+        active(world, slots(before_end='webhook'))
+        world.run(50)
+        [(_, headers, _)] = hook.requests()
+        assert 'X-Signature' not in headers
+
+    @pytest.mark.parametrize('answer', [500, 404, 302, 307])
+    def test_what_is_not_taken_is_sent_again_under_the_same_key(
+        self, world, hook, slots, answer
+    ):
+        hook.answers = [answer]
+        lease = active(world, slots(before_end='webhook'))
+        world.run(50)
+        assert status(world, lease) == 'UNDONE'
+        world.run(10)
+        assert status(world, lease) == 'DONE'
+        [first, again] = hook.requests()
+        assert first[1]['Idempotency-Key'] == again[1]['Idempotency-Key']
+        # Another lease's is another one.
+        active(world, slots(before_end='webhook'))
+        world.run(50)
+        [(_, headers, _)] = hook.requests()
+        assert headers['Idempotency-Key'] != first[1]['Idempotency-Key']
+
+
+class TestOnce:
+    """What was told is not told again because something else failed."""
+
+    @pytest.fixture
+    def failing(self, world, hook, whole, slots):
+        """A lease whose webhook has failed, after its e-mail was sent."""
+        hook.answers = [500]
+        lease = active(
+            world,
+            whole(before_end='webhook'), slots(before_end='email'),
+        )
+        world.run(50)
+        assert status(world, lease) == 'UNDONE'
+        return lease
+
+    def test_in_one_process(self, world, failing, mail, hook):
+        assert len(mail.messages) == 1
+        world.run(10)
+        assert status(world, failing) == 'DONE'
+        assert (len(mail.messages), len(hook.requests())) == (1, 2)
+
+    def test_by_the_next_manager(
+        self, told_conf, world, failing, mail, hook
+    ):
+        world.begin(told_conf)
+        world.run(10)
+        assert status(world, failing) == 'DONE'
+        assert (len(mail.messages), len(hook.requests())) == (1, 2)
+
+    def test_although_its_start_was_done_again(
+        self, world, failing, mail, hook, slots
+    ):
+        world.leases.update(
+            failing.id, None, {'reservations': [slots(1)]}
+        )
+        assert status(world, failing, 'start_lease') == 'UNDONE'
+        world.run(10)
+        assert status(world, failing) == 'DONE'
+        assert (len(mail.messages), len(hook.requests())) == (1, 2)
+
+
+class TestSnapshot:
+    def test_each_server_of_any_reservation_on_hosts(
+        self, world, ask
+    ):
+        lease = active(world, ask(before_end='snapshot'))
+        id_ = lease.reservations[0].id
+        mine = world.add_server(
+            'a', 'project', reservation_id=id_, name='mine'
+        )
+        world.add_server('a', 'project', name='another')
+        world.run(50)
+        assert world.nova.images == [
+            (mine.uuid, 'reserved_mine', {'blazar:reservation': id_})
+        ]
+
+
+class TestDefault:
+    def test_it_does_nothing_where_the_operator_says_nothing(
+        self, world, mail, hook, whole, slots
+    ):
+        lease = active(world, whole(), slots())
+        asked = [r.parameters['before_end'] for r in lease.reservations]
+        assert asked == ['default'] * 2
+        world.run(50)
+        assert status(world, lease) == 'DONE'
+        assert not mail.messages
+        assert not hook.requests()
+        assert world.nova.images == []
+
+    def test_it_is_what_the_operator_says(
+        self, told_conf, world, mail, hook, whole, slots
+    ):
+        told_conf.set_override('before_end', 'email', 'manager')
+        lease = active(
+            world, whole(before_end=''), slots(), slots(before_end='email'),
+        )
+        world.run(50)
+        assert status(world, lease) == 'DONE'
+        assert len(mail.messages) == 1
+
+    def test_nothing_is_nothing_all_the_same(
+        self, told_conf, world, mail, slots
+    ):
+        told_conf.set_override('before_end', 'email', 'manager')
+        active(world, slots(before_end=''))
+        world.run(50)
+        assert not mail.messages
+
+    def test_a_servers_own_lifetime_has_none(self, told_conf, world, mail):
+        told_conf.set_override('before_end', 'email', 'manager')
+        world.add_server('a', created=world.now, end=world.now + 7200)
+        world.manager.instances.sync()
+        [lease] = world.ledger.leases()
+        world.run(3600)
+        assert status(world, lease) == 'DONE'
+        assert not mail.messages
+
+    @pytest.mark.parametrize('action', ['email', 'webhook', 'migrate'])
+    def test_no_manager_starts_with_one_that_cannot_be_done(
+        self, bare, action
+    ):
+        bare.set_override('before_end', action, 'manager')
+        with pytest.raises(ValueError, match=rf'before_end = {action}'):
+            manager_.Manager(bare)
+
+    def test_what_an_older_version_has_written_has_it(
+        self, world, slots, told_conf, mail
+    ):
+        lease = active(world, slots())
+        written = 'before_end'
+        with sa.create_engine(told_conf.database.connection).begin() as sql:
+            [text] = sql.scalars(
+                sa.text('SELECT parameters FROM reservation')
+            )
+            parameters = json.loads(text)
+            assert parameters.pop(written) == 'default'
+            sql.execute(
+                sa.text('UPDATE reservation SET parameters = :parameters'),
+                {'parameters': json.dumps(parameters)},
+            )
+        assert world.lease(lease) == lease
+        id_ = lease.reservations[0].id
+        # It asks for what is there already.
+        world.leases.update(
+            lease.id, None, {'reservations': [{'id': id_, 'amount': 1}]}
+        )
+        assert world.lease(lease) == lease
+        told_conf.set_override('before_end', 'email', 'manager')
+        world.run(50)
+        assert len(mail.messages) == 1
+
+
+class TestAsked:
+    @pytest.fixture
+    def unset(self, bare, request):
+        """A world in which nobody can be told."""
+        world = request.getfixturevalue('world')
+        world.begin(bare)
+        bare.clear_override('smtp_host', 'email')
+        bare.clear_override('url', 'webhook')
+        return world
+
+    def change(self, world, lease, **changes):
+        id_ = lease.reservations[0].id
+        return world.leases.update(
+            lease.id, None, {'reservations': [{'id': id_, **changes}]}
+        )
+
+    @pytest.mark.parametrize('action', ['email', 'webhook'])
+    def test_what_the_operator_has_not_set_up_is_refused(
+        self, unset, ask, action
+    ):
+        with pytest.raises(exception.InvalidInput) as refusal:
+            unset.create(ask(before_end=action))
+        assert refusal.value.field == 'before_end'
+        lease = unset.create(ask())
+        with pytest.raises(exception.InvalidInput) as refusal:
+            self.change(unset, lease, before_end=action)
+        assert refusal.value.field == 'before_end'
+        assert unset.lease(lease) == lease
+
+    @pytest.mark.parametrize(
+        'action', ['migrate', 'Email', 'email ', None, 1, ['email'], {}]
+    )
+    def test_what_is_not_there_is_refused(
+        self, world, whole, slots, action
+    ):
+        for ask in (whole, slots):
+            with pytest.raises(exception.InvalidInput) as refusal:
+                world.create(ask(before_end=action))
+            assert refusal.value.field == 'before_end'
+            assert "'webhook'" in str(refusal.value)
+
+    def test_what_was_set_up_once_is_no_reason_to_refuse_another_change(
+        self, world, slots, told_conf, caplog
+    ):
+        lease = active(world, slots(2, before_end='email'))
+        told_conf.clear_override('smtp_host', 'email')
+        new = self.change(world, lease, amount=1)
+        assert new.reservations[0].parameters['amount'] == 1
+        world.run(50)
+        assert '[email] smtp_host is not set' in caplog.text
+
+    def test_it_may_be_changed_until_it_was_done(
+        self, world, mail, ask
+    ):
+        lease = active(world, ask())
+        new = self.change(world, lease, before_end='email')
+        assert new.reservations[0].parameters['before_end'] == 'email'
+        world.run(50)
+        assert len(mail.messages) == 1
+        with pytest.raises(exception.CantUpdateParameter) as refusal:
+            self.change(world, lease, before_end='')
+        assert refusal.value.field == 'before_end'
+        # What it is already is no change.
+        done = world.lease(lease)
+        self.change(world, lease, before_end='email')
+        assert world.lease(lease) == done
+        # It is to be done again.
+        world.leases.update(
+            lease.id, None,
+            {
+                'end': world.now + 500,
+                'reservations': [
+                    {'id': lease.reservations[0].id, 'before_end': ''}
+                ],
+            },
+        )
+        world.run(450)
+        assert status(world, lease) == 'DONE'
+        assert len(mail.messages) == 1
+
+    def test_a_change_needs_neither_room_nor_a_start(self, world, slots):
+        lease = active(world, *[slots(4)] * 3, end=1000)
+        for name in 'abc':
+            # More than there is, beside what was promised.
+            world.add_server(name, vcpus=8)
+        world.manager.instances.sync()
+        held = world.held(lease)
+        self.change(world, lease, before_end='webhook')
+        assert status(world, lease, 'start_lease') == 'DONE'
+        assert world.held(lease) == held
+        world.check()

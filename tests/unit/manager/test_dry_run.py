@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dry run: the answer that the request would have now, and nothing else.
+
+Each request is asked first and made right after, through the API, over a
+manager whose other services are at their HTTP edge.
+"""
+
+import contextlib
+import json
+import random
+import re
+import sqlite3
+
+from falcon import testing
+import pytest
+import sqlalchemy as sa
+
+from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.domain import lifetime
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.service.api import deploy
+from blazar_sched.service.clients import neutron as neutron_
+from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager import rpc
+from tests.unit import neutron as neutron_edge
+from tests.unit.manager import site as site_
+
+HOSTS = ('a', 'b', 'c')
+HEADERS = {
+    'X-Auth-Token': 'user:project',
+    'OpenStack-API-Version': 'reservation 1.2',
+}
+UUID = re.compile('[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
+SLOT = {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 2}
+
+
+class Site(site_.Site):
+    """One with an API; whatever reaches beyond the ledger is `felt`."""
+
+    def __init__(self, conf, clock):
+        self.neutron = neutron_edge.Neutron()
+        super().__init__(conf, clock, *HOSTS)
+        self.ledger.commit(_register_addresses)
+        self.api = testing.TestClient(
+            deploy.deploy(conf, rpc.Local(self.manager.endpoint))
+        )
+        self._file = sa.make_url(conf.database.connection).database
+        self._pokes = 0
+        poke = self.manager.runner.poke
+
+        def count():
+            self._pokes += 1
+            poke()
+
+        self.manager.runner.poke = count
+
+    def another(self):
+        return manager_.Manager(
+            self.conf, nova_.Nova(self.edge), placement_.Placement(self.edge),
+            self.clock, self.clock.monotonic, wait=lambda seconds: None,
+            neutron=neutron_.Neutron(self.neutron),
+        )
+
+    def tables(self):
+        """Return all that the database holds, as text."""
+        with contextlib.closing(sqlite3.connect(self._file)) as database:
+            return '\n'.join(database.iterdump())
+
+    def replica(self):
+        """Return all that the ledger's replica holds."""
+        return self.ledger.look(
+            lambda replica: (
+                replica.revision, sorted(map(repr, replica.items())),
+            )
+        )
+
+    def felt(self):
+        return (
+            len(self.edge.asked), len(self.neutron.asked), self._pokes,
+            self.sent(),
+        )
+
+    def ask(self, method, path, body=None, key=None, dry_run=True):
+        """Ask by a dry run, or in earnest."""
+        known = set(UUID.findall(self.tables()))
+        more = {} if key is None else {'Idempotency-Key': key}
+        answer = self.api.simulate_request(
+            method, path, json=body, headers={**HEADERS, **more},
+            query_string='dry_run=true' if dry_run else '',
+        )
+        body = answer.text and json.loads(answer.text)
+        return answer.status_code, _without_new_ids(body, known)
+
+    def ask_and_do(self, *request, **more):
+        """Ask, then do; hold the one to the other, and return it."""
+        self.sent()
+        before = self.tables(), self.replica(), self.felt()
+        asked = self.ask(*request, **more)
+        assert (self.tables(), self.replica(), self.felt()) == before, request
+        done = self.ask(*request, dry_run=False, **more)
+        assert asked == done, request
+        return done
+
+    def lease_of(self, *reservations, start=None, end=10000):
+        """Ask for a lease and make it; return it once it is open, if it is."""
+        asked = {
+            'name': 'lease',
+            'start_date': None if start is None else self.time(start),
+            'end_date': self.time(end),
+            'reservations': list(reservations),
+        }
+        status, body = self.ask_and_do('POST', '/v1/leases', asked)
+        assert status == 201, body
+        self.settle()
+        return self.ledger.leases()[-1]
+
+    def resize(self, lease, amount, **values):
+        return self.ask_and_do(
+            'PUT',
+            f'/v1/leases/{lease.id}',
+            {
+                'reservations': [
+                    {'id': lease.reservations[0].id, 'amount': amount}
+                ],
+                **values,
+            },
+        )
+
+    def time(self, seconds):
+        return lifetime.format_time(self.now + seconds)
+
+    def settle(self):
+        """Do what is due, until that waits for time to pass."""
+        for _ in range(5):
+            self.run(5)
+        self.sync()
+
+    def boot(self, reservation, host, part=1):
+        """Have a server draw on it, of its flavor or of a part of that.
+
+        Only its flavor takes a slot, if there is one.
+        """
+        id_ = self.edge.add_server(
+            host, 'project', reservation=reservation.id
+        )
+        self.edge.servers[id_]['flavor'].update(
+            vcpus=SLOT['vcpus'] // part,
+            ram=SLOT['memory_mb'] // part,
+            disk=SLOT['disk_gb'] // part,
+        )
+        if part == 1 and not self.edge.take_slot(
+            id_, host, placement_.resource_class(reservation.id)
+        ):
+            del self.edge.servers[id_]
+        self.sync()
+
+
+def _register_addresses(tx):
+    for n in (100, 101, 102):
+        tx.add_floating_ip(
+            floating_ip_.FloatingIP(
+                f'00000000-0000-4000-8000-000000000{n}',
+                neutron_edge.NETWORK, neutron_edge.SUBNET, f'203.0.113.{n}',
+            )
+        )
+
+
+def _without_new_ids(body, known):
+    """Name ids that were not known by the order in which they are met."""
+    text = json.dumps(body, sort_keys=True)
+    names = {}
+
+    def name(match):
+        id_ = match[0]
+        return id_ if id_ in known else names.setdefault(
+            id_, f'new {len(names)}'
+        )
+
+    return json.loads(UUID.sub(name, text))
+
+
+def hosts(most=1, **parameters):
+    return {
+        'resource_type': 'physical:host', 'min': 1, 'max': most, **parameters
+    }
+
+
+def slots(amount=1, **parameters):
+    return {
+        'resource_type': 'virtual:instance', **SLOT, 'amount': amount,
+        **parameters,
+    }
+
+
+@pytest.fixture
+def site(conf, world):
+    site = Site(conf, world.clock)
+    yield site
+    site.ledger.close()
+
+
+class Walk:
+    """Requests as chance has it, some of which cannot be."""
+
+    def __init__(self, site, rng):
+        self._site = site
+        self._rng = rng
+        self._made = 0
+
+    def step(self):
+        acts = {
+            self.create: 5, self.update: 12, self.delete: 1, self.boot: 4,
+            self.pass_time: 4, self.again: 1,
+        }
+        [act] = self._rng.choices([*acts], acts.values())
+        return act()
+
+    def create(self):
+        rng = self._rng
+        start = rng.choice([*[None] * 9, 0, 300, 600, -500])
+        body = {
+            'name': 'lease',
+            'start_date': start and self._site.time(start),
+            'end_date': self._site.time(rng.choice([700, 1500, 9000])),
+            'reservations': [
+                self._reservation() for _ in range(rng.randint(1, 2))
+            ],
+        }
+        key = rng.choice([*[None] * 9, 'one'])
+        return self._site.ask_and_do('POST', '/v1/leases', body, key=key)
+
+    def again(self):
+        """A key that may have made a lease, with the same request always."""
+        body = {
+            'name': 'again', 'end_date': '2030-01-01 00:00',
+            'start_date': '2029-01-01 00:00', 'reservations': [hosts()],
+        }
+        return self._site.ask_and_do('POST', '/v1/leases', body, key='again')
+
+    def update(self):
+        rng, lease = self._rng, self._lease()
+        body = rng.choice([{}, {'name': 'other'}])
+        if rng.random() < 0.15:
+            body['end_date'] = rng.choice(
+                ['now', None, *[self._site.time(rng.randint(-50, 2000))] * 4]
+            )
+        if rng.random() < 0.1:
+            body['start_date'] = self._site.time(rng.randint(-50, 500))
+        if lease is not None and rng.random() < 0.8:
+            body['reservations'] = [
+                self._change(r) for r in lease.reservations
+            ] + [self._reservation()] * rng.choice([0, 0, 0, 1])
+        id_ = UNKNOWN if lease is None else lease.id
+        return self._site.ask_and_do('PUT', f'/v1/leases/{id_}', body)
+
+    def delete(self):
+        lease = self._lease()
+        id_ = UNKNOWN if lease is None else lease.id
+        return self._site.ask_and_do('DELETE', f'/v1/leases/{id_}')
+
+    def boot(self):
+        active = [
+            r
+            for lease in self._site.ledger.leases(status=states.LEASE_ACTIVE)
+            for r in lease.reservations
+            if r.resource_type in reservation_.INSTANCES
+            and r.status == states.RESERVATION_ACTIVE
+        ]
+        for _ in range(4 if active else 0):
+            self._site.boot(
+                self._rng.choice(active), self._rng.choice(HOSTS),
+                self._rng.choice([1, 1, 1, 2]),
+            )
+
+    def pass_time(self):
+        if self._rng.random() < 0.5:
+            self._site.run(self._rng.choice([1, 100, 400]))
+        self._site.settle()
+
+    def _lease(self):
+        """Return one that is there, or for once None."""
+        leases = self._site.ledger.leases()
+        if not leases or self._rng.random() < 0.05:
+            return None
+        return self._rng.choice(leases)
+
+    def _reservation(self):
+        rng = self._rng
+        affinity = rng.choice([None, None, True, False])
+        addresses = {
+            'resource_type': 'virtual:floatingip',
+            'network_id': neutron_edge.NETWORK,
+            'amount': rng.randint(1, 2),
+        }
+        return rng.choice(
+            [
+                hosts(rng.randint(1, 2)),
+                *[slots(rng.randint(3, 9))] * 5,
+                *[slots(rng.randint(1, 3), affinity=affinity)] * 3,
+                addresses,
+                slots(rng.choice([0, 20])),
+            ]
+        )
+
+    def _change(self, reservation):
+        """Change what a reservation has most of, to more or less."""
+        rng = self._rng
+        if rng.random() < 0.1:
+            return {'id': reservation.id, 'remove': True}
+        for name in ('amount', 'max'):
+            if name in reservation.parameters:
+                return {'id': reservation.id, name: rng.randint(1, 6)}
+        return {'id': reservation.id}
+
+
+@pytest.mark.row('F35')
+@pytest.mark.parametrize('seed', range(5))
+def test_it_answers_as_the_request_does_right_after_and_changes_nothing(
+    conf, world, seed
+):
+    conf.set_override('enabled_filters', ['MaxSizeFilter'], 'enforcement')
+    conf.set_override('max_instances_per_lease', 10, 'enforcement')
+    site = Site(conf, world.clock)
+    walk = Walk(site, random.Random(seed))
+    answers = [walk.step() for _ in range(60)]
+    statuses = {answer[0] for answer in answers if answer is not None}
+    # It has come to something.
+    assert statuses >= {200, 201, 409}
+    assert site.ledger.check() == []
+    site.ledger.close()
+
+
+class TestShrink:
+    """An active reservation of instances, by what the ledger knows of it."""
+
+    def test_which_slots_would_go(self, site):
+        """What is given up is looked past: another one takes it."""
+        lease = site.lease_of(slots(10), slots(2))
+        for host in ('a', 'b'):
+            site.boot(lease.reservations[0], host)
+        for more, status in ((6, 409), (5, 200)):
+            body = {
+                'reservations': [
+                    {'id': lease.reservations[1].id, 'amount': more},
+                    {'id': lease.reservations[0].id, 'amount': 7},
+                ]
+            }
+            path = f'/v1/leases/{lease.id}'
+            assert site.ask_and_do('PUT', path, body)[0] == status
+            site.settle()
+
+    def test_no_further_than_to_what_is_in_use(self, site):
+        lease = site.lease_of(slots(6))
+        for host in HOSTS:
+            for part in (2, 2, 1):
+                site.boot(lease.reservations[0], host, part)
+        used = _slots_in_use(site, lease)
+        assert used > 2
+        status, refusal = site.resize(lease, used - 1)
+        assert status == 409
+        assert refusal['error_name'] == 'CantUpdateParameter'
+        assert 'amount' in refusal['error_message']
+        site.settle()
+        assert site.resize(lease, used)[0] == 200
+
+    @pytest.mark.parametrize('seed', range(4))
+    def test_it_shrinks_and_is_refused_as_the_request_is(self, site, seed):
+        rng = random.Random(seed)
+        lease = site.lease_of(slots(11))
+        statuses = []
+        for amount in (9, 1, 8, 6, 4, 2):
+            for _ in range(rng.randint(0, 3)):
+                site.boot(
+                    lease.reservations[0], rng.choice(HOSTS),
+                    rng.choice([1, 2]),
+                )
+            statuses.append(site.resize(lease, amount)[0])
+            site.settle()
+        assert set(statuses) == {200, 409}
+
+    def test_what_the_ledger_has_not_heard_of_it_cannot_know(self, site):
+        """And asks nobody."""
+        lease = site.lease_of(slots(2))
+        for host in HOSTS:
+            site.boot(lease.reservations[0], host)
+            site.boot(lease.reservations[0], host)
+        for known in list(site.ledger.instances()):
+            site.ledger.commit(
+                lambda tx, known=known: tx.delete_instance(known.uuid)
+            )
+        body = {
+            'reservations': [{'id': lease.reservations[0].id, 'amount': 1}]
+        }
+        path = f'/v1/leases/{lease.id}'
+        assert site.ask('PUT', path, body)[0] == 200
+        assert site.ask('PUT', path, body, dry_run=False)[0] == 409
+
+
+def _slots_in_use(site, lease):
+    """Count them by what Nova shows of each host, if it has any."""
+    held = {
+        a.host for a, _ in site.ledger.allocations(lease_id=lease.id)
+    }
+    by_host = {host: 0 for host in HOSTS if site.hosts[host] in held}
+    for server in site.edge.servers.values():
+        host = server['OS-EXT-SRV-ATTR:hypervisor_hostname']
+        if host in by_host:
+            by_host[host] += server['flavor']['vcpus']
+    return sum(-(-vcpus // SLOT['vcpus']) for vcpus in by_host.values())
+
+
+def test_a_key_that_has_made_a_lease_is_answered_with_that(site):
+    body = {
+        'name': 'lease', 'end_date': site.time(900),
+        'reservations': [hosts(3)],
+    }
+    request = 'POST', '/v1/leases', body
+    assert site.ask_and_do(*request, key='k')[0] == 201
+    [lease] = site.ledger.leases()
+    for dry_run in (True, False):
+        status, shown = site.ask(*request, key='k', dry_run=dry_run)
+        assert (status, shown['lease']['id']) == (201, lease.id)
+    other = 'POST', '/v1/leases', {**body, 'name': 'other'}
+    status, refusal = site.ask_and_do(*other, key='k')
+    assert status == 409
+    assert refusal['error_name'] == 'IdempotencyKeyReused'
+
+
+def test_a_lease_in_the_midst_of_an_event(site):
+    lease = site.lease_of(hosts())
+    site.ledger.commit(
+        lambda tx: site.manager.runner.claim_start(tx, lease)
+    )
+    for method, body in (('PUT', {'name': 'other'}), ('DELETE', None)):
+        status, refusal = site.ask_and_do(
+            method, f'/v1/leases/{lease.id}', body
+        )
+        assert (status, refusal['error_name']) == (409, 'InvalidStatus')
+
+
+def test_another_projects_lease_is_not_there(site):
+    lease = site.lease_of(hosts())
+    foreign = {**HEADERS, 'X-Auth-Token': 'other:other'}
+    for method, body in (('PUT', {'name': 'other'}), ('DELETE', None)):
+        answer = site.api.simulate_request(
+            method, f'/v1/leases/{lease.id}', json=body, headers=foreign,
+            query_string='dry_run=true',
+        )
+        assert answer.status_code == 404
+        assert answer.json['error_name'] == 'LeaseNotFound'
+
+
+def test_control_what_is_committed_is_seen(site, monkeypatch):
+    """A dry run that were none would not pass for one."""
+    monkeypatch.setattr(site.ledger, 'rehearse', site.ledger.commit)
+    with pytest.raises(AssertionError):
+        site.lease_of(hosts())
