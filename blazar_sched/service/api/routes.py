@@ -16,6 +16,7 @@ import falcon
 import microversion_parse
 
 from blazar_sched import policies
+from blazar_sched.domain import exception
 from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import caller as caller_
@@ -28,13 +29,15 @@ from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import property as property_
 from blazar_sched.service.api import version
+from blazar_sched.service.api.schemas import lease as schemas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
     """`status` is that of success; without a `rule`, anyone may.
 
-    In versions older than `since` there is nothing at the path.
+    In versions older than `since` there is nothing at the path. Only where
+    it is `dry` can a change be asked for by a dry run.
     """
 
     method: str
@@ -43,6 +46,7 @@ class Route:
     status: int
     rule: str | None
     since: microversion_parse.Version = microversion.V1_0
+    dry: bool = False
 
 
 LEASES = '/v1/leases'
@@ -75,10 +79,13 @@ ROUTES = (
     Route('GET', DOCUMENT, show_document, 200, None),
 
     Route('GET', LEASES, lease.list_leases, 200, policies.lease.GET),
-    Route('POST', LEASES, lease.create_lease, 201, policies.lease.POST),
+    Route('POST', LEASES, lease.create_lease, 201,
+          policies.lease.POST, dry=True),
     Route('GET', LEASE, lease.show_lease, 200, policies.lease.GET),
-    Route('PUT', LEASE, lease.update_lease, 200, policies.lease.PUT),
-    Route('DELETE', LEASE, lease.delete_lease, 204, policies.lease.DELETE),
+    Route('PUT', LEASE, lease.update_lease, 200,
+          policies.lease.PUT, dry=True),
+    Route('DELETE', LEASE, lease.delete_lease, 204,
+          policies.lease.DELETE, dry=True),
 
     Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
     Route('POST', HOSTS, host.create_host, 201, policies.host.POST),
@@ -139,6 +146,8 @@ def _responder(
             # In the log lines about it, also the manager's.
             ctxt.resource_uuid = next(iter(variables.values()), None)
             enforcer.authorize(ctxt, route.rule)
+            if not route.dry:
+                _refuse_dry_run(req)
             caller = caller_.Caller(
                 ctxt,
                 manager,
@@ -149,3 +158,11 @@ def _responder(
         resp.status = route.status
 
     return respond
+
+
+def _refuse_dry_run(req: falcon.Request) -> None:
+    """Refuse to change something for who may only have wanted to ask."""
+    if req.method not in ('GET', 'HEAD') and schemas.DRY_RUN in req.params:
+        raise exception.InvalidInput(
+            f'{schemas.DRY_RUN} is for leases alone', field=schemas.DRY_RUN
+        )

@@ -163,13 +163,23 @@ def renew(
 
 
 def finish(
-    connection: sa.Connection, event_id: str, token: str, status: str
+    connection: sa.Connection,
+    event_id: str,
+    token: str,
+    status: str,
+    now: int | None,
 ) -> bool:
-    """Give the event its status, and its claim up, if `token` holds it."""
+    """Give the event its status, and its claim up, if `token` holds it.
+
+    :param now: when that was, None for what has come to nothing yet
+    """
+    values = {'status': status, **_NO_CLAIM}
+    if now is not None:
+        values['updated_at'] = now
     changed = connection.execute(
         sa.update(models.Event)
         .where(models.Event.id == event_id, _held(token))
-        .values(status=status, **_NO_CLAIM)
+        .values(values)
     )
     return changed.rowcount == 1
 

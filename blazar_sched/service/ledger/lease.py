@@ -175,13 +175,14 @@ def set_status(
     connection: sa.Connection,
     lease_id: str,
     status: str,
+    now: int,
     degraded: bool | None,
 ) -> None:
     """Set the status and, unless it is None, the flag.
 
     :raises LeaseNotFound: if it is not there
     """
-    values: dict[str, Any] = {'status': status}
+    values: dict[str, Any] = {'status': status, 'updated_at': now}
     if degraded is not None:
         values['degraded'] = degraded
     changed = connection.execute(

@@ -206,18 +206,27 @@ class Tx(reader.Reader):
         """Give claims a new `until`; return the tokens that still hold."""
         return event.renew(self._connection, tokens, until)
 
-    def finish_event(self, event_id: str, token: str, status: str) -> bool:
-        """Give the event its status, if `token` still holds it."""
-        return event.finish(self._connection, event_id, token, status)
+    def finish_event(
+        self, event_id: str, token: str, status: str, now: int | None = None
+    ) -> bool:
+        """Give the event its status, if `token` still holds it.
+
+        :param now: when that was, None for what has come to nothing yet
+        """
+        return event.finish(self._connection, event_id, token, status, now)
 
     def set_lease_status(
-        self, lease_id: str, status: str, degraded: bool | None = None
+        self,
+        lease_id: str,
+        status: str,
+        now: int,
+        degraded: bool | None = None,
     ) -> None:
         """Set the status and, unless it is None, the flag.
 
         :raises LeaseNotFound: if it is not there
         """
-        lease.set_status(self._connection, lease_id, status, degraded)
+        lease.set_status(self._connection, lease_id, status, now, degraded)
 
     def set_reservation_made(
         self,
@@ -240,6 +249,7 @@ class Tx(reader.Reader):
         self,
         reservation_id: str,
         status: str,
+        now: int,
         missing_resources: bool | None = None,
         resources_changed: bool | None = None,
     ) -> None:
@@ -251,6 +261,7 @@ class Tx(reader.Reader):
             self._connection,
             reservation_id,
             status=status,
+            updated_at=now,
             missing_resources=missing_resources,
             resources_changed=resources_changed,
         )

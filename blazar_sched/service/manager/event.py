@@ -341,8 +341,10 @@ class Runner:
         :raises Lost: if it has been taken over
         """
 
+        over = int(self._clock()) if status != states.EVENT_UNDONE else None
+
         def work(tx: Any) -> None:
-            _settle(tx, mine, status)
+            _settle(tx, mine, status, over)
             write(tx)
 
         # Replicas learn of the aggregates that were made, and of room.
@@ -404,7 +406,7 @@ class Runner:
             event,
             mine,
             states.EVENT_ERROR,
-            lambda tx: transition.fail(tx, lease),
+            lambda tx: transition.fail(tx, lease, int(self._clock())),
         )
         self._tries.forget(event)
         self._transitions.tell(event, lease, notifier_.ERROR)
@@ -431,10 +433,13 @@ def _name(event: event_.Event) -> str:
     return f'The {event.event_type} of lease {event.lease_id}'
 
 
-def _settle(tx: Any, mine: claim.Held, status: str) -> None:
+def _settle(
+    tx: Any, mine: claim.Held, status: str, now: int | None = None
+) -> None:
     """Give the event of a claim its status, and the claim up.
 
+    :param now: when it was over, None if it is not
     :raises Lost: if it has been taken over
     """
-    if not tx.finish_event(mine.event_id, mine.token, status):
+    if not tx.finish_event(mine.event_id, mine.token, status, now):
         raise claim.Lost

@@ -152,7 +152,7 @@ class Transitions:
                         outcome.missing_resources,
                     )
             tx.set_lease_status(
-                lease.id, states.LEASE_ACTIVE, degraded=degraded or None
+                lease.id, states.LEASE_ACTIVE, now, degraded or None
             )
             # What was not opened in its window has nothing to be ended.
             status = (
@@ -160,7 +160,7 @@ class Transitions:
                 if unopened
                 else states.RESERVATION_ACTIVE
             )
-            _set_reservations(tx, lease, status)
+            _set_reservations(tx, lease, status, now)
 
         return write
 
@@ -194,8 +194,8 @@ class Transitions:
             if lease.status == states.LEASE_DELETING:
                 tx.delete_lease(lease.id)
                 return
-            tx.set_lease_status(lease.id, states.LEASE_TERMINATED)
-            _set_reservations(tx, lease, states.RESERVATION_DELETED)
+            tx.set_lease_status(lease.id, states.LEASE_TERMINATED, now)
+            _set_reservations(tx, lease, states.RESERVATION_DELETED, now)
             for reservation in lease.reservations:
                 tx.put_allocations(reservation.id, ())
             tx.drop_floating_ip_allocations(
@@ -244,20 +244,20 @@ def begin(
         return lease
     status = _MEANWHILE.get(event.event_type)
     if status in state_machine.allowed(state_machine.LEASE, lease.status):
-        tx.set_lease_status(lease.id, status)
-        lease = dataclasses.replace(lease, status=status)
+        tx.set_lease_status(lease.id, status, now)
+        lease = dataclasses.replace(lease, status=status, updated_at=now)
     return lease
 
 
-def fail(tx: Any, lease: lease_.Lease) -> None:
+def fail(tx: Any, lease: lease_.Lease, now: int) -> None:
     """Put a lease in ERROR, or, if its machine forbids that, flag it."""
     if states.LEASE_ERROR not in state_machine.allowed(
         state_machine.LEASE, lease.status
     ):
-        tx.set_lease_status(lease.id, lease.status, degraded=True)
+        tx.set_lease_status(lease.id, lease.status, now, degraded=True)
         return
-    tx.set_lease_status(lease.id, states.LEASE_ERROR)
-    _set_reservations(tx, lease, states.RESERVATION_ERROR)
+    tx.set_lease_status(lease.id, states.LEASE_ERROR, now)
+    _set_reservations(tx, lease, states.RESERVATION_ERROR, now)
 
 
 def _done(reservation: reservation_.Reservation) -> dict[str, Any]:
@@ -270,9 +270,11 @@ def _order(event: event_.Event) -> tuple[int, int]:
     return event.time, event_.ORDER.index(event.event_type)
 
 
-def _set_reservations(tx: Any, lease: lease_.Lease, status: str) -> None:
+def _set_reservations(
+    tx: Any, lease: lease_.Lease, status: str, now: int
+) -> None:
     for reservation in lease.reservations:
         if status in state_machine.allowed(
             state_machine.RESERVATION, reservation.status
         ):
-            tx.set_reservation_status(reservation.id, status)
+            tx.set_reservation_status(reservation.id, status, now)

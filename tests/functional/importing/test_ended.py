@@ -145,7 +145,7 @@ def test_what_has_changed_since_it_was_listed(
         if deleted:
             tx.delete_lease(lease)
         else:
-            tx.set_lease_status(lease, states.LEASE_ACTIVE)
+            tx.set_lease_status(lease, states.LEASE_ACTIVE, 1)
 
     running.ledger.commit(change)
     monkeypatch.setattr(running.ledger, 'leases', lambda **which: listed)

@@ -409,8 +409,8 @@ def test_what_no_replica_knows_of_moves_no_revision(store, nouns):
 
     def work(tx):
         tx.put_property('gpu', True)
-        tx.set_lease_status(lease.id, 'ACTIVE', degraded=True)
-        tx.set_reservation_status(lease.reservations[0].id, 'active')
+        tx.set_lease_status(lease.id, 'ACTIVE', 1, degraded=True)
+        tx.set_reservation_status(lease.reservations[0].id, 'active', 1)
         tx.put_lease(tx.lease(lease.id))
 
     store.commit(work)

@@ -160,7 +160,7 @@ def test_who_has_reserved_some(store, pair, nouns, book):
     other = nouns.lease(100, 200)
     store.commit(lambda tx: tx.add_lease(other, ()))
     store.commit(
-        lambda tx: tx.set_lease_status(over.id, 'TERMINATED'), placing=False
+        lambda tx: tx.set_lease_status(over.id, 'TERMINATED', 1), placing=False
     )
     found = store.leases_with(reservation.FLOATING_IP)
     assert [lease.id for lease in found] == [first.id, later.id]
@@ -282,8 +282,8 @@ class TestCheck:
         lease = book(pair[0])
 
         def work(tx):
-            tx.set_lease_status(lease.id, 'TERMINATED')
-            tx.set_reservation_status(lease.reservations[0].id, 'deleted')
+            tx.set_lease_status(lease.id, 'TERMINATED', 1)
+            tx.set_reservation_status(lease.reservations[0].id, 'deleted', 1)
 
         store.commit(work, placing=False)
         assert any(

@@ -256,9 +256,9 @@ def test_a_new_lease_is_one_statement_a_table(store, nouns, host, queries):
 
 def test_the_status_of_nothing(store):
     with pytest.raises(exception.LeaseNotFound):
-        store.commit(lambda tx: tx.set_lease_status('x', 'ACTIVE'))
+        store.commit(lambda tx: tx.set_lease_status('x', 'ACTIVE', 1))
     with pytest.raises(exception.NotFound):
-        store.commit(lambda tx: tx.set_reservation_status('x', 'active'))
+        store.commit(lambda tx: tx.set_reservation_status('x', 'active', 1))
 
 
 def test_flags_that_are_not_named_stay(store, nouns):
@@ -267,18 +267,21 @@ def test_flags_that_are_not_named_stay(store, nouns):
     (held,) = lease.reservations
 
     def work(tx):
-        tx.set_lease_status(lease.id, 'ACTIVE')
-        tx.set_reservation_status(held.id, 'active', missing_resources=True)
+        tx.set_lease_status(lease.id, 'ACTIVE', 5)
+        tx.set_reservation_status(
+            held.id, 'active', 6, missing_resources=True
+        )
 
     store.commit(work, placing=False)
     store.commit(
         lambda tx: tx.set_reservation_status(
-            held.id, 'error', resources_changed=True
+            held.id, 'error', 7, resources_changed=True
         ),
         placing=False,
     )
     now = store.lease(lease.id)
     assert (now.status, now.degraded) == ('ACTIVE', True)
+    assert now.updated_at == 5
     (held,) = now.reservations
-    assert held.status == 'error'
+    assert (held.status, held.updated_at) == ('error', 7)
     assert held.missing_resources and held.resources_changed

@@ -157,3 +157,26 @@ def test_head_is_get_without_a_body(api, manager):
     assert answer.content == b''
     answer = api.simulate_head('/v1/os-hosts', headers={'X-Auth-Token': 'bob'})
     assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ('method', 'path'),
+    [
+        (route.method, route.path)
+        for route in routes.ROUTES
+        if route.method != 'GET' and not route.path.startswith(routes.LEASES)
+    ],
+)
+@pytest.mark.parametrize('version', ['1.0', '1.2'])
+def test_who_only_asks_changes_nothing(api, manager, method, path, version):
+    """Only of leases it can be asked; see test_lease."""
+    answer = api.simulate_request(
+        method,
+        path.format(host_id=1, floating_ip_id=1, name='gpu'),
+        params={'dry_run': 'true'},
+        json={},
+        headers={'OpenStack-API-Version': f'reservation {version}'},
+    )
+    assert answer.status_code == 400
+    assert 'dry_run' in answer.json['error_message']
+    assert manager.calls == []

@@ -96,6 +96,20 @@ class TestLife:
         world.run(1)
         assert world.lease(lease).status == 'TERMINATED'
 
+    def test_what_it_changes_says_since_when(self, world):
+        world.add_host('a')
+        lease = world.create()
+        assert world.lease(lease).updated_at is None
+        for event_type, seconds in (('start_lease', 100), ('end_lease', 100)):
+            world.run(seconds)
+            now = world.lease(lease)
+            [reservation] = now.reservations
+            [event] = [e for e in now.events if e.event_type == event_type]
+            assert (
+                now.updated_at == reservation.updated_at == event.updated_at
+                == world.now
+            )
+
     def test_a_start_that_is_too_late_touches_nothing(self, world):
         """A manager that slept through a window must not clear its hosts."""
         world.add_host('a', register=False)
