@@ -134,7 +134,7 @@ class Fleet:
         """
         with traffic_.Traffic(self.ports) as traffic:
             yield traffic
-        assert traffic.troubles == []
+        assert not traffic.troubles, traffic.troubles
         site_.wait_for(
             'every event done',
             lambda: not self.ledger.due_events(int(time.time())),

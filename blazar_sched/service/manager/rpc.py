@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Any
 
+from kombu import exceptions as kombu_exceptions
 from oslo_config import cfg
 from oslo_context import context
 from oslo_log import log
@@ -143,6 +144,9 @@ class Client:
             oslo_messaging.MessageDeliveryFailure,
         ) as e:
             raise exception.Unavailable('the manager does not answer') from e
+        except (kombu_exceptions.KombuError, OSError) as e:
+            # oslo.messaging lets them through where it makes a connection.
+            raise exception.Unavailable('the broker is away') from e
 
     def _connect(self) -> None:
         hasty = self._client.prepare(timeout=CONNECT_TIMEOUT)

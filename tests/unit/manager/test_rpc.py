@@ -7,6 +7,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+from kombu import exceptions as kombu_exceptions
 import oslo_messaging
 from oslo_messaging._drivers import common
 import pytest
@@ -121,6 +122,24 @@ def test_nobody_answers(conf, monkeypatch):
     monkeypatch.setattr(rpc, 'CHECK_TIMEOUT', 0.2)
     with pytest.raises(exception.Unavailable):
         client.check()
+
+
+@pytest.mark.parametrize(
+    'trouble',
+    [kombu_exceptions.OperationalError('refused'), ConnectionRefusedError()],
+)
+def test_the_broker_is_away_when_a_connection_is_made(
+    conf, monkeypatch, trouble
+):
+    """oslo.messaging lets through what its library raises then."""
+    bus = rpc.transport(conf)
+
+    def fail(*args, **kwargs):
+        raise trouble
+
+    monkeypatch.setattr(bus._driver, 'send', fail)
+    with pytest.raises(exception.Unavailable):
+        rpc.Client(bus).call({}, 'list_leases', project_id=None)
 
 
 def test_a_check_looks_at_the_database_too(world, conf, monkeypatch):
