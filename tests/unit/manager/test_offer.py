@@ -16,6 +16,11 @@ from blazar_sched.service.manager import placing
 from blazar_sched.service.manager import terms as terms_
 from tests.unit.manager import test_placing
 
+OTHERS = st.lists(
+    st.tuples(test_placing.WINDOWS, test_placing.RESERVATIONS),
+    min_size=1,
+    max_size=4,
+)
 # With one reservation that its main index alone decides on.
 SIMPLE = test_placing.PHYSICAL | test_placing.FLAVOR.filter(
     lambda made: (
@@ -58,11 +63,7 @@ def crowded(hosts, others):
 @settings(max_examples=300, deadline=None)
 @given(
     test_placing.HOSTS,
-    st.lists(
-        st.tuples(test_placing.WINDOWS, test_placing.RESERVATIONS),
-        min_size=1,
-        max_size=4,
-    ),
+    OTHERS,
     test_placing.WINDOWS,
     test_placing.RESERVATIONS,
 )
@@ -87,11 +88,7 @@ def test_the_window_has_room_and_nothing_is_held_for_it(
 @settings(max_examples=300, deadline=None)
 @given(
     test_placing.HOSTS,
-    st.lists(
-        st.tuples(test_placing.WINDOWS, test_placing.RESERVATIONS),
-        min_size=1,
-        max_size=4,
-    ),
+    OTHERS,
     test_placing.WINDOWS,
     SIMPLE,
 )
