@@ -99,9 +99,21 @@ def end_point(manager, configure, ledger):
     manager.ledger = None
 
 
+# The threads that other tests of this process have left: one whose manager
+# went first still waits for an answer.
+LEFT = set()
+
+
+@pytest.fixture(scope='module', autouse=True)
+def left():
+    LEFT.update(threading.enumerate())
+
+
 def pullers():
     return [
-        t for t in threading.enumerate() if t.name == 'blazar-sched-puller'
+        t
+        for t in threading.enumerate()
+        if t.name == 'blazar-sched-puller' and t not in LEFT
     ]
 
 
