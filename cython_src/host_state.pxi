@@ -95,6 +95,51 @@ cdef class HostStates:
                 )
 
 
+def unconfirmed(host_states, dict on_hosts, room, int width):
+    """Return the positions of the HostStates that need a closer look.
+
+    See blazar_sched.ext.host_state; of a host's instances each costs a look
+    into the dict of HostState.
+    """
+    cdef const int64_t[::1] left = room
+    cdef list states = list(host_states), found = []
+    cdef dict own
+    cdef Py_ssize_t i
+    if left.shape[0] != len(states) * width:
+        raise errors.InvalidAmount('room', room)
+    for i in range(len(states)):
+        state = states[i]
+        own = PyObject_GenericGetDict(state, NULL)
+        on = on_hosts.get(attribute(state, own, 'uuid'))
+        if on is not None and not confirms(
+            attribute(state, own, 'instances'), on, left, i * width, width
+        ):
+            found.append(i)
+    return found
+
+
+cdef bint confirms(
+    named, on, const int64_t[::1] left, Py_ssize_t first, int width
+) except -1:
+    cdef list most = on.room
+    cdef set given_back = on.given_back
+    cdef int lane
+    for lane in range(width):
+        if left[first + lane] > <int64_t> most[lane]:
+            return False
+    if named is None:
+        named = ()
+    for uuid in given_back:
+        if uuid not in named:
+            return False
+    if on.reserved:
+        instances = on.instances
+        for uuid in tuple(named):
+            if uuid not in instances:
+                return False
+    return True
+
+
 cdef attribute(state, dict own, str name):
     """Return an attribute, by the shortest way if it is the instance's."""
     cdef PyObject *value = PyDict_GetItem(own, name)
@@ -102,9 +147,17 @@ cdef attribute(state, dict own, str name):
 
 
 cdef int64_t number(state, dict own, str name) except? -1:
-    """Return an attribute that is a number, or None for 0."""
+    """Return an attribute that is a number, or None for 0.
+
+    Far from the ends of int64_t, so that no sum of some wraps.
+    """
+    cdef int64_t found = 0
     value = attribute(state, own, name)
-    return 0 if value is None else value
+    if value is not None and not integer(
+        value, -FIGURE_LIMIT, FIGURE_LIMIT, &found
+    ):
+        raise errors.InvalidAmount(name, value)
+    return found
 
 
 cdef Seen see(Hosts hosts, state, dict own):

@@ -47,7 +47,7 @@ cdef class Query:
     ) except -1:
         """Look at the rows: until the query has its answer they must stay.
 
-        :param ignore: the owner to look past, or None.
+        :param ignore: the owner to look past, a tuple of owners, or None.
         """
         cdef Py_ssize_t i
         self.rows = hosts.rows()
@@ -62,33 +62,40 @@ cdef class Query:
             if self.given.shape[0] != self.count * hosts.classes:
                 raise errors.InvalidAmount('headroom', self.given.base)
             self.room = &self.given[0] if self.count else NULL
-        if ignore is not None:
-            self.look_past(hosts, entries, ignore)
+        if isinstance(ignore, tuple):
+            # Each once, and without any code of theirs.
+            for owner in {exact(o) for o in ignore if isinstance(o, str)}:
+                self.look_past(hosts, entries, owner)
+        elif isinstance(ignore, str):
+            self.look_past(hosts, entries, exact(ignore))
         return 0
 
     cdef int look_past(
-        self, Hosts hosts, const Entries *entries, ignore
+        self, Hosts hosts, const Entries *entries, str ignore
     ) except -1:
         """Put copies without an owner's entries in the place of its rows."""
         cdef Name owner
         cdef Py_ssize_t first, i
-        if not isinstance(ignore, str):
-            return 0
-        ignore = exact(ignore)
         take_text(ignore, &owner)
         first = i = entries_find(entries, BY_OWNER, &owner)
         if first < 0:
             return 0
-        self.view = <Row *> malloc(hosts.count * sizeof(Row))
-        self.past = <int *> malloc(hosts.count * sizeof(int))
-        if self.view == NULL or self.past == NULL:
-            raise MemoryError
-        memcpy(self.view, hosts.row, hosts.count * sizeof(Row))
+        if self.view == NULL:
+            self.open_view(hosts)
         while True:
             self.look_past_one(hosts, entries, i)
             i = entries.entry[i].next
             if i == first:
                 break
+        return 0
+
+    cdef int open_view(self, Hosts hosts) except -1:
+        """Look at rows of one's own, some of which copies may replace."""
+        self.past = <int *> malloc(hosts.count * sizeof(int))
+        self.view = <Row *> malloc(hosts.count * sizeof(Row))
+        if self.past == NULL or self.view == NULL:
+            raise MemoryError
+        memcpy(self.view, hosts.row, hosts.count * sizeof(Row))
         self.rows.row = self.view
         return 0
 

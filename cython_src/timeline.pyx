@@ -143,6 +143,7 @@ cdef extern from 'Python.h':
     object PyUnicode_FromObject(object text)
 
 cdef int64_t TIME_LIMIT = errors.TIME_LIMIT
+cdef int64_t FIGURE_LIMIT = errors.FIGURE_LIMIT
 cdef int CLASSES_LIMIT = errors.CLASSES_LIMIT
 
 include 'arguments.pxi'

@@ -30,7 +30,9 @@ try:
         raise ImportError('the plain-Python index was asked for')
     from blazar_sched.ext._timeline import _is_compiled as is_compiled
     from blazar_sched.ext._timeline import TimelineIndex
+    from blazar_sched.ext._timeline import unconfirmed
 except ImportError:
+    from blazar_sched.ext.host_state import unconfirmed
     from blazar_sched.ext.timeline import _is_compiled as is_compiled
     from blazar_sched.ext.timeline import TimelineIndex
 
@@ -54,4 +56,5 @@ __all__ = [
     'UnknownEntry',
     'UnknownHost',
     'is_compiled',
+    'unconfirmed',
 ]

@@ -15,6 +15,9 @@ TIME_LIMIT = 2**32 - 1
 AMOUNT_LIMIT = 2**31 - 1
 """No amount, capacity or sum of a lane is larger than this in magnitude."""
 
+FIGURE_LIMIT = 2**48
+"""A figure of a HostState satisfies ``abs(figure) <= FIGURE_LIMIT``."""
+
 CLASSES_LIMIT = 30
 """No index has more resource classes."""
 

@@ -36,6 +36,9 @@ from blazar_sched.ext import host_state
 
 FOREVER = errors.FOREVER
 
+# Whose entries a query looks past: an owner, a tuple of owners, or None.
+Owners = str | tuple[str, ...] | None
+
 P = ParamSpec('P')
 T = TypeVar('T')
 
@@ -236,7 +239,8 @@ class TimelineIndex:
     no whole-host entry overlaps. A request for the whole host fits when no
     entry takes anything of the host throughout. ``headroom`` is an
     ``array('q')``, row-major, one value per row and class; None stands for
-    the capacities. ``ignore`` is an owner whose entries are looked past.
+    the capacities. ``ignore`` is an owner whose entries are looked past, or a
+    tuple of such owners.
 
     Every query raises InvalidWindow, InvalidAmount or UnknownHost, naming
     what it cannot use.
@@ -699,7 +703,7 @@ class TimelineIndex:
         self, rows: array.array[int] | None, start: int, end: int,
         amounts: Sequence[int] | None,
         headroom: array.array[int] | None = None, whole: bool = False,
-        ignore: str | None = None,
+        ignore: Owners = None,
     ) -> bytes:
         """Return one byte per row: 1 if the request fits, else 0."""
         checks.check_window(start, end)
@@ -712,7 +716,7 @@ class TimelineIndex:
     @_atomic
     def peak(
         self, rows: array.array[int] | None, start: int, end: int,
-        ignore: str | None = None,
+        ignore: Owners = None,
     ) -> array.array[int]:
         """Return R + 2 numbers per row: each lane's peak over the window."""
         checks.check_window(start, end)
@@ -726,7 +730,7 @@ class TimelineIndex:
         self, rows: array.array[int] | None, at: int,
         amounts: Sequence[int] | None,
         headroom: array.array[int] | None = None, whole: bool = False,
-        ignore: str | None = None,
+        ignore: Owners = None,
     ) -> array.array[int]:
         """Return for how many seconds from ``at`` the request keeps fitting.
 
@@ -749,7 +753,7 @@ class TimelineIndex:
         self, count: int, duration: int, after: int,
         amounts: Sequence[int] | None, rows: array.array[int] | None = None,
         not_after: int | None = None, whole: bool = False,
-        ignore: str | None = None,
+        ignore: Owners = None,
     ) -> tuple[int, list[str]] | None:
         """Return the first start at which ``count`` hosts fit, and those.
 
@@ -786,7 +790,7 @@ class TimelineIndex:
         self, count: int, start: int, end: int,
         amounts: Sequence[int] | None, rows: array.array[int] | None = None,
         order: str = 'tightest', whole: bool = False,
-        ignore: str | None = None,
+        ignore: Owners = None,
     ) -> list[str]:
         """Return up to ``count`` hosts that fit over the window.
 
@@ -872,7 +876,7 @@ class TimelineIndex:
     @_atomic
     def select(
         self, host_states: Sequence[Any], start: int, end: int,
-        amounts: Sequence[int], ignore: str | None = None,
+        amounts: Sequence[int], ignore: Owners = None,
     ) -> list[Any]:
         """Return those of Nova's HostStates that fit, the same objects.
 
@@ -1007,13 +1011,13 @@ class TimelineIndex:
         """Return the hosts that a query is about."""
         if rows is None:
             return self._hosts
-        if memoryview(rows).format != 'i':
+        if _contiguous(rows).format != 'i':
             raise ValueError('rows are not C ints')
         return self.row_keys(rows)
 
     def _asked(
         self, rows: array.array[int] | None,
-        headroom: array.array[int] | None, ignore: str | None,
+        headroom: array.array[int] | None, ignore: Owners,
     ) -> list[tuple[Timeline, Sequence[int]]]:
         """Return (timeline, room) for each host that a query is about."""
         names = self._names(rows)
@@ -1022,7 +1026,7 @@ class TimelineIndex:
         if headroom is None:
             return [(timeline, timeline.capacity) for timeline in timelines]
         width = len(self.resource_classes)
-        if memoryview(headroom).format not in ('l', 'q'):
+        if _contiguous(headroom).format not in ('l', 'q'):
             raise ValueError('headroom is not 64-bit')
         if len(headroom) != len(names) * width:
             raise errors.InvalidAmount('headroom', headroom)
@@ -1031,10 +1035,13 @@ class TimelineIndex:
             for i, timeline in enumerate(timelines)
         ]
 
-    def _looked_past(self, ignore: str | None) -> dict[str, Timeline]:
-        """Return the timelines that an owner is on, without its entries."""
+    def _looked_past(self, ignore: Owners) -> dict[str, Timeline]:
+        """Return the timelines that owners are on, without their entries."""
         timelines: dict[str, Timeline] = {}
-        for entry_id in self._owned.get(ignore or '', ()):
+        owners = ignore if isinstance(ignore, tuple) else (ignore or '',)
+        for entry_id in itertools.chain.from_iterable(
+            self._owned.get(owner, ()) for owner in set(owners)
+        ):
             entry = self._entries[entry_id]
             if entry.host not in timelines:
                 timelines[entry.host] = self._timelines[entry.host].copy()
@@ -1087,6 +1094,14 @@ class TimelineIndex:
 
 def _plus(sums: Sequence[int], delta: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(operator.add, sums, delta))
+
+
+def _contiguous(array_: Any) -> memoryview:
+    """Refuse what C cannot walk through; the compiled index does so, too."""
+    view = memoryview(array_)
+    if not view.c_contiguous:
+        raise BufferError('the array is not contiguous')
+    return view
 
 
 def _minus(delta: Sequence[int]) -> tuple[int, ...]:

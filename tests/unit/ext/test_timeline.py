@@ -770,6 +770,14 @@ class TimelineIndexTests:
         with pytest.raises(TypeError):
             full.fits(None, 0, 1, [1], [1, 1])
 
+    def test_rows_are_contiguous(self, full):
+        rows = memoryview(array.array('i', [0, 1, 0, 1]))[::2]
+        with pytest.raises(BufferError):
+            full.fits(rows, 0, 9, [1])
+        room = memoryview(array.array('q', [1, 1, 1, 1]))[::2]
+        with pytest.raises(BufferError):
+            full.fits(None, 0, 9, [1], room)
+
     def test_ignored_owner_is_looked_past(self, full):
         full.apply([
             add('b', 'big', 15, 25, 5, owner='bob'),
@@ -789,6 +797,20 @@ class TimelineIndexTests:
             2, 0, 15, None, whole=True, ignore='alice', order='first'
         ) == ['big', 'small']
         assert full.fits(rows, 0, 40, [4], ignore='nobody') == b'\0'
+        full.check()
+
+    def test_several_ignored_owners_are_looked_past(self, full):
+        full.apply([
+            add('b', 'big', 15, 25, 5, owner='bob'),
+            add('c', 'big', 5, 12, 1, owner='carol'),
+        ])
+        rows = full.rows(['big'])
+        both = 'carol', 'bob', 'nobody'
+        assert full.fits(rows, 0, 40, [5], ignore='bob') == b'\0'
+        assert full.fits(rows, 0, 40, [5], ignore=both) == b'\1'
+        # Each is looked past once.
+        assert full.peak(rows, 0, 40, ignore=both * 2)[0] == 3
+        assert full.peak(rows, 0, 40, ignore=()) == full.peak(rows, 0, 40)
         full.check()
 
     def test_horizon(self, full):
@@ -974,6 +996,33 @@ class TimelineIndexTests:
         assert room == array.array('q', [
             -4, 1000, 89, 2, 0, 0, 0, 0, 0, 0, 0, 0, 16, 4096, 100, 2,
         ])
+
+    @pytest.mark.parametrize('value', [
+        -2**63, 2**63 - 1, 2**48 + 1, -2**70, 1.5, '1', True,
+    ])
+    @pytest.mark.parametrize('name', [
+        'vcpus_used', 'total_usable_ram_mb', 'free_ram_mb', 'disk_mb_used',
+        'free_disk_mb',
+    ])
+    def test_figures_that_cannot_be_are_refused(self, cloud, name, value):
+        states = [self.host_state('u1', **{name: value})]
+        with pytest.raises(errors.InvalidAmount, match=name):
+            cloud.select(states, 0, 10, [1, 1, 1, 1])
+        with pytest.raises(errors.InvalidAmount, match=name):
+            cloud.headroom(states)
+
+    def test_figures_as_large_as_can_be(self, cloud):
+        """Their sums do not wrap, either."""
+        most = 2**48
+        least = self.host_state(
+            'u1', vcpus_used=most, total_usable_ram_mb=most,
+            free_ram_mb=-most, disk_mb_used=most, free_disk_mb=most,
+        )
+        assert cloud.headroom([least])[1][:3] == array.array('q', [
+            16 - most, 4096 - 2 * most, 100 - most // 1024
+        ])
+        least.free_disk_mb = -most
+        assert cloud.headroom([least])[1][2] == 100 - 3 * most // 1024
 
     def test_headroom_sees_disk_consumed_since_the_first_look(self, cloud):
         state = self.host_state('u1', disk_mb_used=1024, free_disk_mb=50000)
