@@ -3,6 +3,7 @@
 
 import array
 from collections import defaultdict
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -15,7 +16,7 @@ from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation as reservation_
 
 # So many requirements are remembered; each takes a few bytes a host.
-MAX_REQUIREMENTS = 64
+MAX_REQUIREMENTS = 256
 
 # The parameters that hold a requirement, by resource type.
 _REQUIREMENTS = {
@@ -111,6 +112,12 @@ class Catalog:
         self._known: dict[
             tuple[requirements.Requirement, str | None], Candidates
         ] = {}
+        # The hosts that meet a requirement, with the version of all hosts
+        # that was looked at.
+        self._met: dict[
+            requirements.Requirement, tuple[int, frozenset[str]]
+        ] = {}
+        self._version = 0
         # The projects that hosts are restricted to, None if not looked at.
         self._restricted: set[str] | None = None
         # The hosts with a cleaning time of their own, the same.
@@ -118,9 +125,30 @@ class Catalog:
 
     def forget(self) -> None:
         """Look at the hosts anew from now on."""
+        # Before anything else: what is being matched is of the version before.
+        self._version += 1
         self._known.clear()
+        self._met.clear()
         self._restricted = None
         self._own = None
+
+    def match(
+        self,
+        reservation: reservation_.Reservation,
+        default: requirements.Requirement = ANY,
+    ) -> None:
+        """Match a reservation's requirement ahead, because it takes long.
+
+        Any thread may do so at any time: what it finds holds for as long as
+        no host changes.
+
+        :param default: as in `candidates`
+        :raises InvalidInput: if the resource type or a requirement is wrong
+        """
+        wanted = requirements.all_of(
+            requirement(reservation), _default(reservation, default)
+        )
+        self._meets(wanted, list(self._hosts.values()))
 
     def candidates(
         self,
@@ -136,10 +164,9 @@ class Catalog:
         :param kept: the hosts that it holds now
         :raises InvalidInput: if the resource type or a requirement is wrong
         """
-        if default != ANY and not _takes_default(reservation):
-            default = ANY
         return self.meeting(
-            requirement(reservation), project_id, kept, default
+            requirement(reservation), project_id, kept,
+            _default(reservation, default),
         )
 
     def meeting(
@@ -160,12 +187,13 @@ class Catalog:
         key = wanted, self._restricted_to(project_id)
         found = self._known.get(key)
         if found is None:
+            met = self._meets(wanted, self._hosts.values())
             found = self.among(
                 uuid
                 for uuid, host in self._hosts.items()
-                if host.available
+                if uuid in met
+                and host.available
                 and (not host.projects or project_id in host.projects)
-                and wanted.matches(host.properties())
             )
             if len(self._known) >= MAX_REQUIREMENTS:
                 self._known.clear()
@@ -180,6 +208,24 @@ class Catalog:
         return dataclasses.replace(
             self.among([*found.hosts, *closed]), closed=closed
         )
+
+    def _meets(
+        self,
+        wanted: requirements.Requirement,
+        hosts: Collection[host_.Host],
+    ) -> frozenset[str]:
+        """Return the hosts that meet a requirement, and remember them."""
+        version = self._version
+        known = self._met.get(wanted)
+        if known is not None and known[0] == version:
+            return known[1]
+        met = frozenset(
+            host.uuid for host in hosts if wanted.matches(host.properties())
+        )
+        if len(self._met) >= MAX_REQUIREMENTS:
+            self._met.clear()
+        self._met[wanted] = version, met
+        return met
 
     def among(self, uuids: Iterable[str]) -> Candidates:
         """Return these hosts as candidates."""
@@ -243,6 +289,35 @@ def rows(
 ) -> 'array.array[int]':
     """Return the rows of the hosts that the index knows."""
     return array.array('i', (r for r in index.rows(names) if r >= 0))
+
+
+def check_size(
+    reservations: Iterable[reservation_.Reservation],
+) -> None:
+    """Refuse a lease whose requirements are too large together.
+
+    :raises InvalidInput: naming `reservations`
+    """
+    requirements.check_together(
+        (
+            str(reservation.parameters.get(field) or '')
+            for reservation in reservations
+            for field in (
+                'hypervisor_properties',
+                _ASKED.get(reservation.resource_type, ''),
+            )
+        ),
+        'reservations',
+    )
+
+
+def _default(
+    reservation: reservation_.Reservation, default: requirements.Requirement
+) -> requirements.Requirement:
+    """Return the default if it is for the reservation, else ANY."""
+    if default == ANY or not _takes_default(reservation):
+        return ANY
+    return default
 
 
 def _takes_default(reservation: reservation_.Reservation) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An event: a planned transition of a lease."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -14,8 +15,9 @@ BEFORE_END_LEASE = 'before_end_lease'
 END_LEASE = 'end_lease'
 VACATE_HOSTS = 'vacate_hosts'
 
-# At one instant what ends makes room for what starts.
-ORDER = (BEFORE_END_LEASE, END_LEASE, VACATE_HOSTS, START_LEASE)
+# In which the events of one lease are done, also at one instant.
+ORDER = (VACATE_HOSTS, START_LEASE, BEFORE_END_LEASE, END_LEASE)
+_OPENING = (VACATE_HOSTS, START_LEASE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +46,25 @@ class Claim:
     until: int
 
 
+def due_order(
+    events: Iterable[Event],
+) -> Callable[[Event], tuple[int, bool, int, str]]:
+    """Return the key by which due events are sorted.
+
+    The events of one lease are in their ORDER. At one instant the leases
+    that end come before the leases that start, which need the room.
+    """
+    opening = {
+        (e.time, e.lease_id) for e in events if e.event_type in _OPENING
+    }
+    return lambda e: (
+        e.time,
+        (e.time, e.lease_id) in opening,
+        ORDER.index(e.event_type),
+        e.id,
+    )
+
+
 def plan(
     lease_id: str,
     window: window_.Window,
@@ -53,6 +74,8 @@ def plan(
     vacate: int | None = None,
 ) -> tuple[Event, ...]:
     """Return a lease's events; one that is not moved stays as it is.
+
+    But before_end_lease is for one end only: it is due again for another.
 
     :param before_end: when the owner is told of the end, None for never
     :param vacate: when its hosts begin to be vacated, None for never
@@ -65,9 +88,12 @@ def plan(
     if window.end != window_.FOREVER:
         times[END_LEASE] = window.end
     known = {e.event_type: e for e in old}
-    return tuple(
+    events = tuple(
         _move(known, lease_id, type_, at, now) for type_, at in times.items()
     )
+    if known.get(END_LEASE) in events or END_LEASE not in times:
+        return events
+    return _with(BEFORE_END_LEASE, states.EVENT_UNDONE, events)
 
 
 def end_now(lease_id: str, now: int, old: Iterable[Event]) -> Event:
@@ -90,6 +116,20 @@ def started(events: Iterable[Event]) -> tuple[Event, ...]:
 def vacate_again(events: Iterable[Event]) -> tuple[Event, ...]:
     """Return the events with the vacating, if any, to be done once more."""
     return _with(VACATE_HOSTS, states.EVENT_UNDONE, events)
+
+
+def announce_again(
+    events: Iterable[Event], at: int, now: int
+) -> tuple[Event, ...]:
+    """Return the events with the end, if any is, announced once more."""
+    return tuple(
+        dataclasses.replace(
+            e, time=at, status=states.EVENT_UNDONE, updated_at=now
+        )
+        if e.event_type == BEFORE_END_LEASE
+        else e
+        for e in events
+    )
 
 
 def _with(

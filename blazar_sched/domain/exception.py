@@ -122,6 +122,10 @@ class NotEnoughHostsAvailable(Conflict):
             self.kwargs['offer'] = offer
 
 
+class Uncountable(Conflict):
+    """An allocation whose sum on its host is beyond what can be counted."""
+
+
 class InvalidStatus(Conflict):
     """The lease is in a state that does not allow the change."""
 
@@ -170,3 +174,26 @@ class Unavailable(BlazarSchedError):
 
 class NotUpgraded(Unavailable):
     """The database's tables are not those of this version."""
+
+
+class DatabaseAccessDenied(Unavailable):
+    """The database turns the user, the password or the name away."""
+
+
+def cause(error: BaseException) -> str:
+    """Return what went wrong at the bottom of an error, in a line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f'{type(error).__name__}: {error}'.splitlines()[0]
+
+
+def reason(error: BaseException) -> str:
+    """Return an error's text and, unless it has that, its cause, in a line.
+
+    For logs and commands: a client of the API is not told of a cause.
+    """
+    text = str(error).replace('\n', ' ')
+    bottom = cause(error)
+    if error.__cause__ is None or bottom.partition(': ')[2] in text:
+        return text
+    return f'{text}: {bottom}'

@@ -95,6 +95,31 @@ def disk_gb(root_gb: int, ephemeral_gb: int, swap_mb: int) -> int:
     return root_gb + ephemeral_gb - (-swap_mb // 1024)
 
 
+def figures(
+    vcpus: int,
+    memory_mb: int,
+    root_gb: int,
+    ephemeral_gb: int,
+    swap_mb: int,
+    amounts: Mapping[str, int],
+) -> dict[str, int] | None:
+    """Return what Nova counts for an instance in the figures of its host.
+
+    They know neither ``resources:X`` nor PCPU. Nova adds up parts of a GB of
+    swap too, and cuts the sum of a host to whole GB.
+
+    :param amounts: what Placement counts for the same instance
+    :returns: by RESOURCE_CLASSES; None if Placement counts the same of them
+    """
+    counted = {
+        inventory.VCPU: vcpus,
+        inventory.MEMORY_MB: memory_mb,
+        inventory.DISK_GB: root_gb + ephemeral_gb + swap_mb // 1024,
+    }
+    same = all(amounts.get(name, 0) == n for name, n in counted.items())
+    return None if same else counted
+
+
 def traits(
     extra_specs: Mapping[str, str],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -61,12 +61,16 @@ def read(
     extra_specs: Mapping[str, str],
     at: int,
     default: str = '',
+    is_new: bool = True,
 ) -> Declared:
     """Return what the hints say, else the flavor, else the default.
 
     :param hints: by name; None, or absent, where it is not given
     :param at: the time of the request, which durations count from
     :param default: a duration for who declares no end; '' for none
+    :param is_new: whether the server is made at that time; of one that is
+        older a duration has begun at a time that is not known, so there is
+        no end by it
     :raises InvalidInput: naming the hint or extra spec that is wrong
     """
     params = _params(hints.get(LEASE_PARAMS))
@@ -77,7 +81,8 @@ def read(
     }
     start = _start(given.get(LEASE_START, NOW), at)
     begins = at if start is None else start
-    end = _end(given, extra_specs, begins, default)
+    since = begins if is_new or start is not None else None
+    end = _end(given, extra_specs, since, default)
     if end <= begins:
         raise exception.InvalidInput(
             f'{LEASE_END} must be later than the start, and than now',
@@ -92,10 +97,13 @@ def read(
 def _end(
     hints: Mapping[str, Any],
     extra_specs: Mapping[str, str],
-    start: int,
+    since: int | None,
     default: str,
 ) -> int:
-    """Return the end that the first one says."""
+    """Return the end that the first one says.
+
+    :param since: when durations begin, None if that is not known
+    """
     if LEASE_END in hints:
         return lifetime.parse_time(hints[LEASE_END], LEASE_END)
     for field, text in (
@@ -103,19 +111,23 @@ def _end(
         (flavor.LIFETIME, extra_specs.get(flavor.LIFETIME)),
     ):
         if text is not None:
-            return lifetime.end_after(
-                start, lifetime.parse_duration(text, field)
-            )
+            return _after(since, lifetime.parse_duration(text, field))
     if flavor.reservation_id(extra_specs):
         # It ends with that, which nova-api could not see.
         return window.FOREVER
     if DEFAULT_END in hints:
         return lifetime.parse_time(hints[DEFAULT_END], DEFAULT_END)
     if default:
-        return lifetime.end_after(
-            start, lifetime.parse_duration(default, 'default_lifetime')
+        return _after(
+            since, lifetime.parse_duration(default, 'default_lifetime')
         )
     return window.FOREVER
+
+
+def _after(since: int | None, duration: int) -> int:
+    if since is None:
+        return window.FOREVER
+    return lifetime.end_after(since, duration)
 
 
 def _start(text: Any, at: int) -> int | None:

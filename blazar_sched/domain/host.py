@@ -59,7 +59,7 @@ class Host:
     updated_at: int | None = None
 
     def capacity(self, resource_class: str) -> int:
-        """What Placement would hand out of a resource class."""
+        """Return the capacity of a resource class, 0 without inventory."""
         held = self.inventory.get(resource_class)
         return 0 if held is None else held.capacity
 
@@ -71,7 +71,9 @@ class Host:
         """
         held = [self.inventory.get(c) for c in inventory_.RESOURCE_CLASSES]
         return tuple(
-            0 if i is None else i.capacity + (i.reserved if reserved else 0)
+            0
+            if i is None
+            else i.capacity_with_reserved if reserved else i.capacity
             for i in held
         )
 
@@ -113,3 +115,9 @@ class Host:
             'memory_mb': total(inventory_.MEMORY_MB),
             'local_gb': total(inventory_.DISK_GB),
         }
+
+
+# What a requirement can name of every host, beside its capabilities.
+OWN_PROPERTIES = frozenset(
+    Host(uuid='', id='', hypervisor_hostname='').properties()
+)

@@ -4,12 +4,23 @@
 from collections.abc import Mapping
 import dataclasses
 
+from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """`host` is the host's uuid; `end` is FOREVER for an unbounded one."""
+    """`host` is the host's uuid; `end` is FOREVER for an unbounded one.
+
+    `claim` is the reservation that the instance draws on. `reservation_id` is
+    the same one where the reservation has the host, so that the instance
+    counts inside the reservation; None where the reservation has left the
+    host, so that the instance counts for itself.
+
+    `amounts` are what Placement counts, by resource class. `used` is what
+    Nova counts in the figures of HostState, see domain.flavor; None where
+    that is the same.
+    """
 
     uuid: str
     host: str
@@ -18,3 +29,22 @@ class Instance:
     end: int = window.FOREVER
     reservation_id: str | None = None
     preemptible: bool = False
+    claim: str | None = None
+    used: Mapping[str, int] | None = None
+
+    def countable(self) -> Mapping[str, int]:
+        """Return the amounts as the timeline index counts them."""
+        return _countable(self.amounts)
+
+    def countable_use(self) -> Mapping[str, int]:
+        """Return what Nova counts, as the timeline index counts it."""
+        return _countable(self.amounts if self.used is None else self.used)
+
+
+def _countable(amounts: Mapping[str, int]) -> Mapping[str, int]:
+    if max(amounts.values(), default=0) <= inventory.MOST:
+        return amounts
+    return {
+        resource_class: inventory.countable(amount)
+        for resource_class, amount in amounts.items()
+    }

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import dataclasses
 from typing import TypeVar
 
+from blazar_sched import ext
+
 T = TypeVar('T')
 
 VCPU = 'VCPU'
@@ -18,6 +20,20 @@ SLOT_PREFIX = 'CUSTOM_RESERVATION_'
 RESOURCE_CLASSES = (VCPU, MEMORY_MB, DISK_GB)
 _KNOWN = frozenset(RESOURCE_CLASSES)
 
+# The largest capacity of a host, and the largest amount of an instance, that
+# the timeline index is given. The index can count two of them together.
+# Placement knows far more: operators set an allocation ratio of 9999, and
+# drivers report 2**31 - 1 for "no limit".
+MOST = ext.AMOUNT_LIMIT // 2
+
+
+def countable(amount: float) -> int:
+    """Return a capacity or an amount as the timeline index counts it.
+
+    That is from 0 to MOST, rounded down; 0 for what is not a number.
+    """
+    return int(max(0, min(amount, MOST)))
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inventory:
@@ -29,8 +45,17 @@ class Inventory:
 
     @property
     def capacity(self) -> int:
-        """The amount that Placement would hand out."""
-        return int((self.total - self.reserved) * self.allocation_ratio)
+        """What Placement would hand out, as far as it is countable."""
+        return countable(self._unreserved)
+
+    @property
+    def capacity_with_reserved(self) -> int:
+        """The capacity with `reserved` added back, as far as countable."""
+        return countable(self._unreserved + self.reserved)
+
+    @property
+    def _unreserved(self) -> float:
+        return (self.total - self.reserved) * self.allocation_ratio
 
 
 def others(by_class: Mapping[str, T]) -> dict[str, T]:

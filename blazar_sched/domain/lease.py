@@ -45,6 +45,15 @@ class Lease:
         return self._time_of(event.BEFORE_END_LEASE)
 
     @property
+    def ending(self) -> str:
+        """Which end it is about to have: another once any time of it moves.
+
+        What is done for one end is not done for another.
+        """
+        times = (self.before_end, self._time_of(event.END_LEASE))
+        return '.'.join(str(at) for at in times if at is not None)
+
+    @property
     def vacate(self) -> int | None:
         """When its hosts begin to be vacated, None for never."""
         return self._time_of(event.VACATE_HOSTS)
@@ -58,6 +67,16 @@ class Lease:
         )
 
     @property
+    def is_limited(self) -> bool:
+        """Whether the limits of what a project may have are for it.
+
+        The lifetime of a server that has started takes no more than any
+        server does. One that starts later holds a place ahead, as other
+        leases do.
+        """
+        return not self.is_lifetime or self.status == states.LEASE_PENDING
+
+    @property
     def in_progress(self) -> bool:
         """Whether an event of it is being done."""
         return any(
@@ -65,11 +84,23 @@ class Lease:
         )
 
     @property
-    def is_vacated(self) -> bool:
-        """Whether its hosts are being vacated just now."""
-        return any(
-            e.status == states.EVENT_IN_PROGRESS
-            and e.event_type == event.VACATE_HOSTS
+    def keeping(self) -> list[str]:
+        """The ids of the reservations that keep their servers at the end."""
+        return [
+            each.id
+            for each in self.reservations
+            if each.on_end == reservation.KEEP
+        ]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no event of it is being done, but for vacating its hosts.
+
+        That goes on for minutes, and others need not wait for it.
+        """
+        return all(
+            e.status != states.EVENT_IN_PROGRESS
+            or e.event_type == event.VACATE_HOSTS
             for e in self.events
         )
 
@@ -151,9 +182,8 @@ def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
         )
     id_ = str(uuid.uuid4())
     return dataclasses.replace(
-        old,
+        ending_now(old, now),
         id=id_,
-        status=states.LEASE_DELETING,
         trust_id=None,
         reservations=tuple(
             dataclasses.replace(r, lease_id=id_) for r in gone
@@ -161,4 +191,19 @@ def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
         events=(event.end_now(id_, now, ()),),
         created_at=now,
         updated_at=None,
+    )
+
+
+def ending_now(old: Lease, now: int) -> Lease:
+    """Return a lease that is being deleted.
+
+    The window ends with this second: what comes to the hosts of the lease
+    later is not its own, however long the deletion takes. A lifetime has its
+    one server whatever its window is.
+    """
+    end = old.end
+    if old.start <= now and not old.is_lifetime:
+        end = min(old.end, now + 1)
+    return dataclasses.replace(
+        old, end=end, status=states.LEASE_DELETING, updated_at=now
     )

@@ -44,12 +44,15 @@ def parse_duration(text: object, field: str) -> int:
     return seconds
 
 
-def parse_time(text: object, field: str) -> int:
+def parse_time(
+    text: object, field: str, no_end: int = window.FOREVER
+) -> int:
     """Return the epoch seconds of 'YYYY-MM-DD HH:MM[:SS[.ffffff]][zone]'.
 
     'T' may stand for the space; the zone is 'Z' or '+HH:MM', UTC if absent.
     A fraction of a second is cut off.
 
+    :param no_end: from this time on it is FOREVER
     :raises InvalidInput: naming `field`, if it is not such a time, does not
         exist or is out of the index's range
     """
@@ -73,6 +76,8 @@ def parse_time(text: object, field: str) -> int:
     ahead = datetime.timedelta(hours=zone.hour, minutes=zone.minute)
     since = local - _EPOCH + (ahead if match[7] == '-' else -ahead)
     at = since // datetime.timedelta(seconds=1)
+    if at >= no_end:
+        return window.FOREVER
     if not 0 <= at < window.TIME_LIMIT:
         _refuse(text, field, 'is out of range')
     return at

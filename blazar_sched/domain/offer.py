@@ -90,6 +90,21 @@ def search(fits: Callable[[int], bool], start: int) -> int | None:
     return None
 
 
+def last(fits: Callable[[int], bool], end: int, latest: int) -> int:
+    """Return the last end that fits: the later one is, the harder to fit.
+
+    :param end: one that fits
+    :param latest: the last one to look at
+    """
+    while end < latest:
+        middle = (end + latest + 1) // 2
+        if fits(middle):
+            end = middle
+        else:
+            latest = middle - 1
+    return end
+
+
 def _between(fits: Callable[[int], bool], failed: int, later: int) -> int:
     while later - failed > 1:
         middle = (failed + later) // 2

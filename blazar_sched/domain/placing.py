@@ -179,7 +179,8 @@ def place_hosts(
             )
     if len(names) < minimum:
         raise exception.NotEnoughHostsAvailable(
-            f'{minimum} hosts are needed, {len(names)} are free',
+            f'{_are(minimum, "host")} needed, '
+            f'{len(names)} {"is" if len(names) == 1 else "are"} free',
             field='reservations',
             offer={'available': len(names)},
         )
@@ -344,10 +345,14 @@ def _no_room(
     amount: int, where: str, free: int
 ) -> exception.NotEnoughHostsAvailable:
     return exception.NotEnoughHostsAvailable(
-        f'{amount} instances are needed, {where} there is room for {free}',
+        f'{_are(amount, "instance")} needed, {where} there is room for {free}',
         field='reservations',
         offer={'available': free},
     )
+
+
+def _are(count: int, noun: str) -> str:
+    return f'1 {noun} is' if count == 1 else f'{count} {noun}s are'
 
 
 def _spread(

@@ -12,6 +12,7 @@ have no order. Every comparison with a property that the host lacks is false,
 ``!=`` too: the host that lacks it is found by ``not``.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -25,10 +26,12 @@ from typing import NoReturn
 
 from blazar_sched.domain import exception
 
-# Limits of one requirement: text in characters, nested lists, and lists and
-# values together.
+# Limits of one requirement, and of the different ones of a lease together:
+# text in characters, nested lists, and lists and values together.
 MAX_LENGTH = 16384
 MAX_DEPTH = 32
+# Of all requirements of a lease, equal ones counted each time: in characters.
+MAX_TOGETHER = 4 * MAX_LENGTH
 MAX_NODES = 1000
 
 # Without an exponent: '1e5' in a serial number is text.
@@ -54,6 +57,14 @@ class Comparison:
     operator: str
     name: str
     values: tuple[str, ...]
+    # What the value of a property is looked for in.
+    _wanted: frozenset[Any] = dataclasses.field(
+        init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        wanted = frozenset(map(_comparable, self.values))
+        object.__setattr__(self, '_wanted', wanted)
 
     def matches(self, properties: Mapping[str, str]) -> bool:
         """Tell whether a host of these properties will do."""
@@ -61,7 +72,7 @@ class Comparison:
         if held is None:
             return False
         if self.operator == 'in':
-            return any(_compare('==', held, v) for v in self.values)
+            return _comparable(held) in self._wanted
         return _compare(self.operator, held, self.values[0])
 
     def names(self) -> set[str]:
@@ -111,6 +122,41 @@ def parse(text: str | list[Any] | None, field: str) -> Requirement:
         return all_of()
     _check_size(tree, field)
     return _build(tree, field)
+
+
+def check_together(texts: Iterable[str], field: str) -> None:
+    """Refuse the requirements of one lease if they are too large together.
+
+    The parts of equal ones count once, as they are matched once. Their text
+    is stored each time.
+
+    :raises InvalidInput: naming `field`
+    """
+    all_ = [text for text in texts if text]
+    if sum(map(len, all_)) > MAX_TOGETHER:
+        _refuse(
+            field,
+            f'have requirements of more than {MAX_TOGETHER} characters',
+        )
+    length = parts = 0
+    for text in set(all_):
+        length += len(text)
+        parts += sum(1 for _ in _nodes(_load(text, field)))
+    if length > MAX_LENGTH:
+        _refuse(
+            field,
+            f'have requirements of more than {MAX_LENGTH} characters together',
+        )
+    if parts > MAX_NODES:
+        _refuse(
+            field, f'have requirements of more than {MAX_NODES} parts together'
+        )
+
+
+def _comparable(text: str) -> decimal.Decimal | str:
+    """Return what is equal where two values are."""
+    number = _number(text)
+    return text if number is None else number
 
 
 def _compare(operator: str, held: str, value: str) -> bool:

@@ -36,9 +36,12 @@ LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 # The parameter of those on hosts that says what is done before its end, and
 # what says there that this is the operator's to say.
 BEFORE_END = 'before_end'
+# In `made`: why that was not done for the end to come, once it is given up.
+BEFORE_END_FAILED = 'before_end_failed'
 DEFAULT = 'default'
 
-# How many projects a reservation is shared with, and their ids' length.
+# How many projects a lease is shared with, by one or several reservations,
+# and their ids' length.
 MAX_PROJECTS = 50
 MAX_PROJECT_ID = 64
 
@@ -63,7 +66,7 @@ class Reservation:
     `projects` may use it beside its own. `on_end` is one of ON_END. A server
     needs no hint to use one that is `magnetic`. `made` holds the ids of what
     its start has made in other services, and what was done before its end:
-    the action and when it was due.
+    [the action, the lease's `ending`] under BEFORE_END.
     """
 
     id: str

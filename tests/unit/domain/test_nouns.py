@@ -117,7 +117,21 @@ def test_an_error_is_built_again_from_args_and_kwargs(kind):
 
 
 def test_at_one_instant_an_end_makes_room_for_a_start():
-    assert event.ORDER == (
-        event.BEFORE_END_LEASE, event.END_LEASE, event.VACATE_HOSTS,
-        event.START_LEASE,
-    )
+    due = [
+        event.Event(f'{lease}-{type_}', lease, type_, 100, 'UNDONE')
+        for lease, type_ in (
+            ('starting', event.BEFORE_END_LEASE),
+            ('starting', event.START_LEASE),
+            ('starting', event.VACATE_HOSTS),
+            ('ending', event.END_LEASE),
+            ('ending', event.BEFORE_END_LEASE),
+        )
+    ]
+    ordered = sorted(due, key=event.due_order(due))
+    assert [(e.lease_id, e.event_type) for e in ordered] == [
+        ('ending', event.BEFORE_END_LEASE),
+        ('ending', event.END_LEASE),
+        ('starting', event.VACATE_HOSTS),
+        ('starting', event.START_LEASE),
+        ('starting', event.BEFORE_END_LEASE),
+    ]

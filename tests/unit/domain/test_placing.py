@@ -58,6 +58,23 @@ class TestHosts:
             place_hosts(index, HOSTS, WINDOW, 4, 4)
         assert caught.value.field == 'reservations'
 
+    @pytest.mark.parametrize(
+        'hosts, taken, minimum, words',
+        [
+            (1, 1, 1, '1 host is needed, 0 are free'),
+            (2, 1, 2, '2 hosts are needed, 1 is free'),
+            (4, 1, 4, '4 hosts are needed, 3 are free'),
+        ],
+    )
+    def test_refusal_counts_as_people_do(self, hosts, taken, minimum, words):
+        few = dict(list(HOSTS.items())[:hosts])
+        index = make_index(
+            few, *(('other', name, 0, 15, None) for name in [*few][:taken])
+        )
+        with pytest.raises(exception.NotEnoughHostsAvailable) as caught:
+            place_hosts(index, few, WINDOW, minimum, minimum)
+        assert str(caught.value) == words
+
     def test_back_to_back(self):
         index = make_index(
             HOSTS,

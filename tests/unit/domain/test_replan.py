@@ -2,6 +2,7 @@
 """Which allocations leave a host, against a plain try of every choice."""
 
 import itertools
+import math
 
 from hypothesis import given
 from hypothesis import settings
@@ -197,3 +198,34 @@ def test_greedy_is_enough_and_no_more(capacity, fixed, movable, now):
         assert fits(each, capacity, [*fixed, *stays], now)
     for each in gone:
         assert not fits(each, capacity, [*fixed, *stays, each], now)
+
+
+def test_greedy_takes_who_gives_most(monkeypatch):
+    """And not the smallest ones first, of which many would have to go."""
+    monkeypatch.setattr(replan, 'EXACT', 0)
+    small = [slots(f'small{n}', 0, 5, 1) for n in range(10)]
+    large = slots('large', 0, 5, 10)
+
+    gone = replan.leaving({'VCPU': 10}, [], [*small, large], 0)
+
+    assert ids(gone) == ['large']
+
+
+@settings(max_examples=100, deadline=None)
+@given(allocations('m', 7), st.integers(1, 6))
+def test_greedy_is_no_more_than_it_says(movable, capacity):
+    """With g what one allocation gives back at most."""
+    only = [
+        slots(a.id, a.start, a.end, a.amounts['VCPU'])
+        for a in movable
+        if a.amounts.get('VCPU')
+    ]
+    fewest = replan.leaving({'VCPU': capacity}, [], only, 0)
+    exact, replan.EXACT = replan.EXACT, 0
+    try:
+        gone = replan.leaving({'VCPU': capacity}, [], only, 0)
+    finally:
+        replan.EXACT = exact
+    # An allocation gives back its amount at each instant that lacks some.
+    most = max((a.amounts['VCPU'] * TIMES for a in only), default=1)
+    assert len(gone) <= (1 + math.log(most)) * len(fewest)

@@ -412,3 +412,16 @@ def test_junk_is_read_or_refused_by_name(junk):
         assert e.field == FIELD
     else:
         assert requirement.matches({'a': '1'}) in (True, False)
+
+
+@hypothesis.given(
+    st.lists(st.sampled_from(
+        ['1', '1.0', '01', '-0', '0', '1e5', '', 'a', 'A', '0.10', '0.1']
+    ), min_size=1),
+    st.sampled_from(['1', '1.0', '0', '0.1', 'a', '', '1e5', '100000']),
+)
+def test_in_is_equality_with_any(values, held):
+    properties = {'a': held}
+    assert matches(['in', '$a', *values], properties) == any(
+        matches(['==', '$a', value], properties) for value in values
+    )
