@@ -11,59 +11,93 @@ replica.extra.
 
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.replica import packing
 
-# A step on the timeline: (start, end, sign of the instance's amounts).
-Step = tuple[int, int, int]
+# A step on the timeline: (start, end, amounts by RESOURCE_CLASSES).
+Step = tuple[int, int, tuple[int, ...]]
 
 
 class SchedulerAccounting:
     """Steps relative to what HostState says is used now.
 
-    A bound instance is inside that use and inside its reservation: it is
-    given back for ever. So is a preemptible one, which yields to whoever
-    needs its room: what is free at this moment is Placement's to say. A
-    bounded one is given back from its end on. One that is overdue is not:
-    nobody knows when it goes.
+    For each instance HostState's figure is taken off, and what the ledger
+    counts is put in its place. Where both are the same, a bounded instance
+    is given back from its end on. A bound instance, which is inside
+    HostState's use and inside its reservation, is given back for ever. So is
+    a preemptible one, which yields to whoever needs its room: what is free
+    at this moment is Placement's to say. An unbounded instance is not given
+    back, nor is one that is overdue: nobody knows when it goes.
     """
 
     @staticmethod
-    def capacity(noun: host.Host) -> tuple[int, ...]:
-        return noun.amounts(reserved=True)
+    def capacity(noun: host.Host, reserved: bool = True) -> tuple[int, ...]:
+        """Return the capacities by RESOURCE_CLASSES.
+
+        A class that the host has no inventory of comes from another resource
+        provider, if at all: nobody is kept off the host for want of it.
+        """
+        return tuple(
+            amount if name in noun.inventory else inventory.MOST
+            for name, amount in zip(
+                inventory.RESOURCE_CLASSES, noun.amounts(reserved), strict=True
+            )
+        )
 
     @staticmethod
-    def step(noun: instance.Instance, overdue: bool) -> Step | None:
-        if noun.preemptible:
-            return 0, window.FOREVER, -1
-        if overdue:
-            return None
-        if noun.reservation_id is not None:
-            return 0, window.FOREVER, -1
-        if noun.end == window.FOREVER:
-            return None
-        return noun.end, window.FOREVER, -1
+    def steps(noun: instance.Instance, overdue: bool) -> list[Step]:
+        off = packing.amounts_of(noun.countable_use(), -1)
+        occupied = occupancy(noun, overdue)
+        if occupied is None:
+            return _without_zeros([(0, window.FOREVER, off)])
+        start, end = occupied
+        own = packing.amounts_of(noun.countable())
+        until_then = tuple(map(int.__add__, own, off))
+        return _without_zeros([
+            (start, end, until_then), (end, window.FOREVER, off)
+        ])
 
 
 class LedgerAccounting:
-    """Occupancy against inventory, for placing leases.
-
-    A bound instance is counted by its reservation, until that is over; a
-    preemptible one yields.
-    """
+    """Occupancy against inventory, for placing leases."""
 
     @staticmethod
     def capacity(noun: host.Host) -> tuple[int, ...]:
         return noun.amounts()
 
     @staticmethod
-    def step(noun: instance.Instance, overdue: bool) -> Step | None:
-        if noun.preemptible:
-            return None
-        if overdue:
-            return 0, window.FOREVER, 1
-        if noun.reservation_id is not None:
-            return None
-        return 0, noun.end, 1
+    def steps(noun: instance.Instance, overdue: bool) -> list[Step]:
+        occupied = occupancy(noun, overdue)
+        if occupied is None:
+            return []
+        return _without_zeros([
+            (*occupied, packing.amounts_of(noun.countable()))
+        ])
 
 
 Accounting = type[SchedulerAccounting] | type[LedgerAccounting]
+
+
+def occupancy(
+    noun: instance.Instance, overdue: bool
+) -> tuple[int, int] | None:
+    """Return from when until when an instance counts for itself, if ever.
+
+    A bound instance is counted by its reservation, until that is over; a
+    preemptible one yields.
+    """
+    if noun.preemptible:
+        return None
+    if overdue:
+        return 0, window.FOREVER
+    if noun.reservation_id is not None:
+        return None
+    return 0, noun.end
+
+
+def _without_zeros(steps: list[Step]) -> list[Step]:
+    return [
+        (start, end, amounts) for start, end, amounts in steps
+        if start < end and any(amounts)
+    ]

@@ -2,8 +2,8 @@
 """The last decisions of a process, for who asks why.
 
 A request only leaves references here. Nova's HostStates are large and of one
-request, so they are kept no longer than until the next `settle`, which the
-thread that pulls does.
+request, so they are kept no longer than until the next `settle`, which is not
+done in a request's thread.
 """
 
 import collections
@@ -12,11 +12,14 @@ import threading
 from typing import Any
 from typing import Protocol
 
+from blazar_sched.replica import seen as seen_
 from blazar_sched.replica import state
 
 # Decisions that wait at most to be settled, and how many ask for it.
 MOST_FRESH = 20
 MANY_FRESH = 10
+# Decisions after which hosts that are gone are forgotten.
+FORGET_AFTER = 1000
 
 
 class Decision(Protocol):
@@ -31,8 +34,13 @@ class Decision(Protocol):
     seen: int
     passed: int
 
-    def settle(self, replica: state.Replica | None) -> None:
-        """Keep no more than it takes to explain it."""
+    def settle(
+        self, replica: state.Replica | None, hosts: seen_.Hosts
+    ) -> None:
+        """Keep no more than it takes to explain it.
+
+        :param hosts: what other decisions keep, too
+        """
 
     def explain(
         self, replica: state.Replica | None, host: str | None
@@ -60,6 +68,9 @@ class Decisions:
             maxlen=MOST_FRESH
         )
         self._settled: collections.deque[Decision] = collections.deque()
+        # What the settled ones share; the older of them may have other hosts.
+        self._hosts = seen_.Hosts()
+        self._settled_with_hosts = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -81,11 +92,17 @@ class Decisions:
         with self._lock:
             while self._fresh:
                 decision = self._fresh.popleft()
-                decision.settle(replica)
+                decision.settle(replica, self._hosts_to_share())
                 self._settled.append(decision)
             kept = self._kept()
             while len(self._settled) > kept:
                 self._settled.popleft()
+
+    def _hosts_to_share(self) -> seen_.Hosts:
+        self._settled_with_hosts += 1
+        if self._settled_with_hosts > FORGET_AFTER:
+            self._hosts, self._settled_with_hosts = seen_.Hosts(), 1
+        return self._hosts
 
     def explain(
         self,

@@ -90,17 +90,21 @@ class Extra(dict[str, ext.TimelineIndex]):
         """
         plans = self._plans(batch)
         with contextlib.ExitStack() as undo:
-            for name, plan in plans.items():
-                if name not in self:
-                    self[name] = ext.TimelineIndex([name])
-                    undo.callback(self._drop_empty, name)
-                index = self[name]
-                index.apply(plan.first, force=True)
-                undo.callback(index.apply, plan.undo[::-1], force=True)
+            self._add(plans, undo)
             yield
             undo.pop_all()
         for name, plan in plans.items():
             self[name].apply(plan.last, force=True)
+
+    @contextlib.contextmanager
+    def trying(self, batch: Batch) -> Iterator[None]:
+        """Add what a batch adds, and undo that after the block.
+
+        :raises TimelineError: if an entry cannot be used
+        """
+        with contextlib.ExitStack() as undo:
+            self._add(self._plans(batch), undo)
+            yield
 
     def load(self, batch: Batch) -> set[str]:
         """Fill new indexes, in pieces.
@@ -138,6 +142,18 @@ class Extra(dict[str, ext.TimelineIndex]):
             self._without.discard((name, uuid))
         for name in dropped:
             self._drop_empty(name)
+
+    def _add(
+        self, plans: Mapping[str, _Plan], undo: contextlib.ExitStack
+    ) -> None:
+        """Do what comes first in some plans; `undo` takes the way back."""
+        for name, plan in plans.items():
+            if name not in self:
+                self[name] = ext.TimelineIndex([name])
+                undo.callback(self._drop_empty, name)
+            index = self[name]
+            index.apply(plan.first, force=True)
+            undo.callback(index.apply, plan.undo[::-1], force=True)
 
     def _plans(self, batch: Batch) -> dict[str, _Plan]:
         plans: dict[str, _Plan] = defaultdict(_Plan)
@@ -205,5 +221,4 @@ class Extra(dict[str, ext.TimelineIndex]):
 
 
 def _capacity(held: inventory.Inventory | None) -> int:
-    # Some drivers report as much as Placement takes for "no limit".
-    return 0 if held is None else min(held.capacity, ext.AMOUNT_LIMIT)
+    return 0 if held is None else held.capacity

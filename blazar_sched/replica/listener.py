@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 # Seconds between two tries to begin.
 PAUSE = 10.0
 STOP_TIMEOUT = 2.0
-# How often an answer is tried to be sent; who asks does not wait long.
+# How often a bus that is away is tried again before a message is given up.
 RETRIES = 1
 
 Hear = Callable[[str, int], object]

@@ -14,26 +14,17 @@ def drawn(
     host_states: Iterable[Any],
     now: int,
 ) -> list[Any]:
-    """Return the hosts of the magnetic reservations that are open to it.
+    """Return the hosts of the magnetic reservations of the request's project.
 
-    Those are whole hosts; Nova and Placement count what is on them.
+    Those that are open at `now`. The hosts are whole hosts: Nova and
+    Placement count what is on them.
     """
-    if asked.bound:
+    if asked.bound or asked.project_id is None:
         return []
-    hosts = by_host(replica, asked.project_id, now)
-    return [h for h in host_states if h.uuid in hosts] if hosts else []
-
-
-def by_host(
-    replica: state.Replica, project_id: str | None, now: int
-) -> dict[str, str]:
-    """Return the ids of a project's magnetic reservations by host.
-
-    Of those that are open at `now`.
-    """
-    return {
-        host: id_
-        for id_ in tuple(replica.magnetic.get(project_id, ()))
+    hosts = {
+        host
+        for id_ in tuple(replica.magnetic.get(asked.project_id, ()))
         for _, host, start, end, *_ in replica.index.held(id_)
         if start <= now < end
     }
+    return [h for h in host_states if h.uuid in hosts] if hosts else []

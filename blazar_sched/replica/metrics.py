@@ -63,6 +63,13 @@ STALE = Metric(
     '1 if on_stale decides, as the replica is too old or missing, else 0',
     (WORKER,),
 )
+LEFT_OUT = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_replica_left_out',
+    'Records of the ledger that the replica cannot use; their hosts are '
+    'closed',
+    (WORKER,),
+)
 PULLS = Metric(
     prometheus_client.Counter,
     'blazar_sched_replica_pulls',
@@ -78,8 +85,9 @@ SNAPSHOTS = Metric(
 DECISIONS = Metric(
     prometheus_client.Counter,
     'blazar_sched_filter_decisions',
-    'Requests that a filter answered: decided by the replica, or by on_stale '
-    'because that was stale or the filter failed',
+    'Requests that a filter answered, by outcome: decided by the replica; or '
+    'by on_stale, because the replica was stale, the reservable hosts were '
+    'unknown, or the filter failed',
     (WORKER, 'filter', 'outcome'),
 )
 SEEN = Metric(
@@ -103,7 +111,7 @@ DECISION_SECONDS = Metric(
 )
 
 ALL = (
-    REVISION, AGE, STALE, PULLS, SNAPSHOTS, DECISIONS, SEEN, PASSED,
+    REVISION, AGE, STALE, LEFT_OUT, PULLS, SNAPSHOTS, DECISIONS, SEEN, PASSED,
     DECISION_SECONDS,
 )
 

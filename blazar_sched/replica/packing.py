@@ -113,6 +113,21 @@ def placed(
     ), left_out
 
 
+def nouns(columns: packed.Columns) -> Iterator[allocation.Allocation]:
+    """Yield the allocations that columns hold."""
+    hosts, _, ids, owners, rows, starts, ends, amounts, whole = columns
+    for n, id_ in enumerate(ids):
+        own = zip(
+            inventory.RESOURCE_CLASSES,
+            amounts[n * WIDTH : (n + 1) * WIDTH],
+            strict=True,
+        )
+        yield allocation.Allocation(
+            id_, owners[n], hosts[rows[n]], starts[n], ends[n],
+            {name: amount for name, amount in own if amount}, bool(whole[n]),
+        )
+
+
 def pack(columns: packed.Columns) -> str:
     """Return allocations as a text.
 

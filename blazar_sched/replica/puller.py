@@ -33,6 +33,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
+from blazar_sched import ext
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
@@ -169,8 +170,16 @@ class Puller:
                 return False
             with self._lock:
                 copy.replica.advance(now)
-                if page.revision > copy.replica.revision:
+                if page.revision <= copy.replica.revision:
+                    continue
+                try:
                     copy.replica.apply(page.revision, page.records)
+                except ext.TimelineError as e:
+                    LOG.error(
+                        'The changes up to revision %d cannot be used: %s. '
+                        'The replica starts anew.', page.revision, e,
+                    )
+                    return False
         return True
 
     def _changes(self, since: int) -> Iterator[wire.Changes]:
@@ -190,12 +199,20 @@ class Puller:
             since = page.revision
 
     def _snapshot(self, now: int) -> Copy:
-        """Copy the ledger anew; see above why its pages may differ."""
+        """Copy the ledger anew, without what of it cannot be used."""
+        try:
+            return self._copied(now, leave_out=False)
+        except ext.TimelineError as e:
+            LOG.error('The ledger holds what cannot be used: %s', e)
+            return self._copied(now, leave_out=True)
+
+    def _copied(self, now: int, leave_out: bool) -> Copy:
+        """Copy the ledger; see above why its pages may differ."""
         first = self._snapshot_page(None)
         revisions: list[int] = []
         replica = _new(now)
         left_out = replica.load(
-            0, *packing.split(self._items(first, revisions))
+            0, *packing.split(self._items(first, revisions)), leave_out
         )
         since, until = min(revisions), max(revisions)
         changed: dict[tuple[str, str], record.Record] = {}
@@ -211,7 +228,7 @@ class Puller:
             )
         if not left_out <= {key for _, key in changed}:
             raise Unusable('something is on a host that is not there')
-        replica.apply(newest, changed.values())
+        replica.apply(newest, changed.values(), leave_out)
         self._tell(first.ledger, newest)
         return Copy(first.ledger, replica, None)
 

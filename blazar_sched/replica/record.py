@@ -14,6 +14,7 @@ from blazar_sched.domain import allocation
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
+from blazar_sched.domain import reservation
 
 HOST = 'host'
 RESERVATION = 'reservation'
@@ -22,6 +23,8 @@ INSTANCE = 'instance'
 KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE)
 
 Record = tuple[str, str, dict[str, Any] | None]
+# The kind and key of a record.
+Key = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,8 +32,12 @@ class Reservation:
     """A reservation as a replica needs it: whose, when, and how large.
 
     `slot` holds the amounts of one instance of a reservation of instances,
-    None for others; `projects` may use it beside its own. `aggregate` is the
-    uuid of the host aggregate that it has in its window.
+    None for others; `projects` may use it beside its own, and
+    `former_projects` could before. `aggregate` is the uuid of the host
+    aggregate that it has in its window. `on_end` is what becomes of its
+    servers, and `over` says that it has ended. `cleared` holds the uuids of
+    the hosts that its start has cleared, and `in_the_way` those of the
+    servers that stayed there.
     """
 
     id: str
@@ -43,9 +50,25 @@ class Reservation:
     projects: tuple[str, ...] = ()
     magnetic: bool = False
     aggregate: str | None = None
+    former_projects: tuple[str, ...] = ()
+    on_end: str = reservation.DELETE
+    over: bool = False
+    cleared: tuple[str, ...] = ()
+    in_the_way: tuple[str, ...] = ()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its servers stay when it ends."""
+        return self.on_end == reservation.KEEP
 
     def is_open_to(self, project_id: str | None) -> bool:
         return project_id == self.project_id or project_id in self.projects
+
+    def was_open_to(self, project_id: str) -> bool:
+        """Tell whether a project may have servers that draw on it."""
+        return self.is_open_to(project_id) or (
+            project_id in self.former_projects
+        )
 
 
 Noun = host.Host | Reservation | allocation.Allocation | instance.Instance
@@ -74,6 +97,9 @@ def _reservation(data: dict[str, Any]) -> Reservation:
             'project_id': sys.intern(data['project_id']),
             'resource_type': sys.intern(data['resource_type']),
             'projects': tuple(data['projects']),
+            'former_projects': tuple(data.get('former_projects', ())),
+            'cleared': tuple(data.get('cleared', ())),
+            'in_the_way': tuple(data.get('in_the_way', ())),
         }
     )
 
@@ -120,7 +146,7 @@ def decode(kind: str, data: dict[str, Any]) -> Noun:
     """
     try:
         noun: Noun = _DECODE[kind](data)
-    except (KeyError, TypeError, AttributeError) as e:
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise ValueError(f'not a record of kind {kind!r}: {e}') from e
     return noun
 

@@ -28,8 +28,6 @@ LOG = logging.getLogger(__name__)
 
 # The key of no reservation.
 UNREADABLE = ''
-# Seconds until a server that is to start later has been shelved.
-SHELVED_AFTER = 600
 # Where a RequestSpec keeps what was read of it.
 _READ = '_blazar_sched_read'
 
@@ -73,8 +71,8 @@ class Request:
 
     @property
     def growth(self) -> tuple[int, ...]:
-        """What it asks for beyond what it has already."""
-        held = {} if self.own is None else self.own.amounts
+        """What it asks for beyond what Nova counts for it already."""
+        held = {} if self.own is None else self.own.countable_use()
         return tuple(
             max(0, amount - held.get(resource_class, 0))
             for resource_class, amount in zip(
@@ -114,7 +112,7 @@ def read(
         hint, _, end = booked
     else:
         default = scheduler.default_lifetime(options, spec.project_id)
-        end = _end(hints, extra_specs, now, default)
+        end = _end(hints, extra_specs, now, default, options, _is_new(spec))
     claim = flavor_s or hint
     return Request(
         instance_uuid=uuid,
@@ -150,6 +148,17 @@ def read_once(
     return known[1]
 
 
+def _is_new(spec: Any) -> bool:
+    """Tell whether a server is being made, not moved or unshelved.
+
+    For a server that is there Nova names its cell, to keep it in the cell.
+    """
+    destination = (
+        spec.requested_destination if 'requested_destination' in spec else None
+    )
+    return destination is None or 'cell' not in destination
+
+
 def _disk_gb(spec: Any) -> int:
     root_gb: int = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
     return flavor_.disk_gb(root_gb, spec.ephemeral_gb, spec.swap)
@@ -176,13 +185,19 @@ def _end(
     extra_specs: Mapping[str, str],
     now: int,
     default_lifetime: str,
+    options: Any,
+    is_new: bool,
 ) -> int:
-    """The end that is declared; FOREVER if it is no use."""
+    """Return the end that is declared; FOREVER if it is no use."""
     try:
-        declared = hints_.read(hints, extra_specs, now, default_lifetime)
+        declared = hints_.read(
+            hints, extra_specs, now, default_lifetime, is_new
+        )
     except exception.InvalidInput as e:
-        LOG.debug('Taken for unbounded: %s', e)
+        # Nova's log has it as it is, so no text of a user's may be in it
+        # as it came.
+        LOG.debug('Taken for unbounded: %r', str(e))
         return window.FOREVER
     if declared.start is not None:
-        return lifetime.end_after(now, SHELVED_AFTER)
+        return lifetime.end_after(now, options.shelving_time)
     return declared.end

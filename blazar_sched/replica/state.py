@@ -11,6 +11,7 @@ from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import heapq
 import itertools
 from typing import Any
@@ -22,16 +23,28 @@ from blazar_sched.domain import catalog
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
+from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
 from blazar_sched.replica import extra
+from blazar_sched.replica import left_out
 from blazar_sched.replica import packing
+from blazar_sched.replica import present
 from blazar_sched.replica import record
 
+# Ends that are worth no pruning.
+LEAST_ENDS = 100
 Change = extra.Change
-# Nouns by (kind, key), None for what is gone.
-Image = dict[tuple[str, str], record.Noun | None]
+# Nouns by kind and key, None for what is gone.
+Image = dict[record.Key, record.Noun | None]
+
+# Entries that the index takes at once, so that none holds the GIL for long.
+CHUNK = 1000
+# The id of no entry: see `_try`.
+_NOTHING = 'nothing has this id'
+# The owner, and the beginning of the id, of the entry that closes a host.
+_CLOSED = 'closed'
 
 
 class Replica:
@@ -54,8 +67,10 @@ class Replica:
         # The hosts that are held so, and those with a policy of their own.
         self.dedicated: set[str] = set()
         self.with_policy: set[str] = set()
-        # The magnetic reservations that are open to a project.
-        self.magnetic: dict[str | None, set[str]] = defaultdict(set)
+        # A project's reservations of whole hosts, and those that are
+        # magnetic of them.
+        self.whole: dict[str, set[str]] = defaultdict(set)
+        self.magnetic: dict[str, set[str]] = defaultdict(set)
         # How much memory preemptible instances have, by host.
         self.preemptible_mb: Counter[str] = Counter()
         # A reservation's bound instances.
@@ -64,6 +79,8 @@ class Replica:
         self._with_others: dict[str, set[str]] = defaultdict(set)
         self.index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
         self.extra = extra.Extra(self.hosts)
+        self.present = present.Present(self.hosts)
+        self.left_out = left_out.LeftOut()
         self.catalog = catalog.Catalog(self.index, self.hosts)
         self._nouns: dict[str, dict[str, Any]] = {
             record.HOST: self.hosts,
@@ -71,52 +88,87 @@ class Replica:
             record.INSTANCE: self.instances,
         }
         # The last time that advance() was told, and by it: the bounded
-        # instances that are overdue, the others as (end, uuid), next first.
+        # instances that are overdue, the others as (end, uuid), next first,
+        # among them some whose instance has another end by now, or is gone.
         self._now = 0
         self._overdue: set[str] = set()
         self._ends: list[tuple[int, str]] = []
 
-    def apply(self, revision: int, records: Iterable[record.Record]) -> None:
+    def apply(
+        self,
+        revision: int,
+        records: Iterable[record.Record],
+        leave_out: bool = False,
+    ) -> None:
         """Bring the replica to `revision` by the records since its own.
 
-        Nothing is changed if a record cannot be used.
+        Nothing is changed if a record is refused.
 
+        :param leave_out: go on without the records that the indexes refuse,
+            and close their hosts: see replica.left_out
         :raises ValueError: if a record is malformed or names what is unknown
         """
         image = self._decode(records)
+        if leave_out:
+            self._use_what_can_be(image)
+        else:
+            self._use(image)
+        self._settle()
+        self.revision = revision
+
+    def check(self, records: Iterable[record.Record]) -> None:
+        """Refuse the records that `apply` would refuse; change nothing.
+
+        :raises ValueError: as `apply` does
+        """
         batch = extra.Batch()
-        changes = self._changes(image, batch)
-        with self.extra.changing(batch):
-            self.index.apply(changes, force=True)
-        self._keep_all(revision, image)
+        changes = self._changes(self._decode(records), batch)
+        with self.extra.trying(batch):
+            _try(self.index, changes)
 
     def load(
         self,
         revision: int,
         records: Iterable[record.Record],
         allocations: Iterable[packing.Allocations] = (),
+        leave_out: bool = False,
     ) -> set[str]:
         """Fill a new replica with a full copy, in bulk.
 
         The records are read to their end, then the allocations piece by
-        piece. Nothing is changed if anything of it cannot be used.
+        piece. Nothing is changed if anything of it is refused.
 
+        :param leave_out: go on without what the indexes refuse, and close
+            its hosts: see replica.left_out. Slower.
         :returns: the ids of what is on a host that the copy lacks, and so was
             left out. Pages read at different times may have such, and the
             changes in between tell of it: see Puller.
         :raises ValueError: if a record is malformed
         """
+        if leave_out:
+            missing = self._load_what_can_be(records, allocations)
+        else:
+            missing = self._load_all(records, allocations)
+        self._settle()
+        self.revision = revision
+        return missing
+
+    def _load_all(
+        self,
+        records: Iterable[record.Record],
+        allocations: Iterable[packing.Allocations],
+    ) -> set[str]:
         image = self._decode(records)
         batch = extra.Batch()
         changes = self._changes(image, batch)
         capacity = {c[1]: c[2] for c in changes if c[0] == 'capacity'}
         row_of = {host: row for row, host in enumerate(capacity)}
-        left_out: set[str] = set()
+        missing: set[str] = set()
         others = extra.Extra(self.hosts)
 
         def placed(columns: packed.Columns) -> packing.Part:
             part, without_host = packing.placed(columns, row_of)
-            left_out.update(without_host)
+            missing.update(without_host)
             return part
 
         def parts() -> Iterator[packing.Part]:
@@ -129,7 +181,7 @@ class Replica:
             yield placed(
                 packing.columns(*packing.transposed(c[1:] for c in adds))
             )
-            left_out.update(others.load(batch))
+            missing.update(others.load(batch))
 
         self.index.load_parts(
             list(capacity),
@@ -137,8 +189,35 @@ class Replica:
             parts(),
         )
         self.extra = others
-        self._keep_all(revision, image)
-        return left_out
+        self._keep_all(image)
+        for noun in self.instances.values():
+            self.present.add(noun)
+        return missing
+
+    def _load_what_can_be(
+        self,
+        records: Iterable[record.Record],
+        allocations: Iterable[packing.Allocations],
+    ) -> set[str]:
+        hosts: list[record.Record] = []
+        others: list[record.Record] = []
+        for each in records:
+            (hosts if each[0] == record.HOST else others).append(each)
+        self._use_what_can_be(self._decode(hosts))
+        missing: set[str] = set()
+
+        def there() -> Iterator[record.Record]:
+            for each in itertools.chain(others, _records_of(allocations)):
+                host = left_out.host_of(each)
+                if host is None or host in self.hosts:
+                    yield each
+                else:
+                    missing.add(each[1])
+
+        those = there()
+        while chunk := list(itertools.islice(those, CHUNK)):
+            self._use_what_can_be(self._decode(chunk))
+        return missing
 
     def advance(self, now: int) -> None:
         """Count instances that are past their end as unbounded.
@@ -151,12 +230,16 @@ class Replica:
             noun = self.instances.get(uuid)
             if noun is None or noun.end != end or uuid in self._overdue:
                 continue
-            batch = extra.Batch()
-            changes = self._remove(uuid, batch)
-            changes += self._add_instance(noun, batch)
-            with self.extra.changing(batch):
-                self.index.apply(changes, force=True)
             self._overdue.add(uuid)
+            batch = extra.Batch()
+            changes = self._remove_instance(uuid, batch)
+            changes += self._add_instance(noun, batch)
+            try:
+                with self.extra.changing(batch):
+                    self.index.apply(changes, force=True)
+            except ext.TimelineError as e:
+                self._leave_out([noun], e)
+                self._settle()
         self.index.advance(now)
 
     def held(self, reservation_id: str) -> dict[str, allocation.Allocation]:
@@ -195,11 +278,10 @@ class Replica:
         :raises KeyError: if its host is not known
         """
         has = self.hosts[noun.host].inventory
-        others = (c for c in inventory.others(noun.amounts) if c in has)
+        amounts = noun.countable()
+        others = (c for c in inventory.others(amounts) if c in has)
         for index in (self.index, *map(self.extra.__getitem__, others)):
-            yield index, [
-                noun.amounts.get(c, 0) for c in index.resource_classes
-            ]
+            yield index, [amounts.get(c, 0) for c in index.resource_classes]
 
     def entries(
         self, many: Iterable[allocation.Allocation]
@@ -220,12 +302,16 @@ class Replica:
         for nouns in self._nouns.values():
             for noun in nouns.values():
                 yield record.encode(noun)
-        wide = set(filter(self.extra.owns, self.reservations))
+        yield from self.left_out.items()
+        reservations = dict.fromkeys(
+            [*self.reservations, *self.left_out.reservations]
+        )
+        wide = set(filter(self.extra.owns, reservations))
         for reservation_id in wide:
             yield from map(record.encode, self.held(reservation_id).values())
         yield from packing.texts(
             (held[0], reservation_id, *held[1:])
-            for reservation_id in self.reservations
+            for reservation_id in reservations
             if reservation_id not in wide
             for held in self.index.held(reservation_id)
         )
@@ -237,6 +323,9 @@ class Replica:
                 raise ValueError(f'unknown kind of record {kind!r}')
             if data is None:
                 image[kind, key] = None
+                continue
+            if self.left_out.take((kind, key, data)):
+                image.pop((kind, key), None)
                 continue
             noun = record.decode(kind, data)
             own_key = record.key_of(noun)
@@ -261,12 +350,17 @@ class Replica:
             for uuid, new in batch.hosts.items()
             if new is not None
         ]
-        drops: list[Change] = [
-            ('drop', uuid)
+        gone = [
+            uuid
             for uuid, new in batch.hosts.items()
             if new is None and uuid in self.hosts
         ]
-        removes: list[Change] = []
+        drops: list[Change] = [('drop', uuid) for uuid in gone]
+        removes: list[Change] = [
+            ('remove', each)
+            for each in map(_closing_id, gone)
+            if each in self.index
+        ]
         adds: list[Change] = []
         for (kind, key), noun in image.items():
             if kind == record.ALLOCATION:
@@ -276,22 +370,122 @@ class Replica:
                         cast(allocation.Allocation, noun), batch
                     )
             elif kind == record.INSTANCE:
-                removes += self._remove(key, batch)
+                removes += self._remove_instance(key, batch)
                 if noun is not None:
                     adds += self._add_instance(
                         cast(instance.Instance, noun), batch
                     )
         for uuid in self._counted_anew(batch):
-            if (record.INSTANCE, uuid) not in image:
+            of = record.INSTANCE, uuid
+            if of not in image and of not in self.left_out:
                 batch.removes.append(uuid)
                 self._add_others(self.instances[uuid], batch)
         return capacities + removes + adds + drops
 
-    def _keep_all(self, revision: int, image: Image) -> None:
+    def _instance_changes(self, image: Image) -> Iterator[present.Change]:
+        """Yield the instance records that change, before and after."""
+        for (kind, key), noun in image.items():
+            if kind == record.INSTANCE:
+                yield (
+                    self.instances.get(key),
+                    cast(instance.Instance | None, noun),
+                )
+
+    def _use(self, image: Image) -> None:
+        """Count and keep the nouns of an image; all of them, or none.
+
+        :raises TimelineError: if the indexes refuse one
+        """
+        self._count(image)
+        for key in image:
+            self.left_out.discard(key)
+
+    def _count(self, image: Image) -> None:
+        batch = extra.Batch()
+        changes = self._changes(image, batch)
+        instances = self._instance_changes(image)
+        with self.present.changing(instances), self.extra.changing(batch):
+            self.index.apply(changes, force=True)
+        self._keep_all(image)
+
+    def _use_what_can_be(self, image: Image) -> None:
+        """Count and keep the nouns of an image that the indexes take."""
+        try:
+            self._use(image)
+        except ext.TimelineError:
+            for key in sorted(image, key=lambda key: _turn(key, image[key])):
+                self._use_alone(key, image[key])
+
+    def _use_alone(self, key: record.Key, noun: record.Noun | None) -> None:
+        try:
+            self._use({key: noun})
+        except ext.TimelineError as e:
+            if noun is None:
+                self.left_out.add((*key, None), e)
+            elif isinstance(noun, host.Host):
+                # It gets a resource class that its instances have.
+                self._leave_out(
+                    [self.instances[uuid]
+                     for uuid in self._with_others.get(noun.uuid, ())],
+                    e,
+                )
+                self._use({key: noun})
+            else:
+                self._leave_out([noun], e)
+
+    def _leave_out(
+        self, nouns: Sequence[record.Noun], error: ext.TimelineError
+    ) -> None:
+        """Close the nouns' hosts, then count the nouns no more."""
+        batch = extra.Batch()
+        changes: list[Change] = []
+        for each in map(record.encode, nouns):
+            self.left_out.add(each, error)
+            if each[0] == record.INSTANCE:
+                changes += self._remove_instance(each[1], batch)
+            else:
+                changes += self._remove(each[1], batch)
+        self._close_hosts()
+        # They are there, though they cannot be counted.
+        there: Image = {
+            (record.INSTANCE, noun.uuid): noun
+            for noun in nouns
+            if isinstance(noun, instance.Instance)
+        }
+        instances = self._instance_changes(there)
+        with self.present.changing(instances), self.extra.changing(batch):
+            self.index.apply(changes, force=True)
+        self._keep_all(there)
+
+    def _settle(self) -> None:
+        """Try again what was left out for now, and open hosts again."""
+        for each in self.left_out.for_now():
+            [(key, noun)] = self._decode([each]).items()
+            self._use_alone(key, noun)
+        for uuid in self.left_out.hosts:
+            if uuid not in self.hosts:
+                self._count({(record.HOST, uuid): _stub(uuid)})
+        self._close_hosts()
+        self.index.apply(
+            [('remove', id_) for id_, uuid, *_ in self.index.held(_CLOSED)
+             if uuid not in self.left_out.closed],
+            force=True,
+        )
+        self.extra.prune()
+
+    def _close_hosts(self) -> None:
+        """Close the hosts of what is left out: all of them is taken."""
+        nothing = (0,) * packing.WIDTH
+        self.index.apply(
+            [('add', _closing_id(uuid), _CLOSED, uuid, 0, window.FOREVER,
+              nothing, True)
+             for uuid in self.left_out.closed & self.hosts.keys()],
+            force=True,
+        )
+
+    def _keep_all(self, image: Image) -> None:
         for (kind, key), noun in image.items():
             self._keep(kind, key, noun)
-        self.extra.prune()
-        self.revision = revision
 
     def _keep(self, kind: str, key: str, noun: record.Noun | None) -> None:
         if kind == record.ALLOCATION:
@@ -307,10 +501,14 @@ class Replica:
         elif kind == record.INSTANCE:
             self._keep_instance(key, old, cast(instance.Instance, noun))
         elif kind == record.RESERVATION:
-            self._keep_magnetic(key, old, cast(record.Reservation, noun))
+            _move(self.whole, key, _project_of_whole(old),
+                  _project_of_whole(cast(record.Reservation, noun)))
+            _move(self.magnetic, key, _drawn_project(old),
+                  _drawn_project(cast(record.Reservation, noun)))
 
     def _keep_host(self, uuid: str, new: host.Host | None) -> None:
         self.catalog.forget()
+        self.present.resize(uuid)
         if new is not None and new.hold == host.DEDICATED:
             self.dedicated.add(uuid)
         else:
@@ -319,18 +517,6 @@ class Replica:
             self.with_policy.add(uuid)
         else:
             self.with_policy.discard(uuid)
-
-    def _keep_magnetic(
-        self,
-        id_: str,
-        old: record.Reservation | None,
-        new: record.Reservation | None,
-    ) -> None:
-        before, after = _drawn_projects(old), _drawn_projects(new)
-        for project_id in after - before:
-            self.magnetic[project_id].add(id_)
-        for project_id in before - after:
-            self.magnetic[project_id].discard(id_)
 
     def _keep_instance(
         self,
@@ -362,21 +548,31 @@ class Replica:
             self._overdue.add(uuid)
         elif new.end != window.FOREVER:
             heapq.heappush(self._ends, (new.end, uuid))
+            self._prune_ends()
+
+    def _prune_ends(self) -> None:
+        """Make the ends anew once most of them are out of date.
+
+        O(1) for each end on average.
+        """
+        if len(self._ends) > 2 * len(self.instances) + LEAST_ENDS:
+            self._ends = [
+                (noun.end, uuid) for uuid, noun in self.instances.items()
+                if noun.end != window.FOREVER and uuid not in self._overdue
+            ]
+            heapq.heapify(self._ends)
 
     def _add_instance(
         self, noun: instance.Instance, batch: extra.Batch
     ) -> list[Change]:
         overdue = noun.end <= self._now
         self._add_others(noun, batch)
-        if not any(packing.amounts_of(noun.amounts)):
-            return []
-        step = self.accounting.step(noun, overdue)
-        if step is None:
-            return []
-        start, end, sign = step
         return [
-            ('add', noun.uuid, noun.uuid, noun.host, start, end,
-             packing.amounts_of(noun.amounts, sign), False)
+            ('add', id_, noun.uuid, noun.host, *step, False)
+            for id_, step in zip(
+                _ids(noun.uuid), self.accounting.steps(noun, overdue),
+                strict=False,
+            )
         ]
 
     def _add_others(
@@ -387,16 +583,15 @@ class Replica:
         But for what its host has none of: that it has from a provider below
         the host's own, which nobody can reserve.
         """
-        others = inventory.others(noun.amounts)
+        others = inventory.others(noun.countable())
         overdue = noun.end <= self._now
-        step = others and accounting.LedgerAccounting.step(noun, overdue)
-        if not step:
+        occupied = accounting.occupancy(noun, overdue)
+        if not others or occupied is None:
             return
         on = batch.hosts.get(noun.host, self.hosts.get(noun.host))
         if on is not None:
             others = {c: n for c, n in others.items() if c in on.inventory}
-        start, end, _ = step
-        batch.add(noun.uuid, noun.uuid, noun.host, start, end, others)
+        batch.add(noun.uuid, noun.uuid, noun.host, *occupied, others)
 
     def _counted_anew(self, batch: extra.Batch) -> Iterator[str]:
         """Yield the instances on hosts that get or lose resource classes."""
@@ -411,9 +606,21 @@ class Replica:
                 yield from self._with_others[uuid]
 
     def _remove(self, id_: str, batch: extra.Batch) -> list[Change]:
-        """Take an allocation or an instance out of the index, if it is in."""
+        """Take an allocation out of the index, if it is in."""
         batch.removes.append(id_)
         return [('remove', id_)] if id_ in self.index else []
+
+    def _remove_instance(
+        self, uuid: str, batch: extra.Batch
+    ) -> list[Change]:
+        """Take an instance out of the index, if it is in."""
+        batch.removes.append(uuid)
+        return [('remove', id_) for id_ in _ids(uuid) if id_ in self.index]
+
+
+def _ids(uuid: str) -> tuple[str, str]:
+    """Return the ids of an instance's entries in the index, two at most."""
+    return uuid, f'{uuid}+'
 
 
 def _move(
@@ -435,11 +642,58 @@ def _host_of_others(noun: instance.Instance | None) -> str | None:
     return noun.host
 
 
-def _drawn_projects(noun: record.Reservation | None) -> set[str]:
-    """Return the projects whose servers a reservation draws."""
-    if noun is None or not noun.magnetic:
-        return set()
-    return {noun.project_id, *noun.projects}
+def _project_of_whole(noun: record.Reservation | None) -> str | None:
+    """Return the project of a reservation of whole hosts."""
+    if noun is None or noun.resource_type != reservation.PHYSICAL_HOST:
+        return None
+    return noun.project_id
+
+
+def _drawn_project(noun: record.Reservation | None) -> str | None:
+    """Return the project whose servers a reservation draws without a hint.
+
+    Another project's servers draw on a reservation by a hint alone, which is
+    that project's consent.
+    """
+    return noun.project_id if noun is not None and noun.magnetic else None
+
+
+def _turn(key: record.Key, noun: record.Noun | None) -> int:
+    """Return when a noun is used: after its host has come, before it goes."""
+    if key[0] == record.HOST:
+        return 3 if noun is None else 0
+    return 1 if noun is None else 2
+
+
+def _stub(uuid: str) -> host.Host:
+    """Return what stands for a host of which nothing can be read."""
+    return host.Host(uuid, '', '', disabled=True)
+
+
+def _closing_id(host_uuid: str) -> str:
+    return f'{_CLOSED} {host_uuid}'
+
+
+def _try(index: ext.TimelineIndex, changes: list[Change]) -> None:
+    """Refuse the changes that an index would refuse; change nothing.
+
+    An index undoes a batch if it refuses the last change of it.
+    """
+    try:
+        index.apply([*changes, ('remove', _NOTHING)], force=True)
+    except ext.UnknownEntry as e:
+        if e.id != _NOTHING:
+            raise
+
+
+def _records_of(
+    allocations: Iterable[packing.Allocations],
+) -> Iterator[record.Record]:
+    for each in allocations:
+        if isinstance(each, allocation.Allocation):
+            yield record.encode(each)
+        else:
+            yield from map(record.encode, packing.nouns(each))
 
 
 def add_allocation(noun: allocation.Allocation) -> Change:

@@ -8,14 +8,17 @@ snapshot is packed (see replica.packing): changes are few.
 News are no pages: whoever hears of a new revision asks for the changes.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
+import json
 from typing import Any
+from typing import TypeVar
 
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 6
+WIRE_VERSION = 7
 
 # Where the manager listens. The exchange is named because each side's default
 # one comes from a configuration of its own.
@@ -36,6 +39,12 @@ ANSWERS_TOPIC = 'blazar_sched_answers'
 ANSWER_METHOD = 'answer'
 
 Page = dict[str, Any]
+T = TypeVar('T')
+
+# The JSON of a page is no longer than this, unless one item alone is. On the
+# bus it may be twice as long: oslo.messaging puts the text of the message into
+# another JSON text. RabbitMQ 4 takes no message above 16 MiB.
+MAX_BYTES = 3 << 19
 
 
 class WireVersionError(ValueError):
@@ -71,6 +80,26 @@ class Snapshot:
     after: str | None
     items: list[packing.Item]
     next: str | None
+
+
+def fitting(
+    items: Iterable[T], value: Callable[[T], Any] = lambda item: item
+) -> tuple[list[T], bool]:
+    """Return the first items that a page has room for; at least one.
+
+    Of the rest, no more than one is taken from the iterator.
+
+    :param value: returns what an item is in the page, in JSON primitives
+    :returns: those, and whether others follow
+    """
+    found: list[T] = []
+    room = MAX_BYTES
+    for item in items:
+        room -= len(json.dumps(value(item)))
+        if room < 0 and found:
+            return found, True
+        found.append(item)
+    return found, False
 
 
 def changes_page(

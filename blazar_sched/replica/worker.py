@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One replica for each process, with the thread that feeds it.
+"""One replica for each process, with the threads that look after it.
+
+One thread pulls. It may wait for the message bus for as long as the bus is
+away, so another one, which never calls the bus, does the chores.
 
 nova-scheduler makes its filters in the master and then forks its workers,
 where no thread of the master lives: so nothing is opened or started before
@@ -7,6 +10,7 @@ the fork, all state is here at module level, and it belongs to one pid.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 import contextlib
 import os
@@ -21,8 +25,10 @@ import oslo_messaging
 
 from blazar_sched.conf import scheduler
 from blazar_sched.replica import decisions
+from blazar_sched.replica import files
 from blazar_sched.replica import listener
 from blazar_sched.replica import metrics as metrics_
+from blazar_sched.replica import pace
 from blazar_sched.replica import pending as pending_
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
@@ -34,16 +40,11 @@ LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 scheduler.register(CONF)
 
-# Seconds to wait for one answer, and at most between two tries after errors;
-# the pause doubles so many times at most.
+# Seconds to wait for one answer.
 RPC_TIMEOUT = 10
-MAX_PAUSE = 10.0
-MAX_DOUBLINGS = 10
-# Seconds between two pulls at least, however many commits there are.
-MIN_PAUSE = 0.05
 STOP_TIMEOUT = 2.0
-# Seconds between two files of metrics at least.
-MEASURE_PAUSE = 1.0
+# Seconds between two rounds of chores, unless there are many decisions.
+CHORES_PAUSE = 1.0
 
 note_failure = trouble.Trouble(LOG)
 
@@ -56,7 +57,7 @@ def now() -> int:
 
 
 class Worker:
-    """What a process has of its own, and the thread that pulls for it.
+    """What a process has of its own, and the threads that work for it.
 
     :param copy: of the ledger, if there is one already
     """
@@ -78,24 +79,47 @@ class Worker:
         )
         self._failures = 0
         self._trouble = trouble.Trouble(LOG)
-        self._side_trouble = trouble.Trouble(LOG)
+        self._chore_trouble = trouble.Trouble(LOG)
+        self._silence = trouble.Trouble(LOG)
+        self._is_silent = False
         self._kept_at = self._measured_at = float('-inf')
+        # Whether the snapshot file could not be used.
+        self._file_is_bad = False
+        # The reservable hosts before there is a copy; None: unknown.
+        self._listed_hosts: frozenset[str] | None = None
+        self._started_at = float('-inf')
+        # Set once the snapshot file has given a copy that is fresh, or the
+        # manager has been asked as well.
+        self._tried = threading.Event()
+        if copy is not None:
+            self._tried.set()
         self._stopping = threading.Event()
         # Set when there may be something to pull.
         self._news = threading.Event()
+        # Set when there are many decisions to settle.
+        self._unsettled = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name='blazar-sched-puller', daemon=True
         )
+        self._chores = threading.Thread(
+            target=self._run_chores, name='blazar-sched-chores', daemon=True
+        )
 
     def start(self) -> None:
+        self._started_at = time.monotonic()
+        self._listed_hosts = _listed_hosts()
         self._thread.start()
+        self._chores.start()
 
     def stop(self) -> None:
-        """End the thread; one that waits for an answer ends after it."""
+        """End the threads; the puller that waits for an answer ends later."""
         self._stopping.set()
+        self._tried.set()
         self._news.set()
-        if self._thread.is_alive():
-            self._thread.join(STOP_TIMEOUT)
+        self._unsettled.set()
+        for thread in self._chores, self._thread:
+            if thread.is_alive():
+                thread.join(STOP_TIMEOUT)
 
     def note(self, decision: decisions.Decision, seconds: float) -> None:
         """Count a decision, and keep it for who asks why."""
@@ -106,23 +130,53 @@ class Worker:
         of(metrics_.DECISION_SECONDS, name).observe(seconds)
         self.decisions.add(decision)
 
+    def wait_for_copy(self) -> None:
+        """Wait until file and manager were tried, for start_timeout at most.
+
+        That is seconds since the start, for all requests together.
+        """
+        if not self._tried.is_set():
+            until = self._started_at + CONF.blazar_sched.start_timeout
+            self._tried.wait(max(0, until - time.monotonic()))
+
+    def reservable_hosts(self) -> Collection[str] | None:
+        """Return the uuids of the hosts known as reservable.
+
+        Without a copy of the ledger, those that the worker before has listed;
+        None if there is no such list.
+        """
+        replica = self._replica()
+        return self._listed_hosts if replica is None else replica.hosts
+
     def _run(self) -> None:
         self._load()
         while not self._stopping.is_set():
             self._news.clear()
             pause = self._turn()
-            self._tidy()
-            self._stopping.wait(MIN_PAUSE)
-            self._news.wait(pause)
+            self._tried.set()
+            self._rest(pause)
         self._listener.stop()
         if self._transport is not None:
             self._transport.cleanup()
+
+    def _rest(self, seconds: float) -> None:
+        """Wait for the next pull; after an error nothing makes it sooner."""
+        if self._failures:
+            self._stopping.wait(seconds)
+        elif self._news.wait(seconds):
+            self._stopping.wait(pace.news())
+
+    def _run_chores(self) -> None:
+        while not self._stopping.is_set():
+            self._unsettled.wait(CHORES_PAUSE)
+            self._unsettled.clear()
+            self._do_chores()
         if CONF.blazar_sched.metrics_path:
             metrics_.remove(CONF.blazar_sched.metrics_path, self.name)
 
     def wake(self) -> None:
         """Have what was decided settled soon."""
-        self._news.set()
+        self._unsettled.set()
 
     def _explain(
         self, instance_uuid: str, host: str | None
@@ -135,7 +189,7 @@ class Worker:
         if copy is None:
             return {
                 'ledger': None, 'revision': None, 'hosts': 0, 'age': None,
-                'stale': True,
+                'stale': True, 'wire': wire.WIRE_VERSION,
             }
         since = copy.fresh_at
         return {
@@ -144,6 +198,7 @@ class Worker:
             'hosts': len(copy.replica.hosts),
             'age': None if since is None else time.monotonic() - since,
             'stale': not self.puller.is_fresh(copy),
+            'wire': wire.WIRE_VERSION,
         }
 
     def _replica(self) -> state.Replica | None:
@@ -172,34 +227,61 @@ class Worker:
                 'The ledger cannot be pulled from, trying on. '
                 f'{type(e).__name__}: {e}'
             )
-            pause = 2.0**min(self._failures, MAX_DOUBLINGS)
-            return max(interval, min(MAX_PAUSE, pause))
+            return pace.pause(self._failures, interval)
         copy = self.puller.copy
         assert copy is not None
         self.metrics.of(metrics_.PULLS, 'done').inc()
         if copy.replica is not before:
             self.metrics.of(metrics_.SNAPSHOTS).inc()
-        # What comes and goes between two requests is forgotten, too.
-        self.pending.by_host(copy.replica)
         if self._failures:
             LOG.info('The ledger can be pulled from again.')
         self._failures = 0
         self._keep(at)
-        return interval
+        return pace.poll(interval)
 
-    def _tidy(self) -> None:
-        """Do what requests have left to be done, and tell the metrics."""
-        try:
-            self.decisions.settle(self._replica())
-            folder = CONF.blazar_sched.metrics_path
-            at = time.monotonic()
-            if folder and at - self._measured_at >= MEASURE_PAUSE:
-                self._measured_at = at
-                self._measure()
-                metrics_.write(self.metrics, folder, self.name)
-        except Exception as e:
-            # Whatever it is, nothing that decides depends on it.
-            self._side_trouble.report(f'{type(e).__name__}: {e}')
+    def _do_chores(self) -> None:
+        """Do what requests have left to be done, and tell how things are."""
+        for chore in self._settle, self._tell_of_silence, self._write_metrics:
+            try:
+                chore()
+            except Exception as e:
+                # Whatever it is, nothing that decides depends on it.
+                self._chore_trouble.report(f'{type(e).__name__}: {e}')
+
+    def _settle(self) -> None:
+        replica = self._replica()
+        self.decisions.settle(replica)
+        if replica is not None:
+            # What comes and goes between two requests is forgotten, too.
+            self.pending.by_host(replica)
+
+    def _tell_of_silence(self) -> None:
+        """Log that nothing came for `max_age`, and that something came again.
+
+        A pull that waits for the message bus has no error to log.
+        """
+        copy = self.puller.copy
+        fresh_at = None if copy is None else copy.fresh_at
+        heard_at = max(self._started_at, fresh_at or self._started_at)
+        silent_for = time.monotonic() - heard_at
+        if silent_for > CONF.blazar_sched.max_age:
+            self._is_silent = True
+            self._silence.report(
+                f'No word from the ledger for {silent_for:.0f} s: on_stale = '
+                f'{CONF.blazar_sched.on_stale} decides. Is the message bus '
+                'there, and a manager?'
+            )
+        elif self._is_silent:
+            self._is_silent = False
+            LOG.info('There is word from the ledger again.')
+
+    def _write_metrics(self) -> None:
+        folder = CONF.blazar_sched.metrics_path
+        at = time.monotonic()
+        if folder and at - self._measured_at >= CHORES_PAUSE:
+            self._measured_at = at
+            self._measure()
+            metrics_.write(self.metrics, folder, self.name)
 
     def _measure(self) -> None:
         now, of = self._report(), self.metrics.of
@@ -207,6 +289,10 @@ class Worker:
         of(metrics_.REVISION).set(now['revision'] or 0)
         of(metrics_.AGE).set(float('inf') if age is None else age)
         of(metrics_.STALE).set(now['stale'])
+        replica = self._replica()
+        of(metrics_.LEFT_OUT).set(
+            0 if replica is None else len(replica.left_out)
+        )
 
     def call(self, method: str, **kwargs: Any) -> Any:
         if self._client is None:
@@ -221,6 +307,7 @@ class Worker:
                     version=wire.RPC_VERSION,
                 ),
                 timeout=RPC_TIMEOUT,
+                retry=listener.RETRIES,
             )
             self._listener.start(self._transport)
         return self._client.call({}, method, **kwargs)
@@ -236,7 +323,12 @@ class Worker:
         except FileNotFoundError:
             return
         except (ValueError, OSError) as e:
+            self._file_is_bad = True
             LOG.warning('The snapshot file %s is ignored: %s', path, e)
+        else:
+            copy = self.puller.copy
+            if copy is not None and self.puller.is_fresh(copy):
+                self._tried.set()
 
     def _start_from(self, kept: snapshot.Snapshot) -> None:
         at = now()
@@ -252,10 +344,12 @@ class Worker:
         )
 
     def _keep(self, at: int) -> None:
-        """Write the snapshot file if it is due.
+        """Keep the snapshot file true if that is due.
 
         Twice in `max_age`, so that a new worker may always go on from it; by
         one of the workers that share it, whichever comes first.
+
+        :param at: a time at which the copy was true, epoch seconds
         """
         path = CONF.blazar_sched.snapshot_path
         due = CONF.blazar_sched.max_age / 2
@@ -264,12 +358,16 @@ class Worker:
         self._kept_at = time.monotonic()
         copy = self.puller.copy
         assert copy is not None
+        revision = copy.replica.revision
         try:
-            if not _younger(path, at, due):
+            if self._file_is_bad or not (
+                _younger(path, at, due)
+                or _refreshed(path, copy.ledger, revision, at)
+            ):
                 snapshot.write(
-                    path, copy.ledger, copy.replica.revision, at,
-                    copy.replica.items(),
+                    path, copy.ledger, revision, at, copy.replica.items()
                 )
+                self._file_is_bad = False
         except BlockingIOError:
             LOG.debug('Another worker keeps the snapshot file.')
         except Exception as e:
@@ -277,10 +375,35 @@ class Worker:
             LOG.warning('The snapshot file %s cannot be kept: %s', path, e)
 
 
+def _listed_hosts() -> frozenset[str] | None:
+    """Return the reservable hosts by the list beside the snapshot file."""
+    path = CONF.blazar_sched.snapshot_path
+    if not path:
+        return None
+    try:
+        return snapshot.read_hosts(path)
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as e:
+        LOG.warning(
+            'The list of reservable hosts, %s%s, is ignored: %s', path,
+            snapshot.HOSTS_SUFFIX, e,
+        )
+        return None
+
+
 def _younger(path: str, at: int, seconds: float) -> bool:
     try:
         return abs(at - os.stat(path).st_mtime) < seconds
     except FileNotFoundError:
+        return False
+
+
+def _refreshed(path: str, ledger: str, revision: int, at: int) -> bool:
+    """Return whether nothing but the time in the file had to change."""
+    try:
+        return snapshot.refresh(path, ledger, revision, at)
+    except (files.UntrustedFileError, FileNotFoundError):
         return False
 
 
@@ -328,9 +451,11 @@ def stop() -> None:
 def current() -> tuple[state.Replica | None, bool]:
     """Return the replica to decide by, and whether it is stale.
 
-    Without any replica yet, None and True.
+    Without any replica, None and True. Waits for the first one for
+    ``start_timeout`` seconds at most, counted from the worker's start.
     """
     worker = ensure_started()
+    worker.wait_for_copy()
     worker.puller.advance(now())
     copy = worker.puller.copy
     if copy is None:
@@ -343,6 +468,12 @@ def last_known() -> state.Replica | None:
     worker = _started()
     copy = None if worker is None else worker.puller.copy
     return None if copy is None else copy.replica
+
+
+def reservable_hosts() -> Collection[str] | None:
+    """Return the uuids of the hosts known as reservable; None: unknown."""
+    worker = _started()
+    return None if worker is None else worker.reservable_hosts()
 
 
 def _started() -> Worker | None:

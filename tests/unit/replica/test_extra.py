@@ -78,7 +78,7 @@ def test_more_than_the_index_can_count(replica, make):
 
     replica.apply(1, encoded(host))
 
-    assert list(replica.extra[GPU].fits(None, 0, 9, [ext.AMOUNT_LIMIT])) == [1]
+    assert list(replica.extra[GPU].fits(None, 0, 9, [inventory.MOST])) == [1]
 
 
 @pytest.mark.parametrize(

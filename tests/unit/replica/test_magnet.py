@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Magnetic reservations draw their project's servers, and no others."""
+"""Magnetic reservations draw their own project's servers, and no others.
+
+Not those of the projects that they are shared with: these name the
+reservation in a hint, which is their consent.
+"""
 
 import types
 
@@ -58,8 +62,9 @@ def test_in_its_window_only(replica):
     assert drawn(replica, 'mine', 200) == []
 
 
-def test_whoever_it_is_shared_with(replica):
-    assert drawn(replica, 'friend') == ['h1']
+def test_nobody_it_is_shared_with(replica):
+    assert drawn(replica, 'mine') == ['h1']
+    assert drawn(replica, 'friend') == []
     assert drawn(replica, 'another') == []
     assert drawn(replica, None) == []
 
@@ -73,10 +78,10 @@ def test_no_longer_once_it_is_not_magnetic(replica):
     assert drawn(replica, 'mine') == []
 
 
-def test_it_may_be_shared_with_another(replica):
+def test_sharing_it_with_another_changes_nothing(replica):
     replica.apply(2, [reservation(('another',), magnetic=True)])
     assert drawn(replica, 'mine') == ['h1']
-    assert drawn(replica, 'another') == ['h1']
+    assert drawn(replica, 'another') == []
     assert drawn(replica, 'friend') == []
 
 
@@ -94,7 +99,7 @@ def test_a_change_of_it_never_leaves_it_out(replica):
     replica.apply(2, [reservation(magnetic=True, aggregate='a')])
 
     assert drawn(replica, 'mine') == ['h1']
-    assert drawn(replica, 'friend') == ['h1']
+    assert drawn(replica, 'friend') == []
 
 
 def test_no_longer_once_it_is_gone(replica):

@@ -288,6 +288,26 @@ def test_an_answer_for_another_page_is_refused(
         pulled.pull(0)
 
 
+def test_a_page_that_leads_to_itself_is_refused(
+    pulled, ledger, wire, make, monkeypatch
+):
+    """And is not asked for without end."""
+    small_pages(monkeypatch)
+    fill(ledger, make)
+    first = ledger.snapshot(None, 2)['next']
+
+    def tamper(method, kwargs):
+        assert len(wire.asked) < 9
+        return getattr(ledger, method)(**kwargs) | {'next': first}
+
+    wire.tampering = tamper
+
+    with pytest.raises(puller.Unusable, match='leads nowhere'):
+        pulled.pull(0)
+
+    assert wire.asked == ['snapshot', 'snapshot']
+
+
 @pytest.mark.parametrize('version', [-1, 1])
 def test_another_version_only_lets_it_age(
     pulled, ledger, wire, clock, make, version

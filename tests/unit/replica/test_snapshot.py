@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file comes back whole or not at all."""
 
+import contextlib
 import hashlib
 import json
 import os
 import signal
+import uuid
 
 import pytest
 
+from blazar_sched.replica import files
 from blazar_sched.replica import record
 from blazar_sched.replica import snapshot
 
@@ -18,7 +21,7 @@ WRITTEN_AT = 1_900_000_000
 @pytest.fixture
 def items(make, as_items):
     return list(as_items([
-        ('host', 'h1', {'uuid': 'h1', 'hypervisor_hostname': 'nodé\n1'}),
+        ('reservation', 'r1', {'id': 'r1', 'project_id': 'nodé\n1'}),
         record.encode(make.allocation('a1', 'h1', end=2**63 - 1)),
     ]))
 
@@ -88,8 +91,10 @@ def test_another_version_is_refused(path, monkeypatch):
 def test_a_header_of_something_else_is_refused(tmp_path, header):
     path = tmp_path / 'snapshot'
     lines = header + b'\n'
-    digest = hashlib.sha256(lines).hexdigest()
-    path.write_bytes(lines + f'sha256 {digest}\n'.encode())
+    last = f'sha256 {hashlib.sha256(lines).hexdigest()}\n'.encode()
+    digest = hashlib.sha256(last + b'7').hexdigest()
+    true_at = f'true_at {7:020d} sha256 {digest}\n'.encode()
+    path.write_bytes(lines + last + true_at)
 
     with pytest.raises(snapshot.SnapshotError):
         read(str(path))
@@ -135,13 +140,173 @@ def test_who_is_killed_while_writing_leaves_no_more_than_one_file(
         assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     assert read(path)[1] == 5
     assert sorted(os.listdir(os.path.dirname(path))) == [
-        'snapshot', 'snapshot.lock', 'snapshot.new',
+        'snapshot', 'snapshot.hosts', 'snapshot.lock', 'snapshot.new',
     ]
 
     snapshot.write(path, LEDGER, 7, WRITTEN_AT, items)
 
     assert read(path)[1] == 7
     assert not os.path.exists(path + '.new')
+
+
+class TestRefresh:
+    """What has not changed is not written again."""
+
+    def test_only_the_time_is_new(self, path, items):
+        inode = os.stat(path).st_ino
+
+        assert snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+
+        assert read(path) == (LEDGER, 5, WRITTEN_AT + 60, items)
+        assert os.stat(path).st_ino == inode
+
+    @pytest.mark.parametrize(
+        'ledger, revision', [(LEDGER, 6), ('another', 5)]
+    )
+    def test_another_revision_is_left_alone(self, path, ledger, revision):
+        assert not snapshot.refresh(path, ledger, revision, WRITTEN_AT + 60)
+
+        assert read(path)[2] == WRITTEN_AT
+
+    def test_another_version_is_left_alone(self, path, monkeypatch):
+        monkeypatch.setattr(snapshot.wire, 'WIRE_VERSION', 1)
+
+        assert not snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+
+    @pytest.mark.parametrize('cut', [1, 10, 100, 150])
+    def test_one_that_is_cut_off_is_left_alone(self, path, cut):
+        os.truncate(path, os.stat(path).st_size - cut)
+
+        assert not snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+
+    def test_one_without_the_list_of_hosts_is_left_alone(self, path):
+        os.unlink(path + '.hosts')
+
+        assert not snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+
+    def test_not_while_another_writes(self, path, items):
+        def slow():
+            yield items[0]
+            with pytest.raises(BlockingIOError):
+                snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+
+        snapshot.write(path, LEDGER, 5, WRITTEN_AT, slow())
+
+
+class TestHosts:
+    """The reservable hosts can be read whatever version wrote them."""
+
+    UUIDS = frozenset(str(uuid.UUID(int=n)) for n in range(3))
+
+    @pytest.fixture
+    def path(self, tmp_path):
+        path = str(tmp_path / 'snapshot')
+        items = [('host', each, {'uuid': each}) for each in self.UUIDS]
+        snapshot.write(path, LEDGER, 5, WRITTEN_AT, items)
+        return path
+
+    def test_come_back_by_another_version(self, path, monkeypatch):
+        monkeypatch.setattr(snapshot.wire, 'WIRE_VERSION', 1)
+
+        assert snapshot.read_hosts(path) == self.UUIDS
+
+    def test_are_a_uuid_a_line(self, path):
+        with open(path + '.hosts') as file:
+            assert set(file.read().splitlines()) == self.UUIDS
+
+    def test_none_is_a_list_too(self, path):
+        snapshot.write(path, LEDGER, 6, WRITTEN_AT, [])
+
+        assert snapshot.read_hosts(path) == frozenset()
+
+    def test_no_list(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            snapshot.read_hosts(str(tmp_path / 'none'))
+
+    @pytest.mark.parametrize('cut', [2, 20, 38 + 30])
+    def test_a_list_that_is_cut_off_is_refused(self, path, cut):
+        os.truncate(path + '.hosts', 3 * 37 - cut)
+
+        with pytest.raises(snapshot.SnapshotError):
+            snapshot.read_hosts(path)
+
+    @pytest.mark.parametrize('content', [b'\xff\xfe', b'[]', b'\x00' * 9])
+    def test_something_else_is_refused(self, path, content):
+        with open(path + '.hosts', 'wb') as file:
+            file.write(content)
+
+        with pytest.raises(snapshot.SnapshotError):
+            snapshot.read_hosts(path)
+
+
+def links(path):
+    """Every name beside the snapshot file that could be a link."""
+    return [path + suffix for suffix in (
+        '', '.new', '.lock', '.hosts', '.hosts.new'
+    )]
+
+
+class TestUntrustedFolder:
+    """Whoever can write the folder gets nothing overwritten or blocked."""
+
+    @pytest.mark.parametrize('which', range(5))
+    def test_no_link_is_followed(self, path, items, tmp_path, which):
+        victim = tmp_path / 'victim'
+        victim.write_text('precious')
+        link = links(path)[which]
+        if os.path.exists(link):
+            os.unlink(link)
+        os.symlink(victim, link)
+
+        for write in (
+            lambda: snapshot.refresh(path, LEDGER, 5, WRITTEN_AT),
+            lambda: snapshot.write(path, LEDGER, 6, WRITTEN_AT, items),
+        ):
+            with contextlib.suppress(OSError):
+                write()
+
+        assert victim.read_text() == 'precious'
+
+    def test_a_link_is_not_read(self, path, tmp_path):
+        link = str(tmp_path / 'link')
+        os.symlink(path, link)
+
+        with pytest.raises(OSError):
+            read(link)
+
+    @pytest.mark.parametrize(
+        'kind, refusal',
+        [(os.mkfifo, files.UntrustedFileError), (os.mkdir, OSError)],
+    )
+    def test_only_a_regular_file_is_read(self, path, kind, refusal):
+        for name in (path, path + '.hosts'):
+            os.unlink(name)
+            kind(name)
+
+        with pytest.raises(refusal):
+            read(path)
+        with pytest.raises(refusal):
+            snapshot.read_hosts(path)
+
+    @pytest.mark.parametrize('mode', [0o620, 0o602])
+    def test_what_others_may_write_is_not_read(self, path, mode):
+        os.chmod(path, mode)
+        os.chmod(path + '.hosts', mode)
+
+        with pytest.raises(files.UntrustedFileError, match='may write'):
+            read(path)
+        with pytest.raises(files.UntrustedFileError, match='may write'):
+            snapshot.read_hosts(path)
+
+    def test_another_users_copy_is_not_read_but_the_list_is(
+        self, path, monkeypatch
+    ):
+        monkeypatch.setattr(os, 'geteuid', lambda: os.getuid() + 1)
+        monkeypatch.setattr(files, '_ROOT', -1)
+
+        with pytest.raises(files.UntrustedFileError, match='belongs to user'):
+            read(path)
+        assert snapshot.read_hosts(path) == frozenset()
 
 
 def test_only_its_owner_may_read_it(path):

@@ -450,3 +450,41 @@ def test_history_equals_a_rebuild(make, accounting_, data):
     for key in 'abcd':
         assert lived.held(f'r{key}') == rebuilt.held(f'r{key}')
     assert lived.bound == rebuilt.bound
+
+
+class TestEnds:
+    """What is kept of ends grows with the instances, not with the changes."""
+
+    YEAR = 365 * 86400
+
+    @pytest.mark.parametrize('gone', [False, True])
+    def test_are_no_more_than_twice_the_instances(self, make, gone):
+        replica = state.Replica(accounting.SchedulerAccounting)
+        replica.apply(1, [record.encode(make.host('h1'))])
+        for n in range(1000):
+            one = make.instance('i1', 'h1', end=self.YEAR + n % 2)
+            replica.apply(n + 2, [record.encode(one)])
+            if gone:
+                replica.apply(n + 2, [('instance', 'i1', None)])
+
+        assert len(replica._ends) <= 2 + state.LEAST_ENDS
+
+    def test_each_instance_is_overdue_in_its_time_all_the_same(self, make):
+        """With ends that move, instances that go, and ends in between."""
+        replica = state.Replica(accounting.SchedulerAccounting)
+        replica.apply(1, [record.encode(make.host('h1', vcpus=10_000))])
+        ends = {}
+        for n in range(3000):
+            uuid, now = f'i{n * 7 % 150}', n // 10
+            replica.advance(now)
+            if n % 5 == 4:
+                ends.pop(uuid, None)
+                replica.apply(n + 2, [('instance', uuid, None)])
+            else:
+                ends[uuid] = n * 13 % 600
+                one = make.instance(uuid, 'h1', end=ends[uuid])
+                replica.apply(n + 2, [record.encode(one)])
+            if n % 100 == 99:
+                assert replica._overdue == {
+                    each for each, end in ends.items() if end <= now
+                }

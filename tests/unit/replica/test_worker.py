@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
@@ -18,7 +19,9 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.replica import accounting
 from blazar_sched.replica import decisions
+from blazar_sched.replica import listener
 from blazar_sched.replica import metrics
+from blazar_sched.replica import pace
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
@@ -50,7 +53,7 @@ class EndPoint:
 
 @pytest.fixture
 def configure(tmp_path, monkeypatch):
-    monkeypatch.setattr(worker, 'MAX_PAUSE', 0.05)
+    monkeypatch.setattr(pace, 'MAX_PAUSE', 0.05)
     monkeypatch.setattr(worker, 'RPC_TIMEOUT', 0.5)
     config = config_fixture.Config(worker.CONF)
     config.setUp()
@@ -60,7 +63,7 @@ def configure(tmp_path, monkeypatch):
 
     configure(
         transport_url='fake:/', poll_interval=0.01,
-        snapshot_path=str(tmp_path / 'snapshot'),
+        snapshot_path=str(tmp_path / 'snapshot'), start_timeout=0,
     )
     yield configure
     worker.stop()
@@ -177,7 +180,7 @@ def test_no_number_of_failures_ends_it(configure, monkeypatch):
     monkeypatch.setattr(mine.puller, 'pull', fail)
     mine._failures = 5000
 
-    assert mine._turn() == worker.MAX_PAUSE
+    assert 0 < mine._turn() <= pace.MAX_PAUSE
 
 
 def test_a_replica_that_somebody_else_feeds(configure):
@@ -299,7 +302,7 @@ class TestNews:
 
     def test_many_are_one(self, asked, ledger, make, tell, monkeypatch):
         self.test_pulls_at_once(asked, ledger, make, tell)
-        monkeypatch.setattr(worker, 'MIN_PAUSE', 0.5)
+        monkeypatch.setattr(pace, 'SOONEST', pace.LATEST)
         tell('another', 0)
         asked.clear()
         for n in range(50):
@@ -308,6 +311,127 @@ class TestNews:
 
         assert eventually(lambda: len(hosts() or ()) == 52)
         assert len(asked) <= 10
+
+
+class TestTrouble:
+    """Whoever cannot answer is not asked more often by busy schedulers."""
+
+    @pytest.fixture
+    def asked(self, configure, end_point, monkeypatch):
+        """Have a manager that answers with errors; return the questions."""
+        asked = []
+
+        def fails(ctxt, after, limit):
+            asked.append(after)
+            raise RuntimeError('no database')
+
+        monkeypatch.setattr(pace, 'MAX_PAUSE', 3600.0)
+        monkeypatch.setattr(pace, 'MAX_DOUBLINGS', 30)
+        monkeypatch.setattr(end_point, 'snapshot', fails)
+        configure(poll_interval=3600)
+        return asked
+
+    def test_neither_decisions_nor_news_undo_the_pause(self, asked):
+        mine = worker.ensure_started()
+        assert eventually(lambda: mine._failures == 1)
+
+        for n in range(5 * decisions.MANY_FRESH):
+            worker.note(_Decided(str(n)), 0.001)
+            mine._hear('ledger', n)
+        assert eventually(lambda: len(mine.decisions._settled) > 0)
+        mine._thread.join(0.2)
+
+        assert len(asked) == 1
+
+    def test_stops_in_the_pause(self, asked):
+        mine = worker.ensure_started()
+        assert eventually(lambda: mine._failures == 1)
+
+        mine.stop()
+
+        assert not mine._thread.is_alive()
+
+
+class TestSilence:
+    """The message bus goes away, and a pull waits for it without end."""
+
+    @pytest.fixture
+    def bus(self, configure, ledger, make, monkeypatch, tmp_path):
+        """Answer by `ledger` while this is set, else not at all."""
+        bus = threading.Event()
+        bus.set()
+
+        def call(self, method, **kwargs):
+            bus.wait()
+            answer = (
+                ledger.changes if method == 'changes' else ledger.snapshot
+            )
+            return answer(*kwargs.values())
+
+        monkeypatch.setattr(worker.Worker, 'call', call)
+        ledger.commit(make.host('h1'))
+        folder = tmp_path / 'metrics'
+        folder.mkdir()
+        configure(max_age=1, metrics_path=str(folder))
+        mine = worker.ensure_started()
+        assert eventually(lambda: hosts() == {'h1'})
+        bus.clear()
+        assert eventually(lambda: worker.current()[1])
+        yield bus
+        bus.set()
+        mine.stop()
+
+    def gauge(self, tmp_path, metric):
+        path = next((tmp_path / 'metrics').glob('*.prom'), None)
+        if path is None:
+            return None
+        [value] = [
+            sample.value
+            for family in parser.text_string_to_metric_families(
+                path.read_text()
+            )
+            for sample in family.samples if sample.name == metric.name
+        ]
+        return value
+
+    def test_the_metrics_tell(self, bus, tmp_path):
+        assert eventually(lambda: self.gauge(tmp_path, metrics.STALE) == 1)
+        assert eventually(lambda: self.gauge(tmp_path, metrics.AGE) > 1)
+
+        bus.set()
+
+        assert eventually(lambda: self.gauge(tmp_path, metrics.STALE) == 0)
+
+    def test_the_log_tells(self, bus, caplog):
+        caplog.set_level(logging.INFO, logger=worker.__name__)
+
+        def told(text):
+            return [
+                r
+                for phase in ('setup', 'call')
+                for r in caplog.get_records(phase) if text in r.getMessage()
+            ]
+
+        assert eventually(lambda: told('No word from the ledger'))
+        bus.set()
+        assert eventually(lambda: told('word from the ledger again'))
+        assert len(told('No word from the ledger')) == 1
+
+    def test_novas_objects_are_let_go(self, bus):
+        decision = _Decided()
+
+        worker.note(decision, 0.001)
+
+        assert eventually(lambda: decision.settled)
+
+
+def test_a_bus_that_is_lost_is_not_waited_for_without_end(end_point):
+    """oslo.messaging would connect again and again inside of one call."""
+    mine = worker.Worker()
+    mine.call('changes', since=0, limit=1)
+
+    assert mine._client.retry == listener.RETRIES
+    mine._listener.stop()
 
 
 class TestSnapshotFile:
@@ -414,6 +538,52 @@ class TestSnapshotFile:
         ) as left:
             assert left.revision == 1
 
+    def test_is_not_written_again_where_nothing_has_changed(
+        self, kept, end_point, monkeypatch
+    ):
+        kept(age=60)
+        path = worker.CONF.blazar_sched.snapshot_path
+        os.utime(path, (0, 0))
+        before = os.stat(path).st_ino
+        began = worker.now()
+
+        worker.ensure_started()
+
+        def written_at():
+            with snapshot.reading(path) as found:
+                return found.written_at
+
+        assert eventually(lambda: written_at() >= began)
+        assert os.stat(path).st_ino == before
+
+    def test_one_that_cannot_be_used_is_replaced_at_once(
+        self, configure, end_point, ledger, make
+    ):
+        path = pathlib.Path(worker.CONF.blazar_sched.snapshot_path)
+        path.write_bytes(b'damaged a moment ago')
+        ledger.commit(make.host('h1'))
+
+        worker.ensure_started()
+
+        def revision():
+            try:
+                with snapshot.reading(str(path)) as found:
+                    return found.revision
+            except ValueError:
+                return None
+
+        assert eventually(lambda: revision() == 1)
+
+    def test_a_fifo_in_its_place_stops_nothing(
+        self, configure, end_point, ledger, make
+    ):
+        os.mkfifo(worker.CONF.blazar_sched.snapshot_path)
+        ledger.commit(make.host('h1'))
+
+        worker.ensure_started()
+
+        assert eventually(lambda: hosts() == {'h1'})
+
     def test_no_place_for_it_is_no_trouble(
         self, configure, end_point, ledger, make, tmp_path
     ):
@@ -423,6 +593,133 @@ class TestSnapshotFile:
         worker.ensure_started()
 
         assert eventually(lambda: hosts() == {'h1'})
+
+
+class TestStart:
+    """What requests go by before there is a copy."""
+
+    HOST = str(uuid.UUID(int=1))
+
+    @pytest.fixture
+    def path(self, configure):
+        return pathlib.Path(worker.CONF.blazar_sched.snapshot_path)
+
+    @pytest.fixture
+    def unusable(self, path, ledger, make):
+        """Leave what a worker of another version has left."""
+        ledger.commit(make.host(self.HOST))
+        snapshot.write(
+            str(path), ledger.id, ledger.newest, worker.now(), ledger.items()
+        )
+        path.write_bytes(b'of another version')
+
+    @pytest.fixture
+    def slow(self, monkeypatch):
+        """Have the snapshot file be read only once this is set."""
+        gate = threading.Event()
+        reading = snapshot.reading
+
+        def slowly(path):
+            assert gate.wait(DEADLINE)
+            return reading(path)
+
+        monkeypatch.setattr(snapshot, 'reading', slowly)
+        yield gate
+        gate.set()
+
+    @pytest.fixture
+    def kept(self, path, ledger, make):
+        ledger.commit(make.host(self.HOST))
+        snapshot.write(
+            str(path), ledger.id, ledger.newest, worker.now(), ledger.items()
+        )
+
+    def test_waits_for_the_file(self, configure, kept, slow):
+        configure(start_timeout=DEADLINE)
+        worker.ensure_started()
+        threading.Timer(0.1, slow.set).start()
+
+        replica, stale = worker.current()
+
+        assert set(replica.hosts) == {self.HOST}
+        assert not stale
+
+    def test_waits_for_the_manager_where_there_is_no_file(
+        self, configure, end_point, ledger, make
+    ):
+        configure(start_timeout=DEADLINE)
+        ledger.commit(make.host(self.HOST))
+
+        assert set(worker.current()[0].hosts) == {self.HOST}
+
+    def test_waits_no_longer_than_it_may(self, configure, kept, slow):
+        """And all requests together no longer than one."""
+        configure(start_timeout=0.2)
+        began = time.monotonic()
+
+        for _ in range(100):
+            assert worker.current() == (None, True)
+
+        assert time.monotonic() - began < DEADLINE / 2
+
+    def test_does_not_wait_for_one_that_has_no_answer(
+        self, configure, path, end_point
+    ):
+        """File and manager were tried: nobody knows when there is a copy."""
+        configure(start_timeout=10 * DEADLINE)
+        end_point.broken = {'version': 1}
+        worker.ensure_started()
+        began = time.monotonic()
+
+        assert worker.current() == (None, True)
+        assert time.monotonic() - began < DEADLINE
+
+    def test_whoever_waits_is_let_go_by_a_stop(self, configure, kept, slow):
+        configure(start_timeout=10 * DEADLINE)
+        mine = worker.ensure_started()
+        waiting = threading.Thread(target=worker.current)
+        waiting.start()
+
+        mine._stopping.set()
+        slow.set()
+        mine.stop()
+        waiting.join(DEADLINE)
+
+        assert not waiting.is_alive()
+
+    def test_the_hosts_are_known_without_a_copy(self, unusable):
+        worker.ensure_started()
+
+        assert worker.current() == (None, True)
+        assert worker.reservable_hosts() == {self.HOST}
+
+    def test_where_there_was_never_a_copy_they_are_not(self, configure):
+        worker.ensure_started()
+
+        assert worker.reservable_hosts() is None
+
+    def test_a_list_that_cannot_be_used_is_told_of(
+        self, unusable, path, caplog
+    ):
+        path.with_name('snapshot.hosts').write_bytes(b'not a uuid')
+
+        worker.ensure_started()
+
+        assert worker.reservable_hosts() is None
+        assert [
+            r for r in caplog.records
+            if 'list of reservable hosts' in r.getMessage()
+            and 'is ignored' in r.getMessage()
+        ]
+
+    def test_the_copy_is_newer_than_the_list(
+        self, unusable, end_point, ledger, make
+    ):
+        ledger.commit(make.host('h2'), gone=[('host', self.HOST)])
+        worker.ensure_started()
+
+        assert eventually(lambda: hosts() == {'h2'})
+        assert set(worker.reservable_hosts()) == {'h2'}
 
 
 class TestOptions:
@@ -561,7 +858,7 @@ class _Decided:
         self.instance_uuid = instance_uuid
         self.settled = False
 
-    def settle(self, replica):
+    def settle(self, replica, hosts):
         self.settled = True
 
     def explain(self, replica, host):
@@ -571,22 +868,24 @@ class _Decided:
 class TestDecisions:
     """What a worker keeps of what it has decided."""
 
-    def test_many_are_settled_before_the_next_poll(
-        self, end_point, ledger, make, configure, tmp_path
+    def test_are_settled_and_drive_no_pull(
+        self, end_point, ledger, make, configure, monkeypatch
     ):
-        folder = tmp_path / 'metrics'
-        folder.mkdir()
-        configure(poll_interval=3600, metrics_path=str(folder))
+        monkeypatch.setattr(worker, 'CHORES_PAUSE', 3600)
+        configure(poll_interval=3600)
         mine = worker.ensure_started()
-        # Its last work of a turn: from here on only the poll is waited for.
-        assert eventually(lambda: list(folder.glob('*.prom')))
-        many = [_Decided() for _ in range(decisions.MANY_FRESH)]
+        assert eventually(lambda: hosts() == set())
+        pulls = mine.metrics.of(metrics.PULLS, 'done')
+        before = pulls._value.get()
 
-        for each in many:
-            worker.note(each, 0.001)
+        for _ in range(5):
+            many = [_Decided() for _ in range(decisions.MANY_FRESH)]
+            for each in many:
+                worker.note(each, 0.001)
+            assert eventually(lambda many=many: all(d.settled for d in many))
+        mine._thread.join(0.2)
 
-        assert eventually(lambda: all(each.settled for each in many))
-        assert len(mine.decisions) == len(many)
+        assert pulls._value.get() == before
 
     def test_those_that_wait_are_bounded(self):
         kept = decisions.Decisions(lambda: 1000, lambda: None)

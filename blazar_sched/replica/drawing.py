@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which servers are a reservation's.
+
+`draws_on` is the one answer, for the records of the servers as for what is
+done to the servers at the start, before the end and at the end.
+"""
+
+import dataclasses
+from typing import Protocol
+
+from blazar_sched.domain import instance
+from blazar_sched.domain import reservation
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+
+
+class Server(Protocol):
+    """What is asked of a server of Nova's.
+
+    `reservation_id` is the reservation that the server's hint or flavor
+    names; `created` is in epoch seconds.
+    """
+
+    @property
+    def uuid(self) -> str: ...
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def reservation_id(self) -> str | None: ...
+
+    @property
+    def created(self) -> int: ...
+
+
+def draws_on(
+    noun: record.Reservation,
+    server: Server,
+    known: instance.Instance | None,
+    host: str | None,
+) -> bool:
+    """Tell whether a server draws on a reservation.
+
+    A server that names a reservation draws on that one alone. Another server
+    draws on a reservation of whole hosts of its own project, on a host of the
+    reservation: if the server's record says so, if the server was made inside
+    the window, or if the server has come to the host since the start of the
+    reservation has cleared the host. The record of a server may be late, so
+    a server without a record, or with one of another host, may have been
+    there before: the start says which servers were.
+
+    :param known: the server's record, None if there is none
+    :param host: the uuid of the server's host if the reservation has the
+        host, else None
+    """
+    if noun.over:
+        return False
+    if server.reservation_id is not None:
+        return server.reservation_id == noun.id and noun.was_open_to(
+            server.project_id
+        )
+    if (
+        host is None
+        or noun.resource_type != reservation.PHYSICAL_HOST
+        or server.project_id != noun.project_id
+        or noun.end <= server.created
+    ):
+        return False
+    if known is not None and known.claim is not None:
+        return known.claim == noun.id
+    if noun.start <= server.created:
+        return True
+    return (
+        host in noun.cleared
+        and server.uuid not in noun.in_the_way
+        and (known is None or known.host != host)
+    )
+
+
+def claim(
+    replica: state.Replica, server: Server, host: str | None, now: int
+) -> record.Reservation | None:
+    """Return the reservation that a server draws on, None if on none.
+
+    A server draws no longer on a reservation that keeps its servers once the
+    window of the reservation is over.
+
+    :param host: the uuid of the server's host, None if that is not known
+    """
+    known = replica.instances.get(server.uuid)
+    if known is not None and known.host != host:
+        # What the server drew on where it was before.
+        known = dataclasses.replace(known, claim=None)
+    for noun in _candidates(replica, server, known, host, now):
+        if noun.keeps and noun.end <= now:
+            continue
+        on = host if host and has(replica, noun.id, host) else None
+        if draws_on(noun, server, known, on):
+            return noun
+    return None
+
+
+def has(replica: state.Replica, reservation_id: str, host: str) -> bool:
+    """Tell whether a reservation has a host.
+
+    A failed host that the reservation has lost still counts: the reservation
+    may get the host back with the servers that are there, which must not be
+    in their own way then.
+    """
+    known = replica.hosts.get(host)
+    if known is not None and not known.reservable:
+        return True
+    return host in replica.held(reservation_id)
+
+
+def _candidates(
+    replica: state.Replica,
+    server: Server,
+    known: instance.Instance | None,
+    host: str | None,
+    now: int,
+) -> list[record.Reservation]:
+    """Return the reservations that a server may draw on."""
+    named = server.reservation_id
+    if named is None and known is not None:
+        named = known.claim
+    if named is not None:
+        noun = replica.reservations.get(named)
+        return [] if noun is None else [noun]
+    whole = sorted(replica.whole.get(server.project_id, ()))
+    return [
+        noun
+        for noun in map(replica.reservations.__getitem__, whole)
+        if noun.start <= now < noun.end and host in replica.held(noun.id)
+    ]

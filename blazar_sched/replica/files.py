@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that workers keep, opened without trust in their folder.
+
+No link is followed, nothing but a regular file is read or written, so that
+no open blocks, and no file is read that another user may write.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import fcntl
+import os
+import stat
+from typing import IO
+
+_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ROOT = 0
+
+
+class UntrustedFileError(ValueError):
+    """The file is not regular, or another user may write it."""
+
+
+@contextlib.contextmanager
+def opened(
+    path: str, mode: str = 'rb', any_owner: bool = False
+) -> Iterator[IO[bytes]]:
+    """Open the file at `path`.
+
+    :param mode: 'rb' to read, 'r+b' to overwrite as well
+    :param any_owner: read also a file that belongs to another user
+    :raises UntrustedFileError: if the file cannot be trusted
+    :raises OSError: if the file cannot be opened
+    """
+    with open(path, mode, opener=_opener(0)) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise UntrustedFileError('it is not a regular file')
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise UntrustedFileError(
+                'other users may write it: mode '
+                f'{stat.S_IMODE(found.st_mode):o}'
+            )
+        if not any_owner and found.st_uid not in (os.geteuid(), _ROOT):
+            raise UntrustedFileError(f'it belongs to user {found.st_uid}')
+        yield file
+
+
+@contextlib.contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Be the only process that writes the file at `path`.
+
+    The lock is on a file of its own, and goes with its process.
+
+    :raises BlockingIOError: if another process has the lock
+    :raises OSError: if the lock's file cannot be opened
+    """
+    lock = os.open(f'{path}.lock', os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def replacing(path: str, mode: int = 0o600) -> Iterator[IO[bytes]]:
+    """Open a new file that takes the place of the one at `path` at the end.
+
+    Call it under `locked`. The new file always has the same name, so that a
+    process that is killed meanwhile leaves no more than one behind.
+
+    :param mode: permissions of the new file
+    :raises OSError: if the file cannot be written
+    """
+    new = f'{path}.new'
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new)
+    with open(new, 'xb', opener=_opener(mode)) as file:
+        try:
+            os.fchmod(file.fileno(), mode)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(new, path)
+        except BaseException:
+            os.unlink(new)
+            raise
+
+
+def _opener(permissions: int) -> Callable[[str, int], int]:
+    def opener(path: str, flags: int) -> int:
+        return os.open(path, flags | _FLAGS, permissions)
+
+    return opener

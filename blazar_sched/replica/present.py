@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which instance records a HostState confirms.
+
+The index gives back what bound, bounded and preemptible instances have of
+HostState's use. HostState and the records are of different moments: what is
+given back for an instance that is not in HostState's use any more would be
+taken off twice. So the index gives back only for an instance that HostState
+names. Besides, the use of a host is at least what the instances that
+HostState names have by their records: when an instance leaves, Nova changes
+the figures of the host first and the list of its instances later.
+
+Of what Placement calls reserved, HostState's use holds what Nova keeps for
+the host itself, and not what it reserves for its cache of images. So as much
+of the reserved DISK_GB counts as use of the host itself as HostState's use is
+above what the instances have.
+"""
+
+import array
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+from typing import Any
+from typing import TypeAlias
+
+from blazar_sched import ext
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import inventory
+from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
+
+# By RESOURCE_CLASSES, of one host or of several.
+Room: TypeAlias = 'array.array[int]'
+_DISK = inventory.RESOURCE_CLASSES.index(inventory.DISK_GB)
+
+# The record of an instance before and after a change; None for no record.
+Change = tuple[instance_.Instance | None, instance_.Instance | None]
+
+
+@dataclasses.dataclass(slots=True)
+class _OnHost:
+    """The instance records of one host.
+
+    :ivar room: what all of the instances leave of Placement's capacity of
+        the host, by RESOURCE_CLASSES
+    :ivar reserved: the host's DISK_GB that Placement calls reserved
+    :ivar given_back: uuids of the instances that the index gives back for
+    """
+
+    room: list[int]
+    reserved: int = 0
+    instances: dict[str, instance_.Instance] = dataclasses.field(
+        default_factory=dict
+    )
+    given_back: set[str] = dataclasses.field(default_factory=set)
+
+    def least(
+        self,
+        left: Room,
+        named: Collection[str],
+        unnamed: Iterable[instance_.Instance],
+        own_id: str | None,
+    ) -> Room:
+        """Return what is left at least, without the unnamed in the index.
+
+        Whether an instance that HostState does not name has left, or is being
+        built, is not known: what Placement counts beyond Nova's figure of it
+        stays. `own_id` is the instance that asks.
+        """
+        most = [*self.room]
+        beyond = [0] * packing.WIDTH
+        for each in unnamed:
+            _take(most, each, 1)
+            if each.uuid != own_id:
+                beyond = list(map(int.__add__, beyond, _beyond(each)))
+        left = left[:]
+        if self._is_mixed(named):
+            left[_DISK] -= self.reserved
+        return array.array('q', (
+            min(own, limit) - more
+            for own, limit, more in zip(left, most, beyond, strict=True)
+        ))
+
+    def _is_mixed(self, named: Collection[str]) -> bool:
+        """Tell whether the use of the host itself cannot be told.
+
+        It cannot be told from the use of an instance without a record.
+        """
+        return bool(self.reserved) and not all(
+            map(self.instances.__contains__, tuple(named))
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Headroom:
+    """What HostStates leave of the capacities of their hosts.
+
+    :ivar rows: of the index; -1 for a host that the index does not know
+    :ivar room: one value per HostState and class, row-major
+    :ivar ignore: the owners that a query of the index has to look past
+    :ivar is_less: whether the records leave less than HostState's figures
+    """
+
+    rows: 'array.array[int]'
+    room: Room
+    ignore: tuple[str, ...]
+    is_less: bool
+
+
+class Present:
+    """The instance records of each host, beside the index of a replica.
+
+    One writer, any number of readers. A record is added here before the
+    index gives back for it, and removed after. `version` changes in between:
+    if it is the same before and after a reader's work, then every instance
+    that the index gave back for meanwhile has its record here.
+
+    :param hosts: every host by uuid; whoever changes one calls `resize`
+    """
+
+    def __init__(self, hosts: Mapping[str, host_.Host]) -> None:
+        self.version = 0
+        self._hosts = hosts
+        self._on: dict[str, _OnHost] = {}
+        # The uuids of the hosts that HostState's figures do not settle.
+        self._doubtful: set[str] = set()
+
+    @contextlib.contextmanager
+    def changing(self, changes: Iterable[Change]) -> Iterator[None]:
+        """Add the new records, then, after the block, remove the old ones.
+
+        If the block fails nothing is changed.
+        """
+        changes = tuple(changes)
+        for _, new in changes:
+            self.add(new)
+        self.version += 1
+        try:
+            yield
+        except BaseException:
+            for old, new in changes:
+                self._remove(new, old)
+            raise
+        self.version += 1
+        for old, new in changes:
+            self._remove(old, new)
+
+    def add(self, new: instance_.Instance | None) -> None:
+        """Count a record."""
+        if new is None:
+            return
+        on = self._on.get(new.host)
+        if on is None:
+            on = self._on[new.host] = _OnHost(self._capacity(new.host))
+        _take(on.room, new, -1)
+        on.instances[new.uuid] = new
+        if _is_given_back(new):
+            on.given_back.add(new.uuid)
+        self._sort(new.host, on)
+
+    def resize(self, uuid: str) -> None:
+        """Take over the capacity of a host that has changed."""
+        room = self._capacity(uuid)
+        on = self._on.setdefault(uuid, _OnHost(room))
+        for each in on.instances.values():
+            _take(room, each, -1)
+        on.room = room
+        on.reserved = self._reserved(uuid)
+        self._sort(uuid, on)
+
+    def select(
+        self,
+        index: ext.TimelineIndex,
+        host_states: Sequence[Any],
+        start: int,
+        end: int,
+        amounts: tuple[int, ...],
+        own_id: str | None,
+    ) -> list[Any]:
+        """Return those of the HostStates that have room, in their order.
+
+        As `TimelineIndex.select` does, by the records that are confirmed.
+
+        :param own_id: uuid of the instance that asks; its record is ignored
+        """
+        while True:
+            version = self.version
+            passing = index.select(
+                host_states, start, end, amounts, ignore=own_id
+            )
+            refused = self._refused(
+                index, passing, start, end, amounts, own_id
+            )
+            if version == self.version:
+                break
+        if not refused:
+            return passing
+        return [h for h in passing if id(h) not in refused]
+
+    def headroom(
+        self,
+        index: ext.TimelineIndex,
+        host_states: Sequence[Any],
+        own_id: str | None,
+    ) -> Headroom:
+        """Return what HostStates leave, by the records that are confirmed.
+
+        :param own_id: uuid of the instance that asks; its record is ignored
+        """
+        rows, room = index.headroom(host_states)
+        ignore = set() if own_id is None else {own_id}
+        is_less = False
+        for n in ext.unconfirmed(host_states, self._on, room, packing.WIDTH):
+            on = self._on.get(host_states[n].uuid)
+            if on is None:
+                continue
+            named = host_states[n].instances or ()
+            unnamed = [
+                each for each in tuple(on.instances.values())
+                if each.uuid not in named
+            ]
+            lanes = slice(n * packing.WIDTH, (n + 1) * packing.WIDTH)
+            room[lanes] = on.least(room[lanes], named, unnamed, own_id)
+            ignore.update(each.uuid for each in unnamed)
+            is_less = True
+        return Headroom(rows, room, tuple(ignore), is_less)
+
+    def given_back(self, host_uuid: str) -> tuple[str, ...]:
+        """Return the uuids that the index gives back for on a host."""
+        on = self._on.get(host_uuid)
+        return () if on is None else tuple(on.given_back)
+
+    def _refused(
+        self,
+        index: ext.TimelineIndex,
+        passing: Sequence[Any],
+        start: int,
+        end: int,
+        amounts: tuple[int, ...],
+        own_id: str | None,
+    ) -> set[int]:
+        """Return the id() of those that have room by unconfirmed records."""
+        doubtful = [h for h in passing if h.uuid in self._doubtful]
+        found = self.headroom(index, doubtful, own_id)
+        if not found.is_less:
+            return set()
+        answers = index.fits(
+            found.rows, start, end, amounts, found.room, ignore=found.ignore
+        )
+        return {
+            id(h) for h, fits in zip(doubtful, answers, strict=True)
+            if not fits
+        }
+
+    def _remove(
+        self, old: instance_.Instance | None, new: instance_.Instance | None
+    ) -> None:
+        """Cease to count a record that `new`, if any, replaces."""
+        if old is None:
+            return
+        on = self._on[old.host]
+        _take(on.room, old, 1)
+        if new is not None and new.host == old.host:
+            on.instances[old.uuid] = new
+            if not _is_given_back(new):
+                on.given_back.discard(old.uuid)
+        else:
+            del on.instances[old.uuid]
+            on.given_back.discard(old.uuid)
+        self._sort(old.host, on)
+
+    def _sort(self, uuid: str, on: _OnHost) -> None:
+        """Note whether a host is doubtful; forget one of no interest."""
+        if on.given_back or on.reserved:
+            self._doubtful.add(uuid)
+        else:
+            self._doubtful.discard(uuid)
+        if not (on.instances or on.reserved):
+            del self._on[uuid]
+
+    def _capacity(self, uuid: str) -> list[int]:
+        known = self._hosts.get(uuid)
+        if known is None:
+            return [0] * packing.WIDTH
+        return [
+            *accounting.SchedulerAccounting.capacity(known, reserved=False)
+        ]
+
+    def _reserved(self, uuid: str) -> int:
+        known = self._hosts.get(uuid)
+        held = known and known.inventory.get(inventory.DISK_GB)
+        return held.reserved if held else 0
+
+
+def plain(
+    index: ext.TimelineIndex, host_states: Sequence[Any], own_id: str | None
+) -> Headroom:
+    """Return what HostStates leave where no record is to be confirmed."""
+    rows, room = index.headroom(host_states)
+    return Headroom(rows, room, () if own_id is None else (own_id,), False)
+
+
+def _is_given_back(noun: instance_.Instance) -> bool:
+    """Tell whether nova-scheduler's index may have entries of an instance."""
+    return noun.used is not None or bool(
+        accounting.SchedulerAccounting.steps(noun, overdue=False)
+    )
+
+
+def _beyond(noun: instance_.Instance) -> tuple[int, ...]:
+    """Return what Placement counts beyond Nova's figure of an instance."""
+    if noun.used is None or noun.preemptible:
+        return (0,) * packing.WIDTH
+    return tuple(
+        max(0, placements - novas) for placements, novas in zip(
+            packing.amounts_of(noun.countable()),
+            packing.amounts_of(noun.countable_use()), strict=True,
+        )
+    )
+
+
+def _take(room: list[int], noun: instance_.Instance, sign: int) -> None:
+    amounts = packing.amounts_of(noun.countable_use(), sign)
+    for lane, amount in enumerate(amounts):
+        room[lane] += amount

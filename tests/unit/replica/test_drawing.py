@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which servers are a reservation's: one answer for all who ask."""
+
+import dataclasses
+
+import pytest
+
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import reservation
+from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.replica import drawing
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.clients import nova
+
+START, END = 100, 200
+
+WHOLE = record.Reservation(
+    'r', 'l', 'mine', reservation.PHYSICAL_HOST, START, END,
+    projects=('friend',), former_projects=('former',),
+)
+MAGNETIC = dataclasses.replace(WHOLE, magnetic=True)
+SLOTS = dataclasses.replace(
+    WHOLE, resource_type=reservation.VIRTUAL_INSTANCE, slot={'VCPU': 1}
+)
+
+
+def server(project_id='mine', reservation_id=None, created=START):
+    return nova.Server(
+        uuid='i', node='h1', project_id=project_id, amounts={'VCPU': 1},
+        end=window.FOREVER, reservation_id=reservation_id, preemptible=False,
+        created=created,
+    )
+
+
+def known(claim=None, on='h1'):
+    return instance.Instance('i', on, 'mine', {'VCPU': 1}, claim=claim)
+
+
+def draws(noun, each, record_=None, on='h1'):
+    return drawing.draws_on(noun, each, record_, on)
+
+
+@pytest.mark.parametrize('noun', [WHOLE, MAGNETIC, SLOTS])
+@pytest.mark.parametrize('on', ['h1', None])
+def test_a_server_that_names_it(noun, on):
+    for project_id in ('mine', 'friend', 'former'):
+        assert draws(noun, server(project_id, 'r', 0), on=on)
+    assert not draws(noun, server('another', 'r'), on=on)
+    assert not draws(noun, server('mine', 'another'), on=on)
+
+
+def test_a_server_that_names_none_is_of_its_own_project():
+    """Of no other one, whatever the reservation is shared with."""
+    for noun in (WHOLE, MAGNETIC):
+        assert draws(noun, server())
+        for project_id in ('friend', 'former', 'another'):
+            assert not draws(noun, server(project_id))
+    assert not draws(SLOTS, server())
+
+
+@pytest.mark.parametrize(
+    'created, expected',
+    [(START - 1, False), (START, True), (END - 1, True), (END, False)],
+)
+def test_it_was_made_inside_the_window(created, expected):
+    assert draws(WHOLE, server(created=created), known()) is expected
+    assert not draws(WHOLE, server(created=created), on=None)
+
+
+def test_an_older_one_has_come_to_the_host():
+    old = server(created=START - 1)
+    for noun in (WHOLE, MAGNETIC):
+        cleared = dataclasses.replace(noun, cleared=('h1',))
+        assert draws(cleared, old)
+        assert draws(cleared, old, known(on='h2'))
+        # It was there when the window opened: it is in the way.
+        assert not draws(cleared, old, known())
+
+
+def test_an_older_one_was_there_before_its_record():
+    """The start has not cleared the host, or has seen the server stay."""
+    old = server(created=START - 1)
+    elsewhere = dataclasses.replace(WHOLE, cleared=('h2',))
+    seen = dataclasses.replace(WHOLE, cleared=('h1',), in_the_way=('i',))
+    for noun in (WHOLE, elsewhere, seen):
+        for record_ in (None, known(on='h2')):
+            assert not draws(noun, old, record_)
+    assert draws(seen, old, known('r'))
+
+
+def test_what_the_ledger_binds_elsewhere_is_anothers():
+    for noun in (WHOLE, MAGNETIC):
+        assert not draws(noun, server(), known('another'))
+        assert draws(noun, server(created=0), known('r'))
+
+
+def test_nothing_draws_on_what_is_over():
+    over = dataclasses.replace(MAGNETIC, over=True)
+    assert not draws(over, server())
+    assert not draws(over, server(reservation_id='r'))
+
+
+class TestClaim:
+    @pytest.fixture
+    def replica(self):
+        """The reservation has h1; h2 is free."""
+        replica = state.Replica(accounting.LedgerAccounting)
+        replica.apply(1, [
+            *(record.encode(host.Host(u, u, u)) for u in ('h1', 'h2')),
+            record.encode(MAGNETIC),
+            record.encode(
+                allocation.Allocation('a', 'r', 'h1', START, END, whole=True)
+            ),
+        ])
+        return replica
+
+    def claim(self, replica, now=150, on='h1', **values):
+        found = drawing.claim(replica, server(**values), on, now)
+        return found and found.id
+
+    def put(self, replica, *nouns):
+        replica.apply(replica.revision + 1, map(record.encode, nouns))
+
+    def test_in_the_window_and_on_its_host_alone(self, replica):
+        assert self.claim(replica) == 'r'
+        assert self.claim(replica, on='h2') is None
+        assert self.claim(replica, now=END) is None
+        assert self.claim(replica, project_id='friend') is None
+
+    def test_a_record_speaks_on_after_the_window(self, replica):
+        """The end of the reservation is late."""
+        self.put(replica, known('r'))
+        assert self.claim(replica, now=END) == 'r'
+
+    def test_a_server_that_has_left_is_an_ordinary_one(self, replica):
+        self.put(replica, known('r'))
+        assert self.claim(replica, on='h2') is None
+
+    def test_a_failed_host_that_was_lost_keeps_its_servers(self, replica):
+        self.put(
+            replica, known('r', on='h2'),
+            host.Host('h2', 'h2', 'h2', reservable=False),
+        )
+        assert self.claim(replica, on='h2') == 'r'
+
+    def test_a_failed_host_draws_nobody(self, replica):
+        self.put(replica, host.Host('h2', 'h2', 'h2', reservable=False))
+        assert self.claim(replica, on='h2') is None
+
+    @pytest.mark.parametrize('hint', [None, 'r'])
+    def test_what_is_kept_is_ordinary_from_the_end_on(self, replica, hint):
+        self.put(replica, dataclasses.replace(MAGNETIC, on_end='keep'))
+        self.put(replica, known('r'))
+        assert self.claim(replica, END - 1, reservation_id=hint) == 'r'
+        assert self.claim(replica, END, reservation_id=hint) is None

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is given back, by HostStates and records of different moments."""
+
+import array
+import types
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched import ext
+from blazar_sched.domain import allocation
+from blazar_sched.domain import host
+from blazar_sched.domain import instance
+from blazar_sched.domain import inventory
+from blazar_sched.domain import window
+from blazar_sched.ext import host_state as host_state_
+from blazar_sched.replica import accounting
+from blazar_sched.replica import present
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+
+NOW, TAIL = 1000, 1040
+VCPUS = 8
+SERVERS = tuple(f's{n}' for n in range(5))
+
+
+class HostState(types.SimpleNamespace):
+    """What is read of Nova's HostState."""
+
+
+def host_state(instances=(), vcpus_used=0, uuid='h'):
+    return HostState(
+        uuid=uuid, nodename=uuid, vcpus_used=vcpus_used,
+        total_usable_ram_mb=0, free_ram_mb=0, disk_mb_used=0, free_disk_mb=0,
+        instances=dict.fromkeys(instances), num_instances=len(instances),
+    )
+
+
+def a_host(uuid='h', vcpus=VCPUS):
+    return host.Host(
+        uuid, uuid, uuid, inventory={'VCPU': inventory.Inventory(vcpus)}
+    )
+
+
+def a_server(uuid, vcpus, end=window.FOREVER, on='h', **fields):
+    return instance.Instance(uuid, on, 'p', {'VCPU': vcpus}, end, **fields)
+
+
+def an_allocation(vcpus, start, end, of='r'):
+    return allocation.Allocation(
+        f'{of} {start}', of, 'h', start, end, {'VCPU': vcpus}
+    )
+
+
+def a_replica(*nouns):
+    replica = state.Replica(accounting.SchedulerAccounting)
+    replica.advance(NOW)
+    replica.apply(1, map(record.encode, (a_host(), *nouns)))
+    return replica
+
+
+def has_room(replica, seen, vcpus, end=window.FOREVER, own_id=None):
+    return bool(replica.present.select(
+        replica.index, [seen], NOW, end, (vcpus, 0, 0), own_id
+    ))
+
+
+GIVEN_BACK = pytest.mark.parametrize('server', [
+    a_server('s', 4, NOW + 10),
+    a_server('s', 4, preemptible=True),
+    a_server('s', 4, TAIL, reservation_id='r'),
+], ids=['bounded', 'preemptible', 'bound'])
+
+
+@GIVEN_BACK
+class TestServerThatHasLeft:
+    """A reservation has half of the host from the server's end on."""
+
+    lease = an_allocation(4, NOW + 10, TAIL)
+
+    def test_is_given_back_while_it_is_there(self, server):
+        replica = a_replica(self.lease, server)
+
+        there = host_state(['s'], vcpus_used=4)
+        assert has_room(replica, there, 4)
+        assert not has_room(replica, there, 5)
+
+    def test_is_not_given_back_once_more(self, server):
+        replica = a_replica(self.lease, server)
+
+        assert not has_room(replica, host_state(), 5)
+        assert has_room(replica, host_state(), 4)
+
+    def test_control_the_index_alone_gives_it_back(self, server):
+        replica = a_replica(self.lease, server)
+
+        assert replica.index.select([host_state()], NOW, TAIL, (8, 0, 0))
+
+    def test_is_not_given_back_while_nova_still_names_it(self, server):
+        """Nova changes a host's figures first, and then its instances."""
+        replica = a_replica(self.lease, server)
+
+        assert not has_room(replica, host_state(['s']), 5)
+
+    def test_is_not_given_back_in_the_place_of_another(self, server):
+        """Somebody of whom the records know nothing has its room now."""
+        replica = a_replica(self.lease, server)
+
+        assert not has_room(replica, host_state(['x'], vcpus_used=4), 1)
+
+    def test_its_record_is_removed_at_last(self, server):
+        replica = a_replica(self.lease, server)
+        replica.apply(2, [(record.INSTANCE, 's', None)])
+
+        assert has_room(replica, host_state(), 4)
+        assert not has_room(replica, host_state(), 5)
+
+
+def test_room_of_who_has_left_can_be_used_at_once():
+    """What has left is not counted until its record goes, either."""
+    replica = a_replica(a_server('s', 4), a_server('t', 4, NOW + 10))
+
+    assert has_room(replica, host_state(['t'], vcpus_used=4), 4)
+
+
+def test_whoever_has_moved_counts_where_nova_has_it():
+    replica = a_replica(
+        a_host('g'), a_server('s', 4, NOW + 10),
+        an_allocation(4, TAIL, TAIL + 9),
+    )
+
+    assert not has_room(replica, host_state(), 5)
+    # There it counts as unbounded, as no record is about that host.
+    assert not has_room(replica, host_state(['s'], 4, uuid='g'), 5)
+    replica.apply(2, [
+        record.encode(a_server('s', 4, NOW + 10, on='g')),
+        record.encode(an_allocation(8, NOW + 10, TAIL)),
+    ])
+    assert not has_room(replica, host_state(), 1)
+    assert has_room(replica, host_state(['s'], 4, uuid='g'), 4)
+
+
+def test_instances_that_nova_does_not_name_confirm_nothing():
+    """None, as before a HostState has been filled."""
+    replica = a_replica(
+        a_server('s', 4, NOW + 10), an_allocation(4, NOW + 10, TAIL)
+    )
+    seen = host_state(vcpus_used=4)
+    seen.instances = None
+
+    assert not has_room(replica, seen, 4)
+
+
+class TestUnits:
+    """HostState counts as Nova does, an inventory as Placement does."""
+
+    lease = an_allocation(4, NOW + 10, TAIL)
+
+    @pytest.mark.parametrize(('vcpus', 'used'), [(4, 1), (1, 4)])
+    def test_what_placement_counts_fits_beside_a_lease(self, vcpus, used):
+        """It ends when the lease begins, or never does."""
+        seen = host_state(['s'], vcpus_used=used)
+        ends = a_server('s', vcpus, NOW + 10, used={'VCPU': used})
+        replica = a_replica(self.lease, ends)
+        most = min(4, VCPUS - vcpus)
+        assert has_room(replica, seen, most)
+        assert not has_room(replica, seen, most + 1)
+
+        stays = a_server('s', vcpus, used={'VCPU': used})
+        replica = a_replica(self.lease, stays)
+        assert has_room(replica, seen, 4 - vcpus)
+        assert not has_room(replica, seen, 5 - vcpus)
+
+    def test_pinned_cpus_take_no_shared_ones(self):
+        pinned = a_server('s', 0, used={'VCPU': 8})
+        replica = a_replica(self.lease, pinned)
+
+        assert has_room(replica, host_state(['s'], vcpus_used=8), 4)
+        assert not has_room(replica, host_state(['s'], vcpus_used=8), 5)
+
+    @pytest.mark.parametrize('fields', [
+        {}, {'end': NOW - 1}, {'end': NOW - 1, 'reservation_id': 'r'},
+    ], ids=['unbounded', 'overdue', 'overdue and bound'])
+    def test_what_is_being_built_takes_what_placement_counts(self, fields):
+        """Nova does not name it yet, nor another one, which has left."""
+        building = a_server('s', 4, used={'VCPU': 1}, **fields)
+        replica = a_replica(building, a_server('t', 1, NOW + 10))
+
+        assert has_room(replica, host_state(vcpus_used=1), 4)
+        assert not has_room(replica, host_state(vcpus_used=1), 5)
+
+    def test_a_change_of_the_record_leaves_nothing_behind(self):
+        replica = a_replica(a_server('s', 4, NOW + 10, used={'VCPU': 1}))
+        replica.apply(2, [record.encode(a_server('s', 4, NOW + 10))])
+        plain = a_replica(a_server('s', 4, NOW + 10))
+        assert replica.index.dump()['entries'] == plain.index.dump()['entries']
+
+        replica.apply(3, [(record.INSTANCE, 's', None)])
+        assert len(replica.index) == 0
+
+
+def on_disk(uuid, gb, **fields):
+    return instance.Instance(uuid, 'h', 'p', {'DISK_GB': gb}, **fields)
+
+
+class TestReservedDisk:
+    """Of 100 GB Placement calls 30 reserved; a lease has 60 in a while."""
+
+    host = host.Host('h', 'h', 'h', inventory={
+        'DISK_GB': inventory.Inventory(100, reserved=30),
+    })
+    lease = allocation.Allocation(
+        'a', 'r', 'h', NOW + 10, TAIL, {'DISK_GB': 60}
+    )
+
+    def has_room(self, gb, used_gb, *servers, named=None):
+        replica = a_replica(self.host, self.lease, *servers)
+        seen = host_state(
+            [s.uuid for s in servers] if named is None else named
+        )
+        seen.disk_mb_used = used_gb * 1024
+        return bool(replica.present.select(
+            replica.index, [seen], NOW, TAIL, (0, 0, gb), None
+        ))
+
+    @pytest.mark.parametrize('kept', [0, 10, 30])
+    def test_nova_may_count_none_of_it_or_some_or_all(self, kept):
+        """For its cache of images Nova counts none."""
+        assert self.has_room(10, kept)
+        assert not self.has_room(11, kept)
+        server = on_disk('s', 5)
+        assert self.has_room(5, kept + 5, server)
+        assert not self.has_room(6, kept + 5, server)
+
+    def test_a_server_without_a_record_is_not_taken_for_it(self):
+        assert not self.has_room(6, 5, named=['x'])
+
+
+def test_a_class_without_inventory_keeps_nobody_off():
+    """Its provider is another one, as that of shared storage."""
+    replica = a_replica()
+    seen = host_state()
+    seen.disk_mb_used = 1024
+
+    assert replica.present.select(
+        replica.index, [seen], NOW, TAIL, (1, 512, 10), None
+    )
+
+
+class Racing:
+    """An index that somebody writes to in the middle of a reader's work."""
+
+    def __init__(self, index, write):
+        self._index = index
+        self._write = write
+
+    def select(self, *args, **kwargs):
+        found = self._index.select(*args, **kwargs)
+        self._written()
+        return found
+
+    def headroom(self, *args):
+        found = self._index.headroom(*args)
+        self._written()
+        return found
+
+    def fits(self, *args, **kwargs):
+        return self._index.fits(*args, **kwargs)
+
+    def _written(self):
+        write, self._write = self._write, lambda: None
+        write()
+
+
+def test_a_record_that_goes_meanwhile_is_not_missed():
+    """The index has given back for it, and then there is no record."""
+    replica = a_replica(
+        an_allocation(4, NOW + 10, TAIL), a_server('s', 4, NOW + 10)
+    )
+    racing = Racing(
+        replica.index,
+        lambda: replica.apply(2, [(record.INSTANCE, 's', None)]),
+    )
+
+    assert not replica.present.select(
+        racing, [host_state()], NOW, TAIL, (5, 0, 0), None
+    )
+
+
+def test_control_without_the_version_it_is_missed(monkeypatch):
+    monkeypatch.setattr(
+        present.Present, 'version', property(lambda _: 0, lambda *_: None),
+        raising=False,
+    )
+    replica = a_replica(
+        an_allocation(4, NOW + 10, TAIL), a_server('s', 4, NOW + 10)
+    )
+    racing = Racing(
+        replica.index,
+        lambda: replica.apply(2, [(record.INSTANCE, 's', None)]),
+    )
+
+    assert replica.present.select(
+        racing, [host_state()], NOW, TAIL, (5, 0, 0), None
+    )
+
+
+def test_a_batch_that_fails_changes_nothing():
+    replica = a_replica(a_server('s', 4, NOW + 10))
+    before = replica.present.headroom(replica.index, [host_state(['s'])], None)
+    with pytest.raises(ValueError):
+        replica.apply(2, [
+            record.encode(a_server('s', 6, NOW + 10)),
+            record.encode(a_server('t', 1, NOW + 10, on='nowhere')),
+        ])
+
+    assert before == replica.present.headroom(
+        replica.index, [host_state(['s'])], None
+    )
+
+
+def test_of_no_record_nothing_is_left():
+    replica = a_replica(a_server('s', 4, NOW + 10), a_server('t', 1))
+    replica.apply(2, [
+        (record.INSTANCE, 's', None), (record.INSTANCE, 't', None)
+    ])
+
+    assert not replica.present._on
+    assert not replica.present._doubtful
+
+
+uuids = st.frozensets(st.sampled_from('abcd'))
+
+
+@given(st.lists(st.tuples(
+    st.none() | st.integers(0, 3), st.none() | uuids, uuids, uuids,
+    st.booleans(), st.integers(-1, 2), st.integers(-1, 2),
+)))
+def test_both_indexes_look_closer_at_the_same_hosts(hosts):
+    host_states = [
+        HostState(uuid=uuid, instances=named and dict.fromkeys(named))
+        for uuid, named, *_ in hosts
+    ]
+    known = {
+        n: types.SimpleNamespace(
+            room=[0, most], given_back=set(given_back), reserved=reserved,
+            instances=dict.fromkeys(instances),
+        )
+        for n, (_, _, given_back, instances, reserved, _, most)
+        in enumerate(hosts)
+    }
+    room = array.array('q', [n for *_, left, _ in hosts for n in (0, left)])
+
+    assert ext.unconfirmed(
+        host_states, known, room, 2
+    ) == host_state_.unconfirmed(host_states, known, room, 2)
+
+
+ends = st.integers(NOW - 3, TAIL - 1) | st.just(window.FOREVER)
+servers = st.builds(
+    lambda vcpus, end, bound, preemptible, used: {
+        'vcpus': vcpus, 'end': end, 'preemptible': preemptible,
+        'reservation_id': 'r' if bound else None,
+        'used': None if used is None else {'VCPU': used},
+    },
+    st.integers(0, 4), ends, st.booleans(), st.booleans(),
+    st.none() | st.integers(0, 4),
+)
+allocations = st.lists(st.tuples(
+    st.integers(0, 5), st.integers(NOW, TAIL - 1), st.integers(1, 30),
+    st.sampled_from('rq'),
+), max_size=3, unique_by=lambda t: (t[1], t[3]))
+
+
+def counted_by_nova(known):
+    return known['vcpus'] if known['used'] is None else known['used']['VCPU']
+
+
+def needed(there, leases, at):
+    """Return what is needed at a time, by those that are really there."""
+    need = sum(
+        vcpus for vcpus, start, length, _ in leases
+        if start <= at < start + length
+    )
+    for known in there:
+        overdue = known['end'] <= NOW
+        if known['preemptible'] or (known['reservation_id'] and not overdue):
+            continue
+        if overdue or at < known['end']:
+            need += known['vcpus']
+    return need
+
+
+@given(
+    st.dictionaries(st.sampled_from(SERVERS), servers),
+    st.sets(st.sampled_from(SERVERS)), st.sets(st.sampled_from(SERVERS)),
+    st.integers(0, 4), allocations, st.integers(1, VCPUS),
+    st.integers(NOW + 1, TAIL),
+)
+@settings(deadline=None, max_examples=300)
+def test_no_answer_is_looser_than_the_truth(
+    known, left, unnamed, strangers, leases, vcpus, end
+):
+    """Some servers have left, Nova does not name some, some are unknown."""
+    replica = a_replica(
+        *(an_allocation(n, s, s + d, of) for n, s, d, of in leases if n),
+        *(a_server(uuid, **fields) for uuid, fields in known.items()),
+    )
+    there = {u: s for u, s in known.items() if u not in left}
+    used = strangers + sum(map(counted_by_nova, there.values()))
+    seen = host_state(set(there) - unnamed, used)
+    truth = all(
+        strangers + needed(there.values(), leases, at) + vcpus <= VCPUS
+        for at in range(NOW, end)
+    )
+
+    found = has_room(replica, seen, vcpus, end)
+
+    assert truth or not found
+    # What Placement counts beyond Nova's figure stays until the record goes.
+    beyond = any(
+        known[uuid]['vcpus'] > counted_by_nova(known[uuid])
+        for uuid in left & known.keys()
+    )
+    if not beyond and not unnamed & there.keys():
+        assert found == truth
