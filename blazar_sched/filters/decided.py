@@ -7,9 +7,10 @@ said then, on the replica of that moment. It may have moved on, so revisions
 are told.
 """
 
-from collections.abc import Iterable
-import sys
+import operator
+import struct
 from typing import Any
+from typing import NamedTuple
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
@@ -17,18 +18,29 @@ from blazar_sched.filters import judgement
 from blazar_sched.filters import placed
 from blazar_sched.replica import magnet
 from blazar_sched.replica import request
+from blazar_sched.replica import seen
 from blazar_sched.replica import state
 
 # How a filter came to its answer.
 DECIDED = 'decided'
 STALE = 'stale'
+UNKNOWN = 'unknown'
 FAILED = 'failed'
+
+# What a filter answered about a host; 0 if it was not asked.
+_HAS_PASSED, _WAS_REFUSED = 1, 2
+_CELL = struct.Struct(f'{len(inventory.RESOURCE_CLASSES)}q')
 
 PASSED = 'it passed'
 _NOW_IT_WOULD = 'it would pass now: what was in its way is gone'
 _NO_REPLICA = 'there is no replica any more to look for the reason in'
 _CLOSED = {
     STALE: 'the replica was stale or missing, and on_stale is closed',
+    UNKNOWN: (
+        'there was no copy of the ledger and no list of reservable hosts, and '
+        'on_stale and on_unknown_hosts are closed, or the request names a '
+        'reservation'
+    ),
     FAILED: 'the filter failed, which is in the log, and on_stale is closed',
 }
 
@@ -40,7 +52,7 @@ class Decided:
     :param asked: the request, None if it could not be read
     :param at: the time that it was decided for, epoch seconds
     :param revision: of the replica, None if there was none
-    :param outcome: DECIDED, STALE or FAILED
+    :param outcome: DECIDED, STALE, UNKNOWN or FAILED
     :param host_states: what Nova asked about, and `passing` what it got
     """
 
@@ -67,29 +79,51 @@ class Decided:
         # Nova's objects, until they are settled.
         self._host_states = host_states
         self._passing = passing
-        # The names of those that passed, and the others.
-        self._names: tuple[str, ...] = ()
-        self._refused: list[_Seen] = []
+        # What it came to, and what hosts had left, by number of the host.
+        self._identities: list[tuple[str | None, str]] = []
+        self._answers = b''
+        self._left: tuple[seen.Chunk, ...] = ()
+        self._noted: dict[int, _Noted] = {}
 
-    def settle(self, replica: state.Replica | None) -> None:
-        """Keep names of those that passed, and figures of the others."""
-        on = {id(h) for h in self._passing}
-        refused = [h for h in self._host_states if id(h) not in on]
-        self._names = tuple(sys.intern(h.nodename) for h in self._passing)
-        own_id = None if self._asked is None else self._asked.own_id
-        self._refused = [
-            _Seen(h, used, own_id)
-            for h, used in zip(refused, _used(replica, refused), strict=True)
-        ]
+    def settle(
+        self, replica: state.Replica | None, hosts: seen.Hosts
+    ) -> None:
+        """Keep who passed, and what the others had left."""
+        passing = {id(h) for h in self._passing}
+        numbers = hosts.numbers(self._host_states)
+        answers = bytearray(len(hosts.identities))
+        refused, refused_numbers = [], []
+        for number, h in zip(numbers, self._host_states, strict=True):
+            if id(h) in passing:
+                answers[number] = _HAS_PASSED
+            else:
+                answers[number] = _WAS_REFUSED
+                refused.append(h)
+                refused_numbers.append(number)
+        self._answers = bytes(answers)
+        self._identities = hosts.identities
         self._host_states = self._passing = []
+        if self.outcome != DECIDED or self._asked is None or replica is None:
+            return
+        if not self._asked.bound:
+            # A bound request has its room by its reservation, whatever else
+            # is used of a host.
+            self._left = hosts.keep(refused_numbers, _left(replica, refused))
+        for number, h in zip(refused_numbers, refused, strict=True):
+            noted = _noted(h, replica, self._asked)
+            if noted != _NOTHING:
+                self._noted[number] = noted
 
     def explain(
         self, replica: state.Replica | None, host: str | None
     ) -> dict[str, Any]:
-        refused = [h for h in self._refused if host in (None, h.nodename)]
+        refused = [
+            self._seen(replica, number)
+            for number in self._numbers(_WAS_REFUSED, host)
+        ]
         reasons = self._reasons(replica, refused)
         hosts = {h.nodename: reasons[id(h)] for h in refused}
-        if host in self._names:
+        if host is not None and self._numbers(_HAS_PASSED, host):
             hosts[host] = PASSED
         return {
             'filter': self.filter,
@@ -102,6 +136,26 @@ class Decided:
             'passed': self.passed,
             'hosts': hosts,
         }
+
+    def _numbers(self, answer: int, host: str | None) -> list[int]:
+        """Return the numbers of the hosts with an answer, or of one host."""
+        return [
+            number for number, own in enumerate(self._answers)
+            if own == answer and host in (None, self._identities[number][1])
+        ]
+
+    def _seen(self, replica: state.Replica | None, number: int) -> '_Seen':
+        uuid, nodename = self._identities[number]
+        used = (0,) * len(inventory.RESOURCE_CLASSES)
+        given_back: tuple[str, ...] = ()
+        if replica is not None and uuid is not None and self._left:
+            used = _used(replica, uuid, seen.cell(self._left, number))
+            given_back = replica.present.given_back(uuid)
+        noted = self._noted.get(number, _NOTHING)
+        return _Seen(
+            uuid, nodename, used, noted.copies,
+            {*given_back, *noted.here}.difference(noted.away),
+        )
 
     def _reasons(
         self, replica: state.Replica | None, refused: list['_Seen']
@@ -121,11 +175,30 @@ class Decided:
         return found | judgement.reasons(steps, judged)
 
 
+class _Noted(NamedTuple):
+    """What is to be noted of a host besides what it had left.
+
+    :ivar copies: how many of the request's instances had been put there
+    :ivar here: the uuids of those, and of the instance that moves
+    :ivar away: the uuids of those that the index gives back for, but were not
+        there any more
+    """
+
+    copies: int
+    here: tuple[str, ...]
+    away: tuple[str, ...]
+
+
+# As of nearly all hosts.
+_NOTHING = _Noted(0, (), ())
+
+
 class _Seen:
     """A HostState as it was seen, as far as steps look at it.
 
-    `instances` has what the request had put there, and its own if it was
-    there, no other.
+    :param used: of the host, by RESOURCE_CLASSES
+    :param copies: how many of the request's instances had been put there
+    :param instances: those that were there, as far as they matter
     """
 
     # Nova's HostState has more memory and disk than it has free.
@@ -133,47 +206,67 @@ class _Seen:
     free_disk_mb = 0
 
     def __init__(
-        self, host_state: Any, used: tuple[int, ...], own_id: str | None
+        self,
+        uuid: str | None,
+        nodename: str,
+        used: tuple[int, ...],
+        copies: int,
+        instances: set[str],
     ) -> None:
-        self.uuid = sys.intern(host_state.uuid)
-        self.nodename = sys.intern(host_state.nodename)
+        self.uuid = uuid
+        self.nodename = nodename
         self.vcpus_used, self.total_usable_ram_mb, disk_gb = used
         self.disk_mb_used = disk_gb * 1024
-        is_here = own_id in (host_state.instances or ())
-        own = (own_id,) if is_here else ()
-        self.instances = (*own, *placed.consumed(host_state))
-        self.num_instances = host_state.num_instances
-        first = vars(host_state).get(judgement.FIRST_COUNT)
-        if first is not None:
-            setattr(self, judgement.FIRST_COUNT, first)
+        self.instances = instances
+        self.num_instances = copies
+        setattr(self, judgement.FIRST_COUNT, 0)
+
+
+def _noted(
+    host_state: Any, replica: state.Replica, asked: request.Request
+) -> _Noted:
+    named = host_state.instances or ()
+    first = vars(host_state).get(judgement.FIRST_COUNT)
+    own_id = asked.own_id
+    own = (own_id,) if own_id is not None and own_id in named else ()
+    return _Noted(
+        0 if first is None else host_state.num_instances - first,
+        (*own, *placed.consumed(host_state)),
+        () if asked.bound else tuple(
+            uuid for uuid in replica.present.given_back(host_state.uuid)
+            if uuid not in named
+        ),
+    )
+
+
+def _left(
+    replica: state.Replica, host_states: list[Any]
+) -> list[seen.Cell]:
+    """Return what each has left by RESOURCE_CLASSES, as filters see it.
+
+    Nothing is known of hosts that the replica does not know.
+    """
+    found = replica.present.headroom(replica.index, host_states, None)
+    packed, size = found.room.tobytes(), _CELL.size
+    return [
+        packed[n * size:(n + 1) * size] if row >= 0 else seen.EMPTY
+        for n, row in enumerate(found.rows)
+    ]
 
 
 def _used(
-    replica: state.Replica | None, host_states: list[Any]
-) -> Iterable[tuple[int, ...]]:
-    """Yield what is used of each by RESOURCE_CLASSES, as the index reads it.
-
-    Nothing of hosts that the replica does not know.
-    """
-    none = (0,) * len(inventory.RESOURCE_CLASSES)
-    if replica is None:
-        yield from (none for _ in host_states)
-        return
-    _, room = replica.index.headroom(host_states)
-    width = len(none)
-    for n, h in enumerate(host_states):
-        known = replica.hosts.get(h.uuid)
-        if known is None:
-            yield none
-            continue
-        yield tuple(
-            limit - left
-            for limit, left in zip(
-                replica.accounting.capacity(known),
-                room[n * width:(n + 1) * width],
-                strict=True,
-            )
+    replica: state.Replica, uuid: str, left: seen.Cell
+) -> tuple[int, ...]:
+    """Return what was used of a host by RESOURCE_CLASSES; 0 if not known."""
+    known = replica.hosts.get(uuid)
+    if known is None or left == seen.EMPTY:
+        return (0,) * len(inventory.RESOURCE_CLASSES)
+    return tuple(
+        map(
+            operator.sub, replica.accounting.capacity(known),
+            _CELL.unpack(left),
         )
+    )
 
 
 def _asked(asked: request.Request) -> dict[str, Any]:

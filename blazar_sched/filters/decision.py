@@ -49,13 +49,8 @@ def decide(
         asked = request.read_once(spec, replica, now, options)
         replica, stale = worker.current()
         if replica is None or stale:
-            outcome = decided.STALE
-            stale_replica.report(
-                'The replica is '
-                + ('missing' if replica is None else 'stale')
-                + f', on_stale = {options.on_stale} decides'
-            )
-            passing = _on_stale(host_states, replica, asked.bound)
+            outcome = _tell_of_stale(replica)
+            passing = _on_stale(host_states, asked.bound)
         else:
             outcome = decided.DECIDED
             revision = replica.revision
@@ -71,7 +66,7 @@ def decide(
         outcome = decided.FAILED
         failure.report(f'{name} failed: {type(e).__name__}: {e}', trace=True)
         bound = asked is not None and asked.bound
-        passing = _on_stale(host_states, replica, bound)
+        passing = _on_stale(host_states, bound)
     if len(passing) < len(host_states):
         LOG.debug(
             '%s: %d of %d hosts pass for instance %s', name, len(passing),
@@ -86,13 +81,30 @@ def decide(
     return passing
 
 
-def _on_stale(
-    host_states: list[Any], replica: state.Replica | None, bound: bool
-) -> list[Any]:
-    if CONF.blazar_sched.on_stale == 'open':
+def _tell_of_stale(replica: state.Replica | None) -> str:
+    """Log why `on_stale` decides; return the outcome."""
+    options = CONF.blazar_sched
+    if worker.reservable_hosts() is not None:
+        stale_replica.report(
+            f'The replica is {"missing" if replica is None else "stale"}, '
+            f'on_stale = {options.on_stale} decides'
+        )
+        return decided.STALE
+    stale_replica.report(
+        'There is no copy of the ledger and no list of reservable hosts yet: '
+        f'on_stale = {options.on_stale} and on_unknown_hosts = '
+        f'{options.on_unknown_hosts} decide'
+    )
+    return decided.UNKNOWN
+
+
+def _on_stale(host_states: list[Any], bound: bool) -> list[Any]:
+    options = CONF.blazar_sched
+    if options.on_stale == 'open':
         return host_states
     if bound:
         return []
-    if replica is None:
-        return host_states
-    return [h for h in host_states if h.uuid not in replica.hosts]
+    reservable = worker.reservable_hosts()
+    if reservable is None:
+        return host_states if options.on_unknown_hosts == 'open' else []
+    return [h for h in host_states if h.uuid not in reservable]

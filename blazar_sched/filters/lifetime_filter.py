@@ -2,6 +2,7 @@
 """LifetimeFilter: who may use a reservable host until it is needed."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 import functools
@@ -17,6 +18,7 @@ from blazar_sched.filters import decision
 from blazar_sched.filters import judgement
 from blazar_sched.filters import placed
 from blazar_sched.filters import reasons
+from blazar_sched.replica import present
 from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
@@ -111,35 +113,65 @@ class _Need:
         return groups.items()
 
     def select(
-        self,
-        index: ext.TimelineIndex,
-        host_states: list[Any],
-        amounts: tuple[int, ...],
+        self, host_states: list[Any], amounts: tuple[int, ...]
     ) -> list[Any]:
-        """Return those with room for amounts for as long as they want it."""
+        """Return the hosts with room for amounts as long as it is wanted."""
+        index, own_id = self._replica.index, self.asked.own_id
+        return self._select(
+            host_states,
+            lambda group, end: self._replica.present.select(
+                index, group, self.now, end, amounts, own_id
+            ),
+        )
+
+    def select_extra(
+        self, index: ext.TimelineIndex, host_states: list[Any], amount: int
+    ) -> list[Any]:
+        """Return the same for an amount of another resource class."""
+        return self._select(
+            host_states,
+            lambda group, end: index.select(
+                group, self.now, end, (amount,), ignore=self.asked.own_id
+            ),
+        )
+
+    def _select(
+        self,
+        host_states: list[Any],
+        look: Callable[[list[Any], int], list[Any]],
+    ) -> list[Any]:
         return judgement.either(
             host_states,
             *(
-                group if end is None
                 # Whoever wants no room is on no index.
-                else index.select(
-                    group, self.now, end, amounts, ignore=self.asked.own_id
-                )
+                group if end is None else look(group, end)
                 for end, group in self.by_end(host_states)
             ),
         )
 
-    def why_not(
+    def why_not(self, host_state: Any, amounts: tuple[int, ...]) -> str:
+        index = self._replica.index
+        headroom = self._replica.present.headroom(
+            index, [host_state], self.asked.own_id
+        )
+        return self._why_not(index, host_state, headroom, amounts)
+
+    def why_not_extra(
+        self, index: ext.TimelineIndex, host_state: Any, amount: int
+    ) -> str:
+        headroom = present.plain(index, [host_state], self.asked.own_id)
+        return self._why_not(index, host_state, headroom, (amount,))
+
+    def _why_not(
         self,
         index: ext.TimelineIndex,
         host_state: Any,
+        headroom: present.Headroom,
         amounts: tuple[int, ...],
     ) -> str:
         end = self.end(host_state)
         assert end is not None
-        return reasons.no_room(
-            index, host_state, self.now, end, amounts, self.asked.own_id
-        )
+        return reasons.no_room(index, headroom, self.now, end, amounts)
 
     def let_in(self, host_states: list[Any]) -> list[Any]:
         return judgement.either(
@@ -161,19 +193,15 @@ class _Need:
         )
 
     def with_room(self, host_states: list[Any]) -> list[Any]:
-        passing = self.select(
-            self._replica.index, host_states, self.asked.amounts
-        )
+        passing = self.select(host_states, self.asked.amounts)
         if self.asked.own is None:
             return passing
         here = [h for h in host_states if self._is_here(h)]
-        staying = self.select(self._replica.index, here, self.asked.growth)
+        staying = self.select(here, self.asked.growth)
         return judgement.either(host_states, passing, staying)
 
     def why_no_room(self, host_state: Any) -> str:
-        return self.why_not(
-            self._replica.index, host_state, self._wanted(host_state)
-        )
+        return self.why_not(host_state, self._wanted(host_state))
 
     def _wanted(self, host_state: Any) -> tuple[int, ...]:
         """What it asks for beyond what Nova's figures of the host hold."""
@@ -210,18 +238,16 @@ class _Need:
         late = self.late(host_states)
         if not late:
             return host_states
-        index = self._replica.index
         return [
             h for h in host_states
             if id(h) not in late
-            or self.select(index, [h], self._together(h, late[id(h)]))
+            or self.select([h], self._together(h, late[id(h)]))
         ]
 
     def why_no_room_beside(self, host_state: Any) -> str:
         others = self.late([host_state]).get(id(host_state), [])
         reason = self.why_not(
-            self._replica.index, host_state,
-            self._together(host_state, others),
+            host_state, self._together(host_state, others)
         )
         return f'with {len(others)} more placed there just now, {reason}'
 
@@ -264,7 +290,7 @@ class _Extra:
         return judgement.either(
             host_states,
             *(
-                self._need.select(self._index, group, (together,))
+                self._need.select_extra(self._index, group, together)
                 for together, group in by_amount.items()
             ),
         )
@@ -272,4 +298,4 @@ class _Extra:
     def why_no_room(self, host_state: Any) -> str:
         late = self._need.late([host_state])
         together = self._together(host_state, late)
-        return self._need.why_not(self._index, host_state, (together,))
+        return self._need.why_not_extra(self._index, host_state, together)

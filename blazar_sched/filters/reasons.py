@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reasons in words: looked for by the index, and only when asked for."""
 
-from typing import Any
-
 from blazar_sched import ext
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
+from blazar_sched.replica import present
 
 
 def no_room(
     index: ext.TimelineIndex,
-    host_state: Any,
+    headroom: present.Headroom,
     start: int,
     end: int,
     amounts: tuple[int, ...],
-    ignore: str | None,
 ) -> str:
     """Say when a host ceases to have room, and of what.
 
-    :param index: one whose `select` does not return the host, asked the same
+    :param headroom: of the host alone, which has no room by it
     """
-    rows, room = index.headroom([host_state])
+    rows, room, ignore = headroom.rows, headroom.room, headroom.ignore
     lasting = index.horizon(
         rows, start, amounts, headroom=room, ignore=ignore
     )[0]

@@ -100,11 +100,13 @@ def horizons(
 ) -> list[int]:
     """Return how long each host has room for the request, at most FAR."""
     known = [h.uuid in replica.hosts for h in host_states]
-    rows, headroom = replica.index.headroom(
-        list(itertools.compress(host_states, known))
+    headroom = replica.present.headroom(
+        replica.index, list(itertools.compress(host_states, known)),
+        asked.own_id,
     )
     found = iter(replica.index.horizon(
-        rows, now, asked.amounts, headroom=headroom, ignore=asked.own_id
+        headroom.rows, now, asked.amounts, headroom=headroom.room,
+        ignore=headroom.ignore,
     ))
     lasting = [min(next(found), FAR) if each else FAR for each in known]
     for name, amount in asked.extra.items():

@@ -22,6 +22,7 @@ from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.replica import pace
 from blazar_sched.replica import worker
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import rpc
@@ -205,7 +206,8 @@ class Lab:
         )
         if server['status'] == 'ERROR':
             # Refused, not broken.
-            assert 'No valid host was found' in server['fault']['message']
+            fault = server['fault']
+            assert 'No valid host was found' in fault['message'], str(fault)
             return False
         assert cloud_.host_of(server) == name
         self.cloud.delete(server)
@@ -261,7 +263,7 @@ def cloud(end_point, hooks):
     with cloud_.Cloud(HOSTS, VCPUS, options=options, hooks=hooks) as cloud, (
         pytest.MonkeyPatch.context()
     ) as patch:
-        patch.setattr(worker, 'MAX_PAUSE', 0.1)
+        patch.setattr(pace, 'MAX_PAUSE', 0.1)
         patch.setattr(worker, 'RPC_TIMEOUT', 1)
         service = conf_.load(files=[])
         service.set_override('transport_url', 'fake:/')

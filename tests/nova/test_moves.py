@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves follow the table by what is known of the instance, not its hints."""
 
+import datetime
+
 import pytest
 
 from blazar_sched.demo import cloud
@@ -201,6 +203,33 @@ class TestResize:
 @pytest.mark.row('F43')
 class TestUnshelve:
     """It is on no host then: its hints are all that is known."""
+
+    @staticmethod
+    def until(lab, seconds):
+        """Return hints of an end, as nova-api has them with our filter."""
+        at = datetime.datetime.fromtimestamp(lab.now + seconds, datetime.UTC)
+        return {'lease_end': at.isoformat()}
+
+    def test_an_end_is_where_it_was(self, lab):
+        server = lab.boot(hints=self.until(lab, SOON - 300), host='c1')
+        only(lab, 'c1')
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+
+        assert shelved(lab, server) == 'c1'
+
+    @pytest.mark.parametrize('by_flavor', [False, True])
+    def test_a_lifetime_does_not_begin_again(self, lab, by_flavor):
+        """When it began is not known any more."""
+        flavor = lab.flavor(lifetime='300') if by_flavor else None
+        hints = None if by_flavor else lasting(300)
+        server = lab.boot(flavor, hints, host='c1')
+        only(lab, 'c1')
+        lab.register('c1')
+        lab.reserve('c1', start=SOON)
+        assert lab.passes('c1', flavor, hints)
+
+        assert shelved(lab, server) is None
 
     def test_goes_where_there_is_room(self, lab):
         only(lab, 'c1', 'c2')

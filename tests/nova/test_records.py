@@ -68,6 +68,21 @@ class Site:
             for noun in self.manager.ledger.instances()
         }
 
+    def figures(self, name):
+        """Return what Nova says is used of a host, as in HostState."""
+        # The last version that shows them.
+        compute = adapter.Adapter(
+            self.cloud.session(), service_type='compute',
+            default_microversion='2.87',
+        )
+        shown = compute.get(
+            f'/os-hypervisors/{self.cloud.hosts[name]}'
+        ).json()['hypervisor']
+        return {
+            'VCPU': shown['vcpus_used'], 'MEMORY_MB': shown['memory_mb_used'],
+            'DISK_GB': shown['local_gb_used'],
+        }
+
     def follows(self):
         """Wait until the records are what Nova says; return them."""
         cloud_.wait_for(
@@ -343,3 +358,29 @@ def test_what_was_not_heard_of_is_found_by_one_look_at_all(site):
 
     assert site.records() == site.truth()
     assert site.manager.ledger.check() == []
+
+
+def test_records_have_what_nova_counts_in_the_figures_of_a_host(site):
+    """Its flavor's, where Placement goes by the extra specs."""
+    flavor_id = site.cloud.api.post_flavor({'flavor': {
+        'name': 'overrides', 'vcpus': 2, 'ram': 1024, 'disk': 3,
+        'OS-FLV-EXT-DATA:ephemeral': 2, 'swap': 1536,
+    }})['id']
+    site.cloud.api.post_extra_spec(flavor_id, {'extra_specs': {
+        'resources:VCPU': '1', 'resources:MEMORY_MB': '700',
+    }})
+    before = site.figures('c1')
+    server = site.cloud.boot(flavor_id, host='c1')
+
+    site.cloud.report()
+    site.manager.instances.sync()
+
+    [noun] = [
+        noun for noun in site.manager.ledger.instances()
+        if noun.uuid == server['id']
+    ]
+    assert noun.amounts == {'VCPU': 1, 'MEMORY_MB': 700, 'DISK_GB': 7}
+    after = site.figures('c1')
+    assert noun.countable_use() == {
+        name: int(after[name] - before[name]) for name in before
+    }

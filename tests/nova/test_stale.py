@@ -2,6 +2,8 @@
 """Without a replica to trust, the operator's choice decides."""
 
 import logging
+import threading
+import time
 
 import pytest
 
@@ -39,7 +41,7 @@ class Setting:
 
 
 CLOSED = {('ordinary', 'c3')}
-# The replica does not say that c1 is reservable.
+# Nothing says that c1 is reservable.
 UNKNOWN = {('ordinary', 'c1'), ('ordinary', 'c3')}
 OPEN = {
     ('ordinary', 'c1'), ('ordinary', 'c3'), ('bound', 'c1'), ('bound', 'c3'),
@@ -117,28 +119,105 @@ class TestStale:
 
 
 @pytest.mark.parametrize(
-    'on_stale, passing', [('closed', UNKNOWN), ('open', OPEN)]
+    'on_stale, on_unknown_hosts, passing',
+    [
+        ('closed', 'open', UNKNOWN), ('closed', 'closed', set()),
+        ('open', 'closed', OPEN),
+    ],
 )
-class TestMissing:
-    def test_from_the_start(self, lab, setting, restart, on_stale, passing):
-        lab.cloud.configure(on_stale=on_stale)
-        lab.end_point.answer = silence
+def test_never_a_copy(
+    lab, setting, restart, tmp_path, on_stale, on_unknown_hosts, passing
+):
+    """A new cloud is not shut, unless its operator wants that."""
+    lab.cloud.configure(
+        on_stale=on_stale, on_unknown_hosts=on_unknown_hosts,
+        snapshot_path=str(tmp_path / 'snapshot'),
+    )
+    lab.end_point.answer = silence
+
+    restart(lambda: worker.current() == (None, True))
+
+    assert setting.passing() == passing
+
+
+def damage(path, monkeypatch):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def become_another_version(path, monkeypatch):
+    monkeypatch.setattr(wire, 'WIRE_VERSION', wire.WIRE_VERSION + 1)
+
+
+def lose(path, monkeypatch):
+    path.unlink()
+
+
+@pytest.mark.parametrize('happens', [damage, become_another_version, lose])
+def test_without_a_copy_closed_is_closed(
+    lab, setting, restart, tmp_path, monkeypatch, happens
+):
+    path = _kept(lab, tmp_path, restart)
+    lab.end_point.answer = silence
+    with monkeypatch.context() as patched:
+        happens(path, patched)
 
         restart(lambda: worker.current() == (None, True))
 
-        assert setting.passing() == passing
+        assert setting.passing() == CLOSED
 
-    def test_corrupt_snapshot_file(
-        self, lab, setting, restart, tmp_path, on_stale, passing
-    ):
-        path = _kept(lab, tmp_path, restart)
-        path.write_bytes(path.read_bytes()[:-20])
-        lab.cloud.configure(on_stale=on_stale)
-        lab.end_point.answer = silence
 
-        restart(lambda: worker.current() == (None, True))
+def test_what_holds_it_shut_is_the_list(lab, setting, restart, tmp_path):
+    """The control of the one above."""
+    path = _kept(lab, tmp_path, restart)
+    lab.end_point.answer = silence
+    path.unlink()
+    path.with_name('snapshot.hosts').unlink()
 
-        assert setting.passing() == passing
+    restart(lambda: worker.current() == (None, True))
+
+    assert setting.passing() == UNKNOWN
+
+
+@pytest.mark.row('C16')
+def test_a_request_at_the_start_waits_for_the_file(
+    lab, setting, restart, tmp_path, monkeypatch
+):
+    """A restart opens nothing, however long the file takes to read."""
+    _kept(lab, tmp_path, restart)
+    lab.end_point.answer = silence
+    reading = snapshot.reading
+
+    def slowly(path):
+        time.sleep(0.3)
+        return reading(path)
+
+    monkeypatch.setattr(snapshot, 'reading', slowly)
+    worker.stop()
+    worker.ensure_started()
+
+    assert setting.passing() == FRESH
+
+
+def test_a_worker_that_does_not_wait_has_the_list(
+    lab, setting, restart, tmp_path, monkeypatch
+):
+    _kept(lab, tmp_path, restart)
+    lab.end_point.answer = silence
+    lab.cloud.configure(start_timeout=0)
+    gate = threading.Event()
+    reading = snapshot.reading
+
+    def held_up(path):
+        gate.wait(20)
+        return reading(path)
+
+    monkeypatch.setattr(snapshot, 'reading', held_up)
+    worker.stop()
+    worker.ensure_started()
+    try:
+        assert setting.passing() == CLOSED
+    finally:
+        gate.set()
 
 
 @pytest.mark.row('C16', 'F46')

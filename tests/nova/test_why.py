@@ -147,5 +147,6 @@ def test_each_worker_tells_its_revision(lab, bus):
     assert report['revision'] == newest
     assert report['hosts'] == 1
     assert report['stale'] is False
+    assert report['wire'] == wire.WIRE_VERSION
     assert report['ledger'] == lab.ledger.id
     assert name == worker.ensure_started().name

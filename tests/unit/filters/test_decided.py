@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whoever a filter does not let through has a reason, in any cloud."""
 
+import tracemalloc
 import types
 import uuid
 
@@ -22,6 +23,7 @@ from blazar_sched.filters import decision
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
+from blazar_sched.replica import decisions
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import worker
@@ -521,6 +523,66 @@ def test_none_is_kept_where_none_is_wanted(options):
             [a_host_state(0)], a_request()
         )
         assert len(worker.ensure_started().decisions) == 0
+
+
+def test_a_host_that_has_never_reported_has_its_reason():
+    """HostState has no uuid then."""
+    mine = a_reservation(0, -HOUR, HOUR)
+    replica = a_replica(a_host(0), mine, an_allocation(0, 0, mine))
+    spec = a_request(reservation=mine.id)
+    here = a_host_state(1)
+    here.uuid = None
+
+    _, [told, *_] = decide(replica, [here], spec)
+
+    assert 'has no allocation on it' in told['hosts']['c1']
+
+
+def test_many_decisions_about_many_hosts_are_small():
+    """One byte for each host of a decision, and what has changed."""
+    replica = a_replica(*(a_host(n, hold='dedicated') for n in range(200)))
+    each = reservation_filter.ReservationFilter()
+    with worker.following(replica, lambda: NOW):
+        kept = worker.ensure_started().decisions
+
+        def decide_often(count):
+            for n in range(count):
+                host_states = [a_host_state(n) for n in range(200)]
+                host_states[n % 200].vcpus_used = n % 7
+                each.filter_all(host_states, a_request(number=n))
+                kept.settle(replica)
+
+        decide_often(10)
+        tracemalloc.start()
+        try:
+            decide_often(50)
+            taken = tracemalloc.take_snapshot()
+        finally:
+            tracemalloc.stop()
+
+    assert len(kept) == 60
+    ours = taken.filter_traces([tracemalloc.Filter(True, '*/blazar_sched/*')])
+    assert sum(each.size for each in ours.traces) < 50 * (200 + 4000)
+
+
+def test_hosts_that_are_gone_are_forgotten_in_the_end(monkeypatch):
+    monkeypatch.setattr(decisions, 'FORGET_AFTER', 3)
+    replica = a_replica(a_host(0, hold='dedicated'))
+    with worker.following(replica, lambda: NOW):
+        kept = worker.ensure_started().decisions
+        each = reservation_filter.ReservationFilter()
+        for number in range(7):
+            each.filter_all(
+                [a_host_state(0), a_host_state(10 + number)],
+                a_request(number=number),
+            )
+            kept.settle(replica)
+
+        assert len(kept._hosts.identities) == 2
+        for number in range(7):
+            [told] = kept.explain(replica, id_of('instance', number))
+            assert list(told['hosts']) == ['c0']
+            assert (told['seen'], told['passed']) == (2, 1)
 
 
 def test_novas_objects_are_let_go(options):

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that has left its host, and of which nobody has told yet."""
+
+from nova.scheduler import host_manager
+import pytest
+
+SOON = 900
+
+
+@pytest.fixture
+def site(lab):
+    """Half of c1 is reserved for others in a while."""
+    lab.register('c1')
+    return lab
+
+
+def forget(site, server):
+    """Tell that a server is gone."""
+    site.ledger.commit(lambda tx: tx.delete_instance(server['id']))
+    site.sync()
+
+
+def test_a_deleted_server_opens_no_room_of_a_lease(site):
+    """It had an end, so its room was given back from there on."""
+    server = site.boot(site.flavor(4), {'lifetime': '600'}, host='c1')
+    site.know(server, end=600)
+    site.cloud.report()
+    site.reserve('c1', start=SOON, vcpus=4, project_id='other')
+    assert not site.passes('c1', site.flavor(8))
+
+    site.cloud.delete(server)
+    site.cloud.report()
+
+    assert not site.passes('c1', site.flavor(8))
+    assert site.passes('c1', site.flavor(4))
+    forget(site, server)
+    assert not site.passes('c1', site.flavor(8))
+
+
+def test_a_reservation_whose_server_is_deleted_keeps_its_room(site):
+    reservation = site.reserve('c1', start=-60, vcpus=4)
+    server = site.boot(
+        site.flavor(4), {'reservation': reservation}, host='c1'
+    )
+    site.know(server, end=3540, reservation_id=reservation)
+    site.cloud.report()
+    assert site.passes('c1', site.flavor(4))
+
+    site.cloud.delete(server)
+    site.cloud.report()
+
+    assert not site.passes('c1', site.flavor(8))
+    assert not site.passes('c1', site.flavor(5))
+    assert site.passes('c1', site.flavor(4))
+
+
+def test_nova_names_servers_also_without_track_instance_changes(
+    site, monkeypatch
+):
+    """Nova reads the servers of a host from its database then."""
+    monkeypatch.setattr(
+        host_manager.HostManager, '_get_instance_info',
+        lambda self, context, compute: (
+            self._get_instances_by_host(context, compute.host)
+        ),
+    )
+    server = site.boot(site.flavor(4), {'lifetime': '600'}, host='c1')
+    site.know(server, end=600)
+    site.cloud.report()
+    site.reserve('c1', start=SOON, vcpus=4, project_id='other')
+
+    assert site.passes('c1', site.flavor(4))
+    assert not site.passes('c1', site.flavor(5))
