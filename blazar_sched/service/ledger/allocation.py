@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations in SQL."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
 
 from blazar_sched.domain import allocation
 from blazar_sched.replica import record
+from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -31,6 +34,7 @@ def list_(
     lease_id: str | None,
     host: str | None,
     after: int | None,
+    hosts: Collection[str] | None,
 ) -> list[tuple[allocation.Allocation, str]]:
     """Return allocations with their lease's id; None does not restrict."""
     given = [i for i in (reservation_id, lease_id, host) if i is not None]
@@ -49,6 +53,8 @@ def list_(
         query = query.where(models.Allocation.host == host)
     if after is not None:
         query = query.where(models.Allocation.end > after)
+    if hosts is not None:
+        query = query.where(models.Allocation.host.in_(hosts))
     found = connection.execute(query)
     return [(from_row(row), row.lease_id) for row in found]
 
@@ -73,7 +79,12 @@ def put(
     records: list[record.Record] = [
         (record.ALLOCATION, id_, None) for id_ in gone if id_ not in new
     ]
-    return records + add(connection, added)
+    records += add(connection, added)
+    if {a.host for a in old.values()} != {a.host for a in new.values()}:
+        records += instance.bind(
+            connection, models.Instance.claim == reservation_id
+        )
+    return records
 
 
 def add(
@@ -82,6 +93,21 @@ def add(
     """Insert allocations; return the records."""
     rows.add(connection, models.Allocation, list(map(rows.columns, new)))
     return list(map(record.encode, new))
+
+
+def cut(
+    connection: sa.Connection, reservation_ids: Collection[str], end: int
+) -> list[record.Record]:
+    """Have the reservations' allocations end by `end`."""
+    beyond = sa.and_(
+        models.Allocation.reservation_id.in_(reservation_ids),
+        models.Allocation.end > end,
+    )
+    found = _select(connection, beyond)
+    connection.execute(
+        sa.update(models.Allocation).where(beyond).values(end=end)
+    )
+    return [record.encode(dataclasses.replace(a, end=end)) for a in found]
 
 
 def drop(

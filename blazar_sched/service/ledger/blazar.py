@@ -124,7 +124,7 @@ def _reflect(connection: sa.Connection) -> dict[str, sa.Table]:
     """
     metadata = sa.MetaData()
     there = set(sa.inspect(connection).get_table_names())
-    metadata.reflect(connection, only=there & set(COLUMNS))
+    metadata.reflect(connection, only=sorted(there & set(COLUMNS)))
     for name, columns in COLUMNS.items():
         if name not in metadata.tables:
             raise _not_blazars(f'no table {name}')

@@ -5,6 +5,7 @@ import dataclasses
 
 import sqlalchemy as sa
 
+from blazar_sched.domain import states
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import models
 
@@ -13,17 +14,19 @@ from blazar_sched.service.ledger import models
 class Census:
     """The newest revision, leases by status, and hosts.
 
+    `degraded` are the leases that lack something and are not over.
     `available` are those that get new allocations.
     """
 
     revision: int
     leases: dict[str, int]
+    degraded: int
     available: int
     unavailable: int
 
 
 def take(connection: sa.Connection) -> Census:
-    """Count in three queries, however much there is."""
+    """Count in four queries, however much there is."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count).group_by(models.Lease.status)
@@ -35,6 +38,14 @@ def take(connection: sa.Connection) -> Census:
     return Census(
         revision=change.newest(connection)[1],
         leases=dict(leases),
+        degraded=connection.execute(
+            sa.select(count)
+            .select_from(models.Lease)
+            .where(
+                models.Lease.degraded,
+                models.Lease.status != states.LEASE_TERMINATED,
+            )
+        ).scalar_one(),
         available=sum(n for well, off, n in hosts if well and not off),
         unavailable=sum(n for well, off, n in hosts if off or not well),
     )

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import left_out
 from blazar_sched.replica import record
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import models
@@ -115,6 +116,9 @@ def between(
 def page(connection: sa.Connection, since: int, limit: int) -> wire.Page:
     """Return about `limit` records after `since`, whole revisions only.
 
+    A revision that is longer than a page of the wire is not told: whoever
+    asks for it needs a snapshot, which has shorter pages.
+
     :raises InvalidInput: if `since` or `limit` is out of range
     """
     if since < 0:
@@ -125,17 +129,40 @@ def page(connection: sa.Connection, since: int, limit: int) -> wire.Page:
     if since >= last:
         known = since if since == last else None
         return wire.changes_page(uuid, since, known, [], last)
-    found = connection.execute(_select(since, last).limit(limit + 1)).all()
-    if len(found) > limit:
-        # The last revision may be cut short: leave it out, unless it is
-        # the only one.
-        whole = max(found[-1].revision - 1, found[0].revision)
-        found = connection.execute(_select(since, whole)).all()
+    found = _whole_revisions(connection, since, last, limit)
     if not found or found[0].revision != since + 1:
         return wire.changes_page(uuid, since, None, [], last)
     return wire.changes_page(
         uuid, since, found[-1].revision, _records(found), last
     )
+
+
+def _whole_revisions(
+    connection: sa.Connection, since: int, last: int, limit: int
+) -> Sequence[Any]:
+    """Return the changes of a page, none if the first revision is too long."""
+    found = connection.execute(_select(since, last).limit(limit + 1)).all()
+    if len(found) > limit and found[-1].revision == found[0].revision:
+        # However many records it has.
+        length = sa.func.length(sa.type_coerce(models.Change.data, sa.Text))
+        size = connection.scalar(
+            sa.select(sa.func.sum(length)).where(
+                models.Change.revision == since + 1
+            )
+        )
+        # None if all that the revision tells of is gone.
+        if (size or 0) > wire.MAX_BYTES:
+            return []
+        found = connection.execute(_select(since, since + 1)).all()
+    elif len(found) > limit:
+        found = _before(found, found[-1].revision)
+    fitting, more = wire.fitting(found, lambda row: row.data)
+    return _before(found, found[len(fitting)].revision) if more else found
+
+
+def _before(found: Iterable[Any], revision: int) -> list[Any]:
+    """Return the changes that are older than a revision."""
+    return [row for row in found if row.revision < revision]
 
 
 def _select(since: int, until: int) -> sa.Select[Any]:
@@ -149,4 +176,6 @@ def _select(since: int, until: int) -> sa.Select[Any]:
 
 
 def _records(found: Iterable[Any]) -> list[record.Record]:
-    return [(row.kind, row.key, row.data) for row in found]
+    return list(
+        left_out.check((row.kind, row.key, row.data) for row in found)
+    )

@@ -27,6 +27,7 @@ from blazar_sched.service.ledger.models import Allocation
 from blazar_sched.service.ledger.models import Change
 from blazar_sched.service.ledger.models import Event
 from blazar_sched.service.ledger.models import FloatingIPAllocation
+from blazar_sched.service.ledger.models import Instance
 from blazar_sched.service.ledger.models import Lease
 from blazar_sched.service.ledger.models import Reservation
 
@@ -258,6 +259,12 @@ _FAULTS: tuple[_Fault, ...] = (
             ),
         ),
         'floating_ip {floating_ip_id}: {id} and {other} allocate it at once',
+    ),
+    (
+        sa.select(Instance.uuid, Instance.claim)
+        .outerjoin(Reservation, Reservation.id == Instance.claim)
+        .where(Instance.claim.is_not(None), Reservation.id.is_(None)),
+        'instance {uuid}: there is no reservation {claim}',
     ),
 )
 

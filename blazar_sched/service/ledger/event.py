@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import event
 from blazar_sched.domain import lease
 from blazar_sched.domain import states
+from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -73,9 +74,13 @@ def put(connection: sa.Connection, new: lease.Lease) -> None:
 
 
 def list_due(
-    connection: sa.Connection, now: int
+    connection: sa.Connection, now: int, given_up: int | None = None
 ) -> list[tuple[event.Event, event.Claim | None]]:
-    """Return what is to be done at `now`, and all that is being done."""
+    """Return what is to be done at `now`, and all that is being done.
+
+    :param given_up: until when the start of an active lease was given up last
+        that is to be tried once more; None for no such start
+    """
     query = sa.select(*_COLUMNS, *_CLAIM).where(
         sa.or_(
             sa.and_(
@@ -83,6 +88,7 @@ def list_due(
                 models.Event.time <= now,
             ),
             models.Event.status == states.EVENT_IN_PROGRESS,
+            sa.false() if given_up is None else _reopened(now, given_up),
         )
     )
     pairs = [
@@ -94,22 +100,36 @@ def list_due(
         )
         for row in connection.execute(query)
     ]
-    return sorted(pairs, key=_order)
+    order = event.due_order(noun for noun, _ in pairs)
+    return sorted(pairs, key=lambda pair: order(pair[0]))
 
 
-def _order(pair: tuple[event.Event, object]) -> tuple[int, int, str]:
-    noun = pair[0]
-    return noun.time, event.ORDER.index(noun.event_type), noun.id
-
-
-def next_time(connection: sa.Connection) -> int | None:
-    """Return the earliest time of an event that nobody has begun."""
-    first: int | None = connection.scalar(
-        sa.select(sa.func.min(models.Event.time)).where(
-            models.Event.status == states.EVENT_UNDONE
-        )
+def _reopened(now: int, given_up: int) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        models.Event.status == states.EVENT_ERROR,
+        models.Event.event_type == event.START_LEASE,
+        sa.func.coalesce(models.Event.updated_at, 0) <= given_up,
+        sa.exists().where(
+            models.Lease.id == models.Event.lease_id,
+            models.Lease.status == states.LEASE_ACTIVE,
+            models.Lease.end > now,
+        ),
     )
-    return first
+
+
+def next_time(
+    connection: sa.Connection,
+) -> tuple[int | None, float | None]:
+    """Return the earliest time of an event that nobody has begun.
+
+    :returns: None if there is no such event; and the database's own time
+    """
+    first, now = connection.execute(
+        sa.select(
+            sa.func.min(models.Event.time), clock.now(connection)
+        ).where(models.Event.status == states.EVENT_UNDONE)
+    ).one()
+    return first, None if now is None else float(now)
 
 
 def claim(
@@ -117,15 +137,17 @@ def claim(
     event_id: str,
     new: event.Claim,
     seen: event.Claim | None,
+    status: str = states.EVENT_UNDONE,
 ) -> bool:
     """Take an event, if it is still as it was seen.
 
     One row changed is the proof.
 
     :param seen: the claim to take over, None if nobody had begun
+    :param status: the event's then
     """
     if seen is None:
-        as_seen = models.Event.status == states.EVENT_UNDONE
+        as_seen = models.Event.status == status
     else:
         as_seen = _held(seen.token) & (models.Event.until == seen.until)
     changed = connection.execute(
@@ -173,7 +195,7 @@ def finish(
 
     :param now: when that was, None for what has come to nothing yet
     """
-    values = {'status': status, **_NO_CLAIM}
+    values: dict[str, Any] = {'status': status, **_NO_CLAIM}
     if now is not None:
         values['updated_at'] = now
     changed = connection.execute(

@@ -164,6 +164,20 @@ def put_allocations(
     )
 
 
+def cut_allocations(
+    connection: sa.Connection, reservation_ids: Collection[str], end: int
+) -> None:
+    """Have the reservations' allocations end by `end`."""
+    connection.execute(
+        sa.update(models.FloatingIPAllocation)
+        .where(
+            models.FloatingIPAllocation.reservation_id.in_(reservation_ids),
+            models.FloatingIPAllocation.end > end,
+        )
+        .values(end=end)
+    )
+
+
 def drop_allocations(
     connection: sa.Connection, reservation_ids: Collection[str]
 ) -> None:

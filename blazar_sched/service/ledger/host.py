@@ -68,12 +68,21 @@ def _named(host_id: str) -> sa.ColumnElement[bool]:
 
 
 def list_(
-    connection: sa.Connection, uuids: Collection[str] | None = None
+    connection: sa.Connection,
+    uuids: Collection[str] | None = None,
+    after: str | None = None,
+    limit: int | None = None,
 ) -> list[host.Host]:
-    """Return all hosts, or those of `uuids` that are there."""
-    if uuids is None:
-        return _select(connection, sa.true())
-    return _select(connection, models.Host.uuid.in_(uuids))
+    """Return all hosts, or those of `uuids` that are there.
+
+    :param after: the id of the host that they come after
+    """
+    condition: sa.ColumnElement[bool] = sa.true()
+    if uuids is not None:
+        condition = models.Host.uuid.in_(uuids)
+    if after is not None:
+        condition = sa.and_(condition, models.Host.id > int(after))
+    return _select(connection, condition, limit)
 
 
 def put(
@@ -135,7 +144,9 @@ def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
 
 
 def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
+    connection: sa.Connection,
+    condition: sa.ColumnElement[bool],
+    limit: int | None = None,
 ) -> list[host.Host]:
     query = sa.select(models.Host).where(condition).order_by(models.Host.id)
-    return [from_row(row) for row in connection.execute(query)]
+    return [from_row(row) for row in connection.execute(query.limit(limit))]

@@ -21,6 +21,8 @@ def from_row(row: Any) -> instance.Instance:
         end=row.end,
         reservation_id=row.reservation_id,
         preemptible=row.preemptible,
+        claim=row.claim,
+        used=row.used,
     )
 
 
@@ -57,17 +59,85 @@ def put(
     return [record.encode(new)]
 
 
-def unbind(
+def claiming(
     connection: sa.Connection, reservation_ids: Collection[str]
-) -> list[record.Record]:
-    """Count the reservations' instances for themselves from now on."""
-    bound = _select(
-        connection, models.Instance.reservation_id.in_(reservation_ids)
+) -> list[instance.Instance]:
+    """Return the instances that draw on reservations."""
+    return _select(
+        connection,
+        sa.or_(
+            models.Instance.claim.in_(reservation_ids),
+            models.Instance.reservation_id.in_(reservation_ids),
+        ),
     )
+
+
+def bind(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> list[record.Record]:
+    """Bind instances to the reservations that they draw on.
+
+    Where the reservation has the host, or the host has failed: see
+    `replica.drawing.has`. Elsewhere the instances count for themselves.
+
+    :param condition: which instances
+    """
+    has = sa.or_(
+        models.Allocation.id.is_not(None), models.Host.reservable.is_(False)
+    )
+    found = connection.execute(
+        sa.select(models.Instance, has.label('has'))
+        .join(models.Host, models.Host.uuid == models.Instance.host)
+        .outerjoin(
+            models.Allocation,
+            sa.and_(
+                models.Allocation.host == models.Instance.host,
+                models.Allocation.reservation_id == models.Instance.claim,
+            ),
+        )
+        .where(models.Instance.claim.is_not(None), condition)
+    ).all()
     records: list[record.Record] = []
-    for noun in bound:
+    for row in found:
+        noun = from_row(row)
         records += put(
-            connection, dataclasses.replace(noun, reservation_id=None)
+            connection,
+            dataclasses.replace(
+                noun, reservation_id=noun.claim if row.has else None
+            ),
+        )
+    return records
+
+
+def set_end(
+    connection: sa.Connection, reservation_id: str, end: int
+) -> list[record.Record]:
+    """Give the instances that draw on a reservation an end."""
+    records: list[record.Record] = []
+    for noun in claiming(connection, [reservation_id]):
+        records += put(connection, dataclasses.replace(noun, end=end))
+    return records
+
+
+def release(
+    connection: sa.Connection,
+    reservation_ids: Collection[str],
+    end: int | None,
+) -> list[record.Record]:
+    """Have the instances that draw on reservations count for themselves.
+
+    :param end: of the instances, None to leave each its own
+    """
+    records: list[record.Record] = []
+    for noun in claiming(connection, reservation_ids):
+        records += put(
+            connection,
+            dataclasses.replace(
+                noun,
+                end=noun.end if end is None else end,
+                reservation_id=None,
+                claim=None,
+            ),
         )
     return records
 

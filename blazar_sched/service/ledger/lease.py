@@ -50,7 +50,7 @@ def _find(
 def select(
     connection: sa.Connection,
     condition: sa.ColumnElement[bool],
-    order: Sequence[sa.ColumnElement[Any]] = (),
+    order: Sequence[sa.SQLColumnExpression[Any]] = (),
     limit: int | None = None,
 ) -> list[lease.Lease]:
     """Return leases in three queries at most, however many there are."""
@@ -152,6 +152,25 @@ def _row(noun: lease.Lease) -> dict[str, Any]:
     row = rows.columns(noun)
     del row['reservations'], row['events']
     return row
+
+
+def ended(connection: sa.Connection, before: int, limit: int) -> list[str]:
+    """Return the ids of leases that are over, the first ended first.
+
+    :param before: they have ended before these epoch seconds
+    :param limit: how many at most
+    """
+    return list(
+        connection.scalars(
+            sa.select(models.Lease.id)
+            .where(
+                models.Lease.status == states.LEASE_TERMINATED,
+                models.Lease.end < before,
+            )
+            .order_by(models.Lease.end, models.Lease.id)
+            .limit(limit)
+        )
+    )
 
 
 def delete(connection: sa.Connection, lease_id: str) -> list[record.Record]:

@@ -5,9 +5,17 @@ A commit is one transaction. It takes the ledger's row first, so every writer
 waits for the one before it, in this process or in another; then it brings the
 local replica to the newest revision, works, and writes the records of what it
 changed under the next revision. That row is why nothing is booked twice.
+
+What a commit promises is tried on the replica before it is written: no replica
+could follow a ledger that holds an allocation beyond what an index counts. The
+replica is changed after COMMIT only, so whoever looks at it never sees what
+may not become true.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
 import functools
 import threading
 import time
@@ -19,6 +27,7 @@ import uuid
 from oslo_log import log
 import sqlalchemy as sa
 
+from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -26,6 +35,7 @@ from blazar_sched.service import faults
 from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
+from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
@@ -39,6 +49,12 @@ T = TypeVar('T')
 
 # Revisions whose changes are deleted in one transaction.
 SLICE = 2000
+# The kinds of records that say what is allocated.
+_PROMISES = (record.RESERVATION, record.ALLOCATION)
+
+
+# Leases that are deleted in one commit, which others wait for.
+PURGE_SLICE = 100
 
 
 class Ledger(reader.Reader):
@@ -79,14 +95,24 @@ class Ledger(reader.Reader):
         """The uuid that tells this ledger from every other one."""
         return self._read(change.newest)[0]
 
-    def upgrade(self) -> None:
-        """Bring the tables to this version, or make them."""
+    @property
+    def name(self) -> str:
+        """The database's URL without what is secret in it."""
+        url = sa.make_url(self._url).set(query={})
+        return url.render_as_string(hide_password=True)
+
+    def upgrade(self) -> tuple[str | None, str | None]:
+        """Bring the tables to this version, or make them.
+
+        :returns: the migrations that the tables were at, None without
+            tables, and are at
+        """
         # Alembic is a tenth of what there is to import: not before its time.
         from blazar_sched.service.ledger import migrations
 
         _, patient = engine.create(self._url, patient=True)
         try:
-            self._retry(lambda: migrations.upgrade(patient))
+            return self._retry(lambda: migrations.upgrade(patient))
         finally:
             patient.dispose()
 
@@ -116,6 +142,7 @@ class Ledger(reader.Reader):
 
         :param placing: whether it needs the replica, or changes anything
             that replicas know of
+        :raises Uncountable: if the replicas could not hold what was allocated
         :raises Unavailable: if conflicts do not end
         """
         began = time.monotonic()
@@ -161,6 +188,18 @@ class Ledger(reader.Reader):
             gone += count
         return gone
 
+    def purge(self, before: int) -> Iterator[int]:
+        """Delete the leases that are over and have ended before a time.
+
+        In slices, so that other commits wait for one slice at most.
+
+        :param before: epoch seconds
+        :returns: yields how many went, after each slice
+        :raises Unavailable: if conflicts do not end; what went is gone
+        """
+        while old := self._read(lease.ended, before, PURGE_SLICE):
+            yield self.commit(functools.partial(_delete, lease_ids=old))
+
     def close(self) -> None:
         """Give up all connections; the ledger can be used again."""
         self._to_read.dispose()
@@ -197,6 +236,7 @@ class Ledger(reader.Reader):
                 attempt = tx.Tx(connection, replica)
                 result = work(attempt)
                 if replica is not None:
+                    _check(replica, attempt.records)
                     change.write(connection, revision, attempt.records)
                 self._finish(connection, revision)
             if not attempt.records:
@@ -210,7 +250,10 @@ class Ledger(reader.Reader):
             # A connection that is given back uncommitted is rolled back.
             with self._to_write.connect() as connection:
                 self._catch_up(connection, replica, change.take(connection, 0))
-                return work(tx.Tx(connection, replica))
+                attempt = tx.Tx(connection, replica)
+                result = work(attempt)
+                _check(replica, attempt.records)
+                return result
 
     def _look(self, query: Callable[[state.Replica], T]) -> T:
         with self._lock:
@@ -278,7 +321,7 @@ class Ledger(reader.Reader):
         if records is None:
             self.replica = None
             raise retry.Conflict('changes are gone: the replica starts anew')
-        replica.apply(revision, records)
+        replica.apply(revision, records, leave_out=True)
 
     def _apply(self, revision: int, records: list[record.Record]) -> None:
         """Bring the replica forward by what it has just committed.
@@ -287,7 +330,7 @@ class Ledger(reader.Reader):
         """
         try:
             if self.replica is not None:
-                self.replica.apply(revision, records)
+                self.replica.apply(revision, records, leave_out=True)
         except Exception:
             LOG.exception('The replica cannot be used: it starts anew')
             self.replica = None
@@ -310,3 +353,35 @@ class Ledger(reader.Reader):
         with self._to_write.connect() as connection:
             writer.drop(connection, before, self._writer)
             retry.commit(connection)
+
+
+def _check(replica: state.Replica, records: list[record.Record]) -> None:
+    """Refuse to promise what the replica could not hold.
+
+    What is so, whatever the ledger says of it, is written all the same: of
+    hosts and instances a replica leaves out what it cannot count, and closes
+    the host.
+
+    :raises Uncountable: if the replica refuses the records
+    """
+    if not any(
+        kind in _PROMISES and data is not None for kind, _, data in records
+    ):
+        return
+    try:
+        replica.check(records)
+    except ext.TimelineError as e:
+        raise exception.Uncountable(
+            f'more is to be allocated than can be counted: {e}'
+        ) from e
+
+
+def _delete(tx_: tx.Tx, lease_ids: Iterable[str]) -> int:
+    """Delete leases; return how many of them were still there."""
+    count = 0
+    for lease_id in lease_ids:
+        # Another purge may have come first.
+        with contextlib.suppress(exception.LeaseNotFound):
+            tx_.delete_lease(lease_id)
+            count += 1
+    return count

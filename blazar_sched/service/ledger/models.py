@@ -149,6 +149,22 @@ class IdempotencyKey(Base):
     digest: orm.Mapped[str]
 
 
+class ShelvedServer(Base):
+    """A server that was shelved to vacate its host, and is to come back."""
+
+    __tablename__ = 'shelved_server'
+
+    uuid: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+
+
+class DiscardedTrust(Base):
+    """The trust of a lease that is over, still to be deleted in Keystone."""
+
+    __tablename__ = 'discarded_trust'
+
+    id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+
+
 class Reservation(Base):
     """`position` is its place among the lease's reservations."""
 
@@ -268,6 +284,9 @@ class Instance(Base):
         sa.ForeignKey('reservation.id'), index=True
     )
     preemptible: orm.Mapped[bool]
+    # Without a foreign key, which SQLite gives to no table that is there.
+    claim: orm.Mapped[str | None] = orm.mapped_column(Id, index=True)
+    used: orm.Mapped[dict[str, Any] | None]
 
 
 class Flavor(Base):

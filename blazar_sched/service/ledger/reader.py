@@ -34,7 +34,9 @@ from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
+from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
+from blazar_sched.service.ledger import trust
 
 P = ParamSpec('P')
 T = TypeVar('T')
@@ -112,20 +114,30 @@ class Reader(abc.ABC):
         """
         return self._read(idempotency.get, project_id, key)
 
+    def discarded_trusts(self, limit: int) -> list[str]:
+        """Return the ids of at most `limit` trusts to be deleted."""
+        return self._read(trust.list_discarded, limit)
+
+    def shelved_servers(self) -> set[str]:
+        """Return the uuids of the servers shelved to vacate their hosts."""
+        return self._read(shelved_server.list_)
+
     def allocations(
         self,
         reservation_id: str | None = None,
         lease_id: str | None = None,
         host: str | None = None,
         after: int | None = None,
+        hosts: Collection[str] | None = None,
     ) -> list[tuple[allocation_.Allocation, str]]:
-        """Return allocations, each with its lease's id.
+        """Return allocations, each with its lease's id, by their starts.
 
         :param host: a host's uuid
         :param after: leave out what has ended by then
+        :param hosts: the uuids of some hosts
         """
         return self._read(
-            allocation.list_, reservation_id, lease_id, host, after
+            allocation.list_, reservation_id, lease_id, host, after, hosts
         )
 
     def host(self, host_id: str) -> host_.Host:
@@ -136,10 +148,18 @@ class Reader(abc.ABC):
         return self._read(host.get, host_id)
 
     def hosts(
-        self, uuids: Collection[str] | None = None
+        self,
+        uuids: Collection[str] | None = None,
+        after: str | None = None,
+        limit: int | None = None,
     ) -> list[host_.Host]:
-        """Return all hosts, or those of `uuids` that are there."""
-        return self._read(host.list_, uuids)
+        """Return all hosts, or those of `uuids` that are there.
+
+        :param after: the id of the host that they come after, which need not
+            be there; the first one is registered first
+        :param limit: how many at most
+        """
+        return self._read(host.list_, uuids, after, limit)
 
     def properties(self) -> dict[str, bool]:
         """Return whether a property is private, by its name."""
@@ -188,18 +208,27 @@ class Reader(abc.ABC):
         """
         return self._read(instance.list_, hosts)
 
+    def claiming(
+        self, reservation_ids: Collection[str]
+    ) -> list[instance_.Instance]:
+        """Return the instances that draw on reservations."""
+        return self._read(instance.claiming, reservation_ids)
+
     def instance(self, uuid: str) -> instance_.Instance | None:
         return self._read(instance.get, uuid)
 
     def due_events(
-        self, now: int
+        self, now: int, given_up: int | None = None
     ) -> list[tuple[event_.Event, event_.Claim | None]]:
         """Return what is to be done at `now`, in order.
 
         All events in progress are among it, each with its claim: only who
         watches a claim can tell that it is held no more.
+
+        :param given_up: if it is not None, the starts of active leases are
+            among it that were given up by then
         """
-        return self._read(event.list_due, now)
+        return self._read(event.list_due, now, given_up)
 
     def is_blocked(self, lease_id: str) -> bool:
         """Say whether who was there before still has to leave a host of it.
@@ -209,8 +238,12 @@ class Reader(abc.ABC):
         """
         return self._read(event.is_blocked, lease_id)
 
-    def next_event_time(self) -> int | None:
-        """Return the earliest time of an event that nobody has begun."""
+    def next_event(self) -> tuple[int | None, float | None]:
+        """Return the earliest time of an event that nobody has begun.
+
+        :returns: None if there is no such event; and the database's time in
+            epoch seconds, None if it has no clock of its own
+        """
         return self._read(event.next_time)
 
     def census(self) -> census.Census:
@@ -220,6 +253,10 @@ class Reader(abc.ABC):
     def check(self) -> list[str]:
         """Look at every row for what must never be; return one line each."""
         return self._read(check.check)
+
+    def newest(self) -> tuple[str, int]:
+        """Return the ledger's uuid and its newest revision."""
+        return self._read(change.newest)
 
     def changes(self, since: int, limit: int = 1000) -> wire.Page:
         """Return about `limit` records after `since`, whole revisions only.

@@ -4,7 +4,6 @@
 from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +12,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
+from blazar_sched.domain import window
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import floating_ip
@@ -98,6 +98,20 @@ def to_record(
         projects=noun.projects,
         magnetic=noun.magnetic,
         aggregate=noun.made.get('aggregate_uuid'),
+        former_projects=tuple(
+            sorted(
+                set(noun.made.get('projects', ()))
+                - {project_id, *noun.projects}
+            )
+        ),
+        on_end=(
+            noun.parameters['on_end']
+            if noun.resource_type == reservation.INSTANCE_LIFETIME
+            else noun.on_end
+        ),
+        over=noun.status == states.RESERVATION_DELETED,
+        cleared=tuple(noun.made.get('cleared', ())),
+        in_the_way=tuple(noun.made.get('in_the_way', ())),
     )
 
 
@@ -115,12 +129,19 @@ def put(
         models.Reservation.lease_id == new.id,
         _rows(new),
     )
-    records += [
-        record.encode(noun)
-        for id_, noun in after.items()
-        if before.get(id_) != noun
-    ]
+    for id_, noun in after.items():
+        known = before.get(id_)
+        if known == noun:
+            continue
+        records.append(record.encode(noun))
+        if known is not None and _last(known) != _last(noun):
+            records += instance.set_end(connection, id_, _last(noun))
     return records
+
+
+def _last(noun: record.Reservation) -> int:
+    """Return the end of the servers of a reservation."""
+    return window.FOREVER if noun.keeps else noun.end
 
 
 def add(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
@@ -136,7 +157,11 @@ def move(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
         .where(models.Reservation.id.in_([r.id for r in new.reservations]))
         .values(lease_id=new.id)
     )
-    return list(map(record.encode, _records(new).values()))
+    records = []
+    for id_, noun in _records(new).items():
+        records.append(record.encode(noun))
+        records += instance.set_end(connection, id_, _last(noun))
+    return records
 
 
 def _rows(owner: lease.Lease) -> list[dict[str, Any]]:
@@ -156,11 +181,15 @@ def _records(noun: lease.Lease) -> dict[str, record.Reservation]:
 def drop(
     connection: sa.Connection, ids: Collection[str]
 ) -> list[record.Record]:
-    """Delete reservations, their allocations, and what is bound to them."""
+    """Delete reservations and their allocations.
+
+    Servers that still draw on the reservations are ordinary ones from then
+    on.
+    """
     records = allocation.drop(
         connection, models.Allocation.reservation_id.in_(ids)
     )
-    records += instance.unbind(connection, ids)
+    records += instance.release(connection, ids, window.FOREVER)
     floating_ip.drop_allocations(connection, ids)
     connection.execute(
         sa.delete(models.Reservation).where(models.Reservation.id.in_(ids))
@@ -196,6 +225,50 @@ def set_made(
     :returns: the record, if it is another one now
     :raises NotFound: if there is no such reservation
     """
+    before = _record(connection, reservation_id)
+    set_columns(
+        connection,
+        reservation_id,
+        made=dict(made),
+        missing_resources=missing_resources,
+    )
+    after = _record(connection, reservation_id)
+    return [] if before == after else [record.encode(after)]
+
+
+def set_status(
+    connection: sa.Connection,
+    reservation_id: str,
+    status: str,
+    now: int,
+    missing_resources: bool | None,
+    resources_changed: bool | None,
+) -> list[record.Record]:
+    """Write the status, and the flags that are not None.
+
+    :returns: the record, if it is another one now
+    :raises NotFound: if there is no such reservation
+    """
+    set_columns(
+        connection,
+        reservation_id,
+        status=status,
+        updated_at=now,
+        missing_resources=missing_resources,
+        resources_changed=resources_changed,
+    )
+    if status != states.RESERVATION_DELETED:
+        return []
+    return [record.encode(_record(connection, reservation_id))]
+
+
+def _record(
+    connection: sa.Connection, reservation_id: str
+) -> record.Reservation:
+    """Return the record of a reservation.
+
+    :raises NotFound: if there is no such reservation
+    """
     row = connection.execute(
         sa.select(
             models.Reservation,
@@ -206,15 +279,6 @@ def set_made(
         .join(models.Lease)
         .where(models.Reservation.id == reservation_id)
     ).first()
-    set_columns(
-        connection,
-        reservation_id,
-        made=dict(made),
-        missing_resources=missing_resources,
-    )
-    old = from_row(row)
-    before, after = (
-        to_record(noun, row.project_id, row.start, row.end)
-        for noun in (old, dataclasses.replace(old, made=made))
-    )
-    return [] if before == after else [record.encode(after)]
+    if row is None:
+        raise exception.NotFound(f'no reservation {reservation_id}')
+    return to_record(from_row(row), row.project_id, row.start, row.end)

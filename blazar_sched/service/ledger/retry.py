@@ -8,6 +8,7 @@ given in time, a Galera certification that failed, a lost connection.
 
 from collections.abc import Callable
 import random
+import re
 import time
 from typing import TypeVar
 
@@ -42,6 +43,17 @@ POSTGRESQL_CONFLICTS = {
     '40P01',  # deadlock
     '55P03',  # lock not given in time
 }
+MYSQL_DENIED = {
+    1044,  # no access to the database
+    1045,  # wrong user or password
+    1049,  # no such database
+    1698,  # the user cannot log in by a password
+}
+# Neither libpq nor SQLite gives a code when there is no connection yet.
+DENIED = re.compile(
+    r'password authentication failed|no password supplied|no pg_hba\.conf'
+    r'|(role|database) ".*" does not exist|unable to open database file'
+)
 # Connection exceptions, no resources, shutdown or start of the server.
 POSTGRESQL_LOST = ('08', '53300', '57P0', '25P03')
 
@@ -66,6 +78,17 @@ def is_lost(error: exc.DBAPIError) -> bool:
         # libpq's own failures, such as to connect, come without one.
         return isinstance(error, exc.OperationalError)
     return code.startswith(POSTGRESQL_LOST)
+
+
+def is_denied(error: Exception) -> bool:
+    """Say whether the database lets nobody in by this URL.
+
+    To try again would not help, and may lock the account.
+    """
+    return isinstance(error, exc.OperationalError) and (
+        _number(error.orig) in MYSQL_DENIED
+        or DENIED.search(str(error.orig)) is not None
+    )
 
 
 def is_conflict(error: Exception) -> bool:
@@ -115,12 +138,17 @@ def call(
     :param max_retries: how many more times than once it may run
     :param sleep: called with the seconds to wait before each
     :raises Unavailable: if the last try met a conflict too
+    :raises DatabaseAccessDenied: at the first try, if nobody is let in
     """
     longest = FIRST_DELAY
     for retries_left in range(max_retries, -1, -1):
         try:
             return attempt()
         except Exception as e:
+            if is_denied(e):
+                raise exception.DatabaseAccessDenied(
+                    'the database denies access'
+                ) from e
             if not is_conflict(e):
                 raise
             if not retries_left:

@@ -11,14 +11,18 @@ from collections.abc import Iterator
 import functools
 import json
 from typing import Any
+from typing import cast
 
+from oslo_log import log
 import sqlalchemy as sa
 
+from blazar_sched import ext
 from blazar_sched.domain import allocation
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
+from blazar_sched.replica import left_out
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -28,6 +32,8 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
+
+LOG = log.getLogger(__name__)
 
 # So many allocations take the room of a record.
 PER_RECORD = 20
@@ -85,7 +91,7 @@ def page(
     """Return the next page after the one that said `after`.
 
     It has `limit` records or PER_RECORD times as many allocations, of which
-    `limit` may be records.
+    `limit` may be records; fewer of them if those are long.
 
     :raises InvalidInput: if no page said so, or `limit` is below 1
     """
@@ -105,28 +111,47 @@ def page(
             [packing.pack(columns), *map(record.encode, others)],
             last and f'{record.ALLOCATION}/{last}',
         )
-    records: list[record.Record] = []
+    records, more = wire.fitting(_some(connection, kind, key, limit))
+    place = f'{record.ALLOCATION}/'
+    if more or len(records) == limit:
+        last_kind, last_key, _ = records[-1]
+        place = f'{last_kind}/{last_key}'
+    return wire.snapshot_page(uuid, revision, after, records, place)
+
+
+def _some(
+    connection: sa.Connection, kind: str, after: str, limit: int
+) -> Iterator[record.Record]:
+    """Yield `limit` records from those of a kind on, but no allocation."""
     for each in _KINDS[_KINDS.index(kind) : -1]:
-        start = key if each == kind else ''
-        records += _records(connection, each, start, limit - len(records))
-        if len(records) == limit:
-            last_kind, last_key, _ = records[-1]
-            return wire.snapshot_page(
-                uuid, revision, after, records, f'{last_kind}/{last_key}'
-            )
-    return wire.snapshot_page(
-        uuid, revision, after, records, f'{record.ALLOCATION}/'
-    )
+        for found in _records(connection, each, after, limit):
+            yield found
+            limit -= 1
+        if not limit:
+            return
+        after = ''
 
 
 def load(connection: sa.Connection) -> state.Replica:
-    """Return a new replica of what `connection`'s transaction sees."""
+    """Return a new replica of what `connection`'s transaction sees.
+
+    It leaves out what it cannot use.
+    """
+    try:
+        return _load(connection, leave_out=False)
+    except ext.TimelineError as e:
+        LOG.error('The ledger holds what cannot be used: %s', e)
+        return _load(connection, leave_out=True)
+
+
+def _load(connection: sa.Connection, leave_out: bool) -> state.Replica:
     replica = state.Replica(accounting.LedgerAccounting)
     _, revision = change.newest(connection)
     replica.load(
         revision,
         (r for kind in _RECORDS for r in _records(connection, kind)),
         _all_allocations(connection),
+        leave_out,
     )
     return replica
 
@@ -140,7 +165,12 @@ def _records(
     query, key, read = _RECORDS[kind]
     query = query.where(key > after).order_by(key).limit(limit)
     for row in connection.execute(query):
-        yield record.encode(read(row))
+        try:
+            yield record.encode(read(row))
+        except (KeyError, TypeError, ValueError) as e:
+            # Of another version, or changed by hand.
+            known = {'host': getattr(row, 'host', None)}
+            yield left_out.marked((kind, getattr(row, key.key), known), e)
 
 
 def _all_allocations(
@@ -159,14 +189,14 @@ def _allocations(
 ) -> tuple[packed.Columns, list[allocation.Allocation], str | None]:
     """Return those of a page, and the last one's id if more follow.
 
-    Those with amounts of other classes apart.
+    Those with amounts that the columns have no place for apart.
     """
     most = limit * PER_RECORD
     rows = connection.execute(
         _ALLOCATIONS.where(models.Allocation.id > after).limit(most)
     ).all()
     more = len(rows) == most
-    odd = set(filter(_has_others, {row.amounts for row in rows}))
+    odd = set(filter(_is_odd, {row.amounts for row in rows}))
     others = [row for row in rows if row.amounts in odd] if odd else []
     if len(others) > limit:
         # The page ends before the first one too many.
@@ -175,7 +205,7 @@ def _allocations(
         del others[limit:]
     plain = [row for row in rows if row.amounts not in odd] if odd else rows
     ids, owners, hosts, starts, ends, amounts, whole = packing.transposed(
-        plain
+        cast('list[packing.Entry]', plain)
     )
     columns = packing.columns(
         ids, owners, hosts, starts, ends, map(_amounts, amounts), whole
@@ -183,8 +213,12 @@ def _allocations(
     return columns, list(map(_noun, others)), rows[-1].id if more else None
 
 
-def _has_others(text: str) -> bool:
-    return bool(inventory.others(json.loads(text)))
+def _is_odd(text: str) -> bool:
+    """Tell whether the columns have no place for such amounts."""
+    amounts = json.loads(text)
+    return bool(inventory.others(amounts)) or not all(
+        0 <= amount <= ext.AMOUNT_LIMIT for amount in amounts.values()
+    )
 
 
 def _noun(row: Any) -> allocation.Allocation:

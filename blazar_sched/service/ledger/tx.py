@@ -19,6 +19,7 @@ from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -34,6 +35,8 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
+from blazar_sched.service.ledger import shelved_server
+from blazar_sched.service.ledger import trust
 
 P = ParamSpec('P')
 T = TypeVar('T')
@@ -71,8 +74,9 @@ class Tx(reader.Reader):
     def put_lease(self, noun: lease_.Lease) -> None:
         """Make the lease, its reservations and its events those of `noun`.
 
-        Allocations of a reservation that is left out go with it; instances
-        bound to it count for themselves from then on.
+        Servers that draw on its reservations end with the lease from then
+        on. Allocations of a reservation that is left out go with it, and its
+        servers count for themselves.
         """
         self._note(lease.put(self._connection, noun))
 
@@ -100,6 +104,23 @@ class Tx(reader.Reader):
         """Write which lease an idempotency key has made; it must be new."""
         idempotency.put(self._connection, project_id, key, lease_id, digest)
 
+    def discard_trust(self, trust_id: str | None) -> None:
+        """Note that the trust of a lease that is over is to be deleted."""
+        if trust_id is not None:
+            trust.discard(self._connection, trust_id)
+
+    def forget_trust(self, trust_id: str) -> None:
+        """Forget a discarded trust, which is deleted."""
+        trust.forget(self._connection, trust_id)
+
+    def add_shelved_server(self, uuid: str) -> None:
+        """Note that a server is shelved to vacate its host."""
+        shelved_server.add(self._connection, uuid)
+
+    def drop_shelved_servers(self, uuids: Collection[str]) -> None:
+        """Forget servers that are not to be brought back any more."""
+        shelved_server.drop(self._connection, uuids)
+
     def delete_lease(self, lease_id: str) -> None:
         """Delete the lease with everything that it owns.
 
@@ -112,8 +133,17 @@ class Tx(reader.Reader):
         reservation_id: str,
         nouns: Iterable[allocation_.Allocation],
     ) -> None:
-        """Make the reservation's allocations `nouns`."""
+        """Make the reservation's allocations `nouns`.
+
+        Servers on a host that the reservation has left count for themselves.
+        """
         self._note(allocation.put(self._connection, reservation_id, nouns))
+
+    def cut_allocations(self, noun: lease_.Lease) -> None:
+        """Have all that a lease allocates end with the lease."""
+        ids = [reservation.id for reservation in noun.reservations]
+        self._note(allocation.cut(self._connection, ids, noun.end))
+        floating_ip.cut_allocations(self._connection, ids, noun.end)
 
     def put_host(self, noun: host_.Host) -> host_.Host:
         """Insert a host that has no id, else update it; return it with id.
@@ -187,6 +217,26 @@ class Tx(reader.Reader):
     def put_instance(self, noun: instance_.Instance) -> None:
         self._note(instance.put(self._connection, noun))
 
+    def bind_instances(self, hosts: Collection[str]) -> None:
+        """Bind the servers on hosts where what they draw on has the host.
+
+        :param hosts: uuids
+        """
+        self._note(
+            instance.bind(self._connection, models.Instance.host.in_(hosts))
+        )
+
+    def release_instances(
+        self, reservation_ids: Collection[str], end: int | None = None
+    ) -> None:
+        """Have the servers of reservations count for themselves.
+
+        :param end: of the servers, None to leave each its own
+        """
+        self._note(
+            instance.release(self._connection, reservation_ids, end)
+        )
+
     def delete_instance(self, uuid: str) -> None:
         """Delete the instance, if it is there."""
         self._note(
@@ -194,13 +244,18 @@ class Tx(reader.Reader):
         )
 
     def claim_event(
-        self, event_id: str, new: event_.Claim, seen: event_.Claim | None
+        self,
+        event_id: str,
+        new: event_.Claim,
+        seen: event_.Claim | None,
+        status: str = states.EVENT_UNDONE,
     ) -> bool:
         """Take an event, unless it is no longer as it was seen.
 
-        :param seen: the claim to take over, None if it was undone
+        :param seen: the claim to take over, None if there was none
+        :param status: the event's then
         """
-        return event.claim(self._connection, event_id, new, seen)
+        return event.claim(self._connection, event_id, new, seen, status)
 
     def renew_claims(self, tokens: Collection[str], until: int) -> set[str]:
         """Give claims a new `until`; return the tokens that still hold."""
@@ -257,11 +312,13 @@ class Tx(reader.Reader):
 
         :raises NotFound: if there is no such reservation
         """
-        reservation.set_columns(
-            self._connection,
-            reservation_id,
-            status=status,
-            updated_at=now,
-            missing_resources=missing_resources,
-            resources_changed=resources_changed,
+        self._note(
+            reservation.set_status(
+                self._connection,
+                reservation_id,
+                status,
+                now,
+                missing_resources,
+                resources_changed,
+            )
         )

@@ -70,7 +70,7 @@ def test_at_one_instant_what_ends_makes_room(store, nouns):
 
 def test_an_event_is_due_from_its_time_on(store, lease):
     start, end = lease.events
-    assert store.next_event_time() == 100
+    assert store.next_event()[0] == 100
     assert store.due_events(99) == []
     assert store.due_events(100) == [(start, None)]
     assert store.due_events(200) == [(start, None), (end, None)]
@@ -78,7 +78,7 @@ def test_an_event_is_due_from_its_time_on(store, lease):
 
 def test_nothing_is_due(store):
     assert store.due_events(10**9) == []
-    assert store.next_event_time() is None
+    assert store.next_event()[0] is None
 
 
 def test_what_is_in_progress_is_seen_with_its_claim(store, lease):
@@ -87,7 +87,7 @@ def test_what_is_in_progress_is_seen_with_its_claim(store, lease):
     held = claim(store, start)
     ((seen, with_),) = store.due_events(0)
     assert (seen.id, seen.status, with_) == (start.id, 'IN_PROGRESS', held)
-    assert store.next_event_time() == end.time
+    assert store.next_event()[0] == end.time
     finish(store, start, held)
     assert store.due_events(100) == []
 

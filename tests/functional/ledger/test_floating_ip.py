@@ -285,7 +285,7 @@ class TestCheck:
             tx.set_lease_status(lease.id, 'TERMINATED', 1)
             tx.set_reservation_status(lease.reservations[0].id, 'deleted', 1)
 
-        store.commit(work, placing=False)
+        store.commit(work)
         assert any(
             f.startswith('floating_ip_allocation ') and 'TERMINATED' in f
             for f in store.check()

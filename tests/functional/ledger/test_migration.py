@@ -99,14 +99,20 @@ def test_an_older_database_keeps_what_it_holds(
                     ('host', 'region'),
                     ('host', 'traits'),
                     ('host', 'cleaning_time'),
+                    ('instance', 'used'),
                 )
             ),
+            'DROP TABLE discarded_trust',
+            'DROP TABLE shelved_server',
             'DROP TABLE idempotency_key',
             'DROP TABLE writer',
             'ALTER TABLE ledger DROP COLUMN commits',
             'CREATE INDEX ix_allocation_host ON allocation (host)',
             'DROP INDEX ix_allocation_host_end'
             + (' ON allocation' if database.dialect.name == 'mysql' else ''),
+            'DROP INDEX ix_instance_claim'
+            + (' ON instance' if database.dialect.name == 'mysql' else ''),
+            'ALTER TABLE instance DROP COLUMN claim',
             "UPDATE alembic_version SET version_num = '0001'",
         ):
             connection.exec_driver_sql(statement)

@@ -44,8 +44,12 @@ def is_current(connection: sa.Connection) -> bool:
     return set(context.get_current_heads()) == set(scripts.get_heads())
 
 
-def upgrade(engine: sa.Engine) -> None:
-    """Run the migrations that the database lacks."""
+def upgrade(engine: sa.Engine) -> tuple[str | None, str | None]:
+    """Run the migrations that the database lacks.
+
+    :returns: the revisions that the tables were at, None without tables,
+        and are at
+    """
     settings = _settings()
     lock, unlock = _LOCK.get(engine.dialect.name, (None, None))
     with _alembic, engine.connect() as connection:
@@ -53,9 +57,17 @@ def upgrade(engine: sa.Engine) -> None:
         if lock:
             connection.exec_driver_sql(lock)
         try:
+            before = _revision(connection)
             command.upgrade(settings, 'head')
+            after = _revision(connection)
             connection.commit()
         finally:
             if unlock:
                 connection.rollback()
                 connection.exec_driver_sql(unlock)
+    return before, after
+
+
+def _revision(connection: sa.Connection) -> str | None:
+    context = migration.MigrationContext.configure(connection)
+    return context.get_current_revision()
