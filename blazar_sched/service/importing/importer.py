@@ -135,5 +135,5 @@ def _write_servers(
     nodes = {host.hypervisor_hostname: host.uuid for host in plan.hosts}
     for server in servers:
         tx.put_instance(
-            instance.record(replica, nodes[server.node], server, now)
+            instance.record(replica, nodes[server.node or ''], server, now)
         )

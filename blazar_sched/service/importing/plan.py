@@ -324,7 +324,8 @@ class _Room:
 
 
 def _is_to_come(row: blazar.Row) -> bool:
-    return row['status'] != states.LEASE_ACTIVE
+    is_to_come: bool = row['status'] != states.LEASE_ACTIVE
+    return is_to_come
 
 
 def _group(

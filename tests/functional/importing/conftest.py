@@ -54,7 +54,7 @@ def site(tmp_path, ledger_url):
     file.write_text(
         '[DEFAULT]\ntransport_url = fake://\n'
         f'[database]\nconnection = {ledger_url}\n'
-        '[api]\nport = 0\n'
+        '[api]\nauth_strategy = noauth\nport = 0\n'
     )
     conf = conf_.load(files=[str(file)])
     edge = edge_.Edge(*HOSTS)

@@ -58,6 +58,33 @@ def test_hosts_need_a_cloud(blazar, run, leases):
     assert leases() == []
 
 
+def test_the_database_need_not_be_on_the_command_line(
+    blazar, run, tmp_path, monkeypatch
+):
+    status, printed = run('import-blazar', '--dry-run')
+    assert status == 1
+    assert '--blazar-config-file' in printed
+    file = tmp_path / 'blazar.conf'
+    file.write_text(f'[database]\nconnection = {blazar.url}\nother = 1\n')
+    named = ('--blazar-config-file', str(file))
+    status, _ = run('import-blazar', '--dry-run', *named)
+    assert status == 0
+    status, printed = run('import-blazar', '--dry-run', *named, blazar.url)
+    assert status == 1
+    assert 'exclude each other' in printed
+    monkeypatch.setenv('BLAZAR_DATABASE_CONNECTION', blazar.url)
+    status, _ = run('import-blazar', '--dry-run')
+    assert status == 0
+
+
+def test_a_file_of_blazars_that_is_not_there_is_named(run):
+    status, printed = run(
+        'import-blazar', '--dry-run', '--blazar-config-file', '/none.conf'
+    )
+    assert status == 1
+    assert '/none.conf' in printed
+
+
 @pytest.mark.parametrize(
     'url', ['mysql+nothing://host/blazar', 'mysql://root:hush@host:hu/blazar']
 )
