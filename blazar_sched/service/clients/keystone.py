@@ -6,6 +6,7 @@ them long after their token is gone.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 import contextlib
 import functools
@@ -63,6 +64,7 @@ class Keystone:
     :param api: a keystoneauth adapter for the identity service, of the user
         that trusts are made for; None where none is configured
     :param impersonate: how that user makes use of a trust
+    :param trust_roles: the names of the roles that a trust may lend
     """
 
     def __init__(
@@ -70,9 +72,11 @@ class Keystone:
         api: adapter.Adapter | None,
         impersonate: Impersonate | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        trust_roles: Collection[str] = (),
     ) -> None:
         self._api = api
         self._impersonate = impersonate
+        self._trust_roles = frozenset(trust_roles)
         # The credentials of each trust, None for those of a dead one.
         self._known: cachetools.TTLCache[str, Known] = cachetools.TTLCache(
             _MOST, MEMORY, monotonic
@@ -84,14 +88,16 @@ class Keystone:
     ) -> str | None:
         """Have the token's owner trust our user; one call to Keystone.
 
-        :param roles: the names of those that the token has
-        :returns: the trust's id; None where no Keystone is configured, or
-            if it does not let the token delegate, as one that is of a trust
-            or an application credential
+        :param roles: the names of the roles that the token has
+        :returns: the trust's id; None where no Keystone is configured, if
+            the token has no role that a trust may lend, or if Keystone does
+            not let the token delegate, as one that is of a trust or an
+            application credential
         :raises Unauthorized: if the token is no longer valid
         :raises Unavailable: if Keystone cannot be asked
         """
-        if self._api is None:
+        lent = [name for name in roles if name in self._trust_roles]
+        if self._api is None or not lent:
             return None
         answer = self._as_bearer(token).request(
             'POST',
@@ -101,7 +107,7 @@ class Keystone:
                     'trustor_user_id': user_id,
                     'trustee_user_id': self._trustee,
                     'project_id': project_id,
-                    'roles': [{'name': name} for name in roles],
+                    'roles': [{'name': name} for name in lent],
                     'impersonation': True,
                     'allow_redelegation': False,
                 }
@@ -131,9 +137,13 @@ class Keystone:
         """
         if trust_id is None or self._api is None:
             return
-        answer = self._deleter(trust_id, token).request(
-            'DELETE', f'{_TRUSTS}/{trust_id}', also=(_FORBIDDEN, _NOT_FOUND)
-        )
+        url = f'{_TRUSTS}/{trust_id}'
+        also = (_FORBIDDEN, _NOT_FOUND)
+        deleter = self._deleter(trust_id, token)
+        answer = deleter.request('DELETE', url, also=(*also, _UNAUTHORIZED))
+        if answer.status_code == _UNAUTHORIZED:
+            # Another manager has just deleted it, and its token with it.
+            answer = self._as(None).request('DELETE', url, also=also)
         if answer.status_code == _FORBIDDEN:
             LOG.warning('Trust %s is left: %s', trust_id, answer.text[:200])
         self._remember(trust_id, (None,))
@@ -178,7 +188,9 @@ class Keystone:
             known = (self._authenticate(trust_id),)
             self._remember(trust_id, known)
         [auth] = known
-        return auth and adapter.Adapter(
+        if auth is None:
+            return None
+        return adapter.Adapter(
             self._api.session,
             auth=auth,
             service_type=service_type,
@@ -186,15 +198,21 @@ class Keystone:
             region_name=self._api.region_name,
         )
 
+    @property
+    def _own(self) -> adapter.Adapter:
+        """The adapter of our own user, where there is a cloud."""
+        assert self._api is not None
+        return self._api
+
     @functools.cached_property
     def _url(self) -> str:
         """Where Keystone is; remembered, for it must not be asked again."""
-        return self._ask(self._api.get_endpoint)
+        return self._ask(self._own.get_endpoint)
 
     @functools.cached_property
     def _trustee(self) -> str:
         """The id of our own user; remembered too."""
-        return self._ask(self._api.get_user_id)
+        return self._ask(self._own.get_user_id)
 
     def _ask(self, question: Callable[[], str | None]) -> str:
         with _reaching():
@@ -209,10 +227,11 @@ class Keystone:
 
     def _authenticate(self, trust_id: str) -> plugin.BaseAuthPlugin | None:
         """Return credentials that hold a token; None if the trust is dead."""
+        assert self._impersonate is not None
         auth = self._impersonate(trust_id)
         with _reaching():
             try:
-                auth.get_token(self._api.session)
+                auth.get_token(self._own.session)
             except _DEAD as e:
                 LOG.info('Trust %s is dead: %s', trust_id, e)
                 return None
@@ -220,9 +239,15 @@ class Keystone:
 
     def _deleter(self, trust_id: str, token: str | None) -> rest.Rest:
         """Return the API as the one who can best delete a trust."""
-        if token is not None:
-            return self._as_bearer(token)
-        return self._as(self._authenticate(trust_id))
+        if token is None:
+            auth = self._authenticate(trust_id)
+            if auth is None:
+                return self._as(None)
+            # Not as `auth`, which would ask for another token if it is dead.
+            with _reaching():
+                token = auth.get_token(self._own.session)
+            assert token is not None
+        return self._as_bearer(token)
 
     def _as_bearer(self, token: str) -> rest.Rest:
         return self._as(token_endpoint.Token(self._url, token))
@@ -230,8 +255,8 @@ class Keystone:
     def _as(self, auth: plugin.BaseAuthPlugin | None) -> rest.Rest:
         """Return the API as somebody, else as our own user."""
         api = adapter.Adapter(
-            self._api.session,
-            auth=auth or self._api.auth,
+            self._own.session,
+            auth=auth or self._own.auth,
             service_type='identity',
             endpoint_override=self._url,
         )
@@ -254,9 +279,13 @@ def load(
     """Return the client that the group ``keystone`` describes."""
 
     def impersonate(trust_id: str) -> plugin.BaseAuthPlugin:
-        return loading.load_auth_from_conf_options(
+        auth = loading.load_auth_from_conf_options(
             conf, keystone_conf.GROUP, trust_id=trust_id, **_OTHER_SCOPES
         )
+        # The group names a type of authentication: there is a cloud.
+        assert auth is not None
+        return auth
 
     api = rest.load_adapter(conf, keystone_conf.GROUP)
-    return Keystone(api, impersonate, monotonic)
+    trust_roles = conf[keystone_conf.GROUP].trust_roles
+    return Keystone(api, impersonate, monotonic, trust_roles)

@@ -88,9 +88,10 @@ class Neutron:
         project = parse.quote(project_id, safe='')
         details = self._rest.ask(f'/v2.0/quotas/{project}/details')
         quota = details['quota']['floatingip']
-        return quota['limit'] < 0 or (
+        allowed: bool = quota['limit'] < 0 or (
             quota['used'] + quota['reserved'] < quota['limit']
         )
+        return allowed
 
     def create_floating_ip(
         self, network_id: str, address: str, project_id: str, description: str

@@ -18,8 +18,14 @@ from blazar_sched.domain import inventory
 from blazar_sched.service.clients import rest
 
 MICROVERSION = '1.29'
+_CREATED = 201
 # Tries of a change that another one of the same provider gets ahead of.
 MAX_TRIES = 20
+# The code of an error: what was to be taken away is in use.
+_INUSE = 'placement.inventory.inuse'
+# Of a resource class that is there: not every process of Placement, or server
+# of its database, need know of a new one at once.
+_UNKNOWN_CLASS = 'Unknown resource class in inventory'
 
 Inventories = dict[str, dict[str, Any]]
 
@@ -83,8 +89,22 @@ class Placement:
         return {p['uuid']: p['generation'] for p in known}
 
     def create_resource_class(self, name: str) -> None:
-        """Make sure that a custom resource class is there."""
-        self._rest.request('PUT', f'/resource_classes/{name}')
+        """Make sure that a custom resource class is there.
+
+        Of two different ones that are made at the same moment, Placement may
+        make one, and say of the other that it is there already: both were to
+        have the same number. So what was not made is looked for.
+
+        :raises Unavailable: also if it comes and goes
+        """
+        url = f'/resource_classes/{name}'
+        for _ in range(MAX_TRIES):
+            answer = self._rest.request('PUT', url)
+            if answer.status_code == _CREATED:
+                return
+            if self._rest.request('GET', url, also=(404,)).ok:
+                return
+        raise exception.Unavailable(f'placement does not make {name}')
 
     def delete_resource_class(self, name: str) -> None:
         """Make sure that a custom resource class is gone."""
@@ -245,7 +265,8 @@ class Placement:
         """Replace a provider's inventories by what `change` makes of them.
 
         The provider's generation finds out whether anybody else changed them
-        meanwhile; then they are read and changed again.
+        meanwhile; then they are read and changed again. So they are when
+        Placement does not know a resource class that was made a moment ago.
 
         :returns: False if Placement says that they are in use, None if there
             is no such provider (any more)
@@ -262,12 +283,16 @@ class Placement:
             if body['inventories'] == before:
                 return True
             answer = self._rest.request(
-                'PUT', url, json=body, also=(404, 409)
+                'PUT', url, json=body, also=(400, 404, 409)
             )
             if answer.ok:
                 return True
-            if answer.status_code == 409 and not _is_concurrent(answer):
+            if answer.status_code == 409 and _is_in_use(answer):
                 return False
+            if answer.status_code == 400 and _UNKNOWN_CLASS not in answer.text:
+                raise exception.Unavailable(
+                    f'placement refuses inventories: {answer.text[:200]}'
+                )
         raise exception.Unavailable(
             f'the inventories of resource provider {provider} always change'
         )
@@ -279,8 +304,7 @@ def _unknown(provider: str) -> exception.HostNotFound:
     )
 
 
-def _is_concurrent(answer: requests.Response) -> bool:
-    """Tell another's change, worth another try, from what is in use."""
+def _is_in_use(answer: requests.Response) -> bool:
+    """Tell what is in use from another's change, worth another try."""
     errors = rest.document(answer).get('errors', ())
-    codes = {error.get('code') for error in errors}
-    return 'placement.concurrent_update' in codes
+    return any(error.get('code') == _INUSE for error in errors)

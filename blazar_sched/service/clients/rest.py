@@ -10,6 +10,7 @@ twice.
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 import contextvars
 from typing import Any
@@ -26,6 +27,9 @@ from blazar_sched.service import faults
 # Seconds that a service may be silent during one request, where the group's
 # own `timeout` is not set. So no call hangs for ever.
 TIMEOUT = 60
+
+# The group of options of a service type, where its name is another.
+GROUPS = {'compute': 'nova', 'identity': 'keystone', 'network': 'neutron'}
 
 _guard: contextvars.ContextVar[Callable[[], object] | None]
 _guard = contextvars.ContextVar('guard', default=None)
@@ -67,6 +71,19 @@ def load_adapter(
     )
 
 
+def beside(
+    api: adapter.Adapter | None, service_type: str
+) -> adapter.Adapter | None:
+    """Return an adapter of the same user and region for another service."""
+    return api and adapter.Adapter(
+        api.session,
+        auth=api.auth,
+        service_type=service_type,
+        interface=api.interface,
+        region_name=api.region_name,
+    )
+
+
 class Rest:
     """One service's REST API.
 
@@ -93,6 +110,7 @@ class Rest:
         json: Any = None,
         also: Collection[int] = (),
         microversion: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> requests.Response:
         """Send a request and return the answer.
 
@@ -101,8 +119,10 @@ class Rest:
             status
         """
         if self._api is None:
+            group = GROUPS.get(self._service, self._service)
             raise exception.Unavailable(
-                f'no {self._service} service is configured'
+                f'no {self._service} service is configured: [{group}] '
+                'auth_type is not set'
             )
         begin_request()
         try:
@@ -113,6 +133,7 @@ class Rest:
                 raise_exc=False,
                 microversion=microversion or self._microversion,
                 microversion_service_type=self._service,
+                headers=dict(headers or {}),
             )
         except exceptions.ClientException as e:
             raise exception.Unavailable(

@@ -97,6 +97,20 @@ def test_a_trust_outlives_the_token(cloud, keystone, trust):
     assert whoami(keystone, trust) == {'user': 'alice', 'project': 'p1'}
 
 
+def test_a_trust_lends_the_least_roles(cloud, conf):
+    cloud.add_user('root', p1=['admin', 'manager', 'member'])
+    token = cloud.issue('root', 'p1')
+    roles = ['admin', 'manager', 'member']
+    keystone = keystone_.load(conf)
+    trust = keystone.create_trust(token, 'root', 'p1', roles)
+    assert cloud.trusts[trust]['roles'] == [{'name': 'member'}]
+    assert keystone.create_trust(token, 'root', 'p1', ['admin']) is None
+    conf.set_override('trust_roles', ['manager'], 'keystone')
+    keystone = keystone_.load(conf)
+    trust = keystone.create_trust(token, 'root', 'p1', roles)
+    assert cloud.trusts[trust]['roles'] == [{'name': 'manager'}]
+
+
 def test_without_a_trust_nobody_is_impersonated(keystone):
     assert keystone.adapter_for(None, 'compute') is None
     keystone.delete_trust(None)
@@ -156,6 +170,24 @@ def test_a_trust_is_deleted_in_its_trustors_name(cloud, keystone, trust):
     assert cloud.trusts == {}
     assert keystone.adapter_for(trust, 'compute') is None
     keystone.delete_trust(trust)
+
+
+@pytest.mark.parametrize('by_token', [False, True])
+def test_a_trust_that_another_has_just_deleted_is_gone(
+    cloud, keystone, token, trust, by_token
+):
+    """Its token goes with it."""
+    answer = cloud.answer
+
+    def overtaken(method, path, *args):
+        if method == 'DELETE':
+            cloud.trusts.clear()
+            cloud.revoke('alice')
+        return answer(method, path, *args)
+
+    cloud.answer = overtaken
+    keystone.delete_trust(trust, token if by_token else None)
+    assert cloud.trusts == {}
 
 
 def test_the_trustor_deletes_it_with_one_call(cloud, keystone, token, trust):

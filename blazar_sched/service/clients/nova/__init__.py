@@ -7,6 +7,7 @@ Whatever is made or removed here may be made or removed twice.
 from keystoneauth1 import adapter
 
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova import aggregate
 from blazar_sched.service.clients.nova import flavor
 from blazar_sched.service.clients.nova import hypervisor
@@ -22,6 +23,7 @@ Hypervisor = hypervisor.Hypervisor
 Server = server.Server
 SHELVED = server.SHELVED
 SOFT_DELETED = server.SOFT_DELETED
+image_mark = server.image_mark
 
 
 class Nova(
@@ -35,7 +37,12 @@ class Nova(
 
     :param api: a keystoneauth adapter for the compute service of an admin;
         None where no cloud is configured
+    :param glance: gives the images that the admin makes to the projects of
+        the servers; None where the user of `api` makes images of their own
     """
 
-    def __init__(self, api: adapter.Adapter | None) -> None:
+    def __init__(
+        self, api: adapter.Adapter | None, glance: Glance | None = None
+    ) -> None:
         self._rest = rest.Rest('compute', api, MICROVERSION)
+        self._glance = glance

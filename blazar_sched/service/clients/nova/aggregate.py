@@ -54,15 +54,21 @@ class Aggregates:
 
         :raises Unavailable: also if it comes and goes
         """
-        self._rest.request(
+        answer = self._rest.request(
             'POST',
             '/os-aggregates',
             json={'aggregate': {'name': name}},
             also=(409,),
         )
-        made = self.aggregate(name)
-        if made is None:
-            raise exception.Unavailable(f'aggregate {name} comes and goes')
+        if answer.ok:
+            # Not looked for in the list of all, which may be long.
+            new = rest.document(answer)['aggregate']
+            made = Aggregate(new['id'], name, (), {}, new['uuid'])
+        else:
+            known = self.aggregate(name)
+            if known is None:
+                raise exception.Unavailable(f'aggregate {name} comes and goes')
+            made = known
         if metadata.items() <= made.metadata.items():
             return made
         self.set_aggregate_metadata(made, metadata)

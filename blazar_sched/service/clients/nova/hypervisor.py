@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import json
 from typing import Any
 from urllib import parse
 import uuid
@@ -18,7 +19,8 @@ from blazar_sched.service.clients import rest
 class Hypervisor:
     """A compute node; `host` is the name of its nova-compute service.
 
-    `up` is whether that service runs and is enabled.
+    `cpu_info` is JSON, or empty where the virt driver says nothing; `up` is
+    whether that service runs and is enabled.
     """
 
     uuid: str
@@ -102,7 +104,14 @@ def _hypervisor(
         host=host,
         type=shown['hypervisor_type'],
         version=shown['hypervisor_version'],
-        cpu_info=str(shown.get('cpu_info') or ''),
+        cpu_info=_cpu_info(shown.get('cpu_info')),
         availability_zone=zones.get(host, ''),
         up=(shown['state'], shown['status']) == ('up', 'enabled'),
     )
+
+
+def _cpu_info(shown: Mapping[str, Any] | str | None) -> str:
+    """Return it as the JSON text that it was before version 2.28 of Nova."""
+    if isinstance(shown, Mapping):
+        return json.dumps(shown)
+    return shown or ''

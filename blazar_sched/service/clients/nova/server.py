@@ -15,15 +15,25 @@ from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import hints as hints_
 from blazar_sched.domain import lifetime
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.glance import Glance
 
 # The first one that shows scheduler hints.
 MICROVERSION = '2.100'
 # The last one that shows images.
 IMAGE_MICROVERSION = '2.35'
+# In an image's metadata: which end of a lease it was made for.
+_ENDING = 'blazar:ending'
 # The most characters of an image's name.
 _LONGEST = 255
 # What a server is that was shelved, be it still on its host or not.
 SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
+# The actions of Nova's that bring a server to another host.
+_MOVES = frozenset(
+    (
+        'evacuate', 'live-migration', 'migrate', 'resize', 'revertResize',
+        'unshelve',
+    )
+)
 # What one is that Nova deletes later: its host has it until then, and lists
 # have it no more.
 SOFT_DELETED = 'SOFT_DELETED'
@@ -33,9 +43,11 @@ SOFT_DELETED = 'SOFT_DELETED'
 class Server:
     """A server and what its owner said about it.
 
+    `amounts` and `used` are as in domain.instance;
     `node` is the hostname of the hypervisor it is on, None if on none;
     `start` and `end` are as in domain.hints; `reservation_id` is what it
-    *claims* to draw on, whosever that is; `status` and `task` are Nova's.
+    *claims* to draw on, whosever that is; `status` and `task` are Nova's;
+    `locked` is whether only an administrator may act on it.
     """
 
     uuid: str
@@ -48,18 +60,21 @@ class Server:
     name: str = ''
     status: str = ''
     task: str | None = None
+    locked: bool = False
     user_id: str = ''
     created: int = 0
     start: int | None = None
     lease_name: str = ''
     on_end: str | None = None
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    used: Mapping[str, int] | None = None
 
 
 class Servers:
     """What Nova's client does about servers."""
 
     _rest: rest.Rest
+    _glance: Glance | None
 
     def servers(self, **filters: str) -> Iterator[Server]:
         """Yield the servers of every project that Nova's filters let by.
@@ -91,6 +106,24 @@ class Servers:
         )
         shown = rest.document(answer).get('server')
         return shown and _server(shown)
+
+    def has_moved(self, server: Server, since: int) -> bool:
+        """Tell whether Nova has moved a server to another host.
+
+        :param since: epoch seconds: a move counts that was over then or later
+        :raises Unavailable: if Nova does not answer
+        """
+        query = parse.urlencode({'changes-since': lifetime.format_time(since)})
+        answer = self._rest.request(
+            'GET',
+            f'/servers/{server.uuid}/os-instance-actions?{query}',
+            also=(404,),
+        )
+        # An action that has failed has a message.
+        return any(
+            action['action'] in _MOVES and action['message'] is None
+            for action in rest.document(answer).get('instanceActions', ())
+        )
 
     def delete_servers(self, servers: Iterable[Server]) -> bool:
         """Ask Nova to delete servers; it takes its time.
@@ -191,10 +224,11 @@ class Servers:
     ) -> bool:
         """Make sure that there is an image of a server, with that metadata.
 
-        It takes its time. One of a server that is gone is not made.
+        It takes its time. One of a server that is gone is not made. The image
+        of an admin is given to the server's project once it is complete.
 
         :param name: what is too long for Nova is cut off
-        :returns: whether it is complete
+        :returns: whether the image is complete
         :raises Unavailable: also if the server cannot be copied as it is now
         """
         name = name[:_LONGEST].rstrip()
@@ -205,11 +239,17 @@ class Servers:
             f'/images/detail?{query}', microversion=IMAGE_MICROVERSION
         )['images']
         known = {
-            i['status'] for i in images
+            i['status']: i for i in images
             if mark.items() <= i['metadata'].items()
         }
-        if known & {'ACTIVE', 'SAVING'}:
-            return 'ACTIVE' in known
+        if 'ACTIVE' in known:
+            if self._glance is not None:
+                self._glance.give_image(
+                    known['ACTIVE']['id'], server.project_id
+                )
+            return True
+        if 'SAVING' in known:
+            return False
         image = {'name': name, 'metadata': mark}
         self._rest.request(
             'POST',
@@ -218,6 +258,14 @@ class Servers:
             also=(404,),
         )
         return False
+
+
+def image_mark(reservation_id: str, ending: str) -> dict[str, str]:
+    """Return the metadata of an image that is made for the end of a lease.
+
+    :param ending: the lease's: an image for one end is none for another
+    """
+    return {flavor_.RESERVATION: reservation_id, _ENDING: ending}
 
 
 def _server(shown: Mapping[str, Any]) -> Server:
@@ -233,11 +281,13 @@ def _server(shown: Mapping[str, Any]) -> Server:
     claim = flavor_.reservation_id(specs) or hints.get(hints_.RESERVATION)
     created = lifetime.parse_time(shown['created'], 'created')
     declared = _declared(hints, specs, created)
+    amounts, used = _amounts(shown)
     return Server(
         uuid=shown['id'],
         node=shown.get('OS-EXT-SRV-ATTR:hypervisor_hostname'),
         project_id=shown['tenant_id'],
-        amounts=_amounts(shown),
+        amounts=amounts,
+        used=used,
         end=declared.end,
         reservation_id=claim if isinstance(claim, str) else None,
         preemptible=strutils.bool_from_string(
@@ -246,6 +296,7 @@ def _server(shown: Mapping[str, Any]) -> Server:
         name=shown.get('name', ''),
         status=shown.get('status', ''),
         task=shown.get('OS-EXT-STS:task_state'),
+        locked=bool(shown.get('locked')),
         user_id=shown.get('user_id', ''),
         created=created,
         start=declared.start,
@@ -255,16 +306,20 @@ def _server(shown: Mapping[str, Any]) -> Server:
     )
 
 
-def _amounts(shown: Mapping[str, Any]) -> dict[str, int]:
+def _amounts(
+    shown: Mapping[str, Any],
+) -> tuple[dict[str, int], dict[str, int] | None]:
+    """Return what Placement counts, and what Nova does: domain.instance."""
     flavor = shown['flavor']
+    vcpus, memory_mb = flavor['vcpus'], flavor['ram']
     # A server that boots from a volume has no image and no root disk.
     root = flavor['disk'] if shown.get('image') else 0
-    return flavor_.resources(
-        flavor['vcpus'],
-        flavor['ram'],
-        flavor_.disk_gb(root, flavor['ephemeral'], flavor['swap']),
+    disks = root, flavor['ephemeral'], flavor['swap']
+    amounts = flavor_.resources(
+        vcpus, memory_mb, flavor_.disk_gb(*disks),
         flavor.get('extra_specs', {}),
     )
+    return amounts, flavor_.figures(vcpus, memory_mb, *disks, amounts)
 
 
 def _declared(

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypervisors, as versions and virt drivers of Nova show them."""
+
+import json
+
+import pytest
+
+from blazar_sched.service.clients.nova import hypervisor
+
+CPU = {'arch': 'x86_64', 'features': ["it's"], 'topology': {'cores': 2}}
+
+
+@pytest.mark.parametrize(
+    'shown, read',
+    [
+        # From 2.28 on an object, before that a text.
+        ({'cpu_info': CPU}, CPU),
+        ({'cpu_info': json.dumps(CPU)}, CPU),
+        ({'cpu_info': {}}, {}),
+    ],
+)
+def test_what_a_cpu_is_like_is_json(shown, read):
+    assert json.loads(_read(shown).cpu_info) == read
+
+
+@pytest.mark.parametrize('shown', [{}, {'cpu_info': None}, {'cpu_info': ''}])
+def test_a_driver_may_say_nothing(shown):
+    assert _read(shown).cpu_info == ''
+
+
+def _read(shown):
+    return hypervisor._hypervisor(
+        {
+            'id': 'b1f5d6c4-0000-4000-8000-000000000000',
+            'hypervisor_hostname': 'compute-1',
+            'hypervisor_type': 'QEMU',
+            'hypervisor_version': 8002000,
+            'service': {'host': 'compute-1'},
+            'state': 'up',
+            'status': 'enabled',
+            **shown,
+        },
+        {},
+    )
