@@ -6,6 +6,10 @@ extend. A package of anybody's adds one by an entry point in NAMESPACE, named
 as reservations ask for it.
 """
 
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
 from oslo_config import cfg
 import stevedore
 
@@ -18,10 +22,14 @@ from blazar_sched.service.before_end import base
 from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import tx as tx_
 
 NAMESPACE = 'blazar_sched.before_end'
 # By which a reservation asks for no action.
 NOTHING = ''
+
+# What an action lacks can be asked before there is one.
+_ByName = Mapping[str, base.Action | type[base.Action]]
 
 
 class Actions:
@@ -38,14 +46,13 @@ class Actions:
         nova: nova_.Nova,
         keystone: keystone_.Keystone,
     ) -> None:
-        check_default(conf)
         self._conf = conf
         self._ledger = ledger
-        self._plugins = _plugins()
         self._actions = {
             name: plugin(conf, nova, keystone)
-            for name, plugin in self._plugins.items()
+            for name, plugin in _plugins().items()
         }
+        _check_default(self._actions, conf)
 
     def check(self, asked: object, known: object = None) -> None:
         """Pass if a reservation may ask for an action.
@@ -54,14 +61,14 @@ class Actions:
         :raises InvalidInput: if there is none by that name, or if the
             operator has not set what it needs
         """
-        names = (NOTHING, reservation_.DEFAULT, *sorted(self._plugins))
+        names = (NOTHING, reservation_.DEFAULT, *sorted(self._actions))
         if asked not in names:
             raise exception.InvalidInput(
                 f'before_end must be one of {", ".join(map(repr, names))}',
                 field=reservation_.BEFORE_END,
             )
-        plugin = self._plugins.get(str(asked))
-        if asked != known and plugin and plugin.lacks(self._conf):
+        action = self._actions.get(str(asked))
+        if asked != known and action and action.lacks(self._conf):
             raise exception.InvalidInput(
                 f'before_end {asked!r} is not set up in this cloud',
                 field=reservation_.BEFORE_END,
@@ -72,60 +79,65 @@ class Actions:
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
         servers: base.Servers,
-    ) -> None:
-        """Do what a reservation of a lease asks for, if it has not been.
+    ) -> str | None:
+        """Do what a reservation asks for, if it was not done for this end.
 
+        :returns: what is still to be waited for, None if nothing is
         :raises Unavailable: if it is to be tried again
+        :raises Impossible: if it cannot be done any more
         """
-        name = self._asked(reservation)
+        name = asked(self._conf.manager, reservation)
         if name == NOTHING:
-            return
-        lacking = _lacking(self._plugins, name, self._conf)
+            return None
+        lacking = _lacking(self._actions, name, self._conf)
         if lacking:
             raise exception.Unavailable(f'before_end {name!r}: {lacking}')
         action = self._actions[name]
-        if not action.once:
-            action.act(lease, reservation, servers)
-        elif self._is_due(lease, reservation, name):
-            action.act(lease, reservation, servers)
-            self._note(lease, reservation, name)
-
-    def _asked(self, reservation: reservation_.Reservation) -> str:
-        """Return the name of the action; a server's lifetime has none."""
-        asked = reservation.parameters.get(reservation_.BEFORE_END, NOTHING)
-        if asked == reservation_.DEFAULT:
-            asked = self._conf.manager.before_end
-        return str(asked)
-
-    def _is_due(
-        self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        name: str,
-    ) -> bool:
-        """Tell whether what is done once is to be done, for this one."""
-        first = next(
-            r
-            for r in lease.reservations
-            if r.status == states.RESERVATION_ACTIVE
-            and self._asked(r) == name
-        )
-        done = reservation.made.get(reservation_.BEFORE_END)
-        return reservation.id == first.id and done != [name, lease.before_end]
+        together = [reservation]
+        if action.once:
+            together = [
+                r
+                for r in lease.reservations
+                if r.status == states.RESERVATION_ACTIVE
+                and asked(self._conf.manager, r) == name
+            ]
+        done = [name, lease.ending]
+        if reservation is not together[0] or any(
+            r.made.get(reservation_.BEFORE_END) == done for r in together
+        ):
+            return None
+        waiting = action.act(lease, reservation, servers)
+        if waiting is None:
+            self._note(together, done)
+        return waiting
 
     def _note(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        name: str,
+        reservations: Iterable[reservation_.Reservation],
+        done: Sequence[str],
     ) -> None:
         """Have it known to whoever tries the event again."""
-        done = {reservation_.BEFORE_END: [name, lease.before_end]}
-        made = {**reservation.made, **done}
-        self._ledger.commit(
-            lambda tx: tx.set_reservation_made(reservation.id, made),
-            placing=False,
-        )
+
+        def work(tx: tx_.Tx) -> None:
+            for r in reservations:
+                made = {**r.made, reservation_.BEFORE_END: done}
+                made.pop(reservation_.BEFORE_END_FAILED, None)
+                tx.set_reservation_made(r.id, made)
+
+        self._ledger.commit(work, placing=False)
+
+
+def asked(
+    conf: cfg.ConfigOpts.GroupAttr, reservation: reservation_.Reservation
+) -> str:
+    """Return the name of the action that a reservation asks for.
+
+    NOTHING for one that is not on hosts, and for a server's own lifetime.
+
+    :param conf: the manager's group of options
+    """
+    name = reservation.parameters.get(reservation_.BEFORE_END, NOTHING)
+    return str(conf.before_end if name == reservation_.DEFAULT else name)
 
 
 def check_default(conf: cfg.ConfigOpts) -> None:
@@ -133,23 +145,28 @@ def check_default(conf: cfg.ConfigOpts) -> None:
 
     :raises ValueError: saying why
     """
+    _check_default(_plugins(), conf)
+
+
+def _check_default(actions: _ByName, conf: cfg.ConfigOpts) -> None:
     name = conf.manager.before_end
-    lacking = name and _lacking(_plugins(), name, conf)
+    lacking = name and _lacking(actions, name, conf)
     if lacking:
         raise ValueError(f'[manager] before_end = {name}: {lacking}')
 
 
 def _lacking(
-    plugins: dict[str, type[base.Action]], name: str, conf: cfg.ConfigOpts
+    actions: _ByName, name: str, conf: cfg.ConfigOpts
 ) -> str | None:
     """Say why an action cannot be done, None if it can."""
-    if name not in plugins:
-        return f'there are {", ".join(sorted(plugins))}'
-    option = plugins[name].lacks(conf)
+    if name not in actions:
+        return f'there are {", ".join(sorted(actions))}'
+    option = actions[name].lacks(conf)
     return option and f'{option} is not set'
 
 
 def _plugins() -> dict[str, type[base.Action]]:
+    found: stevedore.ExtensionManager[base.Action]
     found = stevedore.ExtensionManager(
         NAMESPACE, on_load_failure_callback=extension.refuse
     )

@@ -15,6 +15,10 @@ from blazar_sched.service.clients import nova as nova_
 Servers = Callable[[], Iterable[nova_.Server]]
 
 
+class Impossible(Exception):
+    """An action cannot be done any more: to try it again is in vain."""
+
+
 class Action:
     """An action: does nothing, which all else extends.
 
@@ -34,6 +38,7 @@ class Action:
         nova: nova_.Nova,
         keystone: keystone_.Keystone,
     ) -> None:
+        self._conf = conf
         self._nova = nova
         self._keystone = keystone
 
@@ -50,10 +55,14 @@ class Action:
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
         servers: Servers,
-    ) -> None:
+    ) -> str | None:
         """Do it.
 
-        It is called again if it failed, or if nobody knows whether it did.
+        It is called again if it failed, or if nobody knows whether it did,
+        and as long as something is to be waited for.
 
+        :returns: what is still to be waited for, None if nothing is
         :raises Unavailable: if it is to be tried again
+        :raises Impossible: if it cannot be done any more, saying what
         """
+        return None

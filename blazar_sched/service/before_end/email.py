@@ -11,7 +11,6 @@ import smtplib
 import ssl
 
 from oslo_config import cfg
-from oslo_log import log
 
 from blazar_sched.conf import email as email_conf
 from blazar_sched.domain import exception
@@ -20,11 +19,7 @@ from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service import faults
 from blazar_sched.service.before_end import base
-from blazar_sched.service.clients import keystone as keystone_
-from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import rest
-
-LOG = log.getLogger(__name__)
 
 # What becomes of servers, by `on_end`.
 _FATES = {
@@ -38,15 +33,6 @@ class Email(base.Action):
     """The action ``email``: one message for a lease."""
 
     once = True
-
-    def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        nova: nova_.Nova,
-        keystone: keystone_.Keystone,
-    ) -> None:
-        super().__init__(conf, nova, keystone)
-        self._conf = conf[email_conf.GROUP]
 
     @staticmethod
     def lacks(conf: cfg.ConfigOpts) -> str | None:
@@ -62,17 +48,16 @@ class Email(base.Action):
         """Send the message, to who has an address in Keystone.
 
         :raises Unavailable: if Keystone or the mail server do not do it
+        :raises Impossible: if the creator has no address
         """
         to = _address(self._keystone.email(lease.user_id))
         if to is None:
-            LOG.warning(
-                'User %s has no e-mail address to be told at that lease %s '
-                'ends', lease.user_id, lease.id,
+            raise base.Impossible(
+                f'user {lease.user_id} has no e-mail address'
             )
-            return
         rest.begin_request()
         try:
-            self._send(_message(lease, self._conf.from_address, to))
+            self._send(_message(lease, self._options.from_address, to))
         except OSError as e:
             # Also whatever smtplib itself raises.
             raise exception.Unavailable(
@@ -80,8 +65,12 @@ class Email(base.Action):
             ) from e
         faults.point('email:asked')
 
+    @property
+    def _options(self) -> cfg.ConfigOpts.GroupAttr:
+        return self._conf[email_conf.GROUP]
+
     def _send(self, message: message_.EmailMessage) -> None:
-        conf = self._conf
+        conf = self._options
         with contextlib.closing(
             smtplib.SMTP(
                 conf.smtp_host, conf.smtp_port, timeout=conf.timeout
@@ -114,7 +103,7 @@ def _message(
     message['Subject'] = f'Lease {_line(lease.name)} ends at {_end(lease)}'
     message['Date'] = utils.localtime()
     # The same whenever the same end is told of, so that it can be told by.
-    message['Message-ID'] = f'<{lease.id}.{lease.before_end}@blazar-sched>'
+    message['Message-ID'] = f'<{lease.id}.{lease.ending}@blazar-sched>'
     message['Auto-Submitted'] = 'auto-generated'
     message.set_content('\n'.join(_text(lease)) + '\n')
     return message

@@ -15,8 +15,6 @@ from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service import faults
 from blazar_sched.service import payload
 from blazar_sched.service.before_end import base
-from blazar_sched.service.clients import keystone as keystone_
-from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import rest
 
 SIGNATURE = 'X-Signature'
@@ -28,15 +26,6 @@ class Webhook(base.Action):
     """The action ``webhook``: one POST for a lease."""
 
     once = True
-
-    def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        nova: nova_.Nova,
-        keystone: keystone_.Keystone,
-    ) -> None:
-        super().__init__(conf, nova, keystone)
-        self._conf = conf[webhook_conf.GROUP]
 
     @staticmethod
     def lacks(conf: cfg.ConfigOpts) -> str | None:
@@ -56,10 +45,10 @@ class Webhook(base.Action):
         rest.begin_request()
         try:
             answer = requests.post(
-                self._conf.url,
+                self._options.url,
                 data=body,
                 headers=self._headers(lease, body),
-                timeout=self._conf.timeout,
+                timeout=self._options.timeout,
                 allow_redirects=False,
             )
         except requests.RequestException as e:
@@ -73,13 +62,17 @@ class Webhook(base.Action):
                 f'{answer.text[:200]}'
             )
 
+    @property
+    def _options(self) -> cfg.ConfigOpts.GroupAttr:
+        return self._conf[webhook_conf.GROUP]
+
     def _headers(self, lease: lease_.Lease, body: bytes) -> dict[str, str]:
         headers = {
             'Content-Type': 'application/json',
-            KEY: f'{lease.id}.{lease.before_end}',
+            KEY: f'{lease.id}.{lease.ending}',
         }
-        if self._conf.secret:
+        if self._options.secret:
             headers[SIGNATURE] = hmac.new(
-                self._conf.secret.encode(), body, hashlib.sha256
+                self._options.secret.encode(), body, hashlib.sha256
             ).hexdigest()
         return headers

@@ -8,6 +8,7 @@ it: the commit is tried, undone, asked about, and made.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from concurrent import futures
 from typing import Any
 from typing import TypeVar
@@ -72,6 +73,19 @@ class Enforcement:
         """Return what puts one request to the filters."""
         return Inquiry(self._filters, self._ledger, now)
 
+    def check_limits(self, tx: Any, lease: lease_.Lease, now: int) -> None:
+        """Refuse a new lease that nobody has asked the API for.
+
+        By what the filters check in the commit that writes it: no other
+        service is asked.
+
+        :raises BlazarSchedError: what a filter refuses it with
+        """
+        if lease.is_limited:
+            asked = base.Asked(lease, None, now)
+            for f in self._filters:
+                f.check(asked, tx)
+
     def ending(
         self, source: reader.Reader, lease: lease_.Lease
     ) -> Callable[[], object]:
@@ -84,7 +98,12 @@ class Enforcement:
         if not told or over or lease.is_lifetime:
             return lambda: None
         held = base.held(source, lease)
-        return lambda: [self._tell(f, lease, held) for f in told]
+
+        def tell() -> None:
+            for each in told:
+                self._tell(each, lease, held)
+
+        return tell
 
     def stop(self) -> None:
         """Leave untold what is not told yet."""
@@ -128,14 +147,14 @@ class Inquiry:
     ) -> None:
         """Pass if a lease may be as this commit has written it.
 
-        It always may be called otherwise, and a server's own lifetime is no
-        matter of theirs.
+        It always may be called otherwise, and the lifetime of a server that
+        has started is no matter of theirs.
 
         :param current: as it was, None if it is new
         :raises BlazarSchedError: what a filter refuses it with
         """
         asked = base.Asked(lease, current, self._now)
-        if asked.asks_nothing or lease.is_lifetime:
+        if asked.asks_nothing or not lease.is_limited:
             return
         for f in self._filters:
             f.check(asked, tx)
@@ -188,6 +207,7 @@ class Inquiry:
 
 
 def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
+    found: stevedore.NamedExtensionManager[Any]
     found = stevedore.NamedExtensionManager(
         NAMESPACE,
         conf[enforcement_conf.GROUP].enabled_filters,
@@ -198,7 +218,7 @@ def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
     return [each.plugin(conf) for each in found]
 
 
-def _refuse_missing(names: set[str]) -> None:
+def _refuse_missing(names: Iterable[str]) -> None:
     raise ValueError(
         f'[enforcement] enabled_filters: there is no {", ".join(names)}'
     )

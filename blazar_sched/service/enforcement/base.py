@@ -66,6 +66,7 @@ class Filter:
         """Refuse a lease, in the commit that would write it.
 
         What is read from `source` is exact: no other lease comes between.
+        It may have the lease by then, or not yet.
         Nothing else may be asked there, for all others wait.
 
         :raises BlazarSchedError: if it is refused

@@ -9,7 +9,7 @@ from blazar_sched.service.ledger import reader
 class MaxLeasesFilter(base.Filter):
     """Limits the leases of a project that are not over.
 
-    Those of its servers' own lifetimes do not count.
+    Those of its servers' own lifetimes do not count once they have started.
     """
 
     def check(self, asked: base.Asked, source: reader.Reader) -> None:
@@ -27,9 +27,10 @@ class MaxLeasesFilter(base.Filter):
         base.limit(
             exception.MaxLeases,
             most,
-            sum(
-                not lease.is_lifetime
+            1 + sum(
+                lease.is_limited
                 for lease in source.open_leases(asked.project_id)
+                if lease.id != asked.lease.id
             ),
             0,
             'a project may have {most} leases at most',

@@ -24,8 +24,8 @@ def _hosts(lease: lease_.Lease | None) -> int:
 def _instances(lease: lease_.Lease | None) -> int:
     return sum(
         r.parameters['amount']
-        for r in (lease.reservations if lease else ())
-        if r.resource_type in reservation_.INSTANCES
+        for r in (lease.reservations if lease and lease.is_limited else ())
+        if r.has_slots
     )
 
 

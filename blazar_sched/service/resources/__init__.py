@@ -6,6 +6,9 @@ A driver says what a lease's start and end do in other services: see
 point in NAMESPACE, named as its resource type.
 """
 
+from typing import Any
+from typing import cast
+
 import stevedore
 
 from blazar_sched.domain import exception
@@ -19,6 +22,7 @@ class Drivers:
     """The drivers by resource type."""
 
     def __init__(self, services: base.Services) -> None:
+        self._found: stevedore.ExtensionManager[Any]
         self._found = stevedore.ExtensionManager(
             NAMESPACE,
             invoke_on_load=True,
@@ -36,5 +40,5 @@ class Drivers:
                 f'resource_type {str(resource_type)[:64]!r} is not supported',
                 field='resource_type',
             )
-        driver: base.Resource = self._found[resource_type].obj
-        return driver
+        driver: Any = self._found[resource_type].obj
+        return cast('base.Resource', driver)

@@ -21,6 +21,7 @@ from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.resources import freepool as freepool_
+from blazar_sched.service.resources import servers as servers_
 from blazar_sched.service.resources import vacating as vacating_
 
 
@@ -69,6 +70,7 @@ class Resource:
         self._freepool = services.freepool
         self._vacater = services.vacater
         self._before_end = services.before_end
+        self._servers = servers_.Finder(services.ledger, services.nova)
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
@@ -195,8 +197,16 @@ class Resource:
         reservation: reservation_.Reservation,
         allocations: Sequence[allocation_.Allocation],
         hosts: Mapping[str, host_.Host],
-    ) -> None:
-        """Do what the reservation has asked for ahead of its end."""
+    ) -> str | None:
+        """Do what the reservation has asked for ahead of its end.
+
+        :returns: what is still to be waited for, None if nothing is: else it
+            is called again
+        :raises Unavailable: if it is to be tried again
+        :raises Impossible: if it cannot be done any more; see
+            `service.before_end.base`
+        """
+        return None
 
     def end(
         self,

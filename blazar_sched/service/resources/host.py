@@ -3,7 +3,7 @@
 
 Who may use a host in its window is decided by the filters in nova-scheduler.
 What is left to do is to clear it of what has to yield, and at the end of
-what the lease's project left there; and to show the hosts in an aggregate.
+the reservation's servers; and to show the hosts in an aggregate.
 """
 
 from collections.abc import Iterable
@@ -64,6 +64,7 @@ class HostResource(on_hosts.OnHostsResource):
             'aggregate_id': aggregate.id,
             'aggregate_uuid': aggregate.uuid,
             'projects': servers_.projects(lease, reservation),
+            'cleared': sorted(host.uuid for host in held),
             'in_the_way': in_the_way,
         }
         return base.Opened(bool(in_the_way), made)
@@ -103,21 +104,13 @@ class HostResource(on_hosts.OnHostsResource):
         allocations: Sequence[allocation_.Allocation],
         hosts: Mapping[str, host_.Host],
     ) -> bool:
-        """End the projects' servers that used the hosts, and give these back.
+        """End the reservation's servers, and give the hosts back.
 
-        Servers that draw on another reservation are its own affair.
-
-        :returns: True if there is none left
+        :returns: True if no server is left
         """
         held = [hosts[allocation.host] for allocation in allocations]
-        nodes = {host.hypervisor_hostname for host in held}
-        users = [
-            server
-            for server in servers_.of_projects(self._nova, lease, reservation)
-            if server.reservation_id == reservation.id
-            or (server.reservation_id is None and server.node in nodes)
-        ]
-        if not servers_.end_servers(self._nova, users, reservation.on_end):
+        own = self._servers.find(lease, reservation, held)
+        if not servers_.end_servers(self._nova, own, reservation.on_end):
             return False
         aggregate = self._nova.aggregate(reservation.id)
         left = aggregate_.others(self._ledger, aggregate, held)

@@ -15,7 +15,6 @@ from typing import Any
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
@@ -153,7 +152,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
             elif not self._nova.create_image(
                 server,
                 f'lifetime_{server.name}',
-                {flavor_.RESERVATION: reservation.id},
+                nova_.image_mark(reservation.id, lease.ending),
             ):
                 return False
         if on_end == reservation_.SHELVE:

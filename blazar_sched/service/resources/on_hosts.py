@@ -14,7 +14,6 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.resources import base
-from blazar_sched.service.resources import servers as servers_
 
 
 class OnHostsResource(base.Resource):
@@ -54,12 +53,13 @@ class OnHostsResource(base.Resource):
         reservation: reservation_.Reservation,
         allocations: Sequence[allocation_.Allocation],
         hosts: Mapping[str, host_.Host],
-    ) -> None:
+    ) -> str | None:
         """Do what the reservation asks for: see `service.before_end`."""
-        self._before_end.act(
+        held = [hosts[allocation.host] for allocation in allocations]
+        return self._before_end.act(
             lease,
             reservation,
-            lambda: servers_.bound(self._nova, lease, reservation),
+            lambda: self._servers.find(lease, reservation, held),
         )
 
     def _complete(

@@ -1,11 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reservation's servers, and what becomes of them when it ends."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
+import contextvars
 
+from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
+from blazar_sched.replica import drawing
+from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.ledger import ledger as ledger_
+
+# The servers that Nova has listed already, by what it was asked for.
+_Listed = dict[tuple[str, str], list[nova_.Server]]
+_listed: contextvars.ContextVar[_Listed | None] = contextvars.ContextVar(
+    'listed', default=None
+)
+
+
+@contextlib.contextmanager
+def listing_once() -> Iterator[None]:
+    """Have Nova asked for each list of servers once in this context."""
+    token = _listed.set({})
+    try:
+        yield
+    finally:
+        _listed.reset(token)
 
 
 def projects(
@@ -19,30 +43,104 @@ def projects(
     return sorted({lease.project_id, *reservation.projects, *before})
 
 
-def of_projects(
-    nova: nova_.Nova,
-    lease: lease_.Lease,
-    reservation: reservation_.Reservation,
-) -> list[nova_.Server]:
-    """Return all servers of these projects, also those not bound to it."""
-    return [
-        server
-        for project_id in projects(lease, reservation)
-        for server in nova.servers(project_id=project_id)
-    ]
+class Finder:
+    """Finds the servers of reservations in Nova."""
+
+    def __init__(self, ledger: ledger_.Ledger, nova: nova_.Nova) -> None:
+        self._ledger = ledger
+        self._nova = nova
+
+    def find(
+        self,
+        lease: lease_.Lease,
+        reservation: reservation_.Reservation,
+        hosts: Collection[host_.Host],
+    ) -> list[nova_.Server]:
+        """Return the servers that draw on a reservation.
+
+        Nova lists all servers of the lease's project. Of other projects it
+        lists those on the hosts, and all servers of the projects that are
+        known to have a server that draws on the lease.
+
+        A server of which no record says that it draws on the reservation may
+        have come to the host after the end of the lease, before anybody
+        looked. Nova is asked about such a server.
+
+        :param hosts: those of the reservation
+        :raises Unavailable: if Nova does not answer
+        """
+        claiming = self._ledger.claiming([reservation.id])
+        having = {instance.project_id for instance in claiming}
+        found = {
+            server.uuid: server
+            for name, value in _lists(lease, reservation, hosts, having)
+            for server in self._list(name, value)
+        }
+        uuid_of = {host.hypervisor_hostname: host.uuid for host in hosts}
+        own = self.drawing(
+            reservation.id,
+            [(s, uuid_of.get(s.node or '')) for s in found.values()],
+        )
+        recorded = {instance.uuid for instance in claiming}
+        return [
+            server
+            for server in own
+            if server.reservation_id is not None
+            or server.uuid in recorded
+            or not self._nova.has_moved(server, lease.end)
+        ]
+
+    def drawing(
+        self,
+        reservation_id: str,
+        servers: Collection[tuple[nova_.Server, str | None]],
+    ) -> list[nova_.Server]:
+        """Return the servers that draw on a reservation.
+
+        :param servers: each with the uuid of its host if the reservation
+            has the host, else None
+        """
+
+        def look(replica: state.Replica) -> list[nova_.Server]:
+            noun = replica.reservations.get(reservation_id)
+            if noun is None:
+                return []
+            known = replica.instances
+            return [
+                server
+                for server, host in servers
+                if drawing.draws_on(
+                    noun, server, known.get(server.uuid), host
+                )
+            ]
+
+        return self._ledger.look(look)
+
+    def _list(self, name: str, value: str) -> list[nova_.Server]:
+        listed = _listed.get()
+        if listed is None:
+            return list(self._nova.servers(**{name: value}))
+        if (name, value) not in listed:
+            listed[name, value] = list(self._nova.servers(**{name: value}))
+        return listed[name, value]
 
 
-def bound(
-    nova: nova_.Nova,
+def _lists(
     lease: lease_.Lease,
     reservation: reservation_.Reservation,
-) -> list[nova_.Server]:
-    """Return the servers of these projects that draw on the reservation."""
-    return [
-        server
-        for server in of_projects(nova, lease, reservation)
-        if server.reservation_id == reservation.id
-    ]
+    hosts: Iterable[host_.Host],
+    having: set[str],
+) -> Iterator[tuple[str, str]]:
+    """Yield what Nova is asked for: the name of a filter, its value.
+
+    :param having: the projects that have servers by the records
+    """
+    may = projects(lease, reservation)
+    if len(may) > 1:
+        for host in hosts:
+            yield 'host', host.service_name
+    for project_id in sorted(having.intersection(may) | {lease.project_id}):
+        yield 'project_id', project_id
 
 
 def end_servers(

@@ -81,7 +81,8 @@ class SlotsResource(on_hosts.OnHostsResource):
     ) -> bool:
         """Tell whether the amount gets smaller."""
         asked: int = new['amount']
-        return asked < parameters['amount']
+        known: int = parameters['amount']
+        return asked < known
 
     def give_up(
         self,
@@ -98,10 +99,9 @@ class SlotsResource(on_hosts.OnHostsResource):
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
-        names = {
-            a.host: hosts[a.host].hypervisor_hostname for a in allocations
-        }
-        used, beside = self._count_used(lease, reservation, names)
+        held = [hosts[a.host] for a in allocations]
+        names = {host.uuid: host.hypervisor_hostname for host in held}
+        used, beside = self._count_used(lease, reservation, held)
         slots = placement_.resource_class(reservation.id)
 
         def cut(host: str, total: int) -> int:
@@ -139,19 +139,18 @@ class SlotsResource(on_hosts.OnHostsResource):
         self,
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
-        names: Mapping[str, str],
+        held: Sequence[host_.Host],
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many slots are in use, and how many Placement misses.
 
         Both by host. A server with another flavor draws on the reservation
         by a hint and takes no slot in Placement: so what it fills is what
         Nova shows, once it is on its host.
-
-        :param names: of the hypervisors, by host
         """
+        names = {host.uuid: host.hypervisor_hostname for host in held}
         slots = placement_.resource_class(reservation.id)
         # Nova first: who boots meanwhile is counted once, by Placement.
-        servers = servers_.bound(self._nova, lease, reservation)
+        servers = self._servers.find(lease, reservation, held)
         users = {
             host: self._placement.count_used(name, slots)
             for host, name in names.items()
@@ -236,8 +235,9 @@ class SlotsResource(on_hosts.OnHostsResource):
         """
         for project_id in servers_.projects(lease, reservation):
             self._nova.remove_flavor_access(reservation.id, project_id)
-        bound = servers_.bound(self._nova, lease, reservation)
-        if not servers_.end_servers(self._nova, bound, reservation.on_end):
+        held = [hosts[allocation.host] for allocation in allocations]
+        own = self._servers.find(lease, reservation, held)
+        if not servers_.end_servers(self._nova, own, reservation.on_end):
             return False
         self._nova.delete_flavor(reservation.id)
         if reservation.parameters['affinity'] is not None:

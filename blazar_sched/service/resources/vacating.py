@@ -8,6 +8,8 @@ process alone, as all of it can be asked for twice.
 """
 
 from collections import Counter
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -22,6 +24,10 @@ from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window
+from blazar_sched.replica import drawing
+from blazar_sched.replica import record as record_
+from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import notifier as notifier_
@@ -40,6 +46,9 @@ _SHELVE = 'shelve'
 _DELETE = 'delete'
 # A task of Nova's.
 _DELETING = 'deleting'
+
+# The ends at which a server, or a copy of it, lasts.
+_LASTING = (reservation_.SHELVE, reservation_.SNAPSHOT)
 
 # How often the rest is tried before a server is deleted.
 CHANCES = 3
@@ -77,6 +86,7 @@ class Vacater:
         self._ledger = ledger
         self._nova = nova
         self._notifier = notifier
+        self._servers = servers_.Finder(ledger, nova)
         # By reservation: the start of its lease, and courses by server.
         self._courses: dict[str, tuple[int, dict[str, _Course]]] = {}
 
@@ -131,8 +141,10 @@ class Vacater:
                 )
             ]
             taken: Counter[str] = Counter()
-            for each in (*held, *beside):
-                taken.update(each.amounts)
+            for allocation in held:
+                taken.update(allocation.amounts)
+            for server in beside:
+                taken.update(server.amounts)
             excess = {
                 c: taken[c] - host.capacity(c)
                 for c, amount in reservation.slot().items()
@@ -152,30 +164,49 @@ class Vacater:
 
         Not the reservation's own, nor those that go by themselves until its
         start; one that is past its end has failed to. Each has the ledger's
-        word, if there is one, on its end and on the reservation that it
-        counts within.
+        word on its end and on the reservation that it draws on.
         """
         at = max(lease.start, now)
-        projects = servers_.projects(lease, reservation)
+        there = [
+            (server, host.uuid)
+            for host in hosts
+            for server in self._nova.servers(host=host.service_name)
+            if server.node == host.hypervisor_hostname
+        ]
+        own = {s.uuid for s in self._servers.drawing(reservation.id, there)}
+        others = [each for each in there if each[0].uuid not in own]
         found: dict[str, list[nova_.Server]] = {h.uuid: [] for h in hosts}
         known = {i.uuid: i for i in self._ledger.instances(found)}
-        for host in hosts:
-            for server in self._nova.servers(host=host.service_name):
-                if server.node != host.hypervisor_hostname:
-                    continue
-                claim, record = server.reservation_id, known.get(server.uuid)
-                if record is not None:
-                    server = dataclasses.replace(
-                        server,
-                        end=_end(server, record, now),
-                        reservation_id=record.reservation_id,
-                    )
-                is_own = server.project_id in projects and (
-                    reservation.id in (claim, server.reservation_id)
+        claims = self._claims(
+            [each for each in others if each[0].uuid not in known], now
+        )
+        for server, host_uuid in others:
+            record = known.get(server.uuid)
+            if record is None:
+                server = _unrecorded(server, claims[server.uuid])
+            else:
+                server = dataclasses.replace(
+                    server,
+                    end=_end(server, record, now),
+                    reservation_id=record.claim,
                 )
-                if not is_own and not now < server.end <= at:
-                    found[host.uuid].append(server)
+            if not now < server.end <= at:
+                found[host_uuid].append(server)
         return found
+
+    def _claims(
+        self, servers: Collection[tuple[nova_.Server, str]], now: int
+    ) -> dict[str, record_.Reservation | None]:
+        """Return what servers draw on, by the servers' uuids.
+
+        :param servers: each with the uuid of its host
+        """
+        return self._ledger.look(
+            lambda replica: {
+                server.uuid: drawing.claim(replica, server, host, now)
+                for server, host in servers
+            }
+        )
 
     def vacate(
         self,
@@ -190,14 +221,17 @@ class Vacater:
         at most, so that a short lead time leaves some for the rest. Then it
         is asked for the first of `vacate_order` that Nova takes; if it is
         still there once it rests, for the next: see `_steps`. After the last
-        it begins anew, `PAUSE` seconds later.
+        it begins anew, `PAUSE` seconds later. A server that draws on a
+        reservation which is open is left alone until that is over.
 
         :param servers: all that are in the way
         :returns: True if there is none
         :raises Unavailable: once the others have been seen to, if something
             failed
         """
-        going = [s for s in servers if self._order(s)]
+        in_the_way = [s for s in servers if self._order(s)]
+        open_ = self._in_open(in_the_way, now)
+        going = [s for s in in_the_way if s.uuid not in open_]
         courses = self._follow(lease, reservation, going, now)
         failures = []
         for server in going:
@@ -209,7 +243,7 @@ class Vacater:
                     break
         if failures:
             raise failures[0]
-        return not going
+        return not in_the_way
 
     def evict(
         self,
@@ -219,10 +253,16 @@ class Vacater:
     ) -> list[str]:
         """Delete what yields when a window opens.
 
+        A server that was to be shelved or copied at its end is shelved, which
+        copies it too.
+
         :param servers: all that are in the way
         :returns: the uuids of those that do not yield
         """
-        self._nova.delete_servers(s for s in servers if yields(s, now))
+        going = [s for s in servers if yields(s, now)]
+        shelved = self._shelved(going, now)
+        self._nova.shelve_servers(s for s in going if s.uuid in shelved)
+        self._nova.delete_servers(s for s in going if s.uuid not in shelved)
         staying = [s for s in servers if not yields(s, now)]
         for server in staying:
             LOG.warning(
@@ -230,6 +270,53 @@ class Vacater:
                 '%s', lease.id, server.uuid, server.project_id, server.node,
             )
         return [server.uuid for server in staying]
+
+    def _in_open(
+        self, servers: Collection[nova_.Server], now: int
+    ) -> set[str]:
+        """Return the uuids of the servers that draw on what is open."""
+        return self._meeting(
+            [(s, s.reservation_id) for s in servers],
+            lambda noun: noun.start <= now < noun.end,
+        )
+
+    def _shelved(
+        self, servers: Collection[nova_.Server], now: int
+    ) -> set[str]:
+        """Return the uuids of the servers that are not deleted at their end.
+
+        The end is of the reservation that a server draws on, or of the
+        server's own lifetime.
+        """
+        claims = [(s, s.reservation_id) for s in servers]
+        lifetimes: list[tuple[nova_.Server, str | None]] = [
+            (s, reservation_.lifetime_id(s.uuid))
+            for s in servers
+            if s.end <= now
+        ]
+        return self._meeting(
+            claims + lifetimes, lambda noun: noun.on_end in _LASTING
+        )
+
+    def _meeting(
+        self,
+        servers: Collection[tuple[nova_.Server, str | None]],
+        condition: Callable[[record_.Reservation], bool],
+    ) -> set[str]:
+        """Return the uuids of the servers whose reservation meets a condition.
+
+        :param servers: each with the id of a reservation
+        """
+
+        def look(replica: state.Replica) -> set[str]:
+            found = set()
+            for server, reservation_id in servers:
+                noun = replica.reservations.get(reservation_id or '')
+                if noun is not None and condition(noun):
+                    found.add(server.uuid)
+            return found
+
+        return self._ledger.look(look)
 
     def _order(self, server: nova_.Server) -> Sequence[str]:
         order: Sequence[str] = (
@@ -314,6 +401,11 @@ class Vacater:
         if action == _LIVE_MIGRATE:
             return self._nova.migrate_server(server)
         if action == _SHELVE:
+            # Owners write metadata as they like: it is the ledger that says
+            # which servers the service has shelved, and may bring back.
+            self._ledger.commit(
+                lambda tx: tx.add_shelved_server(server.uuid), placing=False
+            )
             # Nova does not let it be marked any more once it is shelved.
             self._nova.set_server_metadata(server, {RESTORE: 'true'})
             self._nova.shelve_servers([server])
@@ -370,6 +462,19 @@ def _end(
     if record.end == server.start and record.end <= now:
         return server.end
     return record.end
+
+
+def _unrecorded(
+    server: nova_.Server, claim: record_.Reservation | None
+) -> nova_.Server:
+    """Return a server without a record, as its record will have it."""
+    if claim is None:
+        return dataclasses.replace(server, reservation_id=None)
+    return dataclasses.replace(
+        server,
+        end=window.FOREVER if claim.keeps else claim.end,
+        reservation_id=claim.id,
+    )
 
 
 def _steps(order: Sequence[str]) -> list[str]:
