@@ -167,7 +167,7 @@ def _occupying(
 ) -> Iterator[tuple[instance.Instance, int]]:
     """Yield those that count on their hosts, each until when."""
     for noun in instances:
-        step = accounting.LedgerAccounting.step(noun, noun.end <= now)
-        if step is not None:
-            _, end, _ = step
+        occupied = accounting.occupancy(noun, noun.end <= now)
+        if occupied is not None:
+            _, end = occupied
             yield noun, end

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a manager looks up when its metrics are asked for."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 from oslo_log import log
@@ -9,6 +11,7 @@ from prometheus_client import core
 from blazar_sched.domain import exception
 from blazar_sched.service import metrics
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import notifier as notifier_
 
 LOG = log.getLogger(__name__)
@@ -18,13 +21,19 @@ class Census:
     """A collector of Prometheus's; it never raises.
 
     While the database is away, what is in it is left out.
+
+    :param loops: of the manager, once they are there
     """
 
     def __init__(
-        self, ledger: ledger_.Ledger, notifier: notifier_.Notifier
+        self,
+        ledger: ledger_.Ledger,
+        notifier: notifier_.Notifier,
+        loops: Callable[[], Iterable[loop.Loop]],
     ) -> None:
         self._ledger = ledger
         self._notifier = notifier
+        self._loops = loops
 
     def describe(self) -> list[core.Metric]:
         """Keep Prometheus from looking up all of it to learn the names."""
@@ -35,9 +44,14 @@ class Census:
             metrics.LOST.name, metrics.LOST.documentation,
             value=self._notifier.lost,
         )
+        yield _gauge(
+            metrics.LOOPS,
+            {(each.name,): each.succeeded_at for each in self._loops()},
+        )
         replica = self._ledger.replica
         if replica is not None:
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
+            yield _gauge(metrics.LEFT_OUT, {(): len(replica.left_out)})
         try:
             found = self._ledger.census()
         except exception.Unavailable as e:
@@ -48,6 +62,7 @@ class Census:
             metrics.LEASES,
             {(status,): count for status, count in found.leases.items()},
         )
+        yield _gauge(metrics.DEGRADED, {(): found.degraded})
         yield _gauge(
             metrics.HOSTS,
             {('true',): found.available, ('false',): found.unavailable},
@@ -55,7 +70,7 @@ class Census:
 
 
 def _gauge(
-    metric: metrics.Metric, values: dict[tuple[str, ...], int]
+    metric: metrics.Metric, values: dict[tuple[str, ...], float]
 ) -> core.Metric:
     family = core.GaugeMetricFamily(
         metric.name, metric.documentation, labels=metric.labels

@@ -27,6 +27,7 @@ from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import tx as tx_
 
 LOG = log.getLogger(__name__)
 
@@ -174,6 +175,6 @@ class Claims:
             return self._until
 
 
-def _undo(tx: ledger_.tx.Tx, held: Iterable[Held]) -> None:
+def _undo(tx: tx_.Tx, held: Iterable[Held]) -> None:
     for mine in held:
         tx.finish_event(mine.event_id, mine.token, states.EVENT_UNDONE)

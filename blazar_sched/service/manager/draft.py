@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lease as it is asked for, new or changed, before it is placed."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -10,12 +11,14 @@ import uuid
 
 from oslo_config import cfg
 
+from blazar_sched.domain import catalog
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.service import before_end as before_end_
 from blazar_sched.service import resources
 
 DEFAULT = 'default'
@@ -40,8 +43,9 @@ class Drafts:
             lease_.soon(values['start'], now, 'start_date'), values['end']
         )
         id_ = str(uuid.uuid4())
-        events = plan(self._conf, id_, window, values['before_end'], now)
-        return lease_.Lease(
+        before_end = values['before_end']
+        events = plan(self._conf, id_, window, before_end, now)
+        new = lease_.Lease(
             id=id_,
             name=values['name'],
             project_id=values['project_id'],
@@ -57,6 +61,9 @@ class Drafts:
             events=events,
             created_at=now,
         )
+        if before_end == DEFAULT:
+            _check_announced(new)
+        return new
 
     def changed(
         self, old: lease_.Lease, values: Mapping[str, Any], now: int
@@ -91,7 +98,8 @@ class Drafts:
             ),
         )
         _check_before_end(old, new)
-        return new
+        _check_announced(new, old)
+        return self._announced_late(old, new, now)
 
     def _new_reservation(
         self,
@@ -123,9 +131,9 @@ class Drafts:
         known = old.before_end
         if 'before_end' in values:
             asked = values['before_end']
-        elif window.end != old.end and window_.FOREVER in (
-            old.end,
-            window.end,
+        elif window.end != old.end and (
+            window_.FOREVER in (old.end, window.end)
+            or known == _before_end(self._conf, DEFAULT, old.window)
         ):
             asked = DEFAULT
         else:
@@ -134,6 +142,35 @@ class Drafts:
                 window.start, known + window.end - old.end
             )
         return _before_end(self._conf, asked, window)
+
+    def _announced_late(
+        self, old: lease_.Lease, new: lease_.Lease, now: int
+    ) -> lease_.Lease:
+        """Have a done before_end_lease done once more for what is added.
+
+        In the middle of what is left of the lease, and for what is added
+        alone: what was done for the other reservations stays done.
+        """
+        known = {r.id for r in old.reservations}
+        if _is_undone(new) or not any(
+            before_end_.asked(self._conf, r)
+            for r in new.reservations
+            if r.id not in known
+        ):
+            return new
+        left = new.left(now)
+        endless = left.end == window_.FOREVER
+        at = now if endless else (left.start + left.end) // 2
+        late = dataclasses.replace(
+            new, events=event_.announce_again(new.events, at, now)
+        )
+        return dataclasses.replace(
+            late,
+            reservations=tuple(
+                _still_done(r, new.ending, late.ending)
+                for r in late.reservations
+            ),
+        )
 
     def _changed_reservations(
         self,
@@ -149,7 +186,7 @@ class Drafts:
                 )
                 by_id[new.id] = new
                 continue
-            known = by_id.get(values.get('id'))
+            known = by_id.get(values.get('id') or '')
             if known is None:
                 raise exception.InvalidInput(
                     'a change of a reservation needs the id of one of the '
@@ -167,7 +204,7 @@ class Drafts:
                 "the lease of a server's lifetime has that alone",
                 field='reservations',
             )
-        return _checked(by_id.values())
+        return _checked(by_id.values(), old.reservations)
 
     def _changed_reservation(
         self,
@@ -225,11 +262,14 @@ def plan(
 def _before_end(
     conf: Any, asked: int | str | None, window: window_.Window
 ) -> int | None:
-    if asked == DEFAULT:
+    if isinstance(asked, str):
+        # DEFAULT: nothing else is a text.
         seconds = 60 * conf.minutes_before_end_lease
         if not seconds or window.end == window_.FOREVER:
             return None
-        return max(window.start, window.end - seconds)
+        # At its start a lease has no servers yet that an image could be of.
+        ahead = seconds if seconds < window.duration else window.duration // 2
+        return window.end - ahead
     if asked is not None and not window.start <= asked <= window.end:
         raise exception.InvalidInput(
             'before_end_date must be inside the lease',
@@ -240,11 +280,7 @@ def _before_end(
 
 def _check_before_end(old: lease_.Lease, new: lease_.Lease) -> None:
     """Refuse another before_end of a reservation once it was done."""
-    if not any(
-        e.event_type == event_.BEFORE_END_LEASE
-        and e.status != states.EVENT_UNDONE
-        for e in new.events
-    ):
+    if _is_undone(new):
         return
     known = {r.id: r.parameters for r in old.reservations}
     for r in new.reservations:
@@ -255,6 +291,52 @@ def _check_before_end(old: lease_.Lease, new: lease_.Lease) -> None:
             raise exception.CantUpdateParameter(
                 'before_end cannot be changed any more: it was done',
                 field=reservation_.BEFORE_END,
+            )
+
+
+def _is_undone(lease: lease_.Lease) -> bool:
+    """Tell whether a lease's before_end_lease is to be done, if it has one."""
+    return all(
+        e.status == states.EVENT_UNDONE
+        for e in lease.events
+        if e.event_type == event_.BEFORE_END_LEASE
+    )
+
+
+def _still_done(
+    reservation: reservation_.Reservation, old: str, new: str
+) -> reservation_.Reservation:
+    """Return a reservation of which what was done for one end is done.
+
+    :param old: the lease's `ending` that it was done for
+    :param new: the one that it is to count for as well
+    """
+    action, done_for = reservation.made.get(
+        reservation_.BEFORE_END, (None, None)
+    )
+    if done_for != old:
+        return reservation
+    made = {**reservation.made, reservation_.BEFORE_END: [action, new]}
+    return dataclasses.replace(reservation, made=made)
+
+
+def _check_announced(
+    new: lease_.Lease, old: lease_.Lease | None = None
+) -> None:
+    """Refuse an action that is asked for, but has no time to be done at."""
+    if new.before_end is not None or new.end == window_.FOREVER:
+        return
+    known = {r.id: r.parameters for r in old.reservations} if old else {}
+    name = reservation_.BEFORE_END
+    for r in new.reservations:
+        asked = r.parameters.get(name)
+        if asked not in (None, before_end_.NOTHING, reservation_.DEFAULT) and (
+            asked != known.get(r.id, {}).get(name)
+        ):
+            raise exception.InvalidInput(
+                f'before_end {asked!r} needs a before_end_date: in this cloud '
+                'a lease has none by default',
+                field='before_end_date',
             )
 
 
@@ -271,12 +353,42 @@ def _vacate(conf: Any, window: window_.Window, now: int) -> int | None:
 
 def _checked(
     reservations: Iterable[reservation_.Reservation],
+    old: Collection[reservation_.Reservation] = (),
 ) -> tuple[reservation_.Reservation, ...]:
-    """Return the reservations of a lease, unless they are too many."""
+    """Return the reservations of a lease.
+
+    :param old: as they were before a change
+    :raises InvalidInput: if they are too many; if some are not as in `old`,
+        also if their requirements are too large, or if they are shared with
+        too many projects
+    """
     all_ = tuple(reservations)
     if len(all_) > MAX_RESERVATIONS:
         raise exception.InvalidInput(
             f'a lease has at most {MAX_RESERVATIONS} reservations',
             field='reservations',
         )
+    if any(reservation not in old for reservation in all_):
+        catalog.check_size(all_)
+        _check_shared(all_)
     return all_
+
+
+def _check_shared(
+    reservations: Iterable[reservation_.Reservation],
+) -> None:
+    """Refuse to share a lease with too many projects.
+
+    :raises InvalidInput: naming `projects`
+    """
+    shared = {
+        project_id
+        for reservation in reservations
+        for project_id in reservation.projects
+    }
+    if len(shared) > reservation_.MAX_PROJECTS:
+        raise exception.InvalidInput(
+            f'a lease is shared with at most {reservation_.MAX_PROJECTS} '
+            'different projects, all of its reservations together',
+            field='projects',
+        )

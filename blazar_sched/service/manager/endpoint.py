@@ -7,7 +7,9 @@ the API; `project_id` None stands for every project.
 
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Iterable
 import dataclasses
+import ipaddress
 import operator
 from typing import Any
 
@@ -15,12 +17,15 @@ import oslo_messaging
 
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
+from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import capacity
+from blazar_sched.service.manager import clock
+from blazar_sched.service.manager import feed
 from blazar_sched.service.manager import floating_ip
 from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
@@ -29,6 +34,9 @@ from blazar_sched.service.manager import rpc
 
 Context = dict[str, Any]
 Values = dict[str, Any]
+
+# Items of a page at most, so that few are read in vain where they are long.
+MOST = 200
 
 # A refusal is an answer: it is not logged as the manager's failure.
 _answer: Callable[[Any], Any] = oslo_messaging.expected_exceptions(
@@ -49,21 +57,28 @@ class Endpoint:
         healer: healing.Healer,
         floating_ips: floating_ip.FloatingIPs,
         capacity: capacity.Capacity,
+        clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
+        self._feed = feed.Feed(ledger)
         self._leases = leases
         self._hosts = hosts
         self._healer = healer
         self._floating_ips = floating_ips
         self._capacity = capacity
+        self._clock = clock
 
     def ping(self, ctxt: Context) -> None:
         """Say nothing, which says that a manager is there."""
 
     @_answer
     def check(self, ctxt: Context) -> None:
-        """Say nothing, which says that the database is there as well."""
+        """Say nothing, which says that the database is there as well.
+
+        :raises Unavailable: also if this manager's clock is not its
+        """
         self._ledger.properties()
+        self._clock.check()
 
     @_answer
     def create_lease(
@@ -114,10 +129,11 @@ class Endpoint:
     @_answer
     def list_leases(
         self, ctxt: Context, project_id: str | None, **wanted: Any
-    ) -> list[Values]:
-        """See `Reader.leases` for what may be wanted."""
-        found = self._ledger.leases(project_id, **wanted)
-        return [_lease(noun) for noun in found]
+    ) -> Values:
+        """Return a page; see `Reader.leases` for what may be wanted."""
+        limit = min(wanted.pop('limit', None) or MOST, MOST)
+        found = self._ledger.leases(project_id, limit=limit, **wanted)
+        return _page(map(_lease, found), 'id', len(found) == limit)
 
     @_answer
     def update_lease(
@@ -127,9 +143,12 @@ class Endpoint:
         project_id: str | None,
         values: Values,
         dry_run: bool = False,
+        offering: bool = False,
     ) -> Values:
         return _lease(
-            self._leases.update(lease_id, project_id, values, dry_run)
+            self._leases.update(
+                lease_id, project_id, values, dry_run, offering
+            )
         )
 
     @_answer
@@ -158,8 +177,11 @@ class Endpoint:
         return _host(self._ledger.host(host_id))
 
     @_answer
-    def list_hosts(self, ctxt: Context) -> list[Values]:
-        return [_host(noun) for noun in self._ledger.hosts()]
+    def list_hosts(
+        self, ctxt: Context, marker: str | None = None
+    ) -> Values:
+        found = self._ledger.hosts(after=marker, limit=MOST)
+        return _page(map(_host, found), 'id', len(found) == MOST)
 
     @_answer
     def update_host(
@@ -178,8 +200,13 @@ class Endpoint:
         host_id: str | None = None,
         lease_id: str | None = None,
         reservation_id: str | None = None,
-    ) -> list[Values]:
-        return self._hosts.allocations(host_id, lease_id, reservation_id)
+        marker: str | None = None,
+    ) -> Values:
+        """Return a page; a host may be on several, one after the other."""
+        items, following = self._hosts.allocations(
+            host_id, lease_id, reservation_id, marker
+        )
+        return {'items': items, 'next': following}
 
     @_answer
     def reallocate(
@@ -192,8 +219,23 @@ class Endpoint:
         self._healer.reallocate(host_id, lease_id, reservation_id)
 
     @_answer
-    def list_properties(self, ctxt: Context) -> list[Values]:
-        return self._hosts.properties()
+    def list_properties(
+        self, ctxt: Context, marker: str | None = None
+    ) -> Values:
+        return _page(
+            (
+                each
+                for each in self._hosts.properties()
+                if marker is None or each['property'] > marker
+            ),
+            'property',
+        )
+
+    @_answer
+    def list_unknown_properties(
+        self, ctxt: Context, names: list[str], private: bool
+    ) -> list[str]:
+        return self._hosts.unknown_properties(names, private)
 
     @_answer
     def update_property(
@@ -214,8 +256,18 @@ class Endpoint:
         return dataclasses.asdict(self._ledger.floating_ip(floating_ip_id))
 
     @_answer
-    def list_floating_ips(self, ctxt: Context) -> list[Values]:
-        return list(map(dataclasses.asdict, self._ledger.floating_ips()))
+    def list_floating_ips(
+        self, ctxt: Context, marker: str | None = None
+    ) -> Values:
+        places = {_place(noun): noun for noun in self._ledger.floating_ips()}
+        return _page(
+            (
+                {**dataclasses.asdict(places[place]), 'place': place}
+                for place in sorted(places)
+                if marker is None or place > marker
+            ),
+            'place',
+        )
 
     @_answer
     def delete_floating_ip(self, ctxt: Context, floating_ip_id: str) -> None:
@@ -223,7 +275,7 @@ class Endpoint:
 
     @_answer
     def changes(self, ctxt: Context, since: int, limit: int) -> wire.Page:
-        return self._ledger.changes(since, limit)
+        return self._feed.changes(since, limit)
 
     @_answer
     def snapshot(
@@ -240,6 +292,28 @@ def _fields(noun: type) -> Callable[[Any], Values]:
     names = [field.name for field in dataclasses.fields(noun)]
     values = operator.attrgetter(*names)
     return lambda noun: dict(zip(names, values(noun), strict=True))
+
+
+def _page(
+    items: Iterable[Values], key: str, others: bool = False
+) -> Values:
+    """Return the part of a list that fits into a message.
+
+    `next` is the marker of the page that follows, None if there is none.
+
+    :param key: the item's field that marks its place
+    :param others: whether more items than these may follow
+    """
+    found, more = wire.fitting(items)
+    return {
+        'items': found,
+        'next': found[-1][key] if more or (others and found) else None,
+    }
+
+
+def _place(noun: floating_ip_.FloatingIP) -> str:
+    """Return what a list of floating IPs is sorted by, network by network."""
+    return f'{noun.network_id}/{int(ipaddress.ip_address(noun.address)):039}'
 
 
 _lease_fields = _fields(lease_.Lease)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent import futures
 import contextlib
 import dataclasses
+import math
 from typing import Any
 
 import futurist
@@ -28,6 +29,7 @@ from blazar_sched.service import resources
 from blazar_sched.service.clients import rest
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import claim
+from blazar_sched.service.manager import clock as clock_
 from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import notifier as notifier_
 from blazar_sched.service.manager import transition
@@ -61,7 +63,8 @@ class _Stopping(Exception):
 class Runner:
     """Does the events that are due.
 
-    :param clock: returns the time in epoch seconds; it says what is due
+    :param clock: says what is due; nothing is done while it differs from
+        the own clock
     :param monotonic: measures how long something lasts, so that a step of
         the clock changes no claim and no wait
     :param after: called when an event has been done
@@ -75,7 +78,7 @@ class Runner:
         ledger: ledger_.Ledger,
         drivers: resources.Drivers,
         transitions: transition.Transitions,
-        clock: Callable[[], float],
+        clock: clock_.Clock,
         monotonic: Callable[[], float],
         after: Callable[[], object],
         pool: futures.Executor | None = None,
@@ -105,6 +108,10 @@ class Runner:
         self._loop = loop.Loop('event runner', self.step)
         self._renewer = loop.Loop('claim renewer', self.renew)
 
+    @property
+    def loops(self) -> tuple[loop.Loop, ...]:
+        return self._loop, self._renewer
+
     def start(self) -> None:
         self._loop.start()
         self._renewer.start()
@@ -129,8 +136,9 @@ class Runner:
 
     def step(self) -> float:
         """Begin what is due and return the seconds until the next look."""
+        at = self._clock.ask(self._ledger.next_event)
         now = self._clock()
-        due = self._ledger.due_events(int(now))
+        due = self.due()
         # What others have done, or moved.
         self._claims.forget_all_but(event.id for event, seen in due if seen)
         self._tries.forget_all_but({event.id for event, _ in due})
@@ -138,10 +146,16 @@ class Runner:
             if self._take(event, seen):
                 self._pool_for(event).submit(self._run, event, seen)
         longest: float = self._conf.event_poll_interval
-        at = self._ledger.next_event_time()
         if at is None or at <= now:
             return longest
         return min(longest, at - now)
+
+    def due(self) -> list[tuple[event_.Event, event_.Claim | None]]:
+        """Return the events that are due, each with its claim, if any."""
+        now = self._clock()
+        return self._ledger.due_events(
+            int(now), int(now - self._conf.start_retry_interval)
+        )
 
     def renew(self) -> float:
         """Keep the claims of the tries under way; say when to do it again."""
@@ -205,10 +219,13 @@ class Runner:
 
     def _pool_for(self, event: event_.Event) -> futures.Executor:
         tried = self._tries.known(event)
-        return self._second_pool if tried and tried.failures else self._pool
+        failed = _is_given_up(event) or (tried and tried.pause)
+        return self._second_pool if failed else self._pool
 
     def _take(self, event: event_.Event, seen: event_.Claim | None) -> bool:
-        if seen is not None and not self._claims.is_dead(event.id, seen):
+        if self._clock.differs or (
+            seen is not None and not self._claims.is_dead(event.id, seen)
+        ):
             return False
         return self._tries.take(event, self._monotonic())
 
@@ -264,9 +281,11 @@ class Runner:
         now: int,
     ) -> lease_.Lease:
         """Claim an event if it is due and nothing has to come before it."""
-        if not tx.claim_event(event.id, mine.claim, seen):
+        if not tx.claim_event(event.id, mine.claim, seen, event.status):
             raise _NotNow
         lease: lease_.Lease = tx.lease(event.lease_id)
+        if _is_given_up(event) and not transition.can_reopen(lease, now):
+            raise _NotNow
         event = next(e for e in lease.events if e.id == event.id)
         if event.time > now or transition.has_earlier(lease, event):
             raise _NotNow
@@ -288,23 +307,29 @@ class Runner:
             tried.blocked = False
             # From now on it is its own servers that are waited for.
             tried.since = self._monotonic()
-            self._metrics.of(metrics_.LATENESS, event.event_type).observe(
-                max(0, now - event.time)
-            )
+            if not _is_given_up(event):
+                self._metrics.of(
+                    metrics_.LATENESS, event.event_type
+                ).observe(max(0, now - event.time))
         try:
             # Each request to another service is a step too.
             with rest.guarded(lambda: self._check(mine)):
                 steps = self._steps(event, lease, mine)
                 write = self._transitions.do(event, lease, steps, now)
             faults.point(f'{event.event_type}:worked')
-            if write is None:
-                return self._look_again(event, lease, mine, tried)
+            if isinstance(write, transition.Waiting):
+                return self._look_again(
+                    event, lease, mine, tried, write.reasons
+                )
             ended = self._transitions.ending(event, lease)
             self._finish(event, mine, states.EVENT_DONE, write)
         except (claim.Lost, _Stopping):
             LOG.warning('%s is left to others', _name(event))
             self._finish(event, mine, states.EVENT_UNDONE)
             return False
+        except transition.Failed as e:
+            LOG.warning('%s: %s', _name(event), e)
+            return self._try_again(event, lease, mine, tried, e)
         except Exception:
             LOG.exception('%s', _name(event))
             return self._try_again(event, lease, mine, tried)
@@ -362,18 +387,24 @@ class Runner:
         lease: lease_.Lease,
         mine: claim.Held,
         tried: tries_.Tried,
+        reasons: transition.Reasons,
     ) -> bool:
-        """Put off an event whose servers are still coming or going."""
+        """Put off an event that other services are still at.
+
+        :param reasons: what is waited for, else servers
+        """
         now = self._monotonic()
         waited = now - tried.since
-        if waited > self._conf.server_delete_timeout and (
-            transition.is_needed(event)
+        if _is_given_up(event) or (
+            waited > self._conf.server_delete_timeout
+            and transition.is_needed(event)
         ):
             LOG.error(
-                'Servers of lease %s neither come nor go, after %d s',
-                lease.id, waited,
+                '%s: %s, after %d s', _name(event),
+                '; '.join(reasons.values()) or 'servers neither come nor go',
+                waited,
             )
-            return self._give_up(event, lease, mine)
+            return self._give_up(event, lease, mine, reasons)
         tried.wait_longer(now)
         self._finish(event, mine, states.EVENT_UNDONE)
         return False
@@ -384,29 +415,47 @@ class Runner:
         lease: lease_.Lease,
         mine: claim.Held,
         tried: tries_.Tried,
+        failed: transition.Failed | None = None,
     ) -> bool:
-        """Put off an event that failed, unless it has failed too often."""
-        tried.failures += 1
-        if tried.failures > self._conf.event_max_retries and (
-            transition.is_needed(event)
-        ):
-            return self._give_up(event, lease, mine)
+        """Put off an event that failed, unless it has failed for too long."""
+        longest = self._conf.event_retry_interval
+        in_all = longest * self._conf.event_max_retries
         # While Nova hears of nothing no server comes or goes.
-        tried.since = self._monotonic()
-        tried.not_before = tried.since + self._conf.event_retry_interval
+        if (
+            _is_given_up(event)
+            or (failed is not None and failed.final)
+            or not tried.pause_longer(
+                self._monotonic(),
+                longest,
+                in_all if transition.is_needed(event) else math.inf,
+            )
+        ):
+            reasons = {} if failed is None else failed.reasons
+            return self._give_up(event, lease, mine, reasons)
         self._finish(event, mine, states.EVENT_UNDONE)
         return False
 
     def _give_up(
-        self, event: event_.Event, lease: lease_.Lease, mine: claim.Held
+        self,
+        event: event_.Event,
+        lease: lease_.Lease,
+        mine: claim.Held,
+        reasons: transition.Reasons,
     ) -> bool:
         """Put the event in ERROR, and the lease, if its machine allows."""
+        if _is_given_up(event):
+            # Of it all else was written and told the first time.
+            self._finish(event, mine, states.EVENT_ERROR)
+            self._tries.forget(event)
+            return False
         LOG.error('%s is given up', _name(event))
         self._finish(
             event,
             mine,
             states.EVENT_ERROR,
-            lambda tx: transition.fail(tx, lease, int(self._clock())),
+            lambda tx: transition.fail(
+                tx, lease, int(self._clock()), reasons
+            ),
         )
         self._tries.forget(event)
         self._transitions.tell(event, lease, notifier_.ERROR)
@@ -427,6 +476,11 @@ class Runner:
             for r in lease.reservations
             if r.status != states.RESERVATION_DELETED
         ]
+
+
+def _is_given_up(event: event_.Event) -> bool:
+    """Tell whether an event, as it was found due, was given up before."""
+    return event.status == states.EVENT_ERROR
 
 
 def _name(event: event_.Event) -> str:

@@ -20,7 +20,7 @@ LOG = log.getLogger(__name__)
 IDLE = 3600.0
 
 
-class Herald:
+class Herald(loop.Looped):
     """Casts the newest revision, in a thread of its own.
 
     :param bus: what `rpc.transport` returned
@@ -42,12 +42,6 @@ class Herald:
         self._ledger = ledger
         self._newest = self._told = 0
         self._loop = loop.Loop('herald', self.step)
-
-    def start(self) -> None:
-        self._loop.start()
-
-    def stop(self) -> None:
-        self._loop.stop()
 
     def tell(self, revision: int) -> None:
         """Have a revision told soon, unless a newer one is."""

@@ -3,6 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -11,9 +12,11 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
+from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
+from blazar_sched.domain import requirements
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
@@ -24,6 +27,10 @@ from blazar_sched.service.manager import replan
 from blazar_sched.service.resources import freepool as freepool_
 
 LOG = log.getLogger(__name__)
+
+# Hosts, and reservations on them, of a page at most.
+HOSTS = 100
+ALLOCATIONS = 5000
 
 # A host's fields by their names, as far as other services say what they are.
 Facts = dict[str, Any]
@@ -132,7 +139,7 @@ class Hosts:
         settings = host_settings.settings(values, self._default_hold)
 
         def change(source: Any) -> host_.Host:
-            old = source.host(host_id)
+            old: host_.Host = source.host(host_id)
             new = dataclasses.replace(
                 old,
                 **settings,
@@ -257,43 +264,50 @@ class Hosts:
         host_id: str | None,
         lease_id: str | None,
         reservation_id: str | None,
-    ) -> list[dict[str, Any]]:
-        """Return what is reserved on each host, or on the one.
+        marker: str | None = None,
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        """Return a page of what is reserved on each host, or on the one.
 
-        What is over is left out, unless a lease or reservation is named.
+        What is over is left out, unless a lease or reservation is named. The
+        last host of a page may go on in the next one.
+
+        :returns: the page, and the marker of the next one
         """
+        after, _, done = (marker or '0').partition('/')
         if host_id is None:
-            hosts, on = self._ledger.hosts(), None
+            # The last host of the page before may go on.
+            first = str(int(after) - 1) if done else after
+            hosts = self._ledger.hosts(after=first, limit=HOSTS)
         else:
             hosts = [self._ledger.host(host_id)]
-            on = hosts[0].uuid
         named = lease_id is not None or reservation_id is not None
         held = defaultdict(list)
         for allocation, owner in self._ledger.allocations(
             reservation_id=reservation_id,
             lease_id=lease_id,
-            host=on,
+            hosts=[host.uuid for host in hosts],
             after=None if named else int(self._clock()),
         ):
-            held[allocation.host].append(
-                {
-                    'id': allocation.reservation_id,
-                    'lease_id': owner,
-                    'start': allocation.start,
-                    'end': allocation.end,
-                }
-            )
-        return [
-            {'host_id': host.id, 'reservations': held[host.uuid]}
-            for host in hosts
-        ]
+            place = f'{allocation.start:010}/{allocation.id}'
+            held[allocation.host].append((place, allocation, owner))
+        page: list[dict[str, Any]] = []
+        room = ALLOCATIONS
+        for host in hosts:
+            rest = [
+                each
+                for each in held[host.uuid]
+                if host.id != after or each[0] > done
+            ]
+            page.append(_reserved(host, rest[:room]))
+            if len(rest) > room:
+                return page, f'{host.id}/{rest[room - 1][0]}'
+            room = max(1, room - len(rest))
+        more = host_id is None and len(hosts) == HOSTS
+        return page, hosts[-1].id if more else None
 
     def properties(self) -> list[dict[str, Any]]:
         """Return the capabilities in use, with their values."""
-        values = defaultdict(set)
-        for host in self._ledger.hosts():
-            for name, value in host.capabilities.items():
-                values[name].add(value)
+        values = self._ledger.look(_values)
         private = self._ledger.properties()
         return [
             {
@@ -303,6 +317,32 @@ class Hosts:
             }
             for name in sorted(values)
         ]
+
+    def unknown_properties(
+        self, names: Iterable[str], private: bool
+    ) -> list[str]:
+        """Return which of the names are of no capability that a host has.
+
+        :param names: as a requirement has them
+        :param private: whether capabilities that are private count
+        """
+        hidden = set() if private else {
+            name.removeprefix(requirements.SCOPE)
+            for name, is_private in self._ledger.properties().items()
+            if is_private
+        }
+
+        def unknown(replica: state.Replica) -> set[str]:
+            left = set(names)
+            for host in replica.hosts.values():
+                if not left:
+                    break
+                for name in host.capabilities:
+                    left.discard(name.removeprefix(requirements.SCOPE))
+            return left
+
+        left = self._ledger.look(unknown)
+        return [name for name in names if name in left | hidden]
 
     def update_property(self, name: str, private: bool) -> dict[str, Any]:
         """Say whether a capability's name is shown to non-administrators.
@@ -319,6 +359,33 @@ class Hosts:
 
         self._ledger.commit(work, placing=False)
         return {'property': name, 'private': private}
+
+
+def _reserved(
+    host: host_.Host,
+    held: Iterable[tuple[str, allocation_.Allocation, str]],
+) -> dict[str, Any]:
+    return {
+        'host_id': host.id,
+        'reservations': [
+            {
+                'id': allocation.reservation_id,
+                'lease_id': lease_id,
+                'start': allocation.start,
+                'end': allocation.end,
+            }
+            for _, allocation, lease_id in held
+        ],
+    }
+
+
+def _values(replica: state.Replica) -> dict[str, set[str]]:
+    """Return the values of each capability."""
+    values = defaultdict(set)
+    for host in replica.hosts.values():
+        for name, value in host.capabilities.items():
+            values[name].add(value)
+    return values
 
 
 def _exists(name: str) -> exception.HostExists:

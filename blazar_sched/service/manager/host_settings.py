@@ -103,7 +103,8 @@ def _parse_cleaning_time(value: Any, field: str) -> int | None:
 
 def _parse_disabled(value: Any, field: str) -> bool:
     try:
-        return strutils.bool_from_string(value or False, strict=True)
+        disabled: bool = strutils.bool_from_string(value or False, strict=True)
+        return disabled
     except ValueError as e:
         raise exception.InvalidInput(
             'disabled must be true or false', field=field

@@ -3,8 +3,10 @@
 
 Records are of servers on reservable hosts; leases of their own lifetime, see
 manager.lifetime, of servers anywhere. Nova is asked for the servers that
-somebody has noticed, and regularly for all. While it does not answer the
-records stay as they are: that only makes the answers of the index stricter.
+somebody has noticed, and regularly for all. While Nova does not answer the
+records stay as they are. The filters of nova-scheduler are stricter then: see
+replica.present. A lease may be placed on a host that servers without a record
+have filled meanwhile; these servers are vacated before the lease starts.
 
 Several looks, here or in other managers, may be under way at once. So what is
 written goes by what the ledger knew before Nova was asked: where that is
@@ -28,10 +30,12 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import reservation as reservation_
-from blazar_sched.replica import magnet
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import drawing
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import tx as tx_
 from blazar_sched.service.manager import lifetime as lifetime_
 from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import misplaced
@@ -88,12 +92,18 @@ class Instances:
         # By uuid, how often to look at most until it rests; who was noticed
         # first is first.
         self._noticed: dict[str, int] = {}
+        # Whom Nova could not tell of, and the log has.
+        self._unknown: frozenset[str] = frozenset()
         # Of those missing from lists, who was asked for last.
         self._last = ''
         self._syncer = loop.Loop(
             'instance sync', self.sync, lambda: conf.manager.sync_interval
         )
         self._looker = loop.Loop('instance look', self.look)
+
+    @property
+    def loops(self) -> tuple[loop.Loop, ...]:
+        return self._syncer, self._looker
 
     def start(self) -> None:
         self._syncer.start()
@@ -176,7 +186,12 @@ class Instances:
 
     def _missing(self, listed: Collection[str]) -> list[str]:
         """Return the uuids of servers that are known and were not listed."""
-        known = self._ledger.commit(lambda tx: set(tx.replica.instances))
+
+        def work(tx: tx_.Tx) -> set[str]:
+            assert tx.replica is not None
+            return set(tx.replica.instances)
+
+        known = self._ledger.commit(work)
         # A shelved server has no record.
         leased = self._lifetimes.missing(
             known.union(listed), int(self._clock())
@@ -189,6 +204,7 @@ class Instances:
         """Write what Nova says of servers, asked for one by one.
 
         :returns: who is on the move, and who is to be asked for again
+        :raises Unavailable: if Nova does not answer for any of them
         """
         view = self._view()
         found: list[nova_.Server] = []
@@ -206,12 +222,29 @@ class Instances:
                 gone.append(uuid)
             else:
                 found.append(server)
-        if unknown:
+        if trouble is not None:
+            self._report(unknown, trouble, are_all=not found and not gone)
+        self._unknown = self._unknown.union(unknown).difference(
+            gone, (server.uuid for server in found)
+        )
+        unknown += self._write(view, found, gone)
+        return [s.uuid for s in found if _is_moving(s)], unknown
+
+    def _report(
+        self, unknown: Collection[str], trouble: Exception, are_all: bool
+    ) -> None:
+        """Log of servers that Nova cannot tell of, of each once.
+
+        :raises Unavailable: if those are all that it was asked for
+        """
+        if are_all:
+            raise exception.Unavailable(
+                f'{len(unknown)} servers are not known now: {trouble}'
+            )
+        if not self._unknown.issuperset(unknown):
             LOG.warning(
                 '%d servers are not known now: %s', len(unknown), trouble
             )
-        unknown += self._write(view, found, gone)
-        return [s.uuid for s in found if _is_moving(s)], unknown
 
     def _write(
         self,
@@ -274,7 +307,7 @@ def _put(
     changed = []
     for server in servers:
         old = replica.instances.get(server.uuid)
-        host = nodes.get(server.node or '')
+        host = nodes.get(server.node or '', '')
         if host in replica.hosts:
             new = record(replica, host, server, now)
             if new != old:
@@ -290,30 +323,33 @@ def record(
 ) -> instance_.Instance:
     """Return a server's record.
 
-    If its project may use the reservation that it claims, or that draws it
-    to its host, it lives as long as that does. It is bound where the
-    reservation has the host, and counts for itself on one that the
-    reservation has left.
+    A server that draws on a reservation lives as long as the reservation,
+    or for itself if the reservation keeps its servers. The server is bound
+    where the reservation has the host, and counts for itself on a host that
+    the reservation has left.
     """
     new = instance_.Instance(
         uuid=server.uuid,
         host=host,
         project_id=server.project_id,
         amounts=server.amounts,
+        used=server.used,
         end=_end(replica, server, now),
         preemptible=server.preemptible,
     )
-    claim = server.reservation_id or magnet.by_host(
-        replica, server.project_id, now
-    ).get(host)
-    reservation = replica.reservations.get(claim or '')
-    if reservation is None or not reservation.is_open_to(server.project_id):
+    reservation = drawing.claim(replica, server, host, now)
+    if reservation is None:
         return new
-    bound = host in replica.held(reservation.id) or _has_failed(replica, host)
+    bound = drawing.has(replica, reservation.id, host)
+    end = reservation.end
+    if reservation.keeps:
+        # An end inside the window is overruled: nothing would be kept.
+        end = new.end if new.end > end else window_.FOREVER
     return dataclasses.replace(
         new,
-        end=reservation.end,
+        end=end,
         reservation_id=reservation.id if bound else None,
+        claim=reservation.id,
     )
 
 
@@ -326,16 +362,9 @@ def _end(replica: state.Replica, server: nova_.Server, now: int) -> int:
     own = replica.reservations.get(reservation_.lifetime_id(server.uuid))
     if own is None:
         start, end = server.start or 0, server.end
+        if server.reservation_id is not None and end <= now:
+            # It had no lease of its own to end it: the reservation had it.
+            end = window_.FOREVER
     else:
         start, end = own.start, own.end
     return start if start > now else end
-
-
-def _has_failed(replica: state.Replica, host: str) -> bool:
-    """Tell whether a host has failed.
-
-    What has lost it may get it back with the servers that are there, which
-    must not be in their own way then.
-    """
-    known = replica.hosts.get(host)
-    return known is not None and not known.reservable

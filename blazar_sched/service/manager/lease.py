@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
+import functools
 import itertools
 from typing import Any
 
@@ -16,6 +17,7 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.replica import state
 from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service import resources
 from blazar_sched.service.ledger import ledger as ledger_
@@ -27,10 +29,11 @@ from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing
 from blazar_sched.service.manager import shrinking
 from blazar_sched.service.manager import terms
-from blazar_sched.service.manager import transition
+from blazar_sched.service.manager import trust
 
-# How long a delete waits for what is in Nova to go, and how often it looks.
-DELETE_WAITS = 60
+# A delete looks so often, with so many seconds between, whether what the lease
+# has in other services is gone. Nobody is left without an answer for 10 s.
+DELETE_WAITS = 16
 DELETE_WAIT = 0.5
 # The same of a create that has the id of a server group to tell.
 OPEN_WAITS = 25
@@ -51,7 +54,7 @@ class Leases:
         ledger: ledger_.Ledger,
         drivers: resources.Drivers,
         runner: runner_.Runner,
-        transitions: transition.Transitions,
+        trusts: trust.Trusts,
         notifier: notifier_.Notifier,
         enforcement: enforcement_.Enforcement,
         clock: Callable[[], float],
@@ -61,7 +64,7 @@ class Leases:
         self._ledger = ledger
         self._drivers = drivers
         self._runner = runner
-        self._transitions = transitions
+        self._trusts = trusts
         self._notifier = notifier
         self._enforcement = enforcement
         self._clock = clock
@@ -96,6 +99,7 @@ class Leases:
             return made
         now = int(self._clock())
         lease = self._drafts.new(values, now)
+        self._match(lease)
         inquiry = self._enforcement.inquiry(now)
         commit = inquiry.rehearse if dry_run else inquiry.commit
 
@@ -137,6 +141,7 @@ class Leases:
         project_id: str | None,
         values: Mapping[str, Any],
         dry_run: bool = False,
+        offering: bool = False,
     ) -> lease_.Lease:
         """Change a lease: all that is asked for, or nothing.
 
@@ -148,6 +153,7 @@ class Leases:
 
         :param dry_run: answer as it would be now, and change nothing, nor
             ask other services
+        :param offering: whether a refusal for want of room has an offer
         :raises LeaseNotFound: if the project has no such lease
         :raises InvalidStatus: if it is changing already, or over
         :raises CantUpdateParameter: if what is asked for is fixed by now, or
@@ -157,6 +163,25 @@ class Leases:
         :raises Unavailable: if other services do not give up what is too much
         """
         now = int(self._clock())
+        try:
+            return self._update(lease_id, project_id, values, now, dry_run)
+        except exception.NotEnoughHostsAvailable as e:
+            if not offering:
+                raise
+            raise self._with_end(e, lease_id, values, now) from e
+
+    def _update(
+        self,
+        lease_id: str,
+        project_id: str | None,
+        values: Mapping[str, Any],
+        now: int,
+        dry_run: bool,
+    ) -> lease_.Lease:
+        if set(values) - {'name'}:
+            known = self._ledger.lease(lease_id, project_id)
+            _check_changeable(known, values)
+            self._match(self._drafts.changed(known, values, now))
         inquiry = self._enforcement.inquiry(now)
         commit = inquiry.rehearse if dry_run else inquiry.commit
 
@@ -190,6 +215,40 @@ class Leases:
             self._runner.poke()
         return new
 
+    def _match(self, lease: lease_.Lease) -> None:
+        """Match the requirements of a lease before others wait for it."""
+        replica = self._ledger.replica
+        if replica is None:
+            return
+        for reservation in lease.reservations:
+            if reservation.is_on_hosts(active=False):
+                for each in self._terms.tries():
+                    replica.catalog.match(reservation, each.default)
+
+    def _with_end(
+        self,
+        refusal: exception.NotEnoughHostsAvailable,
+        lease_id: str,
+        values: Mapping[str, Any],
+        now: int,
+    ) -> exception.NotEnoughHostsAvailable:
+        old = self._ledger.lease(lease_id)
+        new = self._drafts.changed(old, values, now)
+
+        def place(replica: state.Replica, end: int) -> bool:
+            ending = dataclasses.replace(new, end=end)
+            try:
+                self._placed(replica, old, ending, now, {})
+            except exception.NotEnoughHostsAvailable:
+                return False
+            return True
+
+        def fits(end: int) -> bool:
+            # One look at a time: nobody's commit waits for the whole search.
+            return self._ledger.look(functools.partial(place, end=end))
+
+        return offer.with_end(refusal, old, new, fits)
+
     def delete(
         self, lease_id: str, project_id: str | None, dry_run: bool = False
     ) -> None:
@@ -210,17 +269,15 @@ class Leases:
             _check_idle(lease)
             if _has_nothing(lease):
                 ended = self._enforcement.ending(tx, lease)
+                tx.discard_trust(lease.trust_id)
                 tx.delete_lease(lease_id)
                 return lease, None, ended
             end = event_.end_now(lease_id, now, lease.events)
-            tx.put_lease(
-                dataclasses.replace(
-                    lease,
-                    status=states.LEASE_DELETING,
-                    events=(end,),
-                    updated_at=now,
-                )
+            leaving = dataclasses.replace(
+                lease_.ending_now(lease, now), events=(end,)
             )
+            tx.put_lease(leaving)
+            _end_window(tx, leaving)
             return lease, end, None
 
         lease, end, ended = commit(work)
@@ -231,7 +288,7 @@ class Leases:
             return
         ended()
         self._notifier.lease(notifier_.LEASE_DELETE, lease)
-        self._transitions.end_trust(lease)
+        self._trusts.delete(lease.trust_id)
 
     @property
     def _terms(self) -> terms.Terms:
@@ -301,19 +358,9 @@ class Leases:
         if new.window == old.window and not changed:
             tx.put_lease(new)
             return new
-        tx.replica.advance(now)
         held = placing.held(tx.replica, old)
         settled = _settled(old, new, left)
-        placed = placing.place(
-            tx.replica,
-            new,
-            new.left(now),
-            held,
-            active=old.status == states.LEASE_ACTIVE,
-            settled=settled,
-            terms=self._terms,
-            left=left,
-        )
+        placed = self._placed(tx.replica, old, new, now, left)
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
                 # What its start does is due again, for all of it.
@@ -322,6 +369,7 @@ class Leases:
             leaving = lease_.leaving(old, new, now)
             if leaving is not None:
                 tx.split_lease(leaving)
+                _end_window(tx, leaving)
         elif _grown(held, placed):
             events = event_.vacate_again(new.events)
             new = dataclasses.replace(new, events=events)
@@ -330,6 +378,31 @@ class Leases:
             tx.put_allocations(reservation_id, allocations)
         self._book(tx, new, new.left(now), settled)
         return new
+
+    def _placed(
+        self,
+        replica: state.Replica,
+        old: lease_.Lease,
+        new: lease_.Lease,
+        now: int,
+        left: placing.Allocations,
+    ) -> placing.Allocations:
+        """Return the allocations of a changed lease.
+
+        :param left: see `_put`
+        :raises NotEnoughHostsAvailable: if it finds no room
+        """
+        replica.advance(now)
+        return placing.place(
+            replica,
+            new,
+            new.left(now),
+            placing.held(replica, old),
+            active=old.status == states.LEASE_ACTIVE,
+            settled=_settled(old, new, left),
+            terms=self._terms,
+            left=left,
+        )
 
 
 def _has_group(reservation: reservation_.Reservation) -> bool:
@@ -346,10 +419,19 @@ def _has_nothing(lease: lease_.Lease) -> bool:
     )
 
 
+def _end_window(tx: Any, lease: lease_.Lease) -> None:
+    """Have the hosts of a lease that is being deleted serve others.
+
+    However long it takes to undo the rest in other services.
+    """
+    tx.cut_allocations(lease)
+    tx.release_instances(lease.keeping)
+
+
 def _check_idle(lease: lease_.Lease) -> None:
-    # Vacating goes on for minutes, and begins anew where a change asks for
-    # it: what is written for the try under way is refused by its token.
-    if lease.in_progress and not lease.is_vacated:
+    # Vacating begins anew where a change asks for it: what is written for the
+    # try under way is refused by its token.
+    if not lease.is_idle:
         raise exception.InvalidStatus(
             'an event of the lease is in progress: try again', field='status'
         )

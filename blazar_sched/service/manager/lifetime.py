@@ -27,7 +27,10 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.replica import drawing
 from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import draft
@@ -52,13 +55,16 @@ class Written:
 
     :param made: new leases
     :param gone: leases that are no more
-    :param refused: leases that found no room, and so are not there
+    :param refused: leases that are not there, each with the reason: they
+        found no room, or are more than the project may have
     :param early: what is on a host ahead of its start: (start, server)
     """
 
     made: list[lease_.Lease] = dataclasses.field(default_factory=list)
     gone: list[lease_.Lease] = dataclasses.field(default_factory=list)
-    refused: list[lease_.Lease] = dataclasses.field(default_factory=list)
+    refused: list[tuple[lease_.Lease, str]] = dataclasses.field(
+        default_factory=list
+    )
     early: list[tuple[int, nova_.Server]] = dataclasses.field(
         default_factory=list
     )
@@ -76,9 +82,11 @@ class Lifetimes:
         ledger: ledger_.Ledger,
         nova: nova_.Nova,
         notifier: notifier_.Notifier,
+        enforcement: enforcement_.Enforcement,
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
+        self._enforcement = enforcement
         self._ledger = ledger
         self._nova = nova
         self._notifier = notifier
@@ -102,9 +110,11 @@ class Lifetimes:
                 known = tx.replica.reservations.get(id_)
                 if known is not None:
                     _bring_up_to_date(tx, server, known, now, written)
-                elif _needs_lease(server, now) and len(written.made) < MOST:
+                elif len(written.made) < MOST and _needs_lease(
+                    tx.replica, server, now
+                ):
                     lease = self._new(server, now)
-                    self._make(tx, server, lease, trial, written)
+                    self._make(tx, server, lease, now, trial, written)
         return written
 
     def forget(self, tx: Any, uuids: Collection[str]) -> Written:
@@ -164,7 +174,7 @@ class Lifetimes:
             self._notifier.lease(notifier_.LEASE_DELETE, lease)
         steps = [
             *(functools.partial(self._shelve, *e) for e in written.early),
-            *(functools.partial(self._turn_away, r) for r in written.refused),
+            *(functools.partial(self._turn_away, *r) for r in written.refused),
         ]
         failures = []
         for step in steps:
@@ -181,8 +191,8 @@ class Lifetimes:
         if self._clock() < start:
             self._nova.shelve_servers([server])
 
-    def _turn_away(self, lease: lease_.Lease) -> None:
-        """Delete a server whose lease finds no room, if that is still so."""
+    def _turn_away(self, lease: lease_.Lease, reason: str) -> None:
+        """Delete a server whose lease is refused, if that is still so."""
         server = self._nova.server(_instance_id(lease))
         if server is None:
             return
@@ -192,8 +202,9 @@ class Lifetimes:
         if not again.refused:
             return self.follow(again)
         LOG.warning(
-            'Server %s is deleted: there is no room for it from %d to %d',
-            server.uuid, lease.start, lease.end,
+            'Server %s of project %s is deleted, its lease from %d to %d is '
+            'refused: %s',
+            server.uuid, server.project_id, lease.start, lease.end, reason,
         )
         self._notifier.lease(
             f'{notifier_.LEASE_CREATE}{notifier_.ERROR}', lease
@@ -250,6 +261,7 @@ class Lifetimes:
         tx: Any,
         server: nova_.Server,
         lease: lease_.Lease,
+        now: int,
         trial: contextlib.ExitStack,
         written: Written,
     ) -> None:
@@ -257,14 +269,17 @@ class Lifetimes:
         allocations: list[allocation_.Allocation] = []
         if lease.status == states.LEASE_PENDING:
             try:
+                self._enforcement.check_limits(tx, lease, now)
                 placed = placing.place(
                     tx.replica,
                     lease,
                     lease.window,
                     terms=terms.read(self._conf),
                 )
-            except exception.NotEnoughHostsAvailable:
-                written.refused.append(lease)
+            except exception.BlazarSchedError as e:
+                if isinstance(e, exception.Unavailable):
+                    raise
+                written.refused.append((lease, str(e)))
                 return
             allocations = list(itertools.chain(*placed.values()))
             # The next one of this commit has to go elsewhere.
@@ -276,16 +291,20 @@ class Lifetimes:
         written.made.append(lease)
 
 
-def _needs_lease(server: nova_.Server, now: int) -> bool:
+def _needs_lease(
+    replica: state.Replica, server: nova_.Server, now: int
+) -> bool:
     """Tell whether a server that has no lease is to have one.
 
-    It is there, its end has not come, and it does not draw on a reservation.
-    One that is shelved had a lease, which was deleted.
+    It is there, its end has not come, and the reservation that it names, if
+    any, is known to be over. One that is shelved had a lease, which was
+    deleted.
     """
-    if (
-        server.node is None
-        or server.status == nova_.SOFT_DELETED
-        or server.reservation_id is not None
+    if server.node is None or server.status == nova_.SOFT_DELETED:
+        return False
+    if server.reservation_id is not None and (
+        server.reservation_id not in replica.reservations
+        or drawing.claim(replica, server, None, now) is not None
     ):
         return False
     is_later = server.start is not None and server.start > now

@@ -12,6 +12,7 @@ from oslo_config import cfg
 import oslo_messaging
 from oslo_utils import uuidutils
 
+from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import rpc
 
 SERVICE_UPDATE = 'service.update'
@@ -46,6 +47,11 @@ class Listener(rpc.Background):
             pool=POOL,
         )
         super().__init__(server)
+
+    @property
+    def loops(self) -> tuple[loop.Loop, ...]:
+        """None: the threads are oslo.messaging's."""
+        return ()
 
 
 class _Endpoint:

@@ -18,6 +18,7 @@ from blazar_sched.service import database
 from blazar_sched.service import enforcement
 from blazar_sched.service import metrics as metrics_
 from blazar_sched.service import resources
+from blazar_sched.service.clients import glance as glance_
 from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
@@ -25,6 +26,7 @@ from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import census
+from blazar_sched.service.manager import clock as clock_
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import event
 from blazar_sched.service.manager import flavor
@@ -44,6 +46,7 @@ from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import rpc
 from blazar_sched.service.manager import terms
 from blazar_sched.service.manager import transition
+from blazar_sched.service.manager import trust
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
@@ -57,7 +60,8 @@ class Manager:
     :param conf: the service's own configuration
     :param nova: a client, else one made of the group in `conf`; so for the
         other services
-    :param clock: returns the time in epoch seconds; may be set back or ahead
+    :param clock: this process's own, in epoch seconds; may be set back or
+        ahead
     :param monotonic: returns seconds that only pass
     :param wait: sleeps for seconds
     :param pool: runs the tries of events, else threads
@@ -87,13 +91,23 @@ class Manager:
         self._bus = rpc.transport(conf)
         self._herald = herald.Herald(self._bus, lambda: self.ledger.id)
         self.metrics = metrics or metrics_.new()
+        self.clock = clock_.Clock(
+            clock, monotonic, lambda: conf.manager.clock_tolerance,
+            self.metrics,
+        )
         self.ledger = database.open_ledger(
             conf, self._herald.tell, self.metrics
         )
         self.notifier = notifier.Notifier(conf)
-        self._census = census.Census(self.ledger, self.notifier)
+        self._census = census.Census(
+            self.ledger, self.notifier, lambda: self._loops
+        )
         self.metrics.registry.register(self._census)
-        nova = nova or nova_.Nova(api(nova_conf.GROUP))
+        if nova is None:
+            compute = api(nova_conf.GROUP)
+            nova = nova_.Nova(
+                compute, glance_.Glance(rest.beside(compute, 'image'))
+            )
         keystone = keystone or keystone_.load(conf)
         self.services = base.Services(
             ledger=self.ledger,
@@ -111,15 +125,21 @@ class Manager:
             ),
         )
         drivers = resources.Drivers(self.services)
+        self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
         self.instances = instance.Instances(
             conf,
             self.ledger,
             nova,
             lifetime.Lifetimes(
-                conf, self.ledger, nova, self.notifier, clock
+                conf,
+                self.ledger,
+                nova,
+                self.notifier,
+                self.enforcement,
+                self.clock,
             ),
             self.notifier,
-            clock,
+            self.clock,
         )
         self.flavors = flavor.Flavors(self.ledger, self.services.nova)
         self._flavor_sync = loop.Loop(
@@ -130,11 +150,11 @@ class Manager:
         self._pruner = loop.Loop(
             'pruner', self._prune, lambda: conf.manager.prune_interval
         )
-        self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
+        self.trusts = trust.Trusts(self.ledger, keystone)
         transitions = transition.Transitions(
             self.ledger,
             self.notifier,
-            self.services.keystone,
+            self.trusts,
             self.enforcement,
         )
         self.runner = event.Runner(
@@ -142,7 +162,7 @@ class Manager:
             self.ledger,
             drivers,
             transitions,
-            clock,
+            self.clock,
             monotonic,
             self.instances.poke,
             pool,
@@ -153,10 +173,10 @@ class Manager:
             self.ledger,
             drivers,
             self.runner,
-            transitions,
+            self.trusts,
             self.notifier,
             self.enforcement,
-            clock,
+            self.clock,
             wait,
         )
         self.hosts = host.Hosts(
@@ -165,10 +185,10 @@ class Manager:
             nova,
             self.services.placement,
             self.services.freepool,
-            clock,
+            self.clock,
         )
         self.healer = healing.Healer(
-            conf, self.ledger, self.notifier, self.runner.poke, clock
+            conf, self.ledger, self.notifier, self.runner.poke, self.clock
         )
         self.monitor = monitor.Monitor(
             conf,
@@ -177,11 +197,11 @@ class Manager:
             self.healer,
             self.notifier,
             floating_ip_healing.Healer(
-                self.ledger, self.services.neutron, self.healer, clock
+                self.ledger, self.services.neutron, self.healer, self.clock
             ),
         )
         self.restorer = restorer.Restorer(
-            conf, self.ledger, nova, clock, monotonic
+            conf, self.ledger, nova, self.clock, monotonic
         )
         self._host_sync = loop.Loop(
             'host sync',
@@ -189,9 +209,9 @@ class Manager:
             lambda: conf.manager.host_sync_interval,
         )
         self.floating_ips = floating_ip.FloatingIPs(
-            self.ledger, self.services.neutron, clock
+            self.ledger, self.services.neutron, self.clock
         )
-        self.capacity = capacity.Capacity(self.ledger, drivers, clock)
+        self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         self.endpoint = rpc.Counted(
             endpoint.Endpoint(
                 self.ledger,
@@ -200,11 +220,12 @@ class Manager:
                 self.healer,
                 self.floating_ips,
                 self.capacity,
+                self.clock,
             ),
             self.metrics,
         )
         # Who tells of what others do is started first, and stopped last.
-        self._parts = (
+        self._parts: tuple[loop.Part, ...] = (
             self._herald,
             self.notifier,
             self._pruner,
@@ -214,7 +235,11 @@ class Manager:
             self.monitor,
             self.runner,
             self.restorer,
+            self.trusts,
             *self._listeners(),
+        )
+        self._loops = tuple(
+            each for part in self._parts for each in part.loops
         )
         self._server: rpc.Server | None = None
 
@@ -228,6 +253,7 @@ class Manager:
         """
         self.ledger.require_current()
         self.ledger.warm()
+        self.clock.ask(self.ledger.next_event)
         for part in self._parts:
             part.start()
         self._server = rpc.Server(self._bus, [self.endpoint])

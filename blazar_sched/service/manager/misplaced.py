@@ -18,6 +18,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
+from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import notifier as notifier_
@@ -85,12 +86,12 @@ def in_the_way_of(
     :param replica: the ledger's, at `now`; with the instance
     :param held: what leases hold on its host, with their ids
     """
-    step = replica.accounting.step(noun, noun.end <= now)
+    occupied = accounting.occupancy(noun, noun.end <= now)
     own = replica.held(reservation_.lifetime_id(noun.uuid))
     # The place that was kept for it goes once it has come.
-    if step is None or noun.host in own:
+    if occupied is None or noun.host in own:
         return []
-    _, end, _ = step
+    _, end = occupied
     found = set()
     for allocation, lease_id in held:
         start, until = max(now, allocation.start), min(end, allocation.end)

@@ -24,7 +24,7 @@ from blazar_sched.service.manager import notifier as notifier_
 LOG = log.getLogger(__name__)
 
 
-class Monitor:
+class Monitor(loop.Looped):
     """Keeps the hosts' `reservable` true to Nova; see `healing.Healer`.
 
     Several managers may do the same: only what differs is written.
@@ -48,12 +48,6 @@ class Monitor:
         self._noticed = False
         self._loop = loop.Loop('host monitor', self.step)
 
-    def start(self) -> None:
-        self._loop.start()
-
-    def stop(self) -> None:
-        self._loop.stop()
-
     def notice(self) -> None:
         """Look at the hosts now."""
         self._noticed = True
@@ -62,41 +56,49 @@ class Monitor:
     def step(self) -> float:
         """Look at the hosts and the floating IPs, if due, and heal."""
         noticed, self._noticed = self._noticed, False
+        back: list[str] = []
         if noticed or self._conf.enable_polling_monitor:
             try:
-                self.look()
+                back = self.look()
             except exception.Unavailable as e:
                 LOG.warning('It is not known which hosts are up: %s', e)
                 self._noticed = noticed
         self._healer.heal()
+        if back:
+            # Leases have got their hosts back with the servers there. From
+            # now on the other servers there count for themselves.
+            self._ledger.commit(lambda tx: tx.bind_instances(back))
         if self._conf.enable_polling_monitor:
             self._floating_ips.heal()
         interval: float = self._conf.polling_interval
         return interval
 
-    def look(self) -> None:
+    def look(self) -> list[str]:
         """Write which hosts have failed or come back, in one commit at most.
 
+        :returns: the uuids of the hosts that have come back
         :raises Unavailable: if Nova does not answer
         """
         hosts = self._ledger.hosts()
         if not hosts:
-            return
+            return []
         up = {h.uuid for h in self._nova.hypervisors() if h.up}
         changed = [h.uuid for h in _changed(hosts, up)]
         if not changed:
-            return
+            return []
 
         def work(tx: Any) -> list[host_.Host]:
             return [tx.put_host(h) for h in _changed(tx.hosts(changed), up)]
 
-        for host in self._ledger.commit(work):
+        written = self._ledger.commit(work)
+        for host in written:
             if host.reservable:
                 LOG.info('Host %s is back', host.hypervisor_hostname)
                 self._notifier.host(notifier_.HOST_RECOVERY, host)
             else:
                 LOG.warning('Host %s has failed', host.hypervisor_hostname)
                 self._notifier.host(notifier_.HOST_FAILURE, host)
+        return [host.uuid for host in written if host.reservable]
 
 
 def _changed(

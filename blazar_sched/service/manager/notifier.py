@@ -49,8 +49,12 @@ MOST_WAITING = 10_000
 IDLE = 3600.0
 
 
-class Notifier:
-    """Sends notifications; safe to share between threads."""
+class Notifier(loop.Looped):
+    """Sends notifications; safe to share between threads.
+
+    Once it is stopped no more are sent: notifications that wait behind one
+    that hangs are lost.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         #: Whether anything is sent at all.
@@ -64,13 +68,6 @@ class Notifier:
             collections.deque(maxlen=MOST_WAITING)
         )
         self._loop = loop.Loop('notifier', self.step)
-
-    def start(self) -> None:
-        self._loop.start()
-
-    def stop(self) -> None:
-        """Send no more; what waits behind one that hangs is lost."""
-        self._loop.stop()
 
     def lease(self, event_type: str, lease: lease_.Lease) -> None:
         """Tell soon what has become of a lease: `event_type` is above."""

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offers: what a lease that is refused for want of room could have."""
 
+from collections.abc import Callable
 import dataclasses
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import offer as offer_
+from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
 from blazar_sched.replica import state
 from blazar_sched.service.ledger import ledger as ledger_
@@ -27,6 +29,40 @@ def with_start(
     start = _start(ledger, lease, terms)
     end = None if start is None else _end(lease, start)
     offer = {**(refusal.offer or {}), 'start': start, 'end': end}
+    return exception.NotEnoughHostsAvailable(
+        refusal.args[0], refusal.field, offer
+    )
+
+
+def with_end(
+    refusal: exception.NotEnoughHostsAvailable,
+    old: lease_.Lease,
+    new: lease_.Lease,
+    fits: Callable[[int], bool],
+) -> exception.NotEnoughHostsAvailable:
+    """Return the refusal of a changed lease with a later end that has room.
+
+    None is offered where the change would be refused without a later end too,
+    or to a lease that has more than what is on hosts.
+
+    :param old: as it is
+    :param new: as it is asked for
+    :param fits: tells whether it would find room with another end
+    """
+    active = old.status == states.LEASE_ACTIVE
+    end = old.end
+    if (
+        end < new.end
+        and all(r.is_on_hosts(active) for r in new.reservations)
+        and fits(end)
+    ):
+        end = offer_.last(fits, end, min(new.end, window_.TIME_LIMIT - 1))
+    found = end > old.end
+    offer = {
+        **(refusal.offer or {}),
+        'start': new.start if found else None,
+        'end': end if found else None,
+    }
     return exception.NotEnoughHostsAvailable(
         refusal.args[0], refusal.field, offer
     )

@@ -19,7 +19,9 @@ import uuid
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import lifetime
 from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window as window_
@@ -177,19 +179,55 @@ def _keep(
     """Place so that nothing held is lost."""
     if reservation.resource_type != reservation_.PHYSICAL_HOST:
         return _grow(replica, reservation, project_id, window, old, terms)
+    apart = terms.apart_for(reservation.resource_type)
+    for each in old:
+        _check_free(replica, replica.hosts[each.host], window, apart)
     new = _choose(replica, reservation, project_id, window, old, terms)
-    _check_kept(old, new)
+    _check_kept(replica, old, new)
     return new
 
 
+def _check_free(
+    replica: state.Replica,
+    host: host_.Host,
+    window: window_.Window,
+    apart: int,
+) -> None:
+    """Refuse a window over which a host in use is not free to its end.
+
+    :raises NotEnoughHostsAvailable: saying until when it is
+    """
+    seconds = host.apart(apart)
+    until = min(
+        lifetime.end_after(window.start, free)
+        for index in (replica.index, *replica.extra.values())
+        for free in index.horizon(
+            catalog.rows(index, [host.uuid]), window.start, None, whole=True
+        )
+    )
+    if until == window_.FOREVER:
+        return
+    latest = until - seconds
+    if window.start < latest < window.end:
+        raise exception.NotEnoughHostsAvailable(
+            f'host {host.hypervisor_hostname}, which is in use, can be kept '
+            f'until {lifetime.format_time(latest)} at most',
+            field='reservations',
+        )
+
+
 def _check_kept(
+    replica: state.Replica,
     old: Iterable[allocation_.Allocation],
     new: Iterable[allocation_.Allocation],
 ) -> None:
     lost = {a.host for a in old} - {a.host for a in new}
     if lost:
+        names = sorted(replica.hosts[h].hypervisor_hostname for h in lost)
+        hosts = 'host' if len(names) == 1 else 'hosts'
         raise exception.NotEnoughHostsAvailable(
-            f'{len(lost)} hosts in use could not be kept', field='reservations'
+            f'{hosts} {", ".join(names)}, in use, could not be kept',
+            field='reservations',
         )
 
 

@@ -20,6 +20,7 @@ from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import replan
 from blazar_sched.domain import window
+from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 
 
@@ -45,8 +46,8 @@ def _counts(
     replica: state.Replica, noun: instance_.Instance, now: int
 ) -> bool:
     """Tell whether a server takes something for itself, until its end."""
-    step = replica.accounting.step(noun, False)
-    return noun.end > now and step is not None
+    occupied = accounting.occupancy(noun, overdue=False)
+    return noun.end > now and occupied is not None
 
 
 def _shared(replica: state.Replica, now: int) -> set[str]:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings servers back that had to make room, and takes back what was said.
+"""Unshelves the servers that the service has shelved to vacate hosts.
 
-What it goes by is the servers' own metadata, see `resources.vacating`: so it
-does not matter which manager vacated them, and several may do the same.
+The ledger has these servers, so any manager may unshelve them, and several
+may do so at once. The metadata of a server only tells its owner what goes on:
+owners write metadata as they like, so nothing is unshelved on its account.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
+import itertools
 
 from oslo_config import cfg
 from oslo_log import log
@@ -28,6 +31,8 @@ LOG = log.getLogger(__name__)
 MOST = 10
 # Seconds between two tries, however often one has found no room.
 RAREST = 3600
+# What the metadata of a server tells its owner.
+_MARKS = {vacating.VACATE_AT, vacating.RESTORE}
 
 
 @dataclasses.dataclass(slots=True)
@@ -38,7 +43,7 @@ class _Tries:
     not_before: float = float('-inf')
 
 
-class Restorer:
+class Restorer(loop.Looped):
     """Unshelves servers where nova-scheduler finds room for them.
 
     :param clock: returns the time in epoch seconds
@@ -63,45 +68,61 @@ class Restorer:
             'restorer', self.step, lambda: self._conf.restore_interval
         )
 
-    def start(self) -> None:
-        self._loop.start()
-
-    def stop(self) -> None:
-        self._loop.stop()
-
     def step(self) -> None:
         """Look at all servers once.
 
         :raises Unavailable: if Nova does not answer
         """
-        # Before it is asked what is being vacated: whoever was told by then
-        # was told of something that is under way, or over.
-        marked = [
+        known = self._ledger.shelved_servers()
+        # Other managers bring servers back as well.
+        self._tries = {u: t for u, t in self._tries.items() if u in known}
+        # Listed before the ledger is asked which hosts are being vacated: who
+        # was told by then was told of vacating that goes on, or is over.
+        servers = [
             server
             for server in self._nova.servers()
-            if {vacating.VACATE_AT, vacating.RESTORE} & server.metadata.keys()
+            if server.uuid in known or _MARKS & server.metadata.keys()
         ]
-        self._tries = {
-            s.uuid: self._tries.get(s.uuid) or _Tries() for s in marked
-        }
         # Not earlier: a long list takes its time.
         now = int(self._clock())
         vacated = self._vacated(now)
         resting = [
             server
-            for server in marked
+            for server in servers
             if server.task is None and server.node not in vacated
         ]
-        self._take_back(s for s in resting if s.status not in nova_.SHELVED)
+        running = [s for s in resting if s.status not in nova_.SHELVED]
+        self._forget(
+            known.intersection(s.uuid for s in running)
+            | self._gone(known.difference(s.uuid for s in servers))
+        )
+        self._take_back(s for s in running if _MARKS & s.metadata.keys())
         self._bring_back(
             [
                 s
                 for s in resting
                 if s.status in nova_.SHELVED
-                and vacating.RESTORE in s.metadata
+                and s.uuid in known
+                # An administrator keeps the server shelved.
+                and not s.locked
             ],
             now,
         )
+
+    def _gone(self, uuids: Iterable[str]) -> set[str]:
+        """Return the servers that are no more, which lists do not tell.
+
+        MOST servers are asked for; the others with the next steps.
+        """
+        asked = itertools.islice(sorted(uuids), MOST)
+        return {uuid for uuid in asked if self._nova.server(uuid) is None}
+
+    def _forget(self, uuids: Collection[str]) -> None:
+        """Forget servers that are back, or are no more."""
+        if uuids:
+            self._ledger.commit(
+                lambda tx: tx.drop_shelved_servers(uuids), placing=False
+            )
 
     def _take_back(self, servers: Iterable[nova_.Server]) -> None:
         """Take the metadata off servers that have nothing ahead any more."""
@@ -136,6 +157,8 @@ class Restorer:
         time that it did.
         """
         at = self._monotonic()
+        for server in servers:
+            self._tries.setdefault(server.uuid, _Tries())
         due = self._alive(
             [s for s in servers if self._tries[s.uuid].not_before <= at], now
         )

@@ -8,6 +8,7 @@ topic: each call goes to one of them.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import functools
@@ -24,6 +25,7 @@ import oslo_messaging
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
+from blazar_sched.service import faults
 from blazar_sched.service import metrics as metrics_
 
 LOG = log.getLogger(__name__)
@@ -42,6 +44,11 @@ CONNECT_TIMEOUT = 5.0
 CONNECT_PAUSE = 0.5
 # Seconds that `Client.check` waits: load balancers do not wait long.
 CHECK_TIMEOUT = 5.0
+# A manager sends two heartbeats in this many seconds for each call that it
+# works on. A manager that sends none is taken for dead.
+HEARTBEAT_TIMEOUT = 3
+# How many managers a call that can be repeated is sent to, one after another.
+ATTEMPTS = 3
 
 
 def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
@@ -82,6 +89,35 @@ def _naming(option: str) -> Iterator[None]:
         raise cfg.Error(f'{option} is not the URL of a bus') from None
 
 
+def _can_be_repeated(method: str, arguments: Mapping[str, Any]) -> bool:
+    """Tell whether a call changes nothing when it is made a second time."""
+    return (
+        method.startswith(('get_', 'list_'))
+        or 'idempotency_key' in arguments
+        or 'dry_run' in arguments
+    )
+
+
+def _repeat(
+    attempts: int, call: Callable[[], Any], timeout: float
+) -> Any:
+    """Return the answer of `call`, made again while managers die of it.
+
+    :param timeout: seconds after which `call` gives up a manager that lives
+    :raises MessagingTimeout: if the last manager did not answer either
+    """
+    for _ in range(attempts - 1):
+        began = time.monotonic()
+        try:
+            return call()
+        except oslo_messaging.MessagingTimeout as e:
+            # A manager that sends heartbeats is alive: it only takes long.
+            if time.monotonic() - began >= timeout:
+                raise
+            LOG.warning('The call is sent to another manager: %s', e)
+    return call()
+
+
 class Client:
     """Calls a manager; safe to share between threads.
 
@@ -96,8 +132,13 @@ class Client:
             exchange=EXCHANGE, topic=TOPIC, version=VERSION
         )
         self._client = oslo_messaging.get_rpc_client(
-            bus, target, timeout=timeout, retry=RETRIES
+            bus,
+            target,
+            timeout=timeout,
+            retry=RETRIES,
+            call_monitor_timeout=HEARTBEAT_TIMEOUT,
         )
+        self._timeout = timeout or bus.conf.rpc_response_timeout
         self._connecting = False
 
     def connect(self) -> None:
@@ -114,11 +155,18 @@ class Client:
     def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
         """Call `method` of the manager's end point and return its answer.
 
+        A manager that is killed has taken the call off the queue, and never
+        answers. A call that can be repeated is sent to another manager then.
+
         :param ctxt: an oslo.context as a dict
         :raises BlazarSchedError: the subclass that the manager raised
         :raises Unavailable: if no manager answers in time
         """
-        return self._call(self._client, ctxt, method, **kwargs)
+        call = functools.partial(self._client.call, ctxt, method, **kwargs)
+        attempts = ATTEMPTS if _can_be_repeated(method, kwargs) else 1
+        return self._call(
+            functools.partial(_repeat, attempts, call, self._timeout)
+        )
 
     def check(self) -> None:
         """Pass if a manager answers soon, and reaches the database.
@@ -126,19 +174,13 @@ class Client:
         :raises Unavailable: otherwise
         """
         hasty = self._client.prepare(timeout=CHECK_TIMEOUT)
-        self._call(hasty, {}, 'check')
+        self._call(lambda: hasty.call({}, 'check'))
 
-    def _call(
-        self,
-        client: oslo_messaging.RPCClient,
-        ctxt: dict[str, Any],
-        method: str,
-        **kwargs: Any,
-    ) -> Any:
+    def _call(self, call: Callable[[], Any]) -> Any:
         if self._connecting:
             raise exception.Unavailable('no manager has answered yet')
         try:
-            return client.call(ctxt, method, **kwargs)
+            return call()
         except (
             oslo_messaging.MessagingTimeout,
             oslo_messaging.MessageDeliveryFailure,
@@ -212,8 +254,10 @@ class Counted:
     ) -> Any:
         began = time.monotonic()
         outcome = metrics_.FAILED
+        faults.point(f'{name}:called')
         try:
             answer = method(ctxt, **kwargs)
+            faults.point(f'{name}:answering')
             outcome = metrics_.ANSWERED
             return answer
         except oslo_messaging.ExpectedException:

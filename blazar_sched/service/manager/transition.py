@@ -7,6 +7,7 @@ commit that says that the event is done.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -19,9 +20,12 @@ from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import state_machine
 from blazar_sched.domain import states
 from blazar_sched.service import enforcement as enforcement_
-from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.before_end import base as before_end
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import notifier as notifier_
+from blazar_sched.service.manager import trust
+from blazar_sched.service.resources import base
+from blazar_sched.service.resources import servers as servers_
 
 LOG = log.getLogger(__name__)
 
@@ -36,12 +40,40 @@ _MEANWHILE = {
     event_.END_LEASE: states.LEASE_TERMINATING,
 }
 _UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
+# By the ids of the reservations that they are of.
+Reasons = Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Waiting:
+    """Other services are still at it: the event is to be done again.
+
+    :param reasons: what is waited for, where there is something to say
+    """
+
+    reasons: Reasons = dataclasses.field(default_factory=dict)
+
+
+class Failed(Exception):
+    """Some reservations' part of an event has failed.
+
+    :param reasons: why
+    :param final: whether it is in vain to try it again
+    """
+
+    def __init__(self, reasons: Reasons, final: bool) -> None:
+        super().__init__(
+            '; '.join(f'reservation {id_}: {why}' for id_, why
+                      in reasons.items())
+        )
+        self.reasons = reasons
+        self.final = final
 
 
 class Transitions:
     """The transitions of leases.
 
-    :param keystone: removes the trust of a lease that is over
+    :param trusts: delete the trust of a lease that is over
     :param enforcement: is told that a lease is over
     """
 
@@ -49,12 +81,12 @@ class Transitions:
         self,
         ledger: ledger_.Ledger,
         notifier: notifier_.Notifier,
-        keystone: keystone_.Keystone,
+        trusts: trust.Trusts,
         enforcement: enforcement_.Enforcement,
     ) -> None:
         self._ledger = ledger
         self._notifier = notifier
-        self._keystone = keystone
+        self._trusts = trusts
         self._enforcement = enforcement
         self._do = {
             event_.VACATE_HOSTS: self._vacate_hosts,
@@ -69,22 +101,29 @@ class Transitions:
         lease: lease_.Lease,
         steps: Steps,
         now: int,
-    ) -> Write | None:
+    ) -> Write | Waiting:
         """Do in other services what an event asks for.
 
-        :returns: what writes the outcome; None if other services are still
-            at it: it is to be done again
+        :returns: what writes the outcome
         :raises Unavailable: if it is to be tried again
+        :raises Failed: saying whether it is
         """
-        return self._do[event.event_type](lease, steps, now)
+        with servers_.listing_once():
+            return self._do[event.event_type](lease, steps, now)
 
     def ending(
         self, event: event_.Event, lease: lease_.Lease
     ) -> Callable[[], object]:
-        """Return what is to be told once an event is done."""
+        """Return what is to be done once an event is done."""
         if event.event_type != event_.END_LEASE:
             return lambda: None
-        return self._enforcement.ending(self._ledger, lease)
+        tell = self._enforcement.ending(self._ledger, lease)
+
+        def end() -> None:
+            tell()
+            self._trusts.delete(lease.trust_id)
+
+        return end
 
     def tell(
         self, event: event_.Event, before: lease_.Lease, suffix: str = ''
@@ -103,33 +142,31 @@ class Transitions:
         self._notifier.lease(
             f'{notifier_.LEASE_EVENT}{event.event_type}{suffix}', lease
         )
-        if lease.degraded and not before.degraded:
-            self._notifier.lease(notifier_.LEASE_DEGRADED, lease)
+        if lease.degraded != before.degraded:
+            self._notifier.lease(
+                notifier_.LEASE_DEGRADED
+                if lease.degraded
+                else notifier_.LEASE_HEALED,
+                lease,
+            )
         if event.event_type == event_.END_LEASE and not suffix and (
             before.status == states.LEASE_DELETING
         ):
             self._notifier.lease(notifier_.LEASE_DELETE, lease)
 
-    def end_trust(self, lease: lease_.Lease) -> None:
-        """Remove the trust of a lease that is over; it is not waited for."""
-        try:
-            self._keystone.delete_trust(lease.trust_id)
-        except exception.BlazarSchedError as e:
-            LOG.warning('The trust of lease %s is left: %s', lease.id, e)
-
     def _vacate_hosts(
         self, lease: lease_.Lease, steps: Steps, now: int
-    ) -> Write | None:
+    ) -> Write | Waiting:
         # When it starts, the start says what is still there.
         if lease.start <= now:
             return lambda tx: None
         # Each of them, before saying that one is not clear.
         clear = [driver.vacate(lease, *args, now) for driver, *args in steps]
-        return (lambda tx: None) if all(clear) else None
+        return (lambda tx: None) if all(clear) else Waiting()
 
     def _start_lease(
         self, lease: lease_.Lease, steps: Steps, now: int
-    ) -> Write | None:
+    ) -> Write | Waiting:
         over = lease.end <= now
         unopened = over and lease.status == states.LEASE_PENDING
         opened = {}
@@ -139,8 +176,9 @@ class Transitions:
                     lease, reservation, *args, now
                 )
         if None in opened.values():
-            return None
-        degraded = any(outcome.degraded for outcome in opened.values())
+            return Waiting()
+        # What is too late to be opened tells nothing new.
+        degraded = None if over else _is_degraded(lease, opened)
 
         def write(tx: Any) -> None:
             for reservation in lease.reservations:
@@ -152,7 +190,7 @@ class Transitions:
                         outcome.missing_resources,
                     )
             tx.set_lease_status(
-                lease.id, states.LEASE_ACTIVE, now, degraded or None
+                lease.id, states.LEASE_ACTIVE, now, degraded
             )
             # What was not opened in its window has nothing to be ended.
             status = (
@@ -166,31 +204,43 @@ class Transitions:
 
     def _before_end_lease(
         self, lease: lease_.Lease, steps: Steps, now: int
-    ) -> Write:
-        failed = None
+    ) -> Write | Waiting:
+        waiting, failed, impossible = {}, {}, {}
         # Each of them, before saying that one has failed.
         for driver, reservation, *args in steps:
-            if reservation.status == states.RESERVATION_ACTIVE:
-                try:
-                    driver.before_end(lease, reservation, *args)
-                except exception.Unavailable as e:
-                    LOG.warning('Reservation %s: %s', reservation.id, e)
-                    failed = failed or e
-        if failed is not None:
-            raise failed
+            if reservation.status != states.RESERVATION_ACTIVE:
+                continue
+            try:
+                still = driver.before_end(lease, reservation, *args)
+                if still is not None:
+                    waiting[reservation.id] = still
+            except exception.Unavailable as e:
+                failed[reservation.id] = str(e)
+            except before_end.Impossible as e:
+                impossible[reservation.id] = str(e)
+        if failed:
+            raise Failed(impossible | waiting | failed, final=False)
+        if waiting:
+            return Waiting(impossible | waiting)
+        if impossible:
+            raise Failed(impossible, final=True)
         LOG.info('Lease %s ends at %d', lease.id, lease.end)
         return lambda tx: None
 
     def _end_lease(
         self, lease: lease_.Lease, steps: Steps, now: int
-    ) -> Write | None:
+    ) -> Write | Waiting:
+        # However long the rest takes, the window is over for them.
+        if self._ledger.claiming(lease.keeping):
+            self._ledger.commit(lambda tx: tx.release_instances(lease.keeping))
         # Each of them, before saying that one is not over.
         ended = [driver.end(lease, *args) for driver, *args in steps]
         if not all(ended):
-            return None
-        self.end_trust(lease)
+            return Waiting()
 
         def write(tx: Any) -> None:
+            tx.discard_trust(lease.trust_id)
+            _release_servers(tx, lease, now)
             if lease.status == states.LEASE_DELETING:
                 tx.delete_lease(lease.id)
                 return
@@ -224,6 +274,19 @@ def has_earlier(lease: lease_.Lease, event: event_.Event) -> bool:
     )
 
 
+def can_reopen(lease: lease_.Lease, now: int) -> bool:
+    """Tell whether a start that was given up can be tried once more.
+
+    :param lease: with that start in progress; no other event may be
+    """
+    begun = [e for e in lease.events if e.status == states.EVENT_IN_PROGRESS]
+    return (
+        lease.status == states.LEASE_ACTIVE
+        and now < lease.end
+        and len(begun) == 1
+    )
+
+
 def is_blocked(source: Any, event: event_.Event) -> bool:
     """Tell whether another lease has yet to leave a host.
 
@@ -249,8 +312,17 @@ def begin(
     return lease
 
 
-def fail(tx: Any, lease: lease_.Lease, now: int) -> None:
-    """Put a lease in ERROR, or, if its machine forbids that, flag it."""
+def fail(
+    tx: Any, lease: lease_.Lease, now: int, reasons: Reasons
+) -> None:
+    """Put a lease in ERROR, or, if its machine forbids that, flag it.
+
+    :param reasons: of the reservations that their before_end was not done for
+    """
+    for r in lease.reservations:
+        if r.id in reasons:
+            failed = {reservation_.BEFORE_END_FAILED: reasons[r.id]}
+            tx.set_reservation_made(r.id, {**r.made, **failed})
     if states.LEASE_ERROR not in state_machine.allowed(
         state_machine.LEASE, lease.status
     ):
@@ -262,12 +334,38 @@ def fail(tx: Any, lease: lease_.Lease, now: int) -> None:
 
 def _done(reservation: reservation_.Reservation) -> dict[str, Any]:
     """Return what it keeps although its start is done again."""
-    name = reservation_.BEFORE_END
-    return {k: v for k, v in reservation.made.items() if k == name}
+    names = (reservation_.BEFORE_END, reservation_.BEFORE_END_FAILED)
+    return {k: v for k, v in reservation.made.items() if k in names}
+
+
+def _is_degraded(
+    lease: lease_.Lease, opened: Mapping[str, base.Opened]
+) -> bool:
+    """Tell whether a lease falls short of what was promised.
+
+    :param opened: what its start has come to, by its reservations' ids
+    """
+
+    def missing(r: reservation_.Reservation) -> bool:
+        told = opened[r.id].missing_resources if r.id in opened else None
+        return r.missing_resources if told is None else told
+
+    return any(outcome.degraded for outcome in opened.values()) or any(
+        missing(r) or reservation_.BEFORE_END_FAILED in r.made
+        for r in lease.reservations
+    )
 
 
 def _order(event: event_.Event) -> tuple[int, int]:
     return event.time, event_.ORDER.index(event.event_type)
+
+
+def _release_servers(tx: Any, lease: lease_.Lease, now: int) -> None:
+    """Have the servers of a lease that is over count for themselves."""
+    tx.release_instances(lease.keeping)
+    all_ = [reservation.id for reservation in lease.reservations]
+    # The others have left their hosts, though nobody may have looked since.
+    tx.release_instances(all_, now)
 
 
 def _set_reservations(

@@ -15,6 +15,9 @@ from blazar_sched.domain import event as event_
 # whether a host has been left; the longer it lasts, the rarer.
 LOOK_AGAIN = 1.0
 RAREST_LOOK = 5.0
+# Seconds until what has failed for the first time is tried again: with the
+# time until the runner looks, within a second.
+FIRST_RETRY = 0.25
 
 
 @dataclasses.dataclass(slots=True)
@@ -22,11 +25,15 @@ class Tried:
     """An event that was tried; all times are on the monotonic clock.
 
     :param since: when what it waits for was begun
+    :param pause: seconds that it waited after its last failure, 0 if it never
+        failed
+    :param paused: seconds that it waited after all its failures
     """
 
     lease_id: str
     since: float
-    failures: int = 0
+    pause: float = 0.0
+    paused: float = 0.0
     not_before: float = float('-inf')
     blocked: bool = False
 
@@ -34,6 +41,21 @@ class Tried:
         """Have the event wait, the longer the longer it has waited."""
         wait = min(max(LOOK_AGAIN, (now - self.since) / 2), RAREST_LOOK)
         self.not_before = now + wait
+
+    def pause_longer(self, now: float, longest: float, in_all: float) -> bool:
+        """Have the event wait after a failure, twice as long each time.
+
+        :param longest: seconds that it waits at most
+        :param in_all: seconds of all these pauses after which it is no more
+        :returns: False if it has waited for so long already
+        """
+        if self.paused >= in_all:
+            return False
+        self.pause = min(2 * self.pause or FIRST_RETRY, longest)
+        self.paused += self.pause
+        self.since = now
+        self.not_before = now + self.pause
+        return True
 
 
 class Tries:

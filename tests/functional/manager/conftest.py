@@ -4,6 +4,8 @@
 # Before anything that imports oslo.messaging: see its docstring.
 from blazar_sched.demo import cloud as cloud_  # isort: skip
 
+import time
+
 from keystoneauth1 import adapter
 import pytest
 
@@ -63,6 +65,19 @@ def manager(cloud, nova, placement, tmp_path):
 @pytest.fixture
 def wait_for():
     return cloud_.wait_for
+
+
+@pytest.fixture
+def settle(manager, wait_for):
+    """Wait until no event is due or in progress: then leases can change."""
+
+    def settle():
+        wait_for(
+            'no event is due',
+            lambda: not manager.ledger.due_events(int(time.time())),
+        )
+
+    return settle
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 """The clients against real services, one step at a time and each twice."""
 
 import dataclasses
+import json
 import threading
+import time
 import uuid
 
 from keystoneauth1 import adapter
@@ -40,7 +42,7 @@ class TestNova:
         assert found.uuid == cloud.hosts[HOST]
         assert (found.hostname, found.host) == (HOST, HOST)
         assert (found.type, found.version) == ('fake', 1000)
-        assert 'x86_64' in found.cpu_info
+        assert json.loads(found.cpu_info)['arch'] == 'x86_64'
         assert found.availability_zone == 'nova'
 
     def test_a_hypervisor_by_its_id(self, cloud, nova):
@@ -93,6 +95,22 @@ class TestNova:
         assert (shown().node, shown().status) == (None, 'SHELVED_OFFLOADED')
         cloud.delete(server)
         assert nova.shelve_servers(nova.servers())
+
+    def test_a_server_that_has_come_back_has_moved(
+        self, cloud, nova, wait_for
+    ):
+        server = cloud.boot(cloud.flavor())
+        [found] = nova.servers()
+        assert not nova.has_moved(found, found.created)
+        nova.shelve_servers([found])
+        cloud.settled(server, 'SHELVED_OFFLOADED')
+        assert not nova.has_moved(found, found.created)
+        nova.unshelve_server(found)
+        cloud.settled(server, 'ACTIVE')
+        assert nova.has_moved(found, found.created)
+        assert not nova.has_moved(found, int(time.time()) + 60)
+        cloud.delete(server)
+        assert not nova.has_moved(found, int(time.time()) + 60)
 
     def test_one_image_of_a_server(self, cloud, nova, wait_for):
         server = cloud.boot(cloud.flavor())

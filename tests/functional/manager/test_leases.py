@@ -42,8 +42,18 @@ def lease(manager, wait_for):
 
 
 @pytest.fixture
-def ended(manager, wait_for):
+def delete(manager, settle):
+    def delete(lease):
+        settle()
+        manager.leases.delete(lease.id, OWNER)
+
+    return delete
+
+
+@pytest.fixture
+def ended(manager, wait_for, settle):
     def end(lease):
+        settle()
         manager.leases.update(lease.id, None, {'end': 'now'})
         wait_for(
             'lease TERMINATED', lambda: having(manager, lease.id, 'TERMINATED')
@@ -164,7 +174,9 @@ class TestInstances:
         assert manager.ledger.allocations() == []
 
     @pytest.mark.row('C27')
-    def test_nobody_else_has_the_flavor(self, manager, cloud, both, lease):
+    def test_nobody_else_has_the_flavor(
+        self, manager, cloud, both, lease, delete
+    ):
         mine = lease(slots(1))
         answer = cloud.api.api_get(
             f'/flavors/{mine.reservations[0].id}/os-flavor-access'
@@ -172,10 +184,10 @@ class TestInstances:
         assert [a['tenant_id'] for a in answer.body['flavor_access']] == [
             OWNER
         ]
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
 
     def test_grows(
-        self, manager, cloud, placement_api, both, lease, wait_for
+        self, manager, cloud, placement_api, both, lease, wait_for, delete
     ):
         mine = lease(slots(1, vcpus=8))
         id_ = mine.reservations[0].id
@@ -189,11 +201,12 @@ class TestInstances:
         fed(cloud, manager, wait_for)
         booted = cloud.boot_many(2, id_, project_id=OWNER)
         assert {s['status'] for s in booted} == {'ACTIVE'}
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
         assert reserved(placement_api, cloud) == {}
 
     def test_shrinks_to_what_is_used(
-        self, manager, cloud, placement_api, both, lease, wait_for
+        self, manager, cloud, placement_api, both,
+        lease, wait_for, delete, settle,
     ):
         mine = lease(slots(4, vcpus=4))
         id_ = mine.reservations[0].id
@@ -204,11 +217,8 @@ class TestInstances:
             manager.leases.update(
                 mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 1}]}
             )
-        wait_for(
-            'all is there again',
-            lambda: sum(reserved(placement_api, cloud).values()) == 4
-            and not manager.ledger.due_events(int(time.time())),
-        )
+        settle()
+        assert sum(reserved(placement_api, cloud).values()) == 4
         manager.leases.update(
             mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 2}]}
         )
@@ -217,15 +227,12 @@ class TestInstances:
         assert refused['status'] == 'ERROR'
         assert {cloud.show(s)['status'] for s in booted} == {'ACTIVE'}
         assert manager.ledger.check() == []
-        wait_for(
-            'its start is done again',
-            lambda: not manager.ledger.due_events(int(time.time())),
-        )
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
         assert reserved(placement_api, cloud) == {}
 
     def test_a_reservation_comes_and_goes_in_an_active_lease(
-        self, manager, cloud, placement_api, both, lease, wait_for
+        self, manager, cloud, placement_api, both,
+        lease, wait_for, delete, settle,
     ):
         mine = lease(slots(1))
         kept = mine.reservations[0].id
@@ -245,6 +252,7 @@ class TestInstances:
             cloud.boot(id_, project_id=OWNER) for id_ in (kept, added)
         )
         assert (stays['status'], goes['status']) == ('ACTIVE', 'ACTIVE')
+        settle()
         manager.leases.update(
             mine.id, OWNER, {'reservations': [{'id': added, 'remove': True}]}
         )
@@ -254,17 +262,17 @@ class TestInstances:
         assert classes(placement_api) == {placement_.resource_class(kept)}
         assert list(reserved(placement_api, cloud).values()) == [1]
         assert manager.ledger.check() == []
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
 
     def test_delete_undoes_it(
-        self, manager, cloud, placement_api, both, lease, wait_for
+        self, manager, cloud, placement_api, both, lease, wait_for, delete
     ):
         mine = lease(slots(1), slots(2, affinity=False))
         fed(cloud, manager, wait_for)
         for reservation in mine.reservations:
             server = cloud.boot(reservation.id, project_id=OWNER)
             assert server['status'] == 'ACTIVE'
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
         assert cloud.servers() == []
         assert classes(placement_api) == set()
         assert reserved(placement_api, cloud) == {}
@@ -338,7 +346,7 @@ class TestInstances:
         assert resized['status'] == 'VERIFY_RESIZE'
 
     def test_twice_and_after_half_of_it(
-        self, manager, cloud, placement_api, both, lease
+        self, manager, cloud, placement_api, both, lease, delete
     ):
         """Each step of a start and an end can be done again, and alone."""
         mine = lease(slots(1))
@@ -352,7 +360,7 @@ class TestInstances:
             for driver, *args in parts:
                 assert driver.end(mine, *args)
         assert reserved(placement_api, cloud) == {}
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
 
 
 class TestFlavors:
@@ -433,7 +441,7 @@ class TestHosts:
         }
 
     def test_what_was_forced_there_degrades_it(
-        self, manager, cloud, both, lease
+        self, manager, cloud, both, lease, delete
     ):
         """A forced host skips Nova's filters, and so ours."""
         forced = [
@@ -449,7 +457,7 @@ class TestHosts:
             mine = lease(hosts())
         assert mine.degraded
         assert {s['id'] for s in cloud.servers()} == {s['id'] for s in forced}
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
 
 
 class TestRegister:
@@ -483,11 +491,11 @@ class TestRegister:
 
     @pytest.mark.row('C14')
     def test_given_up_it_leaves_an_empty_child(
-        self, manager, placement, placement_api, both, lease
+        self, manager, placement, placement_api, both, lease, delete
     ):
         """nova-compute would build nothing there without it."""
         mine = lease(slots(2, vcpus=8))
-        manager.leases.delete(mine.id, OWNER)
+        delete(mine)
         for host in both:
             manager.hosts.delete(host.id)
             found = placement_api.get(

@@ -7,6 +7,7 @@ the clients themselves meet the real services in tests/functional/manager.
 
 from collections import Counter
 from collections import defaultdict
+import contextlib
 import dataclasses
 import shutil
 import uuid
@@ -17,6 +18,8 @@ from blazar_sched.conf import service as conf_
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.replica import accounting
+from blazar_sched.service import faults
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
@@ -51,6 +54,8 @@ class Nova:
     def __init__(self):
         self.nodes = {}
         self.stored = {}
+        # When servers have moved to their host, by uuid.
+        self.moved = {}
         # Everybody's, and by id those of reservations.
         self.known_flavors = []
         self.made_flavors = {}
@@ -92,6 +97,10 @@ class Nova:
     def server(self, uuid):
         self._fail()
         return self.stored.get(uuid)
+
+    def has_moved(self, server, since):
+        self._fail()
+        return self.moved.get(server.uuid, -1) >= since
 
     def delete_servers(self, servers):
         none = True
@@ -402,7 +411,7 @@ class World:
         self.clock.now += seconds
         while any(
             self.runner.run(event, claim)
-            for event, claim in self.ledger.due_events(self.now)
+            for event, claim in self.runner.due()
         ):
             pass
 
@@ -418,7 +427,7 @@ class World:
         ]
         assert sorted(held, key=str) == sorted(allocations, key=str)
         occupying = sum(
-            replica.accounting.step(i, i.end <= self.now) is not None
+            accounting.occupancy(i, i.end <= self.now) is not None
             for i in replica.instances.values()
         )
         assert len(replica.index) == len(allocations) + occupying
@@ -470,6 +479,30 @@ def world(conf):
     world = World(conf)
     yield world
     world.ledger.close()
+
+
+class Killed(BaseException):
+    """Nothing catches it, and nothing is done after it."""
+
+
+@pytest.fixture
+def killed():
+    """Have the work stop for good at a point of `faults`: killed(point)."""
+
+    @contextlib.contextmanager
+    def killed(point):
+        def kill(name):
+            if name == point:
+                raise Killed
+
+        faults.arm(kill)
+        try:
+            with pytest.raises(Killed):
+                yield
+        finally:
+            faults.arm(None)
+
+    return killed
 
 
 @pytest.fixture

@@ -103,6 +103,10 @@ class Edge(Service):
             ('GET', '/os-services', self._services),
             ('GET', '/servers/detail', self._list_servers),
             ('GET', '/servers/([^/]+)', self._show_server),
+            (
+                'GET', '/servers/([^/]+)/os-instance-actions',
+                self._list_actions,
+            ),
             ('DELETE', '/servers/([^/]+)', self._delete_server),
             ('POST', '/servers/([^/]+)/action', self._act_on_server),
             ('POST', '/servers/([^/]+)/metadata', self._set_metadata),
@@ -128,6 +132,7 @@ class Edge(Service):
                 self._delete_server_group,
             ),
             ('PUT', '/resource_classes/(.+)', self._create_class),
+            ('GET', '/resource_classes/(.+)', self._show_class),
             ('DELETE', '/resource_classes/(.+)', self._delete_class),
             ('GET', '/resource_providers', self._find_providers),
             ('POST', '/resource_providers', self._create_provider),
@@ -284,6 +289,12 @@ class Edge(Service):
             return answer(404, {})
         return answer(200, {'server': self.servers[id_]})
 
+    def _list_actions(self, id_, **query):
+        # No server moves here.
+        return answer(200 if id_ in self.servers else 404, {
+            'instanceActions': [],
+        })
+
     def _delete_server(self, id_):
         return answer(204 if self.servers.pop(id_, None) else 404)
 
@@ -362,7 +373,9 @@ class Edge(Service):
             'id': id_, 'uuid': self.uuid(name), 'name': name, 'hosts': [],
             'metadata': {},
         }
-        return answer(200, {'aggregate': self.aggregates[id_]})
+        told = ('id', 'uuid', 'name')
+        made = {key: self.aggregates[id_][key] for key in told}
+        return answer(200, {'aggregate': made})
 
     def _change_aggregate(self, id_, body):
         [(action, said)] = body.items()
@@ -415,8 +428,13 @@ class Edge(Service):
         return answer(204 if self.server_groups.pop(id_, None) else 404)
 
     def _create_class(self, name):
+        if name in self.classes:
+            return answer(204)
         self.classes.add(name)
         return answer(201)
+
+    def _show_class(self, name):
+        return answer(200 if name in self.classes else 404, {})
 
     def _delete_class(self, name):
         if any(name in p['inventories'] for p in self.providers.values()):

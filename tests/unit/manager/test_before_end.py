@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done before a lease ends: told over real SMTP and HTTP."""
 
+import dataclasses
 import hashlib
 import hmac
 import json
@@ -103,6 +104,21 @@ def status(world, lease, event_type='before_end_lease'):
     )
 
 
+def assert_failed(world, lease, reason):
+    """What was asked for is said not to be done, on the lease itself."""
+    lease = world.lease(lease)
+    assert status(world, lease) == 'ERROR'
+    assert (lease.status, lease.degraded) == ('ACTIVE', True)
+    assert reason in lease.reservations[0].made['before_end_failed']
+
+
+def image_of(server, lease, reservation):
+    """Return what Nova is asked for, so that it is of this end."""
+    return server.uuid, f'reserved_{server.name}', {
+        'blazar:reservation': reservation.id, 'blazar:ending': lease.ending,
+    }
+
+
 class TestEmail:
     def test_the_creator_is_written_to_once_for_a_lease(
         self, world, mail, whole, slots
@@ -169,14 +185,14 @@ class TestEmail:
             'driver', ['test'], 'oslo_messaging_notifications'
         )
         told_conf.set_override('event_max_retries', 1, 'manager')
+        told_conf.set_override('event_retry_interval', 0.25, 'manager')
         world.begin(told_conf)
         mail.answers = ['550 no such user'] * 5
         lease = active(world, slots(before_end='email'))
         world.run(50)
         world.run(10)
         assert len(mail.answers) == 3
-        assert status(world, lease) == 'ERROR'
-        assert world.lease(lease).status == 'ACTIVE'
+        assert_failed(world, lease, 'no such user')
         assert 'no such user' in caplog.text
         world.manager.notifier.step()
         types = [m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS]
@@ -202,8 +218,8 @@ class TestEmail:
         keystone.emails['user'] = address
         lease = active(world, slots(before_end='email'))
         world.run(50)
-        assert status(world, lease) == 'DONE'
         assert mail.messages == []
+        assert_failed(world, lease, 'has no e-mail address')
         assert 'has no e-mail address' in caplog.text
 
     @pytest.mark.parametrize(
@@ -341,6 +357,22 @@ class TestWebhook:
         assert headers['Idempotency-Key'] != first[1]['Idempotency-Key']
 
 
+@pytest.mark.parametrize('action', ['email', 'webhook'])
+def test_each_end_has_its_own_key(world, mail, hook, slots, action):
+    """Also an end that is announced at the time of the one before."""
+    lease = active(world, slots(before_end=action))
+    world.run(50)
+    world.leases.update(
+        lease.id, None, {'end': lease.end + 1, 'before_end': lease.before_end}
+    )
+    world.run(1)
+    assert world.lease(lease).before_end == lease.before_end
+    keys = [message['Message-ID'] for _, message in mail.messages] + [
+        headers['Idempotency-Key'] for _, headers, _ in hook.requests()
+    ]
+    assert len(keys) == len(set(keys)) == 2
+
+
 class TestOnce:
     """What was told is not told again because something else failed."""
 
@@ -391,11 +423,323 @@ class TestSnapshot:
         mine = world.add_server(
             'a', 'project', reservation_id=id_, name='mine'
         )
-        world.add_server('a', 'project', name='another')
+        world.add_server('a', 'other', name='another')
         world.run(50)
         assert world.nova.images == [
-            (mine.uuid, 'reserved_mine', {'blazar:reservation': id_})
+            image_of(mine, lease, lease.reservations[0])
         ]
+
+    def bound(self, world, lease, **values):
+        id_ = lease.reservations[0].id
+        return world.add_server(
+            'a', 'project', **{'reservation_id': id_, 'name': 'mine', **values}
+        )
+
+    def test_it_is_done_once_the_image_is_complete(self, world, whole):
+        lease = active(world, whole(before_end='snapshot'))
+        self.bound(world, lease)
+        world.run(50)
+        assert status(world, lease) == 'UNDONE'
+        world.run(1)
+        assert status(world, lease) == 'DONE'
+
+    def test_no_server_goes_before_its_image_is_complete(
+        self, world, whole, monkeypatch
+    ):
+        lease = active(
+            world, whole(before_end='snapshot'), end=100,
+            before_end=world.now + 100,
+        )
+        server = self.bound(world, lease)
+        created = world.nova.create_image
+        monkeypatch.setattr(world.nova, 'create_image', lambda *args: False)
+        for seconds in (100, 10, 10):
+            world.run(seconds)
+            assert server.uuid in world.nova.stored
+        monkeypatch.setattr(world.nova, 'create_image', created)
+        for _ in range(3):
+            world.run(5)
+        assert world.nova.images
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_an_image_that_is_never_complete_is_said(
+        self, told_conf, world, whole, monkeypatch
+    ):
+        lease = active(world, whole(before_end='snapshot'), end=1000)
+        server = self.bound(world, lease)
+        monkeypatch.setattr(world.nova, 'create_image', lambda *args: False)
+        world.run(50)
+        world.run(told_conf.manager.server_delete_timeout + 1)
+        assert_failed(
+            world, lease, f'no complete image yet of server {server.uuid}'
+        )
+
+    @pytest.mark.parametrize(
+        'still', ['ERROR', 'SHELVED', 'SHELVED_OFFLOADED', 'RESCUE']
+    )
+    def test_a_server_that_cannot_be_copied_is_said_at_once(
+        self, told_conf, world, whole, still
+    ):
+        _impl_test.reset()
+        told_conf.set_override(
+            'driver', ['test'], 'oslo_messaging_notifications'
+        )
+        world.begin(told_conf)
+        lease = active(world, whole(before_end='snapshot'))
+        copied = self.bound(world, lease)
+        server = self.bound(world, lease, status=still)
+        for _ in range(2):
+            world.run(50)
+        assert_failed(world, lease, f'{server.uuid}, which is {still}')
+        # The other servers are copied all the same.
+        assert [image[0] for image in world.nova.images] == [copied.uuid]
+        world.manager.notifier.step()
+        types = {m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS}
+        _impl_test.reset()
+        assert {
+            'lease.event.before_end_lease.error', 'lease.degraded'
+        } <= types
+        assert 'lease.event.before_end_lease' not in types
+
+    @pytest.mark.parametrize('passing', ['MIGRATING', 'REBOOT', 'BUILD'])
+    def test_a_server_that_cannot_be_copied_yet_is_waited_for(
+        self, world, whole, passing
+    ):
+        lease = active(world, whole(before_end='snapshot'))
+        server = self.bound(world, lease, status=passing)
+        world.run(50)
+        assert status(world, lease) == 'UNDONE'
+        world.nova.stored[server.uuid] = dataclasses.replace(
+            server, status='ACTIVE'
+        )
+        for _ in range(2):
+            world.run(5)
+        assert status(world, lease) == 'DONE'
+        assert world.nova.images
+
+    def test_one_that_nova_refuses_keeps_no_other_from_its_image(
+        self, world, whole, monkeypatch
+    ):
+        lease = active(world, whole(before_end='snapshot'))
+        first, second = [self.bound(world, lease) for _ in range(2)]
+        created = world.nova.create_image
+
+        def create_image(server, *args):
+            if server.uuid == first.uuid:
+                raise exception.Unavailable('compute answered 409')
+            return created(server, *args)
+
+        monkeypatch.setattr(world.nova, 'create_image', create_image)
+        world.run(50)
+        assert [image[0] for image in world.nova.images] == [second.uuid]
+        assert status(world, lease) == 'UNDONE'
+
+    def test_one_of_each_end(self, world, whole):
+        lease = active(
+            world, whole(before_end='snapshot'), end=7200,
+            before_end='default',
+        )
+        server = self.bound(world, lease)
+        for _ in range(2):
+            world.run(3600)
+            longer = world.leases.update(
+                lease.id, None, {'end': world.now + 7200}
+            )
+            assert status(world, lease) == 'UNDONE'
+        world.run(3600)
+        assert len(world.nova.images) == 3
+        assert world.nova.images[-1] == image_of(
+            server, longer, lease.reservations[0]
+        )
+
+    def test_the_end_moves_but_not_when_it_is_told_of(self, world, whole):
+        """A client may send the time that it knows along with the end."""
+        lease = active(world, whole(before_end='snapshot'))
+        self.bound(world, lease)
+        for _ in range(2):
+            world.run(50)
+        world.leases.update(
+            lease.id, None,
+            {'end': lease.end + 1000, 'before_end': lease.before_end},
+        )
+        world.run()
+        assert len(world.nova.images) == 2
+
+    @pytest.mark.parametrize('length', [2, 1800, 3600, 3601])
+    def test_a_lease_that_is_no_longer_than_the_notice(
+        self, world, whole, length
+    ):
+        lease = active(
+            world, whole(before_end='snapshot'), end=length,
+            before_end='default',
+        )
+        server = self.bound(world, lease)
+        for _ in range(4):
+            world.run(max(1, length // 3))
+        assert server.uuid not in world.nova.stored
+        assert len(world.nova.images) == 1
+
+    def test_by_a_server_that_lives_on(self, world, monkeypatch):
+        """The image of an end that came to nothing is none of the next."""
+        server = world.add_server(
+            'a', end=world.now + 1000, created=world.now,
+            on_end='snapshot', name='box',
+        )
+        world.manager.instances.sync()
+        [lease] = world.ledger.leases()
+        deleted = world.nova.delete_servers
+
+        def delete_servers(servers):
+            raise exception.Unavailable('compute answered 500')
+
+        monkeypatch.setattr(world.nova, 'delete_servers', delete_servers)
+        world.run(1000)
+        for _ in range(40):
+            world.run(10)
+        assert world.lease(lease).status == 'ERROR'
+        assert len(world.nova.images) == 1
+        monkeypatch.setattr(world.nova, 'delete_servers', deleted)
+        world.clock.now += 10 * 86_400
+        world.leases.delete(lease.id, None)
+        assert server.uuid not in world.nova.stored
+        assert len(world.nova.images) == 2
+
+    @pytest.mark.parametrize('seconds', [50, 60])
+    @pytest.mark.parametrize(
+        'point',
+        [
+            'commit:before', 'commit:after', 'before_end_lease:claimed',
+            'before_end_lease:stepped', 'before_end_lease:worked',
+        ],
+    )
+    def test_killed_between_the_steps(
+        self, told_conf, world, whole, killed, point, seconds
+    ):
+        """While the image is asked for, and once it is complete."""
+        lease = active(world, whole(before_end='snapshot'), end=1000)
+        self.bound(world, lease)
+        if seconds > 50:
+            world.run(50)
+        with killed(point):
+            world.run(10)
+            world.run(40)
+        world.begin(told_conf)
+        for wait in (0, 31, 10):
+            world.run(wait)
+        assert status(world, lease) == 'DONE'
+        assert len(world.nova.images) == 1
+
+
+class TestShort:
+    """A lease whose end is told of at its start, or that is too short."""
+
+    @pytest.mark.parametrize('action', ['email', 'webhook'])
+    @pytest.mark.parametrize('length', [1, 3599, 3600, 3601])
+    def test_it_is_told_of(self, world, mail, hook, slots, action, length):
+        lease = world.create(
+            slots(before_end=action), start=100, end=100 + length,
+            before_end='default',
+        )
+        world.run(100)
+        for _ in range(3):
+            world.run(max(1, length // 2))
+        told = len(mail.messages) + len(hook.requests())
+        assert (told, status(world, lease)) == (1, 'DONE')
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_it_is_told_of_at_its_start(self, world, mail, slots):
+        lease = world.create(
+            slots(before_end='email'), start=100, end=86_400,
+            before_end=world.now + 100,
+        )
+        world.run(100)
+        assert world.lease(lease).status == 'ACTIVE'
+        assert len(mail.messages) == 1
+
+    def test_it_is_told_of_before_its_end_at_one_instant(
+        self, world, mail, slots
+    ):
+        lease = active(
+            world, slots(before_end='email'), end=100,
+            before_end=world.now + 100,
+        )
+        world.run(100)
+        assert len(mail.messages) == 1
+        assert world.lease(lease).status == 'TERMINATED'
+
+
+class TestLate:
+    """A reservation is added when the end was told of already."""
+
+    def add(self, world, lease, reservation):
+        return world.leases.update(
+            lease.id, None, {'reservations': [reservation]}
+        )
+
+    def test_its_servers_are_copied_and_no_others(self, world, whole):
+        lease = active(
+            world, whole(before_end='snapshot'), end=7200,
+            before_end='default',
+        )
+        old = lease.reservations[0].id
+        first = world.add_server('a', 'project', reservation_id=old)
+        for seconds in (3600, 1):
+            world.run(seconds)
+        assert [image[0] for image in world.nova.images] == [first.uuid]
+        late = self.add(world, lease, whole(before_end='snapshot'))
+        # In the middle of what is left, so that it has servers by then.
+        assert late.before_end == (world.now + late.end) // 2
+        world.run()
+        second = world.add_server(
+            'b', 'project', reservation_id=late.reservations[1].id
+        )
+        for _ in range(5):
+            world.run(1000)
+        assert [image[0] for image in world.nova.images] == [
+            first.uuid, second.uuid
+        ]
+        assert world.lease(lease).status == 'TERMINATED'
+        assert second.uuid not in world.nova.stored
+
+    @pytest.mark.parametrize('action', ['email', 'webhook'])
+    def test_nobody_is_told_twice(self, world, mail, hook, slots, action):
+        lease = active(world, slots(before_end=action), end=1000)
+        world.run(50)
+        for reservation in (slots(before_end=action), slots()):
+            self.add(world, lease, reservation)
+            world.run()
+        world.run(500)
+        assert status(world, lease) == 'DONE'
+        assert len(mail.messages) + len(hook.requests()) == 1
+
+    def test_it_is_told_of_by_another_action(self, world, mail, hook, slots):
+        lease = active(world, slots(before_end='email'), end=1000)
+        world.run(50)
+        self.add(world, lease, slots(before_end='webhook'))
+        world.run()
+        world.run(500)
+        assert (len(mail.messages), len(hook.requests())) == (1, 1)
+
+    @pytest.mark.parametrize('asked', ['', 'default'])
+    def test_who_asks_for_nothing_moves_nothing(self, world, slots, asked):
+        lease = active(world, slots(before_end='snapshot'))
+        world.run(50)
+        late = self.add(world, lease, slots(before_end=asked))
+        assert late.before_end == lease.before_end
+        assert status(world, lease) == 'DONE'
+
+    def test_in_its_last_second(self, world, mail, slots):
+        lease = active(
+            world, slots(before_end='webhook'), end=100,
+            before_end=world.now + 99,
+        )
+        world.run(99)
+        self.add(world, lease, slots(before_end='email'))
+        assert status(world, lease) == 'UNDONE'
+        for _ in range(2):
+            world.run(1)
+        assert len(mail.messages) == 1
+        assert world.lease(lease).status == 'TERMINATED'
 
 
 class TestDefault:

@@ -6,12 +6,12 @@ manager whose other services are at their HTTP edge.
 """
 
 import contextlib
+import itertools
 import json
 import random
 import re
 import sqlite3
 
-from falcon import testing
 import pytest
 import sqlalchemy as sa
 
@@ -19,12 +19,14 @@ from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
+from blazar_sched.replica import packing
 from blazar_sched.service.api import deploy
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import rpc
+from tests import loopback
 from tests.unit import neutron as neutron_edge
 from tests.unit.manager import site as site_
 
@@ -45,7 +47,8 @@ class Site(site_.Site):
         self.neutron = neutron_edge.Neutron()
         super().__init__(conf, clock, *HOSTS)
         self.ledger.commit(_register_addresses)
-        self.api = testing.TestClient(
+        conf.set_override('auth_strategy', 'noauth', 'api')
+        self.api = loopback.client(
             deploy.deploy(conf, rpc.Local(self.manager.endpoint))
         )
         self._file = sa.make_url(conf.database.connection).database
@@ -71,12 +74,17 @@ class Site(site_.Site):
             return '\n'.join(database.iterdump())
 
     def replica(self):
-        """Return all that the ledger's replica holds."""
-        return self.ledger.look(
-            lambda replica: (
-                replica.revision, sorted(map(repr, replica.items())),
-            )
-        )
+        """Return all that the ledger's replica holds, in whatever order."""
+
+        def see(replica):
+            records, allocations = packing.split(replica.items())
+            held = [*records, *itertools.chain.from_iterable(
+                packing.nouns(each) if isinstance(each, tuple) else [each]
+                for each in allocations
+            )]
+            return replica.revision, sorted(map(repr, held))
+
+        return self.ledger.look(see)
 
     def felt(self):
         return (

@@ -131,7 +131,7 @@ class Site:
             inside.append(_UUID.sub('UUID', part))
         self.edge.add_server(node, 'project')
         self.edge.add_server(node, 'project', reservation=whole.id)
-        server = self.edge.add_server('x', 'friend', reservation=slots.id)
+        server = self.edge.add_server(other, 'friend', reservation=slots.id)
         if on_end == 'keep':
             self.edge.take_slot(server, other, class_)
         self.clock.now += 1000
@@ -244,12 +244,88 @@ def test_inventory_that_is_refused_is_no_success(site):
     placement = placement_.Placement(site.edge)
     placement.create_resource_class('CUSTOM_X')
     site.edge.meddle = lambda method, path: (
-        edge_.Trouble(False, edge_.conflict('placement.undefined_code'))
+        edge_.Trouble(False, edge_.conflict('placement.inventory.inuse'))
         if method == 'PUT'
         else None
     )
     with pytest.raises(exception.Unavailable):
         placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)
+
+
+@pytest.mark.parametrize(
+    'said',
+    [
+        edge_.conflict('placement.undefined_code'),
+        edge_.conflict('placement.concurrent_update'),
+        edge_.answer(
+            400,
+            {
+                'errors': [
+                    {
+                        'detail': 'Unknown resource class in inventory for '
+                        'resource provider x: No such resource class.',
+                    }
+                ]
+            },
+        ),
+    ],
+)
+def test_a_race_in_placement_is_tried_again_at_once(site, said):
+    placement = placement_.Placement(site.edge)
+    placement.create_resource_class('CUSTOM_X')
+    unlucky = iter([True])
+    site.edge.meddle = lambda method, path: (
+        edge_.Trouble(False, said)
+        if (method, path[-12:]) == ('PUT', '/inventories')
+        and next(unlucky, False)
+        else None
+    )
+    placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)
+    assert next(unlucky, None) is None
+    assert placement.remove_inventory('a', 'CUSTOM_X')
+
+
+def test_a_new_aggregate_is_not_looked_for_among_all(site):
+    nova = nova_.Nova(site.edge)
+    site.edge.asked.clear()
+    made = nova.create_aggregate('x', {'k': 'v'})
+    assert ('GET', '/os-aggregates') not in site.edge.asked
+    assert nova.aggregate('x') == made == nova.create_aggregate('x', {})
+
+
+def test_a_class_that_placement_only_says_is_there_is_made(site):
+    """Another class, made at the same moment, has got the number of it."""
+    placement = placement_.Placement(site.edge)
+    unlucky = iter([True])
+    site.edge.meddle = lambda method, path: (
+        edge_.Trouble(False, edge_.answer(204))
+        if method == 'PUT' and next(unlucky, False)
+        else None
+    )
+    placement.create_resource_class('CUSTOM_X')
+    assert next(unlucky, None) is None
+    assert 'CUSTOM_X' in site.edge.classes
+
+
+def test_a_class_that_is_never_made_is_not_waited_for(site):
+    site.edge.meddle = lambda method, path: (
+        edge_.Trouble(False, edge_.answer(204)) if method == 'PUT' else None
+    )
+    with pytest.raises(exception.Unavailable, match='CUSTOM_X'):
+        placement_.Placement(site.edge).create_resource_class('CUSTOM_X')
+
+
+def test_another_400_is_not_tried_again(site):
+    placement = placement_.Placement(site.edge)
+    site.edge.meddle = lambda method, path: (
+        edge_.Trouble(False, edge_.answer(400, {'errors': []}))
+        if method == 'PUT'
+        else None
+    )
+    site.edge.asked.clear()
+    with pytest.raises(exception.Unavailable):
+        placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)
+    assert [method for method, _ in site.edge.asked].count('PUT') == 1
 
 
 def test_a_child_that_goes_meanwhile_has_no_inventory(site):

@@ -7,15 +7,22 @@ import threading
 import time
 import uuid
 
+from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
+from blazar_sched.service import faults
 from blazar_sched.service.manager import event as runner_
 from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager import tries as tries_
 
 # Real seconds that anything may take before a test gives up.
 PATIENCE = 20
+
+
+class Killed(BaseException):
+    """The manager ends here."""
 
 
 def statuses(lease):
@@ -233,12 +240,37 @@ class TestFailure:
         lease = world.create(slots(), start='now')
         world.nova.failures = 2
         world.run()
-        world.run(9)
         assert world.nova.failures == 1
         world.run(1)
         assert world.lease(lease).status == 'STARTING'
-        world.run(10)
+        world.run(1)
         assert world.lease(lease).status == 'ACTIVE'
+
+    @pytest.mark.parametrize('interval', [0.1, 10.0, 60.0])
+    @pytest.mark.parametrize('retries', [0, 1, 30])
+    def test_the_pauses_double_and_last_as_long_as_ever(
+        self, interval, retries
+    ):
+        tried = tries_.Tried('lease', 0.0)
+        now, pauses = 0.0, []
+        while tried.pause_longer(now, interval, interval * retries):
+            pauses.append(tried.not_before - now)
+            now = tried.not_before
+        assert -1e-9 < now - interval * retries < interval + 1e-9
+        assert all(pause < interval + 1e-9 for pause in pauses)
+        if retries == 30:
+            assert pauses[-1] == pytest.approx(interval)
+        if retries and interval >= 10:
+            assert pauses[:6] == [0.25, 0.5, 1, 2, 4, 8]
+
+    def test_one_outage_costs_each_lease_a_second(self, world, slots):
+        world.add_host('a', vcpus=16)
+        leases = [world.create(slots(1), start='now') for _ in range(6)]
+        world.placement.failures = 6
+        world.run()
+        assert world.placement.failures == 0
+        world.run(1)
+        assert {world.lease(x).status for x in leases} == {'ACTIVE'}
 
     def test_while_nova_is_away_is_no_time_for_servers_to_go(
         self, world, conf
@@ -343,6 +375,174 @@ class TestFailure:
         assert not world.placement.classes
 
 
+class TestGivenUp:
+    """The start of an active lease that was given up is tried on."""
+
+    PACE = 300
+
+    @pytest.fixture(autouse=True)
+    def once(self, conf):
+        conf.set_override('event_max_retries', 0, 'manager')
+        conf.set_override('start_retry_interval', self.PACE, 'manager')
+
+    @pytest.fixture
+    def lease(self, world, slots):
+        """A lease that has grown while Nova was away."""
+        world.add_host('a')
+        lease = world.create(slots(1), start='now', end=100_000)
+        world.run()
+        change = {'id': lease.reservations[0].id, 'amount': 2}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.nova.failures = 10**6
+        world.run()
+        assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
+        assert (world.lease(lease).status, world.lease(lease).degraded) == (
+            'ACTIVE', True
+        )
+        return lease
+
+    def assert_open(self, world, lease):
+        now = world.lease(lease)
+        assert statuses(now)['start_lease'] == 'DONE'
+        assert (now.status, now.degraded) == ('ACTIVE', False)
+        assert {r.status for r in now.reservations} == {'active'}
+        assert set(world.placement.children.values()) == {2}
+
+    def test_until_it_is_done(self, world, lease):
+        for _ in range(3):
+            world.run(self.PACE)
+        assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
+        world.nova.failures = 0
+        world.run(self.PACE)
+        self.assert_open(world, lease)
+        world.check()
+
+    def test_at_that_pace_and_told_of_once(self, world, conf, lease):
+        _impl_test.reset()
+        conf.set_override(
+            'driver', ['test'], 'oslo_messaging_notifications'
+        )
+        world.begin(conf)
+        before, failures = world.lease(lease), world.nova.failures
+        for _ in range(4 * self.PACE // 10):
+            world.run(10)
+        assert failures - world.nova.failures == 4
+        world.manager.notifier.step()
+        assert _impl_test.NOTIFICATIONS == []
+        assert world.lease(lease).updated_at == before.updated_at
+
+    def test_by_the_next_manager(self, world, conf, lease):
+        world.nova.failures = 0
+        world.begin(conf)
+        world.run(self.PACE - 1)
+        assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
+        world.run(1)
+        self.assert_open(world, lease)
+
+    def test_what_was_added_is_opened(self, world, lease, slots):
+        world.nova.failures = 0
+        world.run(self.PACE)
+        world.add_host('b')
+        world.leases.update(
+            lease.id, None, {'reservations': [slots(1, vcpus=8)]}
+        )
+        world.nova.failures = 1
+        world.run()
+        added = world.lease(lease).reservations[1]
+        assert added.status == 'pending'
+        world.run(self.PACE)
+        assert world.lease(lease).reservations[1].status == 'active'
+        assert not world.lease(lease).degraded
+
+    def test_healing_is_told_of(self, world, conf, lease):
+        _impl_test.reset()
+        conf.set_override(
+            'driver', ['test'], 'oslo_messaging_notifications'
+        )
+        world.begin(conf)
+        world.nova.failures = 0
+        world.run(self.PACE)
+        world.manager.notifier.step()
+        types = [m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS]
+        _impl_test.reset()
+        assert types == ['lease.event.start_lease', 'lease.healed']
+
+    def test_its_end_does_not_wait(self, world, lease):
+        world.clock.now = lease.end
+        world.nova.failures = 0
+        world.run()
+        assert world.lease(lease).status == 'TERMINATED'
+        world.run(10 * self.PACE)
+        assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
+
+    def test_not_while_another_event_is_done(self, world, lease):
+        """Another manager has begun the end since this one looked."""
+        [(start, _)] = [
+            (e, None) for e in world.lease(lease).events
+            if e.event_type == 'start_lease'
+        ]
+        end = next(e for e in lease.events if e.event_type == 'end_lease')
+        theirs = event_.Claim('another', str(uuid.uuid4()), world.now + 30)
+        assert world.ledger.commit(
+            lambda tx: tx.claim_event(end.id, theirs, None), placing=False
+        )
+        world.nova.failures = 0
+        assert not world.runner.run(start)
+        assert statuses(world.lease(lease)) == {
+            'start_lease': 'ERROR', 'end_lease': 'IN_PROGRESS'
+        }
+
+    @pytest.mark.parametrize('status', ['TERMINATED', 'ERROR', 'DELETING'])
+    def test_not_of_a_lease_that_is_not_active_any_more(
+        self, world, lease, status
+    ):
+        world.nova.failures = 0
+        start = world.lease(lease).events[0]
+        world.ledger.commit(
+            lambda tx: tx.put_lease(
+                dataclasses.replace(world.lease(lease), status=status)
+            )
+        )
+        world.clock.now += self.PACE
+        assert [e for e, _ in world.runner.due()] == []
+        assert not world.runner.run(start)
+        assert world.lease(lease).status == status
+
+    @pytest.mark.parametrize(
+        'point',
+        [
+            'start_lease:claimed', 'start_lease:stepped',
+            'start_lease:worked', 'start_lease:finished', 'commit:before',
+            'commit:after',
+        ],
+    )
+    def test_killed_while_it_is_tried_again(
+        self, world, conf, lease, killed, point
+    ):
+        world.nova.failures = 0
+        with killed(point):
+            world.run(self.PACE)
+        world.begin(conf)
+        for seconds in (0, 31, self.PACE):
+            world.run(seconds)
+        self.assert_open(world, lease)
+        assert world.ledger.check() == []
+
+    def test_only_a_shortage_that_is_over_is_forgotten(self, world, lease):
+        """A server in the way makes it degraded all the same."""
+        id_ = lease.reservations[0].id
+        world.ledger.commit(
+            lambda tx: tx.set_reservation_made(
+                id_, {'before_end_failed': 'no address'}
+            )
+        )
+        world.nova.failures = 0
+        world.run(self.PACE)
+        now = world.lease(lease)
+        assert statuses(now)['start_lease'] == 'DONE'
+        assert now.degraded
+
+
 class TestBeforeEnd:
     @pytest.fixture
     def told(self, world, monkeypatch):
@@ -402,16 +602,18 @@ class TestBeforeEnd:
         self, world, told, conf
     ):
         conf.set_override('event_max_retries', 1, 'manager')
+        conf.set_override('event_retry_interval', 0.25, 'manager')
         world.add_host('a')
         lease = world.create(start='now', before_end=world.now + 50)
         world.run()
         world.nova.failures = 2
-        world.run(50)
-        world.run(50)
+        for _ in range(2):
+            world.run(50)
         now = world.lease(lease)
         assert statuses(now)['before_end_lease'] == 'ERROR'
         assert (now.status, now.degraded) == ('ACTIVE', True)
-        world.run(150)
+        world.nova.failures = 0
+        world.run(100)
         assert world.lease(lease).status == 'TERMINATED'
         assert told == []
 
@@ -477,6 +679,40 @@ class TestTrust:
         world.placement.failures = 1
         world.leases.delete(lease.id, None)
         assert world.ledger.leases() == []
+        gone.clear()
+        with pytest.raises(exception.Unavailable):
+            world.manager.trusts.step()
+        world.placement.failures = 0
+        world.manager.trusts.step()
+        world.manager.trusts.step()
+        assert gone == ['trust', 'trust']
+
+    def test_one_that_is_refused_holds_up_no_other(self, world, gone):
+        world.placement.failures = 1
+        for name in ('one', 'two'):
+            lease = world.create(trust_id=name)
+            world.leases.delete(lease.id, None)
+        gone.clear()
+        with pytest.raises(exception.Unavailable):
+            world.manager.trusts.step()
+        assert sorted(gone) == ['one', 'two']
+
+    def test_a_manager_killed_after_the_end_leaves_none(self, world, gone):
+        """The end, and what is to be deleted, are one commit."""
+        lease = world.create(start='now', end=100, trust_id='trust')
+        world.run()
+
+        def die(point):
+            if point == 'end_lease:finished':
+                raise Killed
+
+        faults.arm(die)
+        with pytest.raises(Killed):
+            world.run(200)
+        faults.arm(None)
+        assert (world.lease(lease).status, gone) == ('TERMINATED', [])
+        world.manager.trusts.step()
+        assert gone == ['trust']
 
     def test_stays_with_the_lease_that_goes_on(self, world, gone, slots):
         lease = world.create(
@@ -587,7 +823,7 @@ class TestClaims:
                 )
             )
         )
-        world.run(9)
+        world.run()
         assert world.lease(lease).status == 'STARTING'
         world.run(1)
         assert world.lease(lease).status == 'ACTIVE'
@@ -726,7 +962,7 @@ class TestThreads:
     @pytest.fixture
     def running(self, conf, world):
         """The real clock, and the runner's own threads."""
-        world.runner._clock = world.leases._clock = time.time
+        world.manager.clock._own = time.time
         world.runner._monotonic = time.monotonic
         world.runner._claims._monotonic = time.monotonic
         world.clock.now = int(time.time())
@@ -925,10 +1161,10 @@ class TestThreads:
         due = running.ledger.due_events
         failures = [exception.Unavailable('the database is away')] * 2
 
-        def due_events(now):
+        def due_events(*args):
             if failures:
                 raise failures.pop()
-            return due(now)
+            return due(*args)
 
         monkeypatch.setattr(running.ledger, 'due_events', due_events)
         lease = running.create(start='now')

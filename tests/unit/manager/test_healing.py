@@ -34,6 +34,35 @@ def flags(world, lease):
     return lease.degraded, first.missing_resources, first.resources_changed
 
 
+class TestPoke:
+    """What a healed lease needs is done now, not when it is next looked."""
+
+    @pytest.fixture
+    def pokes(self, world, monkeypatch):
+        pokes = []
+        monkeypatch.setattr(
+            world.healer, '_poke', lambda: pokes.append(world.now)
+        )
+        return pokes
+
+    def test_after_a_change(self, world, pokes):
+        world.add_host('a')
+        world.create(start='now')
+        world.run()
+        world.add_host('b')
+        world.fail('a')
+        assert len(pokes) == 1
+
+    def test_without_one_there_is_none(self, world, pokes):
+        world.add_host('a')
+        world.add_host('b')
+        world.create(start='now')
+        world.run()
+        world.monitor.step()
+        world.healer.heal()
+        assert pokes == []
+
+
 class TestPending:
     @pytest.mark.row('F70')
     def test_moves(self, world, on):

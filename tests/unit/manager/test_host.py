@@ -558,28 +558,29 @@ class TestAllocations:
                 'end': lease.end,
             }
 
-        answer = world.hosts.allocations(None, None, None)
+        answer, following = world.hosts.allocations(None, None, None)
+        assert following is None
         assert [held['host_id'] for held in answer] == [a.id, b.id]
         assert answer[1]['reservations'] == []
         key = 'lease_id'
         assert sorted(
             answer[0]['reservations'], key=lambda r: r[key]
         ) == sorted([shown(first), shown(second)], key=lambda r: r[key])
-        assert world.hosts.allocations(a.id, first.id, None) == [
-            {'host_id': a.id, 'reservations': [shown(first)]}
-        ]
+        assert world.hosts.allocations(a.id, first.id, None) == (
+            [{'host_id': a.id, 'reservations': [shown(first)]}], None
+        )
         id_ = second.reservations[0].id
-        assert world.hosts.allocations(a.id, None, id_) == [
-            {'host_id': a.id, 'reservations': [shown(second)]}
-        ]
+        assert world.hosts.allocations(a.id, None, id_) == (
+            [{'host_id': a.id, 'reservations': [shown(second)]}], None
+        )
 
     def test_what_is_over_is_left_out_unless_named(self, world):
         world.add_host('a')
         lease = world.create(start='now')
         world.clock.now += 200
-        [answer] = world.hosts.allocations(None, None, None)
+        [answer], _ = world.hosts.allocations(None, None, None)
         assert answer['reservations'] == []
-        [answer] = world.hosts.allocations(None, lease.id, None)
+        [answer], _ = world.hosts.allocations(None, lease.id, None)
         assert len(answer['reservations']) == 1
 
     def test_unknown_host(self, world):

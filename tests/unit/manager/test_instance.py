@@ -268,8 +268,39 @@ class TestLook:
         new = world.add_server('a')
         world.nova.failures = 4
         for _ in range(2):
-            assert look(world, server, new) == known
+            # The loop logs that once, and takes longer pauses.
+            with pytest.raises(exception.Unavailable, match='2 servers'):
+                look(world, server, new)
+            assert world.manager.instances._view().instances == known
         assert look(world).keys() == {new.uuid}
+
+    def test_one_that_is_not_known_for_long_is_logged_once(
+        self, world, host, monkeypatch, caplog
+    ):
+        lost, server = world.add_server('a'), world.add_server('a')
+        ask = world.nova.server
+        away = [True]
+
+        def ask_all_but_one(uuid):
+            if uuid == lost.uuid and away[0]:
+                raise exception.Unavailable('a cell is down')
+            return ask(uuid)
+
+        monkeypatch.setattr(world.nova, 'server', ask_all_but_one)
+
+        def logged():
+            return [
+                r for r in caplog.records if 'not known now' in r.getMessage()
+            ]
+
+        for _ in range(3):
+            look(world, lost, server)
+        assert len(logged()) == 1
+        away[0] = False
+        look(world, lost, server)
+        away[0] = True
+        look(world, lost, server)
+        assert len(logged()) == 2
 
     def test_one_that_is_not_known_now_holds_up_no_other(
         self, world, host, monkeypatch
@@ -486,6 +517,7 @@ class TestBound:
             },
             start='now',
         )
+        world.run()
         mine = world.add_server('a', 'project')
         other = world.add_server('a', 'other')
         seen = sync(world)

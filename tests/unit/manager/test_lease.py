@@ -416,9 +416,39 @@ class TestBeforeEnd:
         at = self.before_end(world, before_end='default', end=7200)
         assert at == world.now + 3600
 
-    def test_default_is_not_before_the_start(self, world):
-        at = self.before_end(world, before_end='default', end=200)
-        assert at == world.now + 100
+    @pytest.mark.parametrize(
+        'length, ahead', [(1, 0), (100, 50), (3600, 1800), (3601, 3600)]
+    )
+    def test_default_is_the_middle_of_a_lease_that_is_shorter(
+        self, world, length, ahead
+    ):
+        at = self.before_end(world, before_end='default', end=100 + length)
+        assert at == world.now + 100 + length - ahead
+
+    def test_what_is_asked_for_needs_a_time(self, world, conf, whole):
+        conf.set_override('minutes_before_end_lease', 0, 'manager')
+        with pytest.raises(exception.InvalidInput) as refusal:
+            self.before_end(
+                world, before_end='default',
+                reservations=[whole(before_end='snapshot')],
+            )
+        assert refusal.value.field == 'before_end_date'
+        assert world.ledger.leases() == []
+        lease = world.create(before_end='default')
+        with pytest.raises(exception.InvalidInput) as refusal:
+            world.leases.update(
+                lease.id, None,
+                {
+                    'reservations': [
+                        {
+                            'id': lease.reservations[0].id,
+                            'before_end': 'snapshot',
+                        }
+                    ]
+                },
+            )
+        assert refusal.value.field == 'before_end_date'
+        assert world.lease(lease) == lease
 
     def test_no_default(self, world, conf):
         conf.set_override('minutes_before_end_lease', 0, 'manager')
@@ -598,6 +628,19 @@ class TestUpdateBeforeEnd:
         lease = world.create(before_end=world.now + 180)
         world.leases.update(lease.id, None, {'end': world.now + 300})
         assert world.lease(lease).before_end == world.now + 280
+
+    @pytest.mark.parametrize('length', [1800, 3600, 7200])
+    def test_by_default_it_is_the_operators_time_again(self, world, length):
+        world.add_host('a')
+        lease = world.create(
+            start='now', end=length, before_end='default'
+        )
+        for end in (86_400, 4000, 1000):
+            new = world.leases.update(
+                lease.id, None, {'end': lease.start + end}
+            )
+            ahead = 3600 if end > 3600 else end // 2
+            assert new.before_end == new.end - ahead
 
     def test_is_not_before_the_start(self, world):
         world.add_host('a')
@@ -908,6 +951,28 @@ class TestUse:
         record = world.ledger.replica.reservations[reservation.id]
         assert record.is_open_to('x')
         assert not record.is_open_to('z')
+
+    def test_is_at_most_fifty_projects_for_all_of_a_lease(
+        self, world, slots
+    ):
+        """The servers of each of them have to be looked for."""
+        world.add_host('a')
+        many = [[f'p{n}' for n in range(at, at + 26)] for at in (0, 25)]
+        asked = [slots(1, 1, projects=projects) for projects in many]
+        with pytest.raises(exception.InvalidInput) as e:
+            world.create(*asked)
+        assert e.value.field == 'projects'
+        # Those that are named twice count once.
+        many[1].remove('p50')
+        asked[1]['projects'] = many[1]
+        lease = world.create(*asked)
+        changed = {'id': lease.reservations[0].id, 'projects': ['p99']}
+        with pytest.raises(exception.InvalidInput) as e:
+            world.leases.update(lease.id, None, {'reservations': [
+                changed, {**slots(1, 1, projects=many[0])}
+            ]})
+        assert e.value.field == 'projects'
+        assert world.lease(lease) == lease
 
     def test_is_nobody_and_delete_unless_it_is_said(self, world):
         world.add_host('a')
@@ -1407,6 +1472,8 @@ class TestDelete:
     def test_nova_does_not_answer(self, world, conf, slots):
         """The lease stays, says so, and can be deleted later."""
         conf.set_override('event_max_retries', 1, 'manager')
+        # Given up sooner than the delete ceases to wait.
+        conf.set_override('event_retry_interval', 1.0, 'manager')
         world.add_host('a')
         lease = world.create(slots(), start='now', end=1000)
         world.run()

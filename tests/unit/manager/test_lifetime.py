@@ -324,7 +324,7 @@ class TestLater:
         server = boot(world, start=500, end=900)
         mine = lifetimes.Lifetimes(
             conf, world.ledger, world.nova, world.manager.notifier,
-            world.clock,
+            world.manager.enforcement, world.clock,
         )
         written = world.ledger.commit(
             lambda tx: mine.write(tx, [server], world.now)
@@ -482,7 +482,10 @@ class TestEnd:
         assert world.nova.images == [
             (
                 server.uuid, 'lifetime_box',
-                {'blazar:reservation': lease.reservations[0].id},
+                {
+                    'blazar:reservation': lease.reservations[0].id,
+                    'blazar:ending': lease.ending,
+                },
             )
         ]
         assert shown(world, server) is None
@@ -499,6 +502,24 @@ class TestEnd:
             world.run(seconds)
             assert shown(world, server) is not None
         assert world.lease(lease).status == 'TERMINATING'
+
+    @pytest.mark.parametrize('on_end', ['shelve', 'snapshot'])
+    def test_no_lease_that_starts_deletes_what_is_to_last(
+        self, world, host, whole, monkeypatch, on_end
+    ):
+        """Both are due at once, and the image is not complete."""
+        server, lease = made(world, end=HOUR, on_end=on_end)
+        other = world.create(
+            whole(), start=HOUR, end=2 * HOUR, project_id='other'
+        )
+        monkeypatch.setattr(
+            world.nova, 'create_image', lambda *args: False
+        )
+        for seconds in (HOUR, 10, 10):
+            world.run(seconds)
+        assert shown(world, server).status == 'SHELVED_OFFLOADED'
+        assert world.lease(lease).status == 'TERMINATED'
+        assert not world.lease(other).degraded
 
     def test_by_snapshot_of_one_that_is_shelved(self, world, host):
         """It has an image, which would go with the server."""
@@ -852,14 +873,68 @@ class TestEnforcement:
     @pytest.fixture
     def conf(self, conf):
         for name, value in {
-            'enabled_filters': ['MaxLeasesFilter', 'MaxLeaseDurationFilter'],
+            'enabled_filters': [
+                'MaxLeasesFilter', 'MaxLeaseDurationFilter',
+                'MaxHorizonFilter', 'MaxSizeFilter',
+            ],
             'max_leases_per_project': 1,
             'max_lease_duration': HOUR,
         }.items():
             conf.set_override(name, value, 'enforcement')
         return conf
 
-    def test_is_not_for_lifetimes(self, world, host, slots):
+    @pytest.mark.parametrize(
+        'option, start, end, reason',
+        [
+            ('max_lease_duration', HOUR, 2 * HOUR + 1, 'may last'),
+            ('max_start_horizon', HOUR + 1, HOUR + 2, 'may start'),
+            ('max_end_horizon', HOUR - 1, HOUR + 1, 'may end'),
+            ('max_instances_per_project', 1, 2, 'may have'),
+        ],
+    )
+    def test_whoever_starts_later_is_limited(
+        self, world, conf, host, caplog, option, start, end, reason
+    ):
+        limit = 0 if 'instances' in option else HOUR
+        conf.set_override(option, limit, 'enforcement')
+        server = boot(world, start=start, end=end)
+        assert not sync(world)
+        assert server.uuid not in world.nova.stored
+        assert reason in caplog.text and server.uuid in caplog.text
+        conf.set_override(option, limit + 1, 'enforcement')
+        server = boot(world, start=start, end=end)
+        assert sync(world).keys() == {server.uuid}
+        world.check()
+
+    def test_those_that_start_later_are_counted(self, world, host, slots):
+        servers = [
+            boot(world, start=500, end=900, project_id='project')
+            for _ in range(3)
+        ]
+        [stays] = sync(world)
+        assert world.nova.stored.keys() == {stays}
+        with pytest.raises(exception.MaxLeases):
+            world.create(slots(), end=HOUR)
+        # Once it has started it is a server like any other.
+        world.nova.lands_on = 'a'
+        for _ in range(3):
+            world.run(250)
+        [server] = [s for s in servers if s.uuid == stays]
+        assert shown(world, server).status == 'ACTIVE'
+        world.create(slots(), end=HOUR)
+        world.check()
+
+    def test_one_that_starts_later_is_limited_in_its_changes(
+        self, world, host
+    ):
+        _, lease = made(world, start=500, end=900)
+        with pytest.raises(exception.MaxLeaseDuration):
+            world.leases.update(
+                lease.id, None, {'end': lease.start + HOUR + 1}
+            )
+        world.leases.update(lease.id, None, {'end': lease.start + HOUR})
+
+    def test_is_not_for_lifetimes_that_have_started(self, world, host, slots):
         """They are as the cloud lets servers be."""
         for _ in range(2):
             server, lease = made(world, end=3 * HOUR, project_id='project')

@@ -4,6 +4,7 @@
 import logging
 import threading
 
+from oslo_config import cfg
 import pytest
 
 from blazar_sched.domain import exception
@@ -59,19 +60,70 @@ def test_who_says_no_time_goes_at_its_pace(take, pace):
     assert pace.asked == 2
 
 
-def test_a_service_that_is_away_is_a_warning(take, pace, caplog):
-    take([exception.Unavailable('compute answered 500'), None], pace)
-    assert pace.asked == 2
-    [record] = caplog.records
-    assert record.levelno == logging.WARNING
-    assert record.getMessage() == 'the sync failed: compute answered 500'
-    assert record.exc_info is None
+def test_a_service_that_is_away_is_told_of_twice(take, pace, caplog):
+    """When it begins and when it ends, however long that lasts."""
+    away = exception.Unavailable('compute answered 500')
+    take([None, away, away, away, None, None, away, None], pace)
+    assert pace.asked == 8
+    assert {r.levelno for r in caplog.records} == {logging.WARNING}
+    assert [r.getMessage() for r in caplog.records] == [
+        'the sync fails, and is tried on: compute answered 500',
+        'the sync works again (failures: 3)',
+        'the sync fails, and is tried on: compute answered 500',
+        'the sync works again (failures: 1)',
+    ]
+    assert not any(r.exc_info for r in caplog.records)
+
+
+def test_its_cause_is_told_too(take, pace, caplog):
+    away = exception.Unavailable('the database refused 11 times')
+    away.__cause__ = OSError('Connection refused')
+    take([away], pace)
+    assert 'Connection refused' in caplog.text
 
 
 def test_what_nobody_expects_is_traced(take, pace, caplog):
     take([KeyError('x'), None], pace)
     assert pace.asked == 2
-    [record] = caplog.records
+    record = caplog.records[0]
     assert record.levelno == logging.ERROR
-    assert record.getMessage() == 'the sync failed'
+    assert record.getMessage() == 'the sync fails, and is tried on'
     assert isinstance(record.exc_info[1], KeyError)
+
+
+def test_another_trouble_is_told_of_too(take, pace, caplog):
+    take([exception.Unavailable('away'), KeyError('x'), KeyError('y')], pace)
+    assert [r.levelno for r in caplog.records[:-1]] == [
+        logging.WARNING, logging.ERROR,
+    ]
+
+
+def test_a_pace_that_cannot_be_read_does_not_end_the_loop(
+    take, caplog, monkeypatch
+):
+    monkeypatch.setattr(loop, 'PAUSE', 0.0)
+
+    def pace():
+        raise cfg.ConfigFileValueError('sync_interval is not valid')
+
+    take([None, None, None], pace)
+    assert 'sync_interval is not valid' in caplog.text
+
+
+def test_the_pause_after_a_failure_doubles_until_it_works():
+    outcomes = iter([1] * 6 + [0, 1])
+
+    def step():
+        if next(outcomes):
+            raise exception.Unavailable('away')
+
+    tried = loop.Loop('the sync', step)
+    assert [tried._take() for _ in range(8)] == [1, 2, 4, 8, 8, 8, 1, 1]
+
+
+def test_a_slow_pace_stays_as_it_is():
+    def step():
+        raise exception.Unavailable('away')
+
+    tried = loop.Loop('the sync', step, lambda: 60.0)
+    assert [tried._take() for _ in range(4)] == [60.0] * 4

@@ -132,6 +132,48 @@ def test_leases_by_status_and_revisions(world, value, slots):
     assert value(metrics.REPLICA_REVISION) == newest
 
 
+def test_leases_that_are_degraded(world, value, slots):
+    world.add_host('a')
+    ids = [world.create(slots()).id for _ in range(3)]
+    assert value(metrics.DEGRADED) == 0
+
+    for lease_id, status in zip(
+        ids, ('ACTIVE', 'ERROR', 'TERMINATED'), strict=True
+    ):
+        world.ledger.commit(
+            lambda tx, id_=lease_id, status=status: tx.set_lease_status(
+                id_, status, 1, degraded=True
+            )
+        )
+    # One that is over lacks nothing any more.
+    assert value(metrics.DEGRADED) == 2
+
+
+def test_when_each_loop_last_did_its_work(world, value):
+    runner = world.manager.runner
+    assert value(metrics.LOOPS, loop='claim renewer') == 0
+    [renewer] = [x for x in runner.loops if x.name == 'claim renewer']
+
+    before = time.time()
+    renewer._take()
+    at = value(metrics.LOOPS, loop='claim renewer')
+    assert before <= at <= time.time()
+
+    renewer._step = mock.Mock(side_effect=exception.Unavailable('away'))
+    renewer._take()
+    assert value(metrics.LOOPS, loop='claim renewer') == at
+
+
+def test_every_loop_is_told_of(world, value):
+    """A thread that is left out could stand still unseen."""
+    told = {x.name for x in world.manager._loops}
+    assert told == {
+        'claim renewer', 'event runner', 'flavor sync', 'herald',
+        'host monitor', 'host sync', 'instance look', 'instance sync',
+        'notifier', 'pruner', 'restorer', 'trust deletion',
+    }
+
+
 def test_hosts_that_get_allocations_and_those_that_do_not(world, value):
     for name in 'abc':
         world.add_host(name)

@@ -151,3 +151,75 @@ def test_no_start_where_more_is_wanted_than_hosts(resource_type):
     assert found == {
         'reservation': 0, 'available': 1, 'start': None, 'end': None
     }
+
+
+class TestProlongation:
+    """What a lease that cannot be as long as asked is offered."""
+
+    @pytest.fixture
+    def lease(self, world):
+        world.add_host('a')
+        lease = world.create(start='now', end=100)
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+        return lease
+
+    def prolong(self, world, lease, seconds, **values):
+        with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+            world.leases.update(
+                lease.id,
+                None,
+                {'end': lease.end + seconds, **values},
+                offering=True,
+            )
+        return refusal.value
+
+    def test_it_is_told_the_latest_end_and_the_host(self, world, lease):
+        rival = world.create(start=300, end=400)
+        before = world.ledger.changes(0)['newest']
+        refusal = self.prolong(world, lease, 900)
+        assert world.ledger.changes(0)['newest'] == before
+        assert (refusal.offer['start'], refusal.offer['end']) == (
+            lease.start, rival.start,
+        )
+        assert 'host a, which is in use, can be kept until' in str(refusal)
+        longer = world.leases.update(
+            lease.id, None, {'end': refusal.offer['end']}
+        )
+        assert longer.end == rival.start
+        # One second more is refused, and there is no later end.
+        refusal = self.prolong(world, longer, 1)
+        assert (refusal.offer['start'], refusal.offer['end']) == (None, None)
+
+    def test_for_ever(self, world, lease):
+        rival = world.create(start=300, end=400)
+        refusal = self.prolong(world, lease, window_.FOREVER - lease.end)
+        assert refusal.offer['end'] == rival.start
+
+    def test_cleaning_times_are_kept_free(self, world, lease, conf):
+        conf.set_override('cleaning_time', 1, 'manager')
+        rival = world.create(start=300, end=400)
+        refusal = self.prolong(world, lease, 900)
+        assert refusal.offer['end'] == rival.start - 60
+        world.leases.update(lease.id, None, {'end': refusal.offer['end']})
+
+    def test_what_a_later_end_is_not_to_blame_for(self, world, lease):
+        [reservation] = lease.reservations
+        more = {'id': reservation.id, 'min': 2, 'max': 2}
+        refusal = self.prolong(world, lease, 10, reservations=[more])
+        assert refusal.offer['end'] is None
+
+    def test_one_that_has_not_begun(self, world):
+        for name in 'ab':
+            world.add_host(name)
+        lease = world.create(start=100, end=200)
+        for host in 'ab':
+            world.create(start=300 if host == 'a' else 350, end=400)
+        refusal = self.prolong(world, lease, 900)
+        assert refusal.offer['end'] == world.now + 350
+
+    def test_without_being_asked_there_is_none(self, world, lease):
+        world.create(start=300, end=400)
+        with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+            world.leases.update(lease.id, None, {'end': lease.end + 900})
+        assert 'end' not in (refusal.value.offer or {})

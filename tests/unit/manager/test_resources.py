@@ -189,19 +189,21 @@ class TestHost:
             world.add_server('a', who, reservation_id=id_, name=f'of {who}')
             for who in ('friend', 'project')
         ]
+        # The end deletes this one, too.
+        mine.append(world.add_server('a', 'project'))
         world.add_server('a', 'project', reservation_id=id_, status='ERROR')
         world.add_server('a', 'thief', reservation_id=id_)
-        world.add_server('a', 'project')
         world.run(100)
         copied = [
-            (s.uuid, f'reserved_{s.name}', {'blazar:reservation': id_})
+            (
+                s.uuid, f'reserved_{s.name}',
+                {'blazar:reservation': id_, 'blazar:ending': lease.ending},
+            )
             for s in mine
         ]
         assert world.nova.images == copied
-        # A try that failed later on is done again from its start.
-        again = world.lease(lease)
-        driver = world.manager.runner._drivers['physical:host']
-        driver.before_end(again, again.reservations[0], [], {})
+        # A try that waits for the images is done again from its start.
+        world.run(10)
         assert world.nova.images == copied
 
     def test_no_copy_unless_it_is_asked_for(self, world, whole, host):
@@ -505,6 +507,30 @@ class TestInstance:
             world.run(1)
         assert not world.placement.classes
         assert world.lease(lease).status == 'TERMINATED'
+
+    @pytest.mark.parametrize('in_use', ['a', 'b'])
+    def test_inventory_in_use_on_one_of_its_hosts_is_waited_for(
+        self, world, slots, monkeypatch, in_use
+    ):
+        for name in 'ab':
+            world.add_host(name, vcpus=2)
+        lease = world.create(slots(2, vcpus=2), start='now')
+        world.run()
+        used = {in_use}
+        remove = world.placement.remove_inventory
+        monkeypatch.setattr(
+            world.placement,
+            'remove_inventory',
+            lambda name, class_: name not in used and remove(name, class_),
+        )
+        world.run(200)
+        assert world.placement.classes
+        assert world.nova.aggregates
+        assert world.lease(lease).status == 'TERMINATING'
+        used.clear()
+        world.run(10)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert_nothing_left(world)
 
 
 SOURCE = flavor_.Flavor(

@@ -31,8 +31,11 @@ def lease(site, whole):
 
 
 def shelved(site, **values):
-    """Have a server that was shelved to make room."""
+    """Have a server that the service has shelved to vacate its host."""
     server = site.server(None, **values)
+    site.ledger.commit(
+        lambda tx: tx.add_shelved_server(server['id']), placing=False
+    )
     server['status'] = 'SHELVED_OFFLOADED'
     server['metadata'] = {
         'blazar_restore': 'true', 'blazar_vacate_at': '2026-01-01T00:00:00Z',
@@ -91,11 +94,40 @@ def test_who_has_no_room_is_in_nobodys_way(site):
     assert young['status'] == 'ACTIVE'
 
 
-@pytest.mark.parametrize('name', ['purpose', 'blazar_vacate_at'])
-def test_what_its_owner_has_shelved_stays_so(site, name):
-    server = shelved(site)
-    server['metadata'] = {name: '2026-01-01T00:00:00Z'}
+@pytest.mark.parametrize(
+    'name', ['purpose', 'blazar_vacate_at', 'blazar_restore']
+)
+def test_what_others_have_shelved_stays_so(site, name):
+    """Whatever the owner of the server writes into its metadata."""
+    server = site.server(None)
+    server['status'] = 'SHELVED_OFFLOADED'
+    server['metadata'] = {name: 'true'}
     assert steps(site, 2) == [0, 0]
+
+
+def test_what_an_administrator_has_locked_stays_shelved(site):
+    server = shelved(site)
+    server['locked'] = True
+    assert steps(site, 2) == [0, 0]
+    server['locked'] = False
+    assert steps(site, 1, lambda server: 'b') == [1]
+
+
+def test_what_is_shelved_again_by_others_stays_so(site):
+    """Once a server is back, the service has shelved it no more."""
+    server = shelved(site)
+    steps(site, 2, lambda server: 'b')
+    assert site.ledger.shelved_servers() == set()
+    server['status'] = 'SHELVED_OFFLOADED'
+    server['metadata'] = {'blazar_restore': 'true'}
+    assert steps(site, 2) == [0, 0]
+
+
+def test_what_is_no_more_is_forgotten(site):
+    there, gone = shelved(site), shelved(site)
+    del site.edge.servers[gone['id']]
+    steps(site, 1)
+    assert site.ledger.shelved_servers() == {there['id']}
 
 
 @pytest.mark.parametrize(
@@ -123,8 +155,10 @@ def test_another_end_of_its_lease_is_what_holds(site):
         lease.id, 'other', {'end': site.now + 7200}
     )
     server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = None
+    site.ledger.commit(
+        lambda tx: tx.add_shelved_server(server['id']), placing=False
+    )
     server['status'] = 'SHELVED_OFFLOADED'
-    server['metadata'] = {'blazar_restore': 'true'}
     site.clock.now += 3700
     assert steps(site, 1) == [1]
 

@@ -7,6 +7,7 @@ No server may ever have what the ledger has not, and no half may stay.
 import contextlib
 import dataclasses
 import itertools
+import types
 import uuid
 
 import hypothesis
@@ -627,7 +628,14 @@ class TestTrouble:
 def give_up(edge, placement, names, id_, held, amount):
     """Have the driver do it; return the slots left by host, None if none."""
     services = dict.fromkeys(f.name for f in dataclasses.fields(base.Services))
-    services |= {'nova': nova_.Nova(edge), 'placement': placement}
+    replica = types.SimpleNamespace(reservations={})
+    services |= {
+        'nova': nova_.Nova(edge),
+        'placement': placement,
+        'ledger': types.SimpleNamespace(
+            claiming=lambda ids: [], look=lambda query: query(replica)
+        ),
+    }
     driver = instance.InstanceResource(base.Services(**services))
     reservation = reservation_.Reservation(
         id_, 'lease', reservation_.VIRTUAL_INSTANCE, 'active', slots(amount)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import event as event_
+from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.service import faults
 from blazar_sched.service.clients import nova as nova_
@@ -102,6 +103,32 @@ class TestChangedMeanwhile:
         site.run()
         assert told(server) is not None
 
+    def test_not_while_it_starts(self, site, lease, meanwhile):
+        """Another manager may start it while this one still vacates."""
+
+        def begin(tx):
+            claim = event_.Claim('another', 'token', 10**10)
+            [start] = [
+                e for e in lease.events if e.event_type == 'start_lease'
+            ]
+            assert tx.claim_event(start.id, claim, None)
+
+        def act():
+            site.ledger.commit(begin, placing=False)
+            leases = site.manager.leases
+            for change in (
+                lambda: leases.update(lease.id, None, {'name': 'new'}),
+                lambda: leases.delete(lease.id, None),
+            ):
+                with pytest.raises(exception.InvalidStatus):
+                    change()
+            acted.append(True)
+
+        acted = []
+        meanwhile(act)
+        site.run(1000 - LEAD)
+        assert acted
+
 
 class TestWholeHost:
     @pytest.fixture
@@ -155,6 +182,29 @@ class TestWholeHost:
         site.run(1000)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
+
+    def test_a_failure_is_told_once_the_others_have_been_seen_to(
+        self, site, lease, monkeypatch
+    ):
+        servers = [site.server('a') for _ in range(2)]
+        vacater = site.manager.services.vacater
+        held = [h for h in site.ledger.hosts() if h.uuid == site.hosts['a']]
+        [reservation] = lease.reservations
+        others = vacater.all_others(lease, reservation, held, site.now)
+        failing = others[0].uuid
+        mark = nova_.Nova.set_server_metadata
+
+        def fail(self, server, metadata):
+            if server.uuid == failing:
+                raise exception.Unavailable('compute answered 500')
+            mark(self, server, metadata)
+
+        monkeypatch.setattr(nova_.Nova, 'set_server_metadata', fail)
+        with pytest.raises(exception.Unavailable, match='answered 500'):
+            vacater.vacate(lease, reservation, others, site.now)
+        assert {s['id']: told(s) is not None for s in servers} == {
+            s['id']: s['id'] != failing for s in servers
+        }
 
     @pytest.mark.row('F56')
     def test_one_that_has_moved_is_left_alone(self, site, lease):

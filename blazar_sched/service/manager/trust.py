@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deletes the Keystone trusts of leases that are over.
+
+A trust has no expiry, so one that is left lends its creator's roles for ever.
+The commit that ends a lease discards the trust of the lease: the ledger knows
+the trust until Keystone has deleted it.
+"""
+
+from oslo_log import log
+
+from blazar_sched.domain import exception
+from blazar_sched.service.clients.keystone import Keystone
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager import loop
+
+LOG = log.getLogger(__name__)
+
+# How many trusts are deleted in one step, and the seconds between two steps.
+MOST = 100
+PAUSE = 60.0
+
+
+class Trusts(loop.Looped):
+    """The trusts of leases that are over."""
+
+    def __init__(self, ledger: Ledger, keystone: Keystone) -> None:
+        self._ledger = ledger
+        self._keystone = keystone
+        self._loop = loop.Loop('trust deletion', self.step, lambda: PAUSE)
+
+    def step(self) -> None:
+        """Delete discarded trusts, MOST of them.
+
+        :raises Unavailable: once each was tried, if Keystone has not deleted
+            one of them
+        """
+        failures = []
+        for trust_id in self._ledger.discarded_trusts(MOST):
+            try:
+                self._delete(trust_id)
+            except exception.Unavailable as e:
+                failures.append(e)
+        if failures:
+            raise failures[0]
+
+    def delete(self, trust_id: str | None) -> None:
+        """Delete a discarded trust now, or else in a later step."""
+        if trust_id is None:
+            return
+        try:
+            self._delete(trust_id)
+        except exception.Unavailable as e:
+            LOG.warning('Trust %s is deleted later: %s', trust_id, e)
+
+    def _delete(self, trust_id: str) -> None:
+        self._keystone.delete_trust(trust_id)
+        self._ledger.commit(
+            lambda tx: tx.forget_trust(trust_id), placing=False
+        )

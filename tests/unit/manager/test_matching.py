@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requirements are bounded, and matched before anybody waits for it."""
+
+import json
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import requirements
+from blazar_sched.service.manager import lease as lease_
+from tests.unit.manager import conftest
+
+LONG = json.dumps(['==', '$note', 'x' * 9000])
+OTHER = json.dumps(['==', '$note', 'y' * 9000])
+ANY = json.dumps(['>=', '$vcpus', '1'])
+
+
+def many(number):
+    """A requirement of half as many parts as are allowed."""
+    values = [f'{number}'] * (requirements.MAX_NODES // 2)
+    return json.dumps(['not', ['in', '$note', *values]])
+
+
+@pytest.mark.parametrize('texts', [
+    (LONG, OTHER), (many(1), many(2), many(3)),
+], ids=['characters', 'parts'])
+def test_the_requirements_of_a_lease_are_bounded_together(world, texts):
+    world.add_host('a')
+
+    with pytest.raises(exception.InvalidInput, match='together') as e:
+        world.create(
+            *(conftest.hosts(1, 1, resource_properties=t) for t in texts)
+        )
+
+    assert e.value.field == 'reservations'
+    assert world.ledger.leases() == []
+
+
+def test_equal_ones_count_once(world):
+    for name in 'ab':
+        world.add_host(name)
+
+    lease = world.create(
+        *(conftest.hosts(1, 1, resource_properties=many(1)) for _ in 'ab')
+    )
+
+    assert len(lease.reservations) == 2
+
+
+def test_the_text_of_equal_ones_is_bounded(world):
+    """Else updates could make a lease longer than any message."""
+    for name in 'abcde':
+        world.add_host(name)
+    text = ANY.ljust(requirements.MAX_LENGTH)
+    lease = world.create(
+        *(conftest.hosts(1, 1, resource_properties=text) for _ in 'abcd')
+    )
+
+    with pytest.raises(exception.InvalidInput, match='65536') as e:
+        world.leases.update(lease.id, None, {
+            'reservations': [conftest.hosts(1, 1, resource_properties=text)]
+        })
+
+    assert e.value.field == 'reservations'
+    assert world.ledger.lease(lease.id) == lease
+
+
+@pytest.fixture
+def looked(world, monkeypatch):
+    """Whether a commit or another look had to wait, for each host matched."""
+    held = []
+    properties = host_.Host.properties
+
+    def look(host):
+        held.append(world.ledger._lock.locked())
+        return properties(host)
+
+    monkeypatch.setattr(host_.Host, 'properties', look)
+    return held
+
+
+def ask(world):
+    for name in 'ab':
+        world.add_host(name)
+    world.create(conftest.hosts(1, 1, resource_properties=ANY))
+
+
+def test_nobody_waits_for_the_matching(world, looked):
+    ask(world)
+
+    assert looked == [False, False]
+
+
+def test_control_else_everybody_would(world, looked, monkeypatch):
+    monkeypatch.setattr(lease_.Leases, '_match', lambda self, lease: None)
+
+    ask(world)
+
+    assert True in looked
+
+
+def test_a_host_that_changes_meanwhile_is_matched_anew(world, monkeypatch):
+    """What was matched before the commit does not hold any more."""
+    world.add_host('a')
+    match = lease_.Leases._match
+
+    def change(leases, lease):
+        match(leases, lease)
+        world.add_host('b')
+
+    monkeypatch.setattr(lease_.Leases, '_match', change)
+
+    lease = world.create(conftest.hosts(2, 2, resource_properties=ANY))
+
+    assert len(world.ledger.allocations(lease_id=lease.id)) == 2

@@ -1,0 +1,568 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reservation's servers: whose they are, and when they cease to be.
+
+What the record of a server says changes in the commit of the lease, not with
+the next look at Nova.
+"""
+
+from collections import Counter
+import dataclasses
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import window
+
+
+def records(world):
+    return {i.uuid: i for i in world.ledger.instances()}
+
+
+def sync(world):
+    world.manager.instances.sync()
+    return records(world)
+
+
+def opened(world, *reservations, **values):
+    lease = world.create(*reservations, start='now', **values)
+    world.run()
+    return lease
+
+
+def own(world, lease, node='a', **values):
+    """Have a server of a lease's first reservation, which names it."""
+    return world.add_server(
+        node,
+        'project',
+        reservation_id=lease.reservations[0].id,
+        created=world.now,
+        **values,
+    )
+
+
+@pytest.fixture
+def host(world):
+    return world.add_host('a')
+
+
+@pytest.fixture(params=['whole', 'slots'])
+def kept(request, whole, slots):
+    """Ask for all of a host, with servers that are to be kept."""
+    if request.param == 'whole':
+        return whole(on_end='keep')
+    return slots(2, 4, on_end='keep')
+
+
+class TestKept:
+    @pytest.mark.parametrize('looked', [True, False])
+    def test_stay_and_degrade_the_next_lease(
+        self, world, whole, host, kept, looked
+    ):
+        one = opened(world, kept, end=1000)
+        two = world.create(whole(), start=1000, end=2000, project_id='other')
+        servers = [own(world, one, vcpus=4) for _ in range(2)]
+        sync(world)
+        world.run(1000)
+        if looked:
+            sync(world)
+        assert world.nova.stored.keys() == {s.uuid for s in servers}
+        assert world.lease(one).status == 'TERMINATED'
+        assert world.lease(two).degraded
+        assert set(world.lease(two).reservations[0].made['in_the_way']) == (
+            world.nova.stored.keys()
+        )
+        world.check()
+
+    def test_stay_however_late_the_next_lease_is(
+        self, world, whole, host, kept
+    ):
+        one = opened(world, kept, end=1000)
+        two = world.create(whole(), start=5000, end=6000, project_id='other')
+        server = own(world, one)
+        sync(world)
+        world.run(1000)
+        assert sync(world)[server.uuid].end == window.FOREVER
+        world.run(4000)
+        assert server.uuid in world.nova.stored
+        assert world.lease(two).degraded
+
+    def test_count_from_the_commit_on(self, world, whole, host, kept):
+        lease = opened(world, kept, end=86400)
+        own(world, lease, vcpus=4)
+        sync(world)
+        world.run(100)
+        world.leases.update(lease.id, None, {'end': 'now'})
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start='now', end=7200)
+
+    def test_count_however_long_the_end_takes(
+        self, world, whole, host, kept
+    ):
+        lease = opened(world, kept, end=1000)
+        own(world, lease, vcpus=4)
+        sync(world)
+        world.nova.failures = 10**6
+        world.run(1000)
+        assert world.lease(lease).status == 'TERMINATING'
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=2000, end=7200)
+        world.check()
+
+    def test_count_once_the_lease_is_deleted(self, world, whole, host, kept):
+        """Also beyond what was to be the end of the lease."""
+        lease = opened(world, kept, end=3600)
+        server = own(world, lease, vcpus=4)
+        sync(world)
+        world.leases.delete(lease.id, None)
+        assert records(world)[server.uuid].claim is None
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=4000, end=7200)
+        world.check()
+
+    def test_count_from_the_removal_of_the_reservation_on(
+        self, world, whole, slots, host
+    ):
+        """However long the rest takes: Nova is away."""
+        world.add_host('b')
+        lease = opened(world, whole(on_end='keep'), slots(1), end=86400)
+        one = lease.reservations[0]
+        [held] = [h for id_, h, *_ in world.held(lease) if id_ == one.id]
+        server = own(
+            world, lease, world.ledger.host(held).hypervisor_hostname, vcpus=4
+        )
+        sync(world)
+        world.run(100)
+        world.nova.failures = 10**6
+        change = {'id': one.id, 'remove': True}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        assert records(world)[server.uuid].claim is None
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(), start=10, end=7200)
+        world.check()
+
+    def test_count_once_the_reservation_is_removed(
+        self, world, slots, host
+    ):
+        lease = opened(world, slots(1, 2, on_end='keep'), slots(1, 2))
+        server = own(world, lease)
+        sync(world)
+        change = {'id': lease.reservations[0].id, 'remove': True}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.run()
+        record = records(world)[server.uuid]
+        assert (record.claim, record.reservation_id) == (None, None)
+        assert record.end == window.FOREVER
+
+    def test_have_the_end_that_they_declare(self, world, host, kept):
+        lease = opened(world, kept, end=1000)
+        server = own(world, lease, end=world.now + 5000)
+        early = own(world, lease, end=world.now + 500)
+        seen = sync(world)
+        world.run(1000)
+        for record in (seen, records(world), sync(world)):
+            assert record[server.uuid].end == server.end
+            # The reservation has overruled it.
+            assert record[early.uuid].end == window.FOREVER
+        # From now on it is ended as any other server.
+        [lifetime] = [e for e in world.ledger.leases() if e.is_lifetime]
+        assert lifetime.end == server.end
+
+    def test_is_decided_by_what_the_reservation_says_last(
+        self, world, slots, host
+    ):
+        lease = opened(world, slots(1, 2), end=1000)
+        server = own(world, lease)
+        assert sync(world)[server.uuid].end == lease.end
+        for on_end, end in (('keep', window.FOREVER), ('delete', lease.end)):
+            change = {'id': lease.reservations[0].id, 'on_end': on_end}
+            world.leases.update(lease.id, None, {'reservations': [change]})
+            world.run()
+            assert records(world)[server.uuid].end == end
+
+    def test_come_back_from_being_shelved_as_ordinary_ones(
+        self, world, slots, host
+    ):
+        """A hint that names a reservation which is over says nothing."""
+        lease = opened(world, slots(1, 2, on_end='shelve'), end=1000)
+        server = own(world, lease)
+        sync(world)
+        world.run(1000)
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        world.nova.stored[server.uuid] = server
+        assert sync(world)[server.uuid].end == window.FOREVER
+        world.create(slots(1, 2), start=100, end=200, project_id='other')
+        world.run(100)
+        assert server.uuid in world.nova.stored
+
+
+class TestProlonged:
+    def test_the_servers_end_with_it(self, world, slots, host):
+        lease = opened(world, slots(2, 2), end=1000)
+        for _ in range(2):
+            own(world, lease, vcpus=2)
+        sync(world)
+        world.run(995)
+        world.leases.update(lease.id, None, {'end': world.now + 86400})
+        assert {r.end for r in records(world).values()} == {
+            world.now + 86400
+        }
+        world.run(6)
+        # Half of the host is reserved, and used by whom it is reserved for.
+        world.create(slots(2, 2), start='now', end=100)
+        world.check()
+
+    def test_shortened_they_end_with_it(self, world, slots, host):
+        lease = opened(world, slots(1, 2), end=1000)
+        server = own(world, lease)
+        sync(world)
+        world.leases.update(lease.id, None, {'end': world.now + 500})
+        assert records(world)[server.uuid].end == world.now + 500
+
+    def test_those_on_a_host_that_it_has_left_too(self, world, whole, slots):
+        for name in 'ab':
+            world.add_host(name)
+        lease = opened(world, slots(1, 2), end=1000)
+        [(_, held, _)] = world.held(lease)
+        name = next(
+            h.hypervisor_hostname for h in world.ledger.hosts()
+            if h.uuid == held
+        )
+        server = own(world, lease, name, vcpus=2)
+        sync(world)
+        world.fail(name)
+        world.healer.heal()
+        world.run()
+        # The host is back, and the reservation is not.
+        world.set_up(name)
+        record = records(world)[server.uuid]
+        assert record.reservation_id is None
+        assert record.claim == lease.reservations[0].id
+        two = world.create(
+            whole(
+                resource_properties=(
+                    f'["==", "$hypervisor_hostname", "{name}"]'
+                )
+            ),
+            start=1000, end=2000, project_id='other',
+        )
+        world.run(995)
+        world.leases.update(lease.id, None, {'end': world.now + 86400})
+        world.run(5)
+        assert server.uuid in world.nova.stored
+        assert world.lease(two).degraded
+
+
+class TestEndedLate:
+    def give_up(self, world, lease):
+        """Have the end of a lease given up."""
+        world.clock.now = lease.end
+        for _ in range(40):
+            world.nova.failures = 10**6
+            world.run(11)
+        world.nova.failures = 0
+        assert world.lease(lease).status == 'ERROR'
+
+    def test_what_came_after_the_window_stays(self, world, whole, host):
+        lease = opened(world, whole(), end=1000)
+        mine = world.add_server('a', 'project', created=world.now)
+        world.clock.now += 999
+        world.nova.failures = 10**6
+        world.run(1)
+        world.nova.failures = 0
+        later = world.add_server('a', 'project', created=world.now)
+        for _ in range(3):
+            world.run(60)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.nova.stored.keys() == {later.uuid}
+        assert world.nova.asked.keys() == {mine.uuid}
+
+    def test_what_another_reservation_has_stays(self, world, whole, host):
+        """A lease in ERROR is deleted long after its end."""
+        one = opened(world, whole(), end=1000)
+        self.give_up(world, one)
+        two = opened(world, whole(magnetic=True), end=100000)
+        # Made before the end of the first one, and moved here since.
+        mine = world.add_server('a', 'project', created=one.end - 1)
+        assert sync(world)[mine.uuid].claim == two.reservations[0].id
+        world.run(10000)
+        world.leases.delete(one.id, None)
+        assert mine.uuid in world.nova.stored
+
+    def test_what_was_to_be_shelved_is(self, world, whole, slots, host):
+        """Also by the next lease, whose start clears the host."""
+        one = opened(world, slots(1, 2, on_end='shelve'), end=1000)
+        two = world.create(whole(), start=3000, end=4000, project_id='other')
+        server = own(world, one)
+        sync(world)
+        self.give_up(world, one)
+        world.run(two.start - world.now)
+        assert world.lease(two).status == 'ACTIVE'
+        assert world.nova.stored[server.uuid].status == 'SHELVED_OFFLOADED'
+
+
+class TestMagnetic:
+    def test_servers_are_copied_before_the_end(self, world, whole, host):
+        lease = world.create(
+            whole(before_end='snapshot', magnetic=True),
+            start='now', end=7200, before_end=world.now + 3600,
+        )
+        world.run()
+        server = world.add_server('a', 'project', name='mine')
+        assert sync(world)[server.uuid].claim == lease.reservations[0].id
+        world.run(3600)
+        assert [image[0] for image in world.nova.images] == [server.uuid]
+        world.run(3600)
+        world.run(1)
+        assert not world.nova.stored
+
+    @pytest.mark.parametrize('on_end', ['delete', 'shelve'])
+    def test_the_servers_of_others_are_left_alone(
+        self, world, whole, host, on_end
+    ):
+        """Unless they name the reservation."""
+        lease = opened(
+            world,
+            whole(magnetic=True, projects=['victim'], on_end=on_end,
+                  before_end='snapshot'),
+            end=1000, before_end=world.now + 500,
+        )
+        id_ = lease.reservations[0].id
+        theirs = world.add_server('a', 'victim', created=world.now)
+        guest = world.add_server(
+            'a', 'victim', created=world.now, reservation_id=id_
+        )
+        seen = sync(world)
+        assert seen[theirs.uuid].claim is None
+        assert seen[guest.uuid].claim == id_
+        world.run(500)
+        assert [image[0] for image in world.nova.images] == [guest.uuid]
+        world.run(500)
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.nova.stored[theirs.uuid] == theirs
+        assert world.nova.asked.keys() == {guest.uuid}
+
+    def test_what_was_there_before_is_not_drawn(self, world, whole, host):
+        """It was in the way when the window opened."""
+        lease = world.create(whole(magnetic=True), start=100, end=1000)
+        mine = world.add_server('a', 'project', created=world.now)
+        sync(world)
+        world.run(100)
+        assert world.lease(lease).degraded
+        assert sync(world)[mine.uuid].claim is None
+        world.run(900)
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert mine.uuid in world.nova.stored
+
+
+class TestLateRecord:
+    """Nobody has looked at the servers before the window opens."""
+
+    @pytest.mark.parametrize('looked', [True, False])
+    def test_what_was_there_before_is_not_ended(
+        self, world, whole, host, looked
+    ):
+        lease = world.create(whole(), start=100, end=1000)
+        mine = world.add_server('a', 'project', created=world.now)
+        world.run(100)
+        assert world.lease(lease).degraded
+        if looked:
+            assert sync(world)[mine.uuid].claim is None
+        world.run(900)
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert mine.uuid in world.nova.stored
+
+    def test_nor_where_the_start_is_late(self, world, whole, host):
+        lease = world.create(whole(), start=100, end=1000)
+        mine = world.add_server('a', 'project', created=world.now)
+        world.clock.now += 101
+        assert sync(world)[mine.uuid].claim is None
+        world.run()
+        world.run(900)
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert mine.uuid in world.nova.stored
+
+    def test_nor_on_a_host_that_is_added(self, world, whole, host):
+        world.add_host('b')
+        lease = opened(world, whole(), end=1000)
+        [(_, first, *_)] = world.held(lease)
+        held = world.ledger.host(first).hypervisor_hostname
+        other = 'b' if held == 'a' else 'a'
+        mine = world.add_server(other, 'project', created=world.now - 1)
+        change = {'id': lease.reservations[0].id, 'min': 2, 'max': 2}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.run()
+        assert world.lease(lease).degraded
+        world.run(1000)
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert mine.uuid in world.nova.stored
+
+    def test_what_has_come_since_is_ended(self, world, whole, host):
+        lease = opened(world, whole(), end=1000)
+        moved = world.add_server('a', 'project', created=world.now - 1)
+        world.run(1000)
+        world.run(1)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert moved.uuid not in world.nova.stored
+
+    @pytest.mark.parametrize('looked', [True, False])
+    @pytest.mark.parametrize('moved_at, stays', [(1000, True), (999, False)])
+    def test_what_moved_there_after_a_late_end_stays(
+        self, world, whole, host, looked, moved_at, stays
+    ):
+        """Nova is away at the end; the server was made in the window."""
+        world.add_host('b')
+        lease = opened(world, whole(), end=1000)
+        [(_, held, *_)] = world.held(lease)
+        node = world.ledger.host(held).hypervisor_hostname
+        elsewhere = 'b' if node == 'a' else 'a'
+        server = world.add_server(elsewhere, 'project', created=world.now)
+        sync(world)
+        moved_at += world.now
+        world.nova.failures = 10**6
+        world.run(1100)
+        world.nova.failures = 0
+        world.nova.stored[server.uuid] = dataclasses.replace(server, node=node)
+        world.nova.moved[server.uuid] = moved_at
+        if looked:
+            sync(world)
+        for _ in range(3):
+            world.run(60)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert (server.uuid in world.nova.stored) is stays
+
+
+class TestDeleted:
+    """Nova is away while a lease is deleted."""
+
+    @pytest.fixture
+    def delete(self, world):
+        """Delete a lease, or its reservation, and return what ends it."""
+
+        def delete(lease, reservation=None):
+            world.nova.failures = 10**6
+            if reservation is None:
+                world.leases.delete(lease.id, None)
+            else:
+                change = {'id': reservation.id, 'remove': True}
+                world.leases.update(lease.id, None, {'reservations': [change]})
+            world.run(5)
+            world.nova.failures = 0
+
+        return delete
+
+    @pytest.mark.parametrize('removed', [False, True])
+    def test_what_comes_later_stays(
+        self, world, whole, slots, host, delete, removed
+    ):
+        world.add_host('b')
+        lease = opened(world, whole(), slots(1), end=1000)
+        one = lease.reservations[0]
+        [node] = [
+            world.ledger.host(h).hypervisor_hostname
+            for id_, h, *_ in world.held(lease) if id_ == one.id
+        ]
+        world.run(100)
+        mine = world.add_server(node, 'project', created=world.now)
+        sync(world)
+        world.run(100)
+        delete(lease, one if removed else None)
+        later = world.add_server(node, 'project', created=world.now)
+        assert sync(world)[later.uuid].claim is None
+        for _ in range(3):
+            world.run(60)
+        assert set(world.nova.stored) == {later.uuid}
+        assert mine.uuid in world.nova.asked
+        world.check()
+
+
+class TestAsked:
+    """How often Nova is asked for lists of servers."""
+
+    @pytest.fixture
+    def asked(self, world, monkeypatch):
+        asked = Counter()
+        listed = world.nova.servers
+
+        def servers(**filters):
+            asked.update(filters.items())
+            return listed(**filters)
+
+        monkeypatch.setattr(world.nova, 'servers', servers)
+        return asked
+
+    def test_once_for_all_reservations_of_a_lease(
+        self, world, slots, host, asked
+    ):
+        lease = opened(world, *(slots(1, 1) for _ in range(4)))
+        asked.clear()
+        world.run(200)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert asked == {('project_id', 'project'): 1}
+
+    def test_not_for_projects_that_have_no_server(
+        self, world, slots, host, asked
+    ):
+        """Whose ids anybody may have made up."""
+        many = [f'nobody-{n}' for n in range(49)]
+        shared = slots(2, 1, projects=['friend', *many])
+        lease = opened(world, shared, shared)
+        friend = world.add_server(
+            'a', 'friend', reservation_id=lease.reservations[0].id
+        )
+        sync(world)
+        asked.clear()
+        world.run(200)
+        assert friend.uuid not in world.nova.stored
+        assert set(asked) == {
+            ('host', 'a'), ('project_id', 'friend'), ('project_id', 'project')
+        }
+        assert set(asked.values()) == {1}
+
+    def test_anew_with_each_try(self, world, slots, host, asked):
+        lease = opened(world, slots(1, 1))
+        own(world, lease)
+        world.nova.slowness = 1
+        asked.clear()
+        for _ in range(3):
+            world.run(200)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert asked['project_id', 'project'] == 3
+
+
+def test_who_it_was_shared_with_still_draws_on_it(world, slots, host):
+    """Until its end, like those that it is shared with."""
+    lease = opened(world, slots(2, 2, projects=['friend']))
+    id_ = lease.reservations[0].id
+    friend = world.add_server('a', 'friend', reservation_id=id_)
+    assert sync(world)[friend.uuid].reservation_id == id_
+    change = {'id': id_, 'projects': []}
+    world.leases.update(lease.id, None, {'reservations': [change]})
+    world.run()
+    assert sync(world)[friend.uuid].reservation_id == id_
+
+
+def test_a_server_without_a_record_keeps_its_window_too(
+    conf, world, whole, host
+):
+    """It was made while Nova was away, and nobody has looked since."""
+    world.nova.set_server_metadata = lambda server, metadata: None
+    world.nova.migrate_server = lambda server: False
+    conf.set_override('vacate_lead_time', 600, 'manager')
+    one = opened(world, whole(on_end='shelve'), end=1000)
+    two = world.create(whole(), start=1000, end=2000, project_id='other')
+    assert two.vacate is not None
+    mine = world.add_server('a', 'project', created=world.now)
+    world.run(999)
+    assert not world.nova.asked
+    world.run(1)
+    world.run(1)
+    assert world.lease(one).status == 'TERMINATED'
+    assert world.nova.stored[mine.uuid].status == 'SHELVED_OFFLOADED'
