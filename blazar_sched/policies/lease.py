@@ -9,6 +9,7 @@ GET = 'blazar:leases:get'
 POST = 'blazar:leases:post'
 PUT = 'blazar:leases:put'
 DELETE = 'blazar:leases:delete'
+SHARE = 'blazar:leases:share'
 
 _ONE = '/v1/leases/{lease_id}'
 
@@ -42,6 +43,17 @@ rules = [
         f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
         'Delete a lease.',
         [{'path': _ONE, 'method': 'DELETE'}],
+        scope_types=base.SCOPES,
+    ),
+    policy.DocumentedRuleDefault(
+        SHARE,
+        f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
+        'Create or update a lease with reservations that other projects may '
+        'use, which gives these projects its flavors.',
+        [
+            {'path': '/v1/leases', 'method': 'POST'},
+            {'path': _ONE, 'method': 'PUT'},
+        ],
         scope_types=base.SCOPES,
     ),
 ]

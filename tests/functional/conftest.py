@@ -8,7 +8,6 @@ Placement at the clients' edge, and Neutron is there at its HTTP edge.
 from types import SimpleNamespace
 import uuid
 
-from falcon import testing
 import pytest
 
 from blazar_sched.conf import service as conf_
@@ -20,6 +19,7 @@ from blazar_sched.service.clients import neutron
 from blazar_sched.service.clients import nova
 from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import rpc
+from tests import loopback
 from tests.unit import neutron as neutron_edge
 
 FLAVOR = {
@@ -116,7 +116,7 @@ def service(tmp_path):
     file.write_text(
         '[DEFAULT]\ntransport_url = fake://\nrpc_response_timeout = 30\n'
         f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
-        '[api]\nport = 0\n'
+        '[api]\nauth_strategy = noauth\nport = 0\n'
     )
     conf = conf_.load(files=[str(file)])
     cloud = Cloud([f'compute-{n}' for n in range(1, 5)])
@@ -129,6 +129,6 @@ def service(tmp_path):
     manager.ledger.upgrade()
     manager.start()
     bus = rpc.Client(rpc.transport(conf))
-    api = testing.TestClient(deploy.deploy(conf, bus))
+    api = loopback.client(deploy.deploy(conf, bus))
     yield SimpleNamespace(conf=conf, manager=manager, bus=bus, api=api)
     manager.stop()

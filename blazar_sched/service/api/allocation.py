@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations: which reservations hold which hosts."""
 
+import itertools
+import operator
 from typing import Any
 
 import falcon
 
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import allocation as schemas
 from blazar_sched.service.api.views import allocation as views
@@ -15,7 +18,7 @@ Body = dict[str, Any]
 
 def list_allocations(req: falcon.Request, caller: caller_.Caller) -> Body:
     """List those to come, of every host; past ones too if filtered."""
-    hosts = caller.call('list_allocations', **_filters(req))
+    hosts = _held(caller, **_filters(req))
     shown = [views.allocation(host, caller.version) for host in hosts]
     return {'allocations': shown}
 
@@ -24,7 +27,7 @@ def show_allocation(
     req: falcon.Request, caller: caller_.Caller, host_id: str
 ) -> Body:
     """Show what is reserved on a host."""
-    [host] = caller.call('list_allocations', host_id=host_id, **_filters(req))
+    [host] = _held(caller, host_id=host_id, **_filters(req))
     return {'allocation': views.allocation(host, caller.version)}
 
 
@@ -37,7 +40,7 @@ def update_allocation(
     """
     validation.check(schemas.UPDATE, req.media)
     caller.call('reallocate', host_id=host_id, **req.media)
-    [host] = caller.call('list_allocations', host_id=host_id)
+    [host] = _held(caller, host_id=host_id)
     return {'allocation': views.allocation(host, caller.version)}
 
 
@@ -46,3 +49,24 @@ def _filters(req: falcon.Request) -> dict[str, str | None]:
         'lease_id': req.get_param('lease_id'),
         'reservation_id': req.get_param('reservation_id'),
     }
+
+
+def _held(
+    caller: caller_.Caller, **filters: str | None
+) -> list[listing.Item]:
+    """Return what is reserved on each host."""
+    parts = listing.whole(
+        lambda **page: caller.call('list_allocations', **filters, **page)
+    )
+    # A host may be on several pages.
+    return [
+        {
+            'host_id': host_id,
+            'reservations': [
+                each for part in found for each in part['reservations']
+            ],
+        }
+        for host_id, found in itertools.groupby(
+            parts, operator.itemgetter('host_id')
+        )
+    ]

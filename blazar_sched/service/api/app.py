@@ -15,7 +15,9 @@ from blazar_sched.service.api import routes
 class Door:
     """Falcon middleware: what holds for every request, whatever its path."""
 
-    def process_request(self, req: falcon.Request, resp) -> None:
+    def process_request(
+        self, req: falcon.Request, resp: falcon.Response
+    ) -> None:
         text = req.path + falcon.uri.decode(req.query_string)
         if media.UNSTORABLE.search(text):
             raise falcon.HTTPBadRequest(
@@ -30,7 +32,9 @@ class Door:
         req.path = path
 
 
-def application(conf: cfg.ConfigOpts, manager: caller.Manager) -> falcon.App:
+def application(
+    conf: cfg.ConfigOpts, manager: caller.Manager
+) -> errors.App:
     """Build the innermost WSGI application; `deploy` has the way to it."""
     app = falcon.App(middleware=[Door()])
     app.req_options.media_handlers = falcon.media.Handlers(

@@ -5,7 +5,12 @@ Each puts an oslo.context under CONTEXT into the WSGI environ. What the
 client itself says in identity headers is believed by neither.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
+import ipaddress
 import re
+from urllib import parse
+from wsgiref import types as wsgi
 
 from keystoneauth1 import exceptions as keystone_exceptions
 from keystonemiddleware import auth_token
@@ -14,6 +19,7 @@ from oslo_context import context
 from oslo_log import log as logging
 import webob.exc
 
+from blazar_sched.replica import trouble
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import trust
@@ -32,21 +38,38 @@ OPEN_PATHS = (
     '/openapi.json',
 )
 
+_HEADERS_OF_OTHERS = {'Forwarded', 'Via', 'Origin', 'X-Real-Ip'}
 _NAME = re.compile(r'[A-Za-z0-9._@-]{1,64}')
 
 
 class NoAuth:
     """Believes the token: ``user:project``, or ``user`` for both in one.
 
-    The user ``admin`` has the role, and is who calls without a token. For
-    loopback addresses only, see `server`.
+    The user ``admin`` has the role. For callers on the same machine only: it
+    is served on loopback addresses alone, see `server`, and refuses requests
+    that a proxy or a web page has sent on behalf of somebody else.
     """
 
-    def __init__(self, application, conf: cfg.ConfigOpts) -> None:
+    def __init__(
+        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts
+    ) -> None:
         self._application = application
+        self._hosts = {'localhost', conf.api.host.lower()}
 
-    def __call__(self, environ, start_response):
-        token = environ.get('HTTP_X_AUTH_TOKEN', 'admin')
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
+        sign = _of_others(environ) or self._other_host(environ)
+        if sign is not None:
+            refusal = errors.answer(
+                403,
+                'with [api] auth_strategy = noauth only programs on this '
+                f'machine are answered, not a request with the header {sign}',
+            )
+            return refusal(environ, start_response)
+        if environ['PATH_INFO'] in OPEN_PATHS:
+            return self._application(environ, start_response)
+        token = environ.get('HTTP_X_AUTH_TOKEN', '')
         user, _, project = token.partition(':')
         project = project or user
         if not (_NAME.fullmatch(user) and _NAME.fullmatch(project)):
@@ -61,14 +84,51 @@ class NoAuth:
         )
         return self._application(environ, start_response)
 
+    def _other_host(self, environ: wsgi.WSGIEnvironment) -> str | None:
+        """Return 'Host' if that header names another machine.
+
+        A web page that makes its own name one of this machine sends such a
+        header.
+        """
+        try:
+            url = parse.urlsplit(f'//{environ.get("HTTP_HOST", "")}')
+            host = url.hostname
+        except ValueError:
+            return 'Host'
+        if host is None or host in self._hosts or _is_loopback(host):
+            return None
+        return 'Host'
+
+
+def _of_others(environ: wsgi.WSGIEnvironment) -> str | None:
+    """Return a header that proxies or web pages send, if there is one."""
+    for key in environ:
+        name = key.removeprefix('HTTP_').replace('_', '-').title()
+        if key.startswith('HTTP_') and (
+            name in _HEADERS_OF_OTHERS or name.startswith('X-Forwarded')
+        ):
+            return name
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 class Keystone(auth_token.AuthProtocol):
     """Keystone's own layer, refusing in our envelope."""
 
-    def __init__(self, application, conf: cfg.ConfigOpts) -> None:
+    def __init__(
+        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts
+    ) -> None:
         keystone = keystone_.load(conf) if conf.api.use_trusts else None
 
-        def identified(environ, start_response):
+        def identified(
+            environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+        ) -> Iterable[bytes]:
             # The manager is told without the token.
             ctxt = environ[CONTEXT] = context.RequestContext.from_environ(
                 environ, auth_token=None
@@ -79,23 +139,35 @@ class Keystone(auth_token.AuthProtocol):
             return application(environ, start_response)
 
         self._open = application
+        self._trouble = trouble.Trouble(LOG)
         super().__init__(identified, {'oslo_config_config': conf})
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         if environ['PATH_INFO'] in OPEN_PATHS:
             return self._open(environ, start_response)
-        return super().__call__(environ, start_response)
+        answer: Iterable[bytes] = super().__call__(environ, start_response)
+        return answer
 
-    def process_request(self, request):
+    def process_request(
+        self, request: webob.Request
+    ) -> webob.Response | None:
         try:
             return super().process_request(request)
         except webob.exc.HTTPError as e:
             headers = [h for h in e.headerlist if h[0] == 'WWW-Authenticate']
             refusal = errors.answer(e.status_int, e.title, headers)
-        except keystone_exceptions.ClientException:
-            LOG.exception('Keystone cannot be asked')
+        except keystone_exceptions.ClientException as e:
+            self._trouble.report(
+                'Keystone cannot be asked who calls, with the credentials of '
+                f'[keystone_authtoken]: {e}'
+            )
             refusal = errors.answer(503, 'Keystone cannot be asked')
         return request.get_response(refusal)
 
 
-LAYERS = {'noauth': NoAuth, 'keystone': Keystone}
+LAYERS: dict[str, Callable[..., wsgi.WSGIApplication]] = {
+    'noauth': NoAuth,
+    'keystone': Keystone,
+}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who asks, in which version, and the manager as they may use it."""
 
+from collections.abc import Callable
 import dataclasses
 from typing import Any
 from typing import Protocol
@@ -24,21 +25,23 @@ class Caller:
     """Someone the policy has let through to a handler.
 
     `is_admin` says that the policy lets them see every project, `version`
-    which of `microversion.VERSIONS` they speak.
+    which of `microversion.VERSIONS` they speak. `require` passes if they may
+    do what a rule of the policy names, and raises NotAuthorized otherwise.
     """
 
     context: context.RequestContext
     manager: Manager
     is_admin: bool
     version: microversion_parse.Version
+    require: Callable[[str], None]
 
     @property
     def user_id(self) -> str:
-        return self.context.user_id
+        return str(self.context.user_id)
 
     @property
     def project_id(self) -> str:
-        return self.context.project_id
+        return str(self.context.project_id)
 
     @property
     def scope(self) -> str | None:

@@ -9,6 +9,7 @@ from blazar_sched.domain import lease
 from blazar_sched.domain import lifetime
 from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import requirement
 from blazar_sched.service.api.schemas import capacity as schemas
 from blazar_sched.service.api.views import capacity as views
 
@@ -23,6 +24,8 @@ def show_capacity(req: falcon.Request, caller: caller_.Caller) -> Body:
     """
     start = req.get_param('start_date', default=lease.NOW)
     end = req.get_param('end_date')
+    properties = req.get_param('resource_properties', default='')
+    requirement.check(caller, properties, 'resource_properties')
     found = caller.call(
         'get_capacity',
         project_id=caller.project_id,
@@ -33,7 +36,7 @@ def show_capacity(req: falcon.Request, caller: caller_.Caller) -> Body:
         ),
         end=None if end is None else lifetime.parse_time(end, 'end_date'),
         parts=listing.number(req, 'parts', schemas.MAX_PARTS) or 1,
-        resource_properties=req.get_param('resource_properties', default=''),
+        resource_properties=properties,
         flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),
     )
     return {'capacity': views.capacity(found, caller.version)}

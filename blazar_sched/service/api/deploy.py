@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the layers of the API together."""
 
+from collections.abc import Callable
 import functools
+from wsgiref import types as wsgi
 
 from oslo_config import cfg
 from oslo_middleware import http_proxy_to_wsgi
 
+from blazar_sched.conf import service as service_conf
 from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import app
 from blazar_sched.service.api import auth
@@ -17,12 +20,15 @@ from blazar_sched.service.api import request_id
 from blazar_sched.service.api import request_log
 from blazar_sched.service.api import request_metrics
 
+# Builds a WSGI layer around an application.
+Layer = Callable[[wsgi.WSGIApplication], wsgi.WSGIApplication]
+
 
 def deploy(
     conf: cfg.ConfigOpts,
     manager: caller.Manager,
     metrics: metrics_.Metrics | None = None,
-) -> errors.WSGIApp:
+) -> wsgi.WSGIApplication:
     """Build the API as a WSGI application.
 
     It does not know on which address it is served: only `server` can refuse
@@ -31,9 +37,10 @@ def deploy(
     :param conf: the service's configuration
     :param manager: `service.manager.rpc.Client`, or what calls like it
     :param metrics: count the requests
+    :raises oslo_config.cfg.Error: if a value cannot be read
     """
     # From the outside in: the order in which a request passes them.
-    layers = (
+    layers: tuple[Layer, ...] = (
         # Counts and times them, whatever becomes of them.
         functools.partial(
             request_metrics.RequestMetrics,
@@ -54,7 +61,9 @@ def deploy(
         # Refuses versions of the API that are not there.
         microversion.Microversion,
     )
-    application = app.application(conf, manager)
+    application: wsgi.WSGIApplication = app.application(conf, manager)
     for layer in reversed(layers):
         application = layer(application)
+    # The layers have registered options of their own.
+    service_conf.require_values(conf)
     return application

@@ -6,10 +6,11 @@ the code is the HTTP status, the name is a class of domain.exception or one
 of NAMES. Never an exception's own text, unless it was written for callers.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import json
 from typing import Any
+from wsgiref import types as wsgi
 
 import falcon
 from oslo_log import log as logging
@@ -18,6 +19,8 @@ from blazar_sched.domain import exception
 from blazar_sched.service.api import request_id
 
 LOG = logging.getLogger(__name__)
+
+App = falcon.App[falcon.Request, falcon.Response]
 
 # What the API itself refuses, by status. Clients test these names: never
 # change one, never give one a second meaning.
@@ -47,8 +50,6 @@ NAMES = {
 }
 FAULT = 'an unexpected error; the log of the service has it under this request'
 
-WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
 
 def envelope(
     status: int, message: str, name: str | None = None
@@ -64,11 +65,13 @@ def envelope(
 
 def answer(
     status: int, message: str, headers: Iterable[tuple[str, str]] = ()
-) -> WSGIApp:
+) -> wsgi.WSGIApplication:
     """Return a WSGI application that only answers with this error."""
     body = json.dumps(envelope(status, message)).encode()
 
-    def application(environ, start_response):
+    def application(
+        environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         start_response(
             falcon.code_to_http_status(status),
             [
@@ -85,10 +88,12 @@ def answer(
 class Faults:
     """WSGI layer: what escapes the layers below it is a plain 500."""
 
-    def __init__(self, application: WSGIApp) -> None:
+    def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         try:
             return self._application(environ, start_response)
         except Exception:
@@ -101,7 +106,7 @@ class Faults:
             return answer(500, FAULT)(environ, start_response)
 
 
-def register(app: falcon.App) -> None:
+def register(app: App) -> None:
     """Make `app` answer every error in the envelope."""
     app.set_error_serializer(_serialize)
     app.add_error_handler(exception.BlazarSchedError, refuse)
@@ -109,23 +114,40 @@ def register(app: falcon.App) -> None:
     app.add_error_handler(Exception, _escape)
 
 
-def _serialize(req, resp, error: falcon.HTTPError) -> None:
+def _serialize(
+    req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError
+) -> None:
     message = error.description or f'{error.title}: {req.method} {req.path}'
     resp.content_type = falcon.MEDIA_JSON
     resp.media = envelope(error.status_code, message)
 
 
-def refuse(req, resp, error: exception.BlazarSchedError, params) -> None:
+def refuse(
+    req: falcon.Request,
+    resp: falcon.Response,
+    error: exception.BlazarSchedError,
+    params: Mapping[str, Any],
+) -> None:
     """Answer with what has been refused: one of Falcon's error handlers."""
     resp.status = error.status
     resp.media = envelope(error.status, _message(error), _name(error))
 
 
-def _too_deep(req, resp, error, params) -> None:
+def _too_deep(
+    req: falcon.Request,
+    resp: falcon.Response,
+    error: RecursionError,
+    params: Mapping[str, Any],
+) -> None:
     raise falcon.HTTPBadRequest(description='the body is nested too deeply')
 
 
-def _escape(req, resp, error, params) -> None:
+def _escape(
+    req: falcon.Request,
+    resp: falcon.Response,
+    error: Exception,
+    params: Mapping[str, Any],
+) -> None:
     """Leave it to Faults, which sees to every layer alike."""
     raise error
 

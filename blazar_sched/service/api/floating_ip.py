@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Floating IPs: what each request asks of the manager."""
 
+import functools
 from typing import Any
 
 import falcon
 
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import floating_ip as schemas
 from blazar_sched.service.api.views import floating_ip as views
@@ -15,7 +17,9 @@ Body = dict[str, Any]
 
 def list_floating_ips(req: falcon.Request, caller: caller_.Caller) -> Body:
     """List those that can be reserved."""
-    found = caller.call('list_floating_ips')
+    found = listing.whole(
+        functools.partial(caller.call, 'list_floating_ips')
+    )
     return {
         'floatingips': [views.floating_ip(f, caller.version) for f in found]
     }

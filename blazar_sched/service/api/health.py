@@ -5,6 +5,12 @@ Its options are those of oslo.middleware, in [healthcheck]: what is shown, to
 whom, and further backends, such as a file that takes this API out of service.
 """
 
+from collections.abc import Iterable
+import threading
+import time
+from typing import Any
+from wsgiref import types as wsgi
+
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 from oslo_middleware.healthcheck import pluginbase
@@ -14,16 +20,32 @@ from blazar_sched.domain import exception
 from blazar_sched.service.api import caller
 
 PATH = '/healthcheck'
+# Seconds.
+LASTS = 1.0
 
 
 class ManagerHealth(pluginbase.HealthcheckBaseExtension):
-    """Healthy if a manager answers and has its database."""
+    """Healthy if a manager answers and has its database.
+
+    What was found is the answer for LASTS seconds: anybody may ask, as often
+    as they like, and each look is a call over the bus and a query.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts, manager: caller.Manager) -> None:
         super().__init__(conf, {})
         self._manager = manager
+        self._lock = threading.Lock()
+        self._found: pluginbase.HealthcheckResult | None = None
+        self._until = 0.0
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
+        with self._lock:
+            if self._found is None or time.monotonic() >= self._until:
+                self._found = self._look()
+                self._until = time.monotonic() + LASTS
+            return self._found
+
+    def _look(self) -> pluginbase.HealthcheckResult:
         try:
             self._manager.check()
         except exception.BlazarSchedError as e:
@@ -35,27 +57,42 @@ class Health:
     """WSGI layer: answers at PATH, without a token."""
 
     def __init__(
-        self, application, conf: cfg.ConfigOpts, manager: caller.Manager
+        self,
+        application: wsgi.WSGIApplication,
+        conf: cfg.ConfigOpts,
+        manager: caller.Manager,
     ) -> None:
         self._application = application
         self._health = _Healthcheck(application, conf, manager)
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         at_path = environ['PATH_INFO'] == PATH
         answering = self._health if at_path else self._application
         return answering(environ, start_response)
+
+
+def _extension(
+    name: str, check: pluginbase.HealthcheckBaseExtension
+) -> extension.Extension[Any]:
+    """Return a check that no entry point names."""
+    make: Any = extension.Extension
+    made: extension.Extension[Any] = make(name, None, None, check)
+    return made
 
 
 class _Healthcheck(healthcheck.Healthcheck):
     """Hands on to `application` whom it is not configured to answer."""
 
     def __init__(
-        self, application, conf: cfg.ConfigOpts, manager: caller.Manager
+        self,
+        application: wsgi.WSGIApplication,
+        conf: cfg.ConfigOpts,
+        manager: caller.Manager,
     ) -> None:
         super().__init__(application, conf)
         # Named in no entry point: those are given nothing to call with.
         self._backends.extensions.append(
-            extension.Extension(
-                'manager', None, None, ManagerHealth(conf, manager)
-            )
+            _extension('manager', ManagerHealth(conf, manager))
         )

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts: what each request asks of the manager."""
 
+import functools
 from typing import Any
 
 import falcon
 
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import host as schemas
 from blazar_sched.service.api.views import host as views
@@ -15,7 +17,7 @@ Body = dict[str, Any]
 
 def list_hosts(req: falcon.Request, caller: caller_.Caller) -> Body:
     """List the reservable hosts."""
-    hosts = caller.call('list_hosts')
+    hosts = listing.whole(functools.partial(caller.call, 'list_hosts'))
     return {'hosts': [views.host(h, caller.version) for h in hosts]}
 
 

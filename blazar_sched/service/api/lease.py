@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases: what each request asks of the manager."""
 
+from collections.abc import Iterable
+import functools
 import re
 from typing import Any
 
 import falcon
+import microversion_parse
 from oslo_utils import strutils
+from oslo_utils import uuidutils
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lifetime
-from blazar_sched.domain import requirements
 from blazar_sched.domain import window
+from blazar_sched.policies import lease as policies
 from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import requirement
 from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.api.views import lease as views
+from blazar_sched.service.api.views import time
 
 NOW = 'now'
 DEFAULT = 'default'
@@ -70,29 +76,39 @@ def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
     reservations = [
         schemas.with_defaults(r) for r in body.get('reservations', ())
     ]
-    _check_requirements(reservations)
+    requirement.check_reservations(caller, reservations)
+    _check_sharing(caller, reservations)
     values = {
         'name': body['name'],
         'project_id': caller.project_id,
         'user_id': caller.user_id,
         'start': _start(body.get('start_date')),
-        'end': _end(body.get('end_date')),
+        'end': _end(body.get('end_date'), caller.version),
         'before_end': _before_end(body.get('before_end_date')),
         'reservations': reservations,
     }
     key = _idempotency_key(req)
+    if key is None and not dry_run:
+        # Under a key the request is sent to another manager if one dies.
+        key = uuidutils.generate_uuid()
     more: Body = {} if key is None else {'idempotency_key': key}
-    if caller.version >= microversion.V1_2:
-        more['offering'] = True
+    more |= _offering(caller)
 
-    def create(trust_id: str | None) -> Body:
+    def create(trust_id: str | None = None, **dry_run: bool) -> Body:
         trusted = {} if trust_id is None else {'trust_id': trust_id}
-        return caller.call(
+        created: Body = caller.call(
             'create_lease', values=values | trusted, **more, **dry_run
         )
+        return created
 
-    trustor = None if dry_run else req.env.get(trust.TRUSTOR)
-    lease = trust.lent(trustor, create)
+    if dry_run:
+        lease = create(**dry_run)
+    else:
+        lease = trust.lent(
+            req.env.get(trust.TRUSTOR),
+            create,
+            functools.partial(create, dry_run=True),
+        )
     caller.context.resource_uuid = lease['id']
     return {'lease': views.lease(lease, caller.version)}
 
@@ -110,7 +126,10 @@ def update_lease(
             r if 'id' in r else schemas.with_defaults(r)
             for r in body['reservations']
         ]
-        _check_requirements(values['reservations'])
+        requirement.check_reservations(
+            caller, values['reservations'], lease_id
+        )
+        _check_sharing(caller, values['reservations'])
         if caller.version < microversion.V1_2:
             values['reservations'] = _keep_before_end(
                 caller, lease_id, values['reservations']
@@ -119,7 +138,9 @@ def update_lease(
         values['start'] = _start(body['start_date'])
     if 'end_date' in body:
         ends_now = body['end_date'] == NOW
-        values['end'] = NOW if ends_now else _end(body['end_date'])
+        values['end'] = (
+            NOW if ends_now else _end(body['end_date'], caller.version)
+        )
     if 'before_end_date' in body and (
         body['before_end_date'] or caller.version >= microversion.V1_1
     ):
@@ -129,6 +150,7 @@ def update_lease(
         lease_id=lease_id,
         project_id=caller.scope,
         values=values,
+        **_offering(caller),
         **dry_run,
     )
     return {'lease': views.lease(lease, caller.version)}
@@ -144,6 +166,17 @@ def delete_lease(
         project_id=caller.scope,
         **_dry_run(req, caller),
     )
+
+
+def _check_sharing(
+    caller: caller_.Caller, reservations: Iterable[Body]
+) -> None:
+    """Pass if none is shared with a project, or the caller may share.
+
+    :raises NotAuthorized: otherwise
+    """
+    if any(reservation.get('projects') for reservation in reservations):
+        caller.require(policies.SHARE)
 
 
 def _wanted(req: falcon.Request, caller: caller_.Caller) -> Body:
@@ -178,6 +211,11 @@ def _idempotency_key(req: falcon.Request) -> str | None:
     return key
 
 
+def _offering(caller: caller_.Caller) -> Body:
+    """Return what has a refusal for want of room come with an offer."""
+    return {'offering': True} if caller.version >= microversion.V1_2 else {}
+
+
 def _dry_run(req: falcon.Request, caller: caller_.Caller) -> Body:
     """Return what has the manager answer only, empty if it is to act.
 
@@ -207,10 +245,10 @@ def _start(text: str | None) -> int | str:
     return lifetime.parse_time(text, 'start_date')
 
 
-def _end(text: str | None) -> int:
+def _end(text: str | None, version: microversion_parse.Version) -> int:
     if text is None:
         return window.FOREVER
-    return lifetime.parse_time(text, 'end_date')
+    return lifetime.parse_time(text, 'end_date', time.form(version).no_end)
 
 
 def _before_end(text: str | None) -> int | str:
@@ -255,12 +293,3 @@ def _keep_before_end(
             )
         kept.append({k: v for k, v in change.items() if k != name})
     return kept
-
-
-def _check_requirements(reservations: list[Body]) -> None:
-    """Refuse here what the placing could not read later."""
-    for number, reservation in enumerate(reservations):
-        for name in schemas.REQUIREMENTS:
-            if name in reservation:
-                field = f'reservations[{number}].{name}'
-                requirements.parse(reservation[name], field)

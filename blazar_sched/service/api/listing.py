@@ -15,11 +15,11 @@ import falcon
 
 from blazar_sched.domain import exception
 
-# The longest list that travels in one message: about 1 MB of leases.
+# Items asked for at once; the manager may answer with fewer.
 PAGE = 1000
 MAX_LIMIT = 2**31 - 1
 
-QUERY = {
+QUERY: dict[str, dict[str, Any]] = {
     'sort': {
         'type': 'string',
         'format': 'sort',
@@ -50,6 +50,8 @@ QUERY = {
 _DIRECTIONS = {'': False, 'asc': False, 'desc': True}
 
 Item = dict[str, Any]
+# Some `items` of a list, and the marker of the `next` page or None.
+Page = dict[str, Any]
 
 
 def text(req: falcon.Request, name: str, longest: int) -> str | None:
@@ -113,30 +115,47 @@ def sort(req: falcon.Request) -> list[list[Any]]:
 def fields(req: falcon.Request, known: Collection[str]) -> list[str] | None:
     """Return which fields of each item are asked for, None for all.
 
-    :raises InvalidInput: if one of ``fields=id,name,…`` is none of `known`
+    :raises InvalidInput: if one of ``fields=id,name,…`` is none of `known`, or
+        is there twice
     """
     asked = req.get_param('fields')
     if asked is None:
         return None
     names = asked.split(',')
-    if not set(names) <= set(known):
+    if len(set(names)) < len(names) or not set(names) <= set(known):
         raise exception.InvalidInput(
-            f'fields must be some of {", ".join(known)}', field='fields'
+            f'fields must be some of {", ".join(known)}, each once',
+            field='fields',
         )
     return names
 
 
+def whole(ask: Callable[..., Page]) -> list[Item]:
+    """Return all items of a list that comes in pages.
+
+    :param ask: answers to `marker`, if there is one; such a marker is good
+        even if what it names is gone
+    """
+    page = ask()
+    found: list[Item] = page['items']
+    while page['next'] is not None:
+        page = ask(marker=page['next'])
+        found = found + page['items']
+    return found
+
+
 def fetch(
-    ask: Callable[..., list[Item]], most: int | None, marker: str | None
+    ask: Callable[..., Page], most: int | None, marker: str | None
 ) -> list[Item]:
-    """Return the first `most` items after `marker`, in messages of PAGE.
+    """Return the first `most` items after `marker`, page by page.
 
     :param ask: answers to `limit` and `marker`, if there is one
     """
-    found = page = ask(limit=_size(most), **_after(marker))
-    while len(page) == PAGE and len(found) != most:
+    page = ask(limit=_size(most), **_after(marker))
+    found: list[Item] = page['items']
+    while page['next'] is not None and len(found) != most:
         page = _following(ask, found, most)
-        found = found + page
+        found = found + page['items']
     return found
 
 
@@ -152,8 +171,8 @@ def links(
 
 
 def _following(
-    ask: Callable[..., list[Item]], found: list[Item], most: int | None
-) -> list[Item]:
+    ask: Callable[..., Page], found: list[Item], most: int | None
+) -> Page:
     """Return the page after the last item that is still there."""
     size = _size(most and most - len(found))
     for item in reversed(found):

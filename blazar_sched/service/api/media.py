@@ -29,7 +29,12 @@ class StrictJSON(falcon.media.BaseHandler):
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
-    def deserialize(self, stream, content_type, content_length) -> Any:
+    def deserialize(
+        self,
+        stream: falcon.typing.ReadableIO,
+        content_type: str | None,
+        content_length: int | None,
+    ) -> object:
         if (content_length or 0) > self._limit:
             raise self._too_large()
         body = stream.read(self._limit + 1)
@@ -42,7 +47,7 @@ class StrictJSON(falcon.media.BaseHandler):
                 description=f'the body is not JSON: {e}'
             ) from e
 
-    def serialize(self, media, content_type) -> bytes:
+    def serialize(self, media: object, content_type: str) -> bytes:
         return json.dumps(media).encode()
 
     def _too_large(self) -> falcon.HTTPError:

@@ -11,8 +11,14 @@
 - 1.2 looks ahead: how much there is in a window (``/v1/capacity``), what a
   request would be answered with (``dry_run``), and in a refusal for want of
   room what there would be room for (``offer``). Reservations of instances
-  take ``before_end`` too, which knows more actions.
+  take ``before_end`` too, which knows more actions, and those on hosts say why
+  it was not done (``before_end_failed``).
 """
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
+from wsgiref import types as wsgi
 
 import microversion_parse
 
@@ -32,10 +38,12 @@ VERSION = 'blazar_sched.api_version'
 class Microversion:
     """WSGI layer: finds out the version, and says which it was."""
 
-    def __init__(self, application) -> None:
+    def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         try:
             version = microversion_parse.extract_version(
                 environ, SERVICE_TYPE, VERSIONS
@@ -52,7 +60,11 @@ class Microversion:
             return refusal(environ, start_response)
         environ[VERSION] = version
 
-        def start(status, headers, exc_info=None):
+        def start(
+            status: str,
+            headers: list[tuple[str, str]],
+            exc_info: Any = None,
+        ) -> Callable[[bytes], object]:
             said = [(HEADER, f'{SERVICE_TYPE} {version}'), ('Vary', HEADER)]
             return start_response(status, [*headers, *said], exc_info)
 

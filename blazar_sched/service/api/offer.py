@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offers: what a refusal for want of room says beside the error."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import falcon
 
 from blazar_sched.domain import exception
@@ -9,16 +12,20 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api.views import offer as views
 
 
-def register(app: falcon.App) -> None:
+def register(app: errors.App) -> None:
     """Make `app` show the offer of a refusal, from 1.2 on."""
     app.add_error_handler(exception.NotEnoughHostsAvailable, _refuse)
 
 
 def _refuse(
-    req, resp, error: exception.NotEnoughHostsAvailable, params
+    req: falcon.Request,
+    resp: falcon.Response,
+    error: exception.NotEnoughHostsAvailable,
+    params: Mapping[str, Any],
 ) -> None:
     errors.refuse(req, resp, error, params)
     version = req.env[microversion.VERSION]
-    # That of a change, and of what is old, is not complete.
-    if version >= microversion.V1_2 and 'start' in (error.offer or ()):
-        resp.media['offer'] = views.offer(error.offer, version)
+    # Where nobody has looked for a start it is not complete.
+    offer = error.offer or {}
+    if version >= microversion.V1_2 and 'start' in offer:
+        resp.media['offer'] = views.offer(offer, version)

@@ -64,7 +64,7 @@ def _error_names() -> list[validation.Schema]:
         for status, name in errors.NAMES.items()
     }
     named = {
-        c.__name__: (c.status, inspect.getdoc(c).partition('\n\n')[0])
+        c.__name__: (c.status, (inspect.getdoc(c) or '').partition('\n\n')[0])
         for c in vars(exception).values()
         if isinstance(c, type)
         and issubclass(c, exception.BlazarSchedError)
@@ -258,9 +258,9 @@ def _describe(
     route: Any, version: microversion_parse.Version
 ) -> Document:
     operation = OPERATIONS[route.handler.__name__]
-    summary, _, more = inspect.getdoc(route.handler).partition('\n')
+    summary, _, more = (inspect.getdoc(route.handler) or '').partition('\n')
     variables = re.findall(r'{(\w+)}', route.path)
-    described = {
+    described: Document = {
         'summary': summary,
         'description': more.strip(),
         'parameters': [
@@ -293,9 +293,11 @@ def _describe(
 def _body(
     operation: Operation, version: microversion_parse.Version
 ) -> validation.Schema:
-    if isinstance(operation.body, Mapping):
-        return operation.body[version].schema
-    return operation.body.schema
+    body = operation.body
+    if isinstance(body, Mapping):
+        body = body[version]
+    schema: validation.Schema = body.schema
+    return schema
 
 
 def _query(

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host properties: names that a requirement can use, and their values."""
 
+import functools
 from typing import Any
 
 import falcon
 
 from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import property as schemas
 from blazar_sched.service.api.views import property as views
@@ -21,7 +23,9 @@ def list_properties(req: falcon.Request, caller: caller_.Caller) -> Body:
     every = req.get_param_as_bool('all', default=False) and caller.is_admin
     detail = req.get_param_as_bool('detail', default=False)
     view = views.detail if detail else views.brief
-    properties = caller.call('list_properties')
+    properties = listing.whole(
+        functools.partial(caller.call, 'list_properties')
+    )
     return {
         'resource_properties': [
             view(p) for p in properties if every or not p['private']

@@ -5,7 +5,11 @@ Both stand in the WSGI environ where oslo.context looks for them, so they are
 in every log line and go along to the manager.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
 import re
+from typing import Any
+from wsgiref import types as wsgi
 
 from oslo_context import context
 
@@ -19,10 +23,12 @@ _FORM = re.compile(r'req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 class RequestId:
     """WSGI layer: names each request, and says the name in its answer."""
 
-    def __init__(self, application) -> None:
+    def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         given = environ.get('HTTP_X_OPENSTACK_REQUEST_ID', '')
         # Anything else could forge log lines.
         if _FORM.fullmatch(given):
@@ -34,7 +40,11 @@ class RequestId:
             request_id=local, global_request_id=environ.get(GLOBAL)
         )
 
-        def start(status, headers, exc_info=None):
+        def start(
+            status: str,
+            headers: list[tuple[str, str]],
+            exc_info: Any = None,
+        ) -> Callable[[bytes], object]:
             return start_response(
                 status, [*headers, (HEADER, local)], exc_info
             )

@@ -4,7 +4,11 @@
 Who asked, and about which lease or host, is in the line's context.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
 import time
+from typing import Any
+from wsgiref import types as wsgi
 
 from oslo_log import log as logging
 
@@ -14,13 +18,19 @@ LOG = logging.getLogger(__name__)
 class RequestLog:
     """WSGI layer: logs every answer of the layers below it."""
 
-    def __init__(self, application) -> None:
+    def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         began = time.monotonic()
 
-        def start(status, headers, exc_info=None):
+        def start(
+            status: str,
+            headers: list[tuple[str, str]],
+            exc_info: Any = None,
+        ) -> Callable[[bytes], object]:
             LOG.info(
                 '%s asked %s %r: %s after %.3f s',
                 environ.get('REMOTE_ADDR', '-'),

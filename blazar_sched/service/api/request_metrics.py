@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts requests and how long they take, by route."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 import time
 import types
+from typing import Any
+from wsgiref import types as wsgi
 
 from falcon import routing
 
@@ -19,7 +23,9 @@ _METHODS = frozenset(('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'))
 class RequestMetrics:
     """WSGI layer: counts every answer of the layers below it."""
 
-    def __init__(self, application, metrics: metrics_.Metrics) -> None:
+    def __init__(
+        self, application: wsgi.WSGIApplication, metrics: metrics_.Metrics
+    ) -> None:
         self._application = application
         self._metrics = metrics
         # Falcon's own finds none for who is refused further out.
@@ -27,7 +33,9 @@ class RequestMetrics:
         for path in {route.path for route in routes.ROUTES} | {health.PATH}:
             self._router.add_route(path, types.SimpleNamespace())
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
         began = time.monotonic()
         method = environ['REQUEST_METHOD']
         labels = (
@@ -35,7 +43,11 @@ class RequestMetrics:
             method if method in _METHODS else OTHER,
         )
 
-        def start(status, headers, exc_info=None):
+        def start(
+            status: str,
+            headers: list[tuple[str, str]],
+            exc_info: Any = None,
+        ) -> Callable[[bytes], object]:
             seconds = time.monotonic() - began
             self._metrics.of(
                 metrics_.REQUESTS, *labels, status.split(' ', 1)[0]
@@ -49,4 +61,4 @@ class RequestMetrics:
 
     def _route(self, path: str) -> str:
         found = self._router.find(path.removesuffix('.json'))
-        return OTHER if found is None else found[3]
+        return OTHER if found is None else found[3] or OTHER

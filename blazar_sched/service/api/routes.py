@@ -9,6 +9,8 @@ it runs, so that no handler can forget to.
 from collections import defaultdict
 from collections.abc import Callable
 import dataclasses
+import functools
+import re
 import types
 from typing import Any
 
@@ -21,6 +23,7 @@ from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import capacity
+from blazar_sched.service.api import errors
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
@@ -60,6 +63,9 @@ PROPERTY = '/v1/os-hosts/properties/{name}'
 FLOATING_IPS = '/v1/floatingips'
 FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
 CAPACITY = '/v1/capacity'
+
+# A lease's and a floating IP's, or a host's.
+_ID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{1,19}')
 
 # The document's own name is this with .json at its end.
 DOCUMENT = '/openapi'
@@ -120,10 +126,10 @@ ROUTES = (
 
 
 def add_to(
-    app: falcon.App, manager: caller_.Manager, enforcer: policy.Enforcer
+    app: errors.App, manager: caller_.Manager, enforcer: policy.Enforcer
 ) -> None:
     """Make `app` answer ROUTES with what `manager` says."""
-    responders: dict[str, dict[str, Callable]] = defaultdict(dict)
+    responders: dict[str, dict[str, Callable[..., None]]] = defaultdict(dict)
     for route in ROUTES:
         respond = _responder(route, manager, enforcer)
         responders[route.path][f'on_{route.method.lower()}'] = respond
@@ -137,14 +143,15 @@ def add_to(
 def _responder(
     route: Route, manager: caller_.Manager, enforcer: policy.Enforcer
 ) -> Callable[..., None]:
-    def respond(req, resp, **variables):
+    def respond(
+        req: falcon.Request, resp: falcon.Response, **variables: str
+    ) -> None:
         if req.env[microversion.VERSION] < route.since:
             raise falcon.HTTPNotFound
         caller = None
         if route.rule is not None:
             ctxt = req.env[auth.CONTEXT]
-            # In the log lines about it, also the manager's.
-            ctxt.resource_uuid = next(iter(variables.values()), None)
+            ctxt.resource_uuid = _logged_id(variables)
             enforcer.authorize(ctxt, route.rule)
             if not route.dry:
                 _refuse_dry_run(req)
@@ -153,11 +160,22 @@ def _responder(
                 manager,
                 enforcer.is_admin(ctxt),
                 req.env[microversion.VERSION],
+                functools.partial(enforcer.authorize, ctxt),
             )
         resp.media = route.handler(req, caller, **variables)
         resp.status = route.status
 
     return respond
+
+
+def _logged_id(variables: dict[str, str]) -> str | None:
+    """Return what a path is about, for the log lines about it.
+
+    Also for the manager's. What cannot be an id is left out: it could be
+    anything.
+    """
+    id_ = next(iter(variables.values()), '')
+    return id_ if _ID.fullmatch(id_) else None
 
 
 def _refuse_dry_run(req: falcon.Request) -> None:

@@ -4,8 +4,10 @@
 import contextlib
 import ipaddress
 import json
+import resource
 import socket
 import threading
+from wsgiref import types as wsgi
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -21,6 +23,9 @@ from blazar_sched.service.api import errors
 from blazar_sched.service.manager import rpc
 
 LOG = logging.getLogger(__name__)
+
+# Open files of the process that are no connections of the API's clients.
+_OTHER_FILES = 256
 
 
 class UnsafeAddress(ValueError):
@@ -43,6 +48,15 @@ class _ErrorTask(task.ErrorTask):
 
 class _Channel(channel.HTTPChannel):
     error_task_class = _ErrorTask
+    last_activity: float
+
+    def handle_read(self) -> None:
+        # A client that sends a byte now and then must not keep a connection:
+        # what has begun has to be whole before the connection times out.
+        begun, since = self.request, self.last_activity
+        super().handle_read()
+        if begun is not None and self.request is begun:
+            self.last_activity = since
 
 
 class Server:
@@ -53,7 +67,7 @@ class Server:
     """
 
     def __init__(
-        self, conf: cfg.ConfigOpts, application: errors.WSGIApp,
+        self, conf: cfg.ConfigOpts, application: wsgi.WSGIApplication,
         listener: socket.socket,
     ) -> None:
         self.host, self.port = listener.getsockname()[:2]
@@ -64,6 +78,13 @@ class Server:
             sockets=[listener],
             threads=conf.api.threads,
             max_request_body_size=conf.api.max_request_body_size,
+            connection_limit=_connections(conf.api.max_connections),
+            channel_timeout=conf.api.connection_timeout,
+            cleanup_interval=max(1, conf.api.connection_timeout // 4),
+            # select() knows no file from the 1024th on.
+            asyncore_use_poll=True,
+            # Whether they are believed is oslo.middleware's to say.
+            clear_untrusted_proxy_headers=False,
             ident=None,
         )
         self._server.channel_class = _Channel
@@ -106,6 +127,11 @@ def serve(
             f'[api] auth_strategy is noauth, but [api] host {conf.api.host} '
             'is not a loopback address'
         )
+    if conf.api.auth_strategy == 'noauth':
+        LOG.warning(
+            '[api] auth_strategy is noauth: every user of this machine can '
+            'act as an administrator'
+        )
     server = Server(conf, deploy.deploy(conf, manager, metrics), listener)
     LOG.info('The API listens on %s port %d', server.host, server.port)
     return server
@@ -126,6 +152,28 @@ def start(
     return server
 
 
+def _connections(most: int) -> int:
+    """Return how many connections there can be, at most `most`.
+
+    The process may have as many files open from now on, as far as it can.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most + _OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return most
+    if hard == resource.RLIM_INFINITY or hard >= wanted:
+        allowed = wanted
+    else:
+        allowed = hard
+        LOG.warning(
+            '[api] max_connections is %d, but the process may have %d files '
+            'open: %d connections are left',
+            most, hard, max(1, hard - _OTHER_FILES),
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(1, allowed - _OTHER_FILES)
+
+
 def _bind(host: str, port: int) -> socket.socket:
     [(family, kind, _, _, address), *_] = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -135,7 +183,9 @@ def _bind(host: str, port: int) -> socket.socket:
         # A restart must not wait for old connections to be forgotten.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-    except OSError:
+    except OSError as e:
         listener.close()
-        raise
+        raise OSError(
+            e.errno, f'{e.strerror}: [api] host {host}, port {port}'
+        ) from e
     return listener

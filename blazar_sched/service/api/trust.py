@@ -39,8 +39,8 @@ class Trustor:
         """Return the id of a new trust; None if there can be none."""
         return self._keystone.create_trust(
             self._token,
-            self._context.user_id,
-            self._context.project_id,
+            str(self._context.user_id),
+            str(self._context.project_id),
             self._context.roles,
         )
 
@@ -53,18 +53,28 @@ class Trustor:
 
 
 def lent(
-    trustor: Trustor | None, create: Callable[[str | None], Lease]
+    trustor: Trustor | None,
+    create: Callable[[str | None], Lease],
+    rehearse: Callable[[], Lease],
 ) -> Lease:
     """Return a lease that is lent the caller's roles.
+
+    A request that is refused costs Keystone nothing: each trust that is
+    deleted leaves a revocation there, which is looked at with every token.
 
     A trust that it does not have is deleted: if there is none, or if the
     request was made before. Also if nobody knows whether there is one: better
     a lease that its creator does not act in than a trust that nobody sees.
 
     :param create: asks the manager for the lease, by the id of its trust
+    :param rehearse: asks whether there will be one, by a dry run
     """
     if trustor is None:
         return create(None)
+    expected = rehearse()
+    if expected['trust_id'] is not None:
+        # The request was made before, and has its lease.
+        return expected
     trust_id, used = trustor.lend(), None
     try:
         lease = create(trust_id)

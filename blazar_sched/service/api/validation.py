@@ -26,7 +26,9 @@ def _is_integer(checker: Any, value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_Strict = validators.extend(
+# The function has no types.
+_extend: Any = validators.extend
+_Strict = _extend(
     jsonschema.Draft202012Validator,
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
         'integer', _is_integer
@@ -37,7 +39,8 @@ _Strict = validators.extend(
 def validator(schema: Schema) -> jsonschema.protocols.Validator:
     """Build what `check` wants, once a schema."""
     _Strict.check_schema(schema)
-    return _Strict(schema)
+    strict: jsonschema.protocols.Validator = _Strict(schema)
+    return strict
 
 
 def by_version(
@@ -62,15 +65,17 @@ def check(
     if error is None:
         return
     steps = list(error.absolute_path)
-    message = error.schema.get('x-refusal', error.message)
+    rule: Any = error.schema
+    instance: Any = error.instance
+    message = rule.get('x-refusal', error.message)
     if error.validator == 'required':
         missing = next(
-            n for n in error.validator_value if n not in error.instance
+            n for n in rule['required'] if n not in instance
         )
         message = f'Missing parameter {missing}'
         steps.append(missing)
     elif 'propertyNames' in error.schema_path:
-        steps.append(error.instance[:_HEAD])
+        steps.append(instance[:_HEAD])
     raise exception.InvalidInput(_short(message), field=_path(steps) or None)
 
 

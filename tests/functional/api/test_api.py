@@ -6,13 +6,13 @@ import datetime
 import json
 import time
 
-from falcon import testing
 import hypothesis
 from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.service.api import deploy
 from blazar_sched.service.manager import rpc
+from tests import loopback
 
 ALICE = {'X-Auth-Token': 'alice:p1'}
 BOB = {'X-Auth-Token': 'bob:p2'}
@@ -126,7 +126,7 @@ def test_the_life_of_a_lease(api):
     assert made['user_id'] == 'alice'
     assert {e['event_type']: e['time'] for e in made['events']} == {
         'start_lease': '2030-01-01T00:00:00.000000',
-        'before_end_lease': '2030-01-01T00:00:00.000000',
+        'before_end_lease': '2030-01-01T00:30:00.000000',
         'end_lease': '2030-01-01T01:00:00.000000',
     }
 
@@ -197,7 +197,11 @@ def test_an_unbounded_lease(api):
     assert made['end_date'] is None
     path = f'/v1/leases/{made["id"]}'
     shown = api.simulate_get(path, headers=ALICE).json['lease']
-    assert shown['end_date'] is None
+    far = {'end_date': shown['end_date'], 'name': 'renamed'}
+    answer = api.simulate_put(path, json=far, headers=ALICE)
+    assert answer.json['lease']['name'] == 'renamed'
+    answer = api.simulate_get(path, headers={**ALICE, **V1_1})
+    assert answer.json['lease']['end_date'] is None
     answer = api.simulate_put(
         path, json={'end_date': '2030-01-01 01:00'}, headers=ALICE
     )
@@ -383,13 +387,14 @@ def test_hosts(api):
     made = api.simulate_post(
         '/v1/os-hosts',
         json={'id': 'compute-2', 'hold': 'dedicated', 'unbounded': 'never'},
+        headers=V1_1,
     ).json['host']
     assert made['hold'] == 'dedicated'
     assert made['unbounded'] == 'never'
     assert made['id'].isdigit()
     path = f'/v1/os-hosts/{made["id"]}'
     changed = api.simulate_put(
-        path, json={'rack': '7', 'hold': 'shared'}
+        path, json={'rack': '7', 'hold': 'shared'}, headers=V1_1
     ).json['host']
     assert (changed['rack'], changed['hold']) == ('7', 'shared')
     changed = api.simulate_put(path, json={'rack': None}).json['host']
@@ -432,6 +437,92 @@ def test_a_hostile_requirement_is_only_the_name_of_nothing(api, name):
     )
     refused(answer, 409)
     assert everything(api) == before
+
+
+def ask_for(api, text, headers=ALICE, path='/v1/leases', method='POST'):
+    reservation = {
+        **lease()['reservations'][0], 'resource_properties': text,
+    }
+    return api.simulate_request(
+        method, path, json=lease(reservations=[reservation]), headers=headers
+    )
+
+
+@pytest.fixture
+def secret(api):
+    """A private property of a host."""
+    [host] = api.simulate_get('/v1/os-hosts').json['hosts']
+    api.simulate_put(f'/v1/os-hosts/{host["id"]}', json={'secret': 'acme'})
+    answer = api.simulate_patch(
+        '/v1/os-hosts/properties/secret', json={'private': True}
+    )
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    'requirement',
+    [
+        '["==", "${}", "acme"]',
+        '["==", "$capabilities:{}", "acme"]',
+        '[">=", "${}", "ac"]',
+        '["in", "${}", "a", "acme"]',
+        '["not", ["==", "${}", "other"]]',
+        '["or", ["==", "$gpu", "a100"], ["==", "${}", "acme"]]',
+    ],
+)
+def test_a_private_property_is_like_one_that_no_host_has(
+    api, secret, requirement
+):
+    before = everything(api)
+    v1_2 = {**ALICE, 'OpenStack-API-Version': 'reservation 1.2'}
+    said = []
+    for name in ('secret', 'nowhere'):
+        text = requirement.format(name)
+        answers = [
+            ask_for(api, text),
+            ask_for(api, text, v1_2),
+            ask_for(api, text, v1_2, '/v1/leases?dry_run=true'),
+            api.simulate_get(
+                '/v1/capacity',
+                params={'resource_properties': text},
+                headers=v1_2,
+            ),
+        ]
+        assert [a.status_code for a in answers] == [409, 409, 409, 400]
+        said.append([a.text.replace(name, '?') for a in answers])
+    assert said[0] == said[1]
+    assert everything(api) == before
+
+
+def test_an_admin_may_ask_for_a_private_property(api, secret):
+    admin = {'X-Auth-Token': 'admin:p1'}
+    text = '["==", "$secret", "acme"]'
+    answer = ask_for(api, text, admin)
+    assert answer.status_code == 201, answer.text
+    made = answer.json['lease']
+    # A member who sends back what is shown changes nothing by that.
+    [reservation] = made['reservations']
+    path = f'/v1/leases/{made["id"]}'
+    change = {'id': reservation['id'], 'resource_properties': text}
+    body = {'name': 'renamed', 'reservations': [change]}
+    answer = api.simulate_put(path, json=body, headers=ALICE)
+    assert answer.status_code == 200, answer.text
+    change['resource_properties'] = '["==", "$secret", "acm"]'
+    answer = api.simulate_put(path, json=body, headers=ALICE)
+    refused(answer, 409, 'no host has secret')
+
+
+def test_a_capability_that_no_host_has_is_named(api):
+    answer = ask_for(api, '["==", "$node_type", "compute_skylake"]')
+    refused(answer, 409, 'no host has node_type')
+    v1_2 = {**ALICE, 'OpenStack-API-Version': 'reservation 1.2'}
+    answer = ask_for(api, '["==", "$node_type", "compute_skylake"]', v1_2)
+    assert answer.json['offer'] == {
+        'reservation': 0,
+        'available': 0,
+        'start_date': None,
+        'end_date': None,
+    }
 
 
 def test_a_requirement_chooses(api):
@@ -659,7 +750,7 @@ def test_many_ask_for_the_last_host_at_once(api):
 def test_without_a_manager_the_answer_is_503(service):
     service.manager.stop()
     bus = rpc.Client(rpc.transport(service.conf), timeout=0.2)
-    api = testing.TestClient(deploy.deploy(service.conf, bus))
+    api = loopback.client(deploy.deploy(service.conf, bus))
     said = refused(api.simulate_get('/v1/leases'), 503)
     assert said['error_name'] == 'Unavailable'
 

@@ -117,6 +117,19 @@ def test_a_refused_lease_leaves_no_trust(api, cloud, token):
     assert cloud.trusts == before
 
 
+def test_refused_leases_ask_for_no_trust(api, cloud, token):
+    """Each that is deleted again leaves a revocation in Keystone."""
+    create(api, token)
+    asked = len(_trust_requests(cloud))
+    for _ in range(10):
+        assert create(api, token).status_code == 409
+    assert len(_trust_requests(cloud)) == asked
+
+
+def _trust_requests(cloud):
+    return [asked for asked in cloud.asked if 'OS-TRUST' in str(asked)]
+
+
 def test_a_lease_that_nobody_answers_for_leaves_no_trust(
     api, cloud, token, service
 ):
@@ -130,6 +143,7 @@ def test_a_request_made_again_leaves_no_second_trust(api, cloud, token):
     first = create(api, token, key='k').json
     assert create(api, token, key='k').json == first
     assert list(cloud.trusts) == [first['lease']['trust_id']]
+    assert len(_trust_requests(cloud)) == 1
 
 
 def test_a_dry_run_asks_for_no_trust(api, cloud, token, service):
@@ -187,9 +201,20 @@ def test_a_keystone_that_fails_makes_no_lease(api, cloud, token, service):
 
 
 def test_a_trust_that_cannot_be_taken_back_hides_no_refusal(
-    api, cloud, token
+    api, cloud, token, service, monkeypatch
 ):
-    create(api, token)
+    """The room goes between the dry run and the request."""
+    first = create(api, token).json['lease']
+    rehearsed = {**service.bus.call({}, 'get_lease', lease_id=first['id'],
+                                    project_id=None), 'trust_id': None}
+    ask = service.bus.call
+    monkeypatch.setattr(
+        service.bus,
+        'call',
+        lambda ctxt, method, **kwargs: (
+            rehearsed if kwargs.get('dry_run') else ask(ctxt, method, **kwargs)
+        ),
+    )
     refuse = cloud.answer
 
     def answer(method, path, token, body):

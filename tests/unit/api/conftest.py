@@ -4,7 +4,6 @@
 import copy
 import json
 
-from falcon import testing
 from oslo_config import cfg
 import pytest
 
@@ -16,6 +15,7 @@ from blazar_sched.service.api.views import capacity as capacity_views
 from blazar_sched.service.api.views import floating_ip as floating_ip_views
 from blazar_sched.service.api.views import host as host_views
 from blazar_sched.service.api.views import lease as lease_views
+from tests import loopback
 
 
 class RoteManager:
@@ -40,6 +40,9 @@ class RoteManager:
         answer = self.answers[method]
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, list):
+            # All of a list is on one page.
+            answer = {'items': answer, 'next': None}
         return json.loads(json.dumps(answer))
 
     def check(self):
@@ -53,6 +56,7 @@ def conf():
     api_conf.register(service)
     keystone_conf.register(service)
     service([], default_config_files=[], default_config_dirs=[])
+    service.set_override('auth_strategy', 'noauth', 'api')
     return service
 
 
@@ -63,7 +67,7 @@ def manager():
 
 @pytest.fixture
 def api(conf, manager):
-    return testing.TestClient(deploy.deploy(conf, manager))
+    return loopback.client(deploy.deploy(conf, manager))
 
 
 @pytest.fixture
@@ -106,6 +110,7 @@ def answers(lease, host, floating_ip):
         'list_allocations': [{'host_id': '7', 'reservations': []}],
         'reallocate': None,
         'list_properties': [],
+        'list_unknown_properties': [],
         'update_property': {'property': 'gpu', 'private': True},
         'list_floating_ips': [floating_ip],
         'get_floating_ip': floating_ip,

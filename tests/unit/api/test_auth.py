@@ -12,6 +12,7 @@ from blazar_sched.service.api import deploy
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
+from tests import loopback
 
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
@@ -67,10 +68,10 @@ def tokens():
 def keystone_api(conf, manager, tokens, tmp_path):
     file = tmp_path / 'blazar-sched.conf'
     file.write_text(
-        '[api]\nauth_strategy = keystone\n'
         '[keystone_authtoken]\n'
         'www_authenticate_uri = http://keystone.example/\n'
     )
+    conf.clear_override('auth_strategy', 'api')
     conf([], default_config_files=[str(file)])
     return testing.TestClient(deploy.deploy(conf, manager))
 
@@ -186,7 +187,6 @@ def test_keystone_down_is_503(conf, manager):
 @pytest.mark.parametrize(
     'token, user, project, admin',
     [
-        (None, 'admin', 'admin', True),
         ('admin', 'admin', 'admin', True),
         ('admin:p1', 'admin', 'p1', True),
         ('alice:p1', 'alice', 'p1', False),
@@ -198,9 +198,7 @@ def test_noauth_believes_the_token_alone(
     api, manager, token, user, project, admin
 ):
     manager.answers['list_leases'] = []
-    headers = dict(SPOOFED)
-    if token is not None:
-        headers['X-Auth-Token'] = token
+    headers = {**SPOOFED, 'X-Auth-Token': token}
     answer = api.simulate_get('/v1/leases', headers=headers)
     assert answer.status_code == 200
     [ctxt] = manager.contexts
@@ -223,12 +221,88 @@ def test_noauth_refuses_what_is_no_user_and_project(api, manager, token):
     assert manager.calls == []
 
 
+def test_noauth_is_to_be_asked_for(conf):
+    conf.clear_override('auth_strategy', 'api')
+    assert conf.api.auth_strategy == 'keystone'
+
+
+def test_noauth_wants_a_token_too(conf, manager):
+    api = testing.TestClient(
+        deploy.deploy(conf, manager), headers={'Host': 'localhost'}
+    )
+    for path in ('/v1/leases', '/v1/os-hosts'):
+        assert api.simulate_get(path).status_code == 401
+    for path in ('/', '/versions', '/openapi.json'):
+        assert api.simulate_get(path).status_code in (200, 300)
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize(
+    'name, value',
+    [
+        ('X-Forwarded-For', '192.0.2.1'),
+        ('X-Forwarded-Proto', 'https'),
+        ('X-Forwarded-Host', 'cloud.example'),
+        ('X-Forwarded-User', 'root'),
+        ('X-Real-IP', '192.0.2.1'),
+        ('Forwarded', 'for=192.0.2.1'),
+        ('Via', '1.1 proxy.example'),
+        ('Origin', 'http://evil.example'),
+        ('Origin', 'null'),
+        ('Host', 'evil.example'),
+        ('Host', 'localhost.evil.example:1234'),
+        ('Host', '192.0.2.1:1234'),
+        ('Host', '[2001:db8::1]:1234'),
+        ('Host', '[::1'),
+    ],
+)
+@pytest.mark.parametrize('path', ['/v1/leases', '/versions'])
+def test_noauth_refuses_what_is_sent_for_others(
+    api, manager, path, name, value
+):
+    answer = api.simulate_get(path, headers={name: value})
+    assert answer.status_code == 403
+    assert answer.json['error_name'] == 'NotAuthorized'
+    assert f'header {name.title()}' in answer.json['error_message']
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize(
+    'host',
+    ['localhost', 'LOCALHOST:1', '127.0.0.1:1234', '127.1.2.3', '[::1]:80',
+     'dev.example:1234'],
+)
+def test_noauth_is_for_this_machine(conf, manager, host):
+    conf.set_override('host', 'Dev.example', 'api')
+    manager.answers['list_leases'] = []
+    api = loopback.client(deploy.deploy(conf, manager))
+    answer = api.simulate_get('/v1/leases', headers={'Host': host})
+    assert answer.status_code == 200
+
+
+def test_keystone_believes_whom_a_proxy_sends(keystone_api, manager, tokens):
+    tokens.add_token_data(
+        't1', user_id='u1', project_id='p1', role_list=['reader']
+    )
+    manager.answers['list_leases'] = []
+    answer = keystone_api.simulate_get(
+        '/v1/leases',
+        headers={
+            'X-Auth-Token': 't1',
+            'X-Forwarded-For': '192.0.2.1',
+            'Host': 'cloud.example',
+            'Origin': 'https://cloud.example',
+        },
+    )
+    assert answer.status_code == 200
+
+
 def test_an_operator_can_change_a_rule(conf, manager, tmp_path):
     file = tmp_path / 'policy.yaml'
     file.write_text('"blazar:oshosts:get": "role:reader"\n')
     deploy.deploy(conf, manager)  # registers [oslo_policy]
     conf.set_override('policy_file', str(file), 'oslo_policy')
-    api = testing.TestClient(deploy.deploy(conf, manager))
+    api = loopback.client(deploy.deploy(conf, manager))
     manager.answers['list_hosts'] = []
     headers = {'X-Auth-Token': 'alice:p1'}
     assert api.simulate_get('/v1/os-hosts', headers=headers).json == {
@@ -236,3 +310,40 @@ def test_an_operator_can_change_a_rule(conf, manager, tmp_path):
     }
     answer = api.simulate_delete('/v1/os-hosts/7', headers=headers)
     assert answer.status_code == 403
+
+
+@pytest.mark.parametrize('projects', [None, [], ['p9']])
+def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
+    file = tmp_path / 'policy.yaml'
+    file.write_text('"blazar:leases:share": "role:admin"\n')
+    deploy.deploy(conf, manager)  # registers [oslo_policy]
+    conf.set_override('policy_file', str(file), 'oslo_policy')
+    api = loopback.client(deploy.deploy(conf, manager))
+    # Whoever is let through is refused by the manager.
+    refused = exception.LeaseNotFound('no lease')
+    manager.answers['create_lease'] = manager.answers['update_lease'] = refused
+    asked = {} if projects is None else {'projects': projects}
+    one = {'resource_type': 'physical:host', 'min': 1, 'max': 1, **asked}
+    for user, status in (
+        ('alice:p1', 403 if projects else 404), ('admin:p1', 404)
+    ):
+        headers = {
+            'X-Auth-Token': user,
+            'OpenStack-API-Version': 'reservation 1.1',
+        }
+        created = api.simulate_post(
+            '/v1/leases',
+            headers=headers,
+            json={
+                'name': 'x',
+                'start_date': 'now',
+                'end_date': '2030-01-01 00:00',
+                'reservations': [one],
+            },
+        )
+        changed = api.simulate_put(
+            '/v1/leases/l1',
+            headers=headers,
+            json={'reservations': [{'id': 'r1', **asked}]},
+        )
+        assert (created.status_code, changed.status_code) == (status, status)

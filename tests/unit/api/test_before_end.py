@@ -116,10 +116,25 @@ def test_each_version_shows_what_it_knows(ask, known, asked, action, shown):
             assert 'before_end' not in reservation
 
 
+@pytest.mark.parametrize('asked', ON_HOSTS)
+@pytest.mark.parametrize('made', [{}, {'before_end_failed': 'no address'}])
+def test_ours_shows_why_it_was_not_done(ask, answers, known, asked, made):
+    known(asked, before_end='email')
+    answers['get_lease']['reservations'][0]['made'] = made
+    for version in (OURS, *BLAZARS):
+        [reservation] = ask('GET', version).json['lease']['reservations']
+        if version == OURS:
+            assert reservation['before_end_failed'] == made.get(
+                'before_end_failed'
+            )
+        else:
+            assert 'before_end_failed' not in reservation
+
+
 def test_no_other_reservation_shows_any(ask, known):
     known(FLOATING_IP)
     [reservation] = ask('GET', OURS).json['lease']['reservations']
-    assert 'before_end' not in reservation
+    assert not {'before_end', 'before_end_failed'} & set(reservation)
 
 
 @pytest.mark.parametrize('asked', ON_HOSTS)

@@ -11,6 +11,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
+from tests import loopback
 
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 
@@ -34,6 +35,8 @@ PUBLISHED = {
     'FloatingIPNotFound': 404,
     'Conflict': 409,
     'NotEnoughHostsAvailable': 409,
+    'Uncountable': 409,
+    'DatabaseAccessDenied': 503,
     'InvalidStatus': 409,
     'CantUpdateParameter': 409,
     'HostExists': 409,
@@ -230,12 +233,11 @@ def test_what_is_no_strict_json_is_refused(api, manager, method, path, body):
 
 
 def test_the_size_limit_is_configured(conf, manager):
-    from falcon import testing
 
     from blazar_sched.service.api import deploy
 
     conf.set_override('max_request_body_size', 1024, 'api')
-    api = testing.TestClient(deploy.deploy(conf, manager))
+    api = loopback.client(deploy.deploy(conf, manager))
     body = json.dumps({'name': 'x' * 2000})
     assert api.simulate_post('/v1/leases', body=body).status_code == 413
     body = json.dumps({'name': 'x' * 900})

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What load balancers are told."""
 
-from falcon import testing
 from oslo_middleware.healthcheck import opts
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import deploy
+from blazar_sched.service.api import health
+from tests import loopback
 
 
 @pytest.fixture(params=['no token', 'bad token'])
@@ -31,14 +32,27 @@ def test_unhealthy_without_a_manager(api, manager):
     assert answer.status_code == 503
     assert answer.json['reasons'] == ['the manager does not answer']
     assert api.simulate_head('/healthcheck').status_code == 503
+
+
+def test_an_answer_lasts_a_second(api, manager, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(health.time, 'monotonic', lambda: now)
+    assert api.simulate_get('/healthcheck').status_code == 200
+    manager.trouble = exception.Unavailable('the manager does not answer')
+    now += 0.9
+    assert api.simulate_get('/healthcheck').status_code == 200
+    now += 0.2
+    for _ in range(2):
+        assert api.simulate_get('/healthcheck').status_code == 503
     manager.trouble = None
+    now += 1
     assert api.simulate_get('/healthcheck').status_code == 200
 
 
 def test_whom_it_is_not_configured_for_it_does_not_answer(conf, manager):
     conf.register_opts(opts.HEALTHCHECK_OPTS, 'healthcheck')
     conf.set_override('allowed_source_ranges', ['192.0.2.0/24'], 'healthcheck')
-    api = testing.TestClient(deploy.deploy(conf, manager))
+    api = loopback.client(deploy.deploy(conf, manager))
     answer = api.simulate_get('/healthcheck', remote_addr='127.0.0.1')
     assert answer.status_code == 404
     answer = api.simulate_get('/healthcheck', remote_addr='192.0.2.7')

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts, their properties and their allocations."""
 
-from falcon import testing
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import deploy
+from tests import loopback
 
 FOREVER = 2**63 - 1
 
@@ -31,15 +31,30 @@ def test_a_host_is_shown_as_blazar_does(api, manager, host):
             'trust_id': None,
             'created_at': '2026-01-01 00:00:00',
             'updated_at': None,
-            'hold': 'shared',
-            'unbounded': None,
-            'disabled': False,
-            'projects': ['p7'],
-            'region': 'west',
-            'traits': ['HW_CPU_X86_AVX2'],
             'gpu': 'true',
         }
     }
+
+
+@pytest.mark.parametrize('version', ['1.1', '1.2'])
+def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(
+    api, manager, host, version
+):
+    manager.answers['get_host'] = host
+    manager.answers['list_hosts'] = [host]
+    ours = {
+        'hold': 'shared',
+        'unbounded': None,
+        'disabled': False,
+        'projects': ['p7'],
+        'region': 'west',
+        'traits': ['HW_CPU_X86_AVX2'],
+    }
+    headers = {'OpenStack-API-Version': f'reservation {version}'}
+    shown = api.simulate_get('/v1/os-hosts/7', headers=headers).json['host']
+    assert ours.items() <= shown.items()
+    [listed] = api.simulate_get('/v1/os-hosts', headers=headers).json['hosts']
+    assert listed == shown
 
 
 @pytest.mark.row('F25')
@@ -49,9 +64,10 @@ def test_a_host_is_shown_as_blazar_does(api, manager, host):
         (90, '1.2', {'cleaning_time': 90}),
         (0, '1.2', {'cleaning_time': 0}),
         (None, '1.2', {'cleaning_time': None}),
-        # As the capabilities that they know are.
+        # As the capabilities that it knows are.
         (90, '1.1', {'cleaning_time': '90'}),
-        (0, '1.0', {'cleaning_time': '0'}),
+        (0, '1.1', {'cleaning_time': '0'}),
+        (90, '1.0', {}),
         (None, '1.0', {}),
     ],
 )
@@ -188,7 +204,7 @@ SHOWN = {
             'id': 'r2',
             'lease_id': 'l2',
             'start_date': '2026-01-01T01:00:00.000000',
-            'end_date': None,
+            'end_date': '2999-12-31T00:00:00.000000',
         },
     ],
 }
@@ -296,7 +312,7 @@ def test_private_properties_are_an_admins(conf, manager, tmp_path):
     )
     deploy.deploy(conf, manager)  # registers [oslo_policy]
     conf.set_override('policy_file', str(file), 'oslo_policy')
-    api = testing.TestClient(deploy.deploy(conf, manager))
+    api = loopback.client(deploy.deploy(conf, manager))
     manager.answers['list_properties'] = [
         {'property': 'gpu', 'private': False, 'values': ['a']},
         {'property': 'rack', 'private': True, 'values': ['7']},

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases: what goes to the manager, and how its answer is shown."""
 
+import unicodedata
 from urllib import parse
 
-from falcon import testing
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import deploy
+from tests import loopback
 
 FOREVER = 2**63 - 1
 # What python-blazarclient 4.6.0 sends for a bare command line.
@@ -136,11 +137,86 @@ def test_an_instance_reservation_shows_its_flavor(api, manager, lease):
     assert shown['amount'] == 3
 
 
-def test_an_unbounded_end_is_null(api, manager, lease):
+@pytest.mark.parametrize(
+    'headers, end', [({}, '2999-12-31T00:00:00.000000'), (V1_1, None)]
+)
+def test_no_end_is_null_but_in_1_0_where_it_is_far(
+    api, manager, lease, headers, end
+):
     lease['end'] = FOREVER
     manager.answers['list_leases'] = [lease]
-    [shown] = api.simulate_get('/v1/leases').json['leases']
-    assert shown['end_date'] is None
+    manager.answers['list_allocations'] = [
+        {'host_id': '7', 'reservations': [
+            {'id': 'r1', 'lease_id': 'l1', 'start': 60, 'end': FOREVER},
+        ]},
+    ]
+    answer = api.simulate_get('/v1/leases', headers=headers)
+    assert answer.json['leases'][0]['end_date'] == end
+    answer = api.simulate_get('/v1/os-hosts/allocations', headers=headers)
+    [host] = answer.json['allocations']
+    assert host['reservations'][0]['end_date'] == end
+
+
+@pytest.mark.parametrize(
+    'date, end',
+    [
+        ('2999-12-31 00:00', FOREVER),
+        ('2999-12-31T00:00:00.000000', FOREVER),
+        # As `prolong_for` makes of it.
+        ('2999-12-31 01:00', FOREVER),
+        ('9999-12-31 23:59', FOREVER),
+        ('2030-12-31 00:00', 1924905600),
+    ],
+)
+def test_the_far_end_of_1_0_is_none(api, manager, lease, date, end):
+    body = {**BODY, 'end_date': date}
+    assert create(api, manager, lease, body)['end'] == end
+    manager.answers['update_lease'] = lease
+    answer = api.simulate_put('/v1/leases/l1', json={'end_date': date})
+    assert answer.status_code == 200
+    assert manager.calls[-1][1]['values'] == {'end': end}
+
+
+@pytest.mark.parametrize(
+    'headers, date',
+    [({}, '2999-12-30 23:59'), (V1_1, '2999-12-31 00:00')],
+)
+def test_an_end_that_is_out_of_range_is_refused(api, manager, headers, date):
+    body = {**BODY, 'end_date': date}
+    answer = api.simulate_post('/v1/leases', json=body, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json['error_message'].startswith('end_date')
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize('name', ['hypervisor_properties',
+                                  'resource_properties'])
+@pytest.mark.parametrize(
+    'reservation',
+    [
+        HOST_RESERVATION,
+        INSTANCE_RESERVATION,
+        {'resource_type': 'flavor:instance', 'flavor_id': '7', 'amount': 1},
+    ],
+    ids=lambda r: r['resource_type'],
+)
+def test_no_requirement_may_be_null(
+    api, manager, lease, reservation, name
+):
+    if name == 'hypervisor_properties' and reservation is not HOST_RESERVATION:
+        pytest.skip('it has none')
+    asked = {**reservation, name: None}
+    body = {**BODY, 'reservations': [asked]}
+    [sent] = create(api, manager, lease, body)['reservations']
+    assert sent[name] == ''
+    manager.answers['update_lease'] = lease
+    change = {'id': lease['reservations'][0]['id'], name: None}
+    answer = api.simulate_put(
+        '/v1/leases/l1', json={'reservations': [change]}
+    )
+    assert answer.status_code == 200
+    [sent] = manager.calls[-1][1]['values']['reservations']
+    assert sent[name] == ''
 
 
 def test_what_the_client_sends_goes_to_the_manager_in_plain_values(
@@ -342,7 +418,7 @@ def test_a_bad_value_is_refused_by_name_and_changes_nothing(
     'name',
     [
         'nächtlicher Lauf №7 🌙',
-        'תור \u200f',
+        'תור',
         '<script>alert(1)</script>',
         '{{ 7 * 7 }} ${jndi:ldap://x} %s',
         "'; DROP TABLE lease; --",
@@ -354,6 +430,20 @@ def test_a_name_is_data_and_stays_as_it_is(api, manager, lease, name):
     manager.answers['get_lease'] = {**lease, 'name': name}
     answer = api.simulate_get('/v1/leases/l1')
     assert answer.json['lease']['name'] == name
+
+
+def test_no_name_has_what_is_not_seen(api, manager):
+    formats = [
+        c for c in map(chr, range(0x110000)) if unicodedata.category(c) == 'Cf'
+    ]
+    assert {'\u202e', '\U000e0041'} < set(formats)
+    for c in formats:
+        answer = api.simulate_post(
+            '/v1/leases', json={**BODY, 'name': f'a{c}b'}
+        )
+        assert answer.status_code == 400, repr(c)
+        assert answer.json['error_message'].startswith('name: ')
+    assert manager.calls == []
 
 
 @pytest.mark.parametrize(
@@ -685,6 +775,7 @@ def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
         ('sort=name,name:desc', 'sort'),
         ('fields=', 'fields'),
         ('fields=name,', 'fields'),
+        ('fields=id,name,id', 'fields'),
         ('fields=name,parameters', 'fields'),
         ('project_id=', 'project_id'),
     ],
@@ -760,13 +851,14 @@ class Many:
         self.leases = [
             x for x in self.leases if x['id'] not in self.vanishing
         ]
-        return page
+        following = page[-1]['id'] if len(page) == limit else None
+        return {'items': page, 'next': following}
 
 
 @pytest.mark.parametrize('number', [0, 999, 1000, 1001, 2500])
 def test_a_long_list_comes_in_several_messages(conf, lease, number):
     many = Many(lease, number)
-    api = testing.TestClient(deploy.deploy(conf, many))
+    api = loopback.client(deploy.deploy(conf, many))
     listed = api.simulate_get('/v1/leases').json['leases']
     assert [x['id'] for x in listed] == [f'{n:05}' for n in range(number)]
     assert max(many.sizes) <= 1000
@@ -778,7 +870,7 @@ def test_a_long_list_comes_in_several_messages(conf, lease, number):
 def test_a_lease_that_vanishes_between_two_messages_hides_none(conf, lease):
     """The last of the first message marks where the second begins."""
     many = Many(lease, 2500, vanishing=['00998', '00999'])
-    api = testing.TestClient(deploy.deploy(conf, many))
+    api = loopback.client(deploy.deploy(conf, many))
     listed = [x['id'] for x in api.simulate_get('/v1/leases').json['leases']]
     assert listed == [f'{n:05}' for n in range(2500)]
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests are counted by their route, whatever becomes of them."""
 
-from falcon import testing
 import pytest
 
 from blazar_sched.service import metrics
 from blazar_sched.service.api import deploy
+from tests import loopback
 
 ALICE = {'X-Auth-Token': 'alice:p1'}
 LEASE = '/v1/leases/{lease_id}'
@@ -18,7 +18,7 @@ def counted():
 
 @pytest.fixture
 def api(conf, manager, counted):
-    return testing.TestClient(deploy.deploy(conf, manager, counted))
+    return loopback.client(deploy.deploy(conf, manager, counted))
 
 
 @pytest.fixture

@@ -89,3 +89,20 @@ def test_older_versions_ask_for_none_and_show_none(refused, manager, version):
 def test_the_newest_asks_for_one(refused, manager):
     refused(None, '1.2')
     assert manager.calls[-1][1]['offering'] is True
+
+
+@pytest.mark.parametrize('version', microversion.VERSIONS)
+def test_a_change_is_offered_something_from_1_2_on(api, manager, version):
+    manager.answers['update_lease'] = exception.NotEnoughHostsAvailable(
+        'no room', field='reservations', offer=WHOLE
+    )
+    answer = api.simulate_put(
+        '/v1/leases/l1',
+        json={'end_date': '2031-01-01 00:00'},
+        headers={'OpenStack-API-Version': f'reservation {version}'},
+    )
+    assert answer.status_code == 409
+    offering = version == '1.2'
+    assert ('offer' in answer.json) is offering
+    [(_, asked)] = manager.calls
+    assert ('offering' in asked) is offering

@@ -43,6 +43,7 @@ REQUIREMENT = {
         '`["==", "$gpu", "a100"]`'
     ),
 }
+_REQUIREMENT_OR_NULL = {**REQUIREMENT, 'type': ['string', 'null']}
 _AMOUNT = meaning.said('How many of them', _COUNT)
 _AFFINITY = {
     'type': ['boolean', 'null'],
@@ -86,22 +87,22 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     'physical:host': {
         'min': meaning.said('The fewest hosts that it takes', _COUNT),
         'max': meaning.said('The most hosts that it gets', _COUNT),
-        'hypervisor_properties': REQUIREMENT,
-        'resource_properties': REQUIREMENT,
+        'hypervisor_properties': _REQUIREMENT_OR_NULL,
+        'resource_properties': _REQUIREMENT_OR_NULL,
         BEFORE_END: _BLAZARS_ACTION,
     },
     'virtual:instance': {
         **SIZE,
         'amount': _AMOUNT,
         'affinity': _AFFINITY,
-        'resource_properties': REQUIREMENT,
+        'resource_properties': _REQUIREMENT_OR_NULL,
     },
     'flavor:instance': {
         # Nova's, the ids of flavors are whatever their maker chose.
         'flavor_id': meaning.said(meaning.RESERVED_FLAVOR, text.line(255)),
         'amount': _AMOUNT,
         'affinity': _AFFINITY,
-        'resource_properties': REQUIREMENT,
+        'resource_properties': _REQUIREMENT_OR_NULL,
     },
     'virtual:floatingip': {
         'network_id': floating_ip.NETWORK,
@@ -118,7 +119,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 # What a server's own lifetime shows. Nobody asks for one by a lease: to boot
 # a server makes it.
 LIFETIME = 'instance:lifetime'
-SHOWN = {
+SHOWN: dict[str, dict[str, Any]] = {
     **PARAMETERS,
     LIFETIME: {
         'instance_id': {
@@ -142,13 +143,16 @@ REQUIREMENTS = ('hypervisor_properties', 'resource_properties')
 HOST = 'physical:host'
 ON_HOSTS = (HOST, 'virtual:instance', 'flavor:instance')
 # What a reservation of these types has beside its parameters, from 1.1 on.
-USE = {
+USE: dict[str, dict[str, Any]] = {
     'projects': {
         'type': 'array',
         'maxItems': 50,
         'uniqueItems': True,
         'items': text.line(64),
-        'description': 'Who may use it beside its own project',
+        'description': (
+            'Who may use it beside its own project; at most 50 different '
+            'projects in all reservations of a lease'
+        ),
     },
     'on_end': {
         'enum': ['delete', 'shelve', 'keep'],
@@ -350,7 +354,7 @@ def _update(version: microversion_parse.Version) -> validation.Schema:
 MAX_ID = 36
 MAX_TEXT = 255
 STATUSES = list(state_machine.MACHINES[state_machine.LEASE].states)
-QUERY = {
+QUERY: dict[str, dict[str, Any]] = {
     'name': text.asked(MAX_TEXT, 'Only those of this name'),
     'status': {'enum': STATUSES, 'description': 'Only those in this status'},
     'project_id': text.asked(
@@ -406,7 +410,7 @@ _AFFINITIES = {
 
 
 def plain(document: Any) -> Any:
-    """Return `document` with numbers for what clients send as text.
+    """Return `document` with the values that clients send in other forms.
 
     Blazar's own client sends ``affinity`` as the text 'None' or 'True', and
     scripts send all they have read from a command line as text. What does
@@ -427,6 +431,10 @@ def _plain(reservation: Any) -> Any:
         if isinstance(text, str) and text.isascii() and text.isdigit():
             # As many digits as any number that is let through.
             read[name] = int(text[:20])
+    for name in REQUIREMENTS:
+        # Heat sends null for a property that its template leaves out.
+        if name in read and read[name] is None:
+            read[name] = ''
     if type(read.get('flavor_id')) is int:
         # The client takes an id of digits for a number.
         read['flavor_id'] = str(read['flavor_id'])

@@ -35,7 +35,10 @@ CLEANING_TIME = (
 )
 DISABLED = 'Whether the host gets nothing new; it keeps what it has'
 PROJECTS = 'Whose reservations the host is for; all, if there are none'
-PRIVATE = 'Whether it is shown with `all` alone'
+PRIVATE = (
+    'Whether it is shown with `all` alone, and only an administrator can '
+    'require it'
+)
 
 _TEXT = {'type': 'string'}
 

@@ -3,6 +3,20 @@
 
 from typing import Any
 
+# C0, DEL, C1, and Unicode's own line ends.
+_CONTROLS = r'\x00-\x1f\x7f-\x9f\u2028\u2029'
+# Unicode's category Cf: they are not seen, or change how others are shown.
+_FORMATS = (
+    r'\xad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u180e'
+    r'\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff'
+    r'\ufff9-\ufffb'
+    # Those of other planes as they are: escaped they are not the same for
+    # every reader of JSON Schema.
+    '\U000110bd\U000110cd\U00013430-\U0001343f'
+    '\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001'
+    '\U000e0020-\U000e007f'
+)
+
 
 def line(longest: int) -> dict[str, Any]:
     """Describe a text of one line, not empty."""
@@ -12,9 +26,11 @@ def line(longest: int) -> dict[str, Any]:
         'maxLength': longest,
         'allOf': [
             {
-                # C0, DEL, C1, and Unicode's own line ends.
-                'not': {'pattern': '[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]'},
-                'x-refusal': 'must not have control characters',
+                'not': {'pattern': f'[{_CONTROLS}{_FORMATS}]'},
+                'x-refusal': (
+                    'must not have control characters, or others that are '
+                    'not seen'
+                ),
             }
         ],
     }

@@ -95,13 +95,11 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
             'hosts': meaning.said(
                 'How many of them are wholly free throughout', shape.INTEGER
             ),
-            'instances': {
-                'type': ['integer', 'null'],
-                'description': (
-                    'How many instances of the flavor have room throughout; '
-                    'null if none was asked for'
-                ),
-            },
+            'instances': meaning.said(
+                'How many instances of the flavor have room throughout; null '
+                'if none was asked for',
+                shape.INTEGER_OR_NULL,
+            ),
             'resources': meaning.said(
                 'Each resource class that any of the hosts has',
                 shape.many(resource),

@@ -40,6 +40,15 @@ EXAMPLE = {
     'created_at': 1767225600,
     'updated_at': None,
 }
+# From 1.1 on.
+_OWN_SCHEMA = {
+    'hold': meaning.said(meaning.HOLD, {'enum': ['shared', 'dedicated']}),
+    'unbounded': meaning.said(meaning.UNBOUNDED, shape.TEXT_OR_NULL),
+    'disabled': meaning.said(meaning.DISABLED, shape.BOOLEAN),
+    'projects': meaning.said(meaning.PROJECTS, shape.many(shape.TEXT)),
+    'region': meaning.said("Nova's region"),
+    'traits': meaning.said("Placement's traits of it", shape.many(shape.TEXT)),
+}
 
 
 def host(
@@ -50,11 +59,12 @@ def host(
     inventory = noun['inventory']
 
     def total(resource_class: str) -> int:
-        return inventory.get(resource_class, {'total': 0})['total']
+        amount: int = inventory.get(resource_class, {'total': 0})['total']
+        return amount
 
     return {
         **noun['capabilities'],
-        **_cleaning_time(noun['cleaning_time'], version),
+        **_own(noun, version),
         'id': noun['id'],
         'hypervisor_hostname': noun['hypervisor_hostname'],
         'hypervisor_type': noun['hypervisor_type'],
@@ -68,12 +78,6 @@ def host(
         'status': None,
         'reservable': noun['reservable'],
         'trust_id': None,
-        'hold': noun['hold'],
-        'unbounded': noun['unbounded'],
-        'disabled': noun['disabled'],
-        'projects': noun['projects'],
-        'region': noun['region'],
-        'traits': noun['traits'],
         'created_at': form.stamp(noun['created_at']),
         'updated_at': form.stamp(noun['updated_at']),
     }
@@ -102,20 +106,8 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
             'status': _NOTHING,
             'reservable': meaning.said(meaning.RESERVABLE, shape.BOOLEAN),
             'trust_id': _NOTHING,
-            'hold': meaning.said(
-                meaning.HOLD, {'enum': ['shared', 'dedicated']}
-            ),
-            'unbounded': meaning.said(meaning.UNBOUNDED, shape.TEXT_OR_NULL),
-            'disabled': meaning.said(meaning.DISABLED, shape.BOOLEAN),
-            'projects': meaning.said(
-                meaning.PROJECTS, shape.many(shape.TEXT)
-            ),
-            'region': meaning.said("Nova's region"),
-            'traits': meaning.said(
-                "Placement's traits of it", shape.many(shape.TEXT)
-            ),
             **form.stamps_schema,
-            **_cleaning_time_schema(version),
+            **_own_schema(version),
         },
         host(EXAMPLE, version),
     )
@@ -124,22 +116,34 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
     }
 
 
-def _cleaning_time(
-    minutes: int | None, version: microversion_parse.Version
+def _own(
+    noun: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
-    """Show it; below 1.2, which does not know it, like a capability."""
+    """Show what Blazar's hosts have not.
+
+    Its clients take each key that they do not know for a capability, so 1.0
+    shows none of it. 1.1 does not know ``cleaning_time``, which it shows like
+    a capability.
+    """
+    if version < microversion.V1_1:
+        return {}
+    own = {name: noun[name] for name in _OWN_SCHEMA}
+    minutes = noun['cleaning_time']
     if version >= microversion.V1_2:
-        return {'cleaning_time': minutes}
-    return {} if minutes is None else {'cleaning_time': str(minutes)}
+        own['cleaning_time'] = minutes
+    elif minutes is not None:
+        own['cleaning_time'] = str(minutes)
+    return own
 
 
-def _cleaning_time_schema(
+def _own_schema(
     version: microversion_parse.Version,
 ) -> dict[str, validation.Schema]:
-    if version < microversion.V1_2:
+    if version < microversion.V1_1:
         return {}
-    return {
-        'cleaning_time': meaning.said(
+    own = dict(_OWN_SCHEMA)
+    if version >= microversion.V1_2:
+        own['cleaning_time'] = meaning.said(
             meaning.CLEANING_TIME, shape.INTEGER_OR_NULL
         )
-    }
+    return own

@@ -46,6 +46,15 @@ _REMAINING_SCHEMA = {
     **shape.INTEGER,
     'description': 'How many more servers it takes, where one lease is shown',
 }
+# From 1.2 on, of those on hosts.
+_FAILED = 'before_end_failed'
+_FAILED_SCHEMA = {
+    _FAILED: meaning.said(
+        'Why what `before_end` asks for was not done for the end to come, '
+        'null if it was done or is still to be',
+        shape.TEXT_OR_NULL,
+    ),
+}
 # As the manager answers it; the document has it as a version shows it.
 EXAMPLE: dict[str, Any] = {
     'id': 'b1f5d6c4-0000-4000-8000-000000000000',
@@ -165,7 +174,17 @@ def _reservation(
         shown['remaining'] = max(0, shown['amount'] - use['used'])
     if noun['resource_type'] == _FLAVOR_INSTANCE:
         shown['source_flavor_id'] = noun['parameters']['flavor_id']
+    if _shows_failures(noun['resource_type'], version):
+        shown[_FAILED] = noun['made'].get(_FAILED)
     return shown
+
+
+def _shows_failures(
+    resource_type: str, version: microversion_parse.Version
+) -> bool:
+    return (
+        version >= microversion.V1_2 and resource_type in schemas.ON_HOSTS
+    )
 
 
 def before_end(
@@ -306,6 +325,7 @@ def _reservation_schema(
 ) -> validation.Schema:
     ours = version >= microversion.V1_1
     source = ours and resource_type == _FLAVOR_INSTANCE
+    failures = _shows_failures(resource_type, version)
     described = shape.whole(
         {
             **_common_schema({'const': resource_type}, version),
@@ -313,6 +333,7 @@ def _reservation_schema(
             **_MADE_SCHEMA.get(resource_type, {}),
             **schemas.use(resource_type, version),
             **(_SOURCE_SCHEMA if source else {}),
+            **(_FAILED_SCHEMA if failures else {}),
         }
     )
     if ours and resource_type == schemas.HOST:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How an offer is shown."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import microversion_parse
@@ -12,7 +13,7 @@ from blazar_sched.service.api.views import time
 
 
 def offer(
-    values: dict[str, Any], version: microversion_parse.Version
+    values: Mapping[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
     """Show what there would be room for."""
     form = time.form(version)
@@ -41,12 +42,15 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
                 shape.INTEGER_OR_NULL,
             ),
             'start_date': meaning.said(
-                'A later start, from which all of the lease would find room '
-                'for as long; null if none is known',
+                'A later start, from which all of a new lease would find room '
+                'for as long; the start of a lease that cannot be as long as '
+                'asked; null if none is known',
                 date,
             ),
             'end_date': meaning.said(
-                'The end of that; null if there is none', date
+                'The end of that, for a change the latest one that would do; '
+                'null if there is none',
+                date,
             ),
         }
     )

@@ -14,6 +14,9 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import meaning
 
 _EPOCH = datetime.datetime(1970, 1, 1)
+# What 1.0 has in the place of no end, in seconds: 2999-12-31. Blazar's clients
+# read a date wherever there is one, and add to it.
+NO_END = 32503593600
 # A lease shows most of its times more than once.
 _remembering = functools.lru_cache(maxsize=1024)
 
@@ -22,22 +25,23 @@ _remembering = functools.lru_cache(maxsize=1024)
 class Form:
     """`date` is for what is planned, `stamp` for what has been.
 
-    Both show as None what never comes, or has not been. `date_schema`
-    describes what the one returns, `stamps_schema` the stamps of any noun.
+    `date` shows what never comes as None, but for 1.0, which has NO_END for
+    that; `stamp` shows what has not been as None. `date_schema` describes
+    what the one returns, `stamps_schema` the stamps of any noun. From `no_end`
+    on, in seconds, an end that a client sends is none.
     """
 
     date: Callable[[int], str | None]
     stamp: Callable[[int | None], str | None]
     date_schema: validation.Schema
     stamps_schema: dict[str, validation.Schema]
+    no_end: int = window.FOREVER
 
 
 @_remembering
-def _date(seconds: int) -> str | None:
+def _date(seconds: int) -> str:
     """``2026-01-31T09:30:00.000000``."""
-    if seconds == window.FOREVER:
-        return None
-    return _utc(seconds).isoformat(timespec='microseconds')
+    return _utc(min(seconds, NO_END)).isoformat(timespec='microseconds')
 
 
 @_remembering
@@ -72,8 +76,17 @@ def _stamps(schema: validation.Schema) -> dict[str, validation.Schema]:
 _BLAZARS = Form(
     _date,
     _stamp,
-    _schema('2026-01-31T09:30:00.000000'),
+    {
+        **_schema('2026-01-31T09:30:00.000000'),
+        'type': 'string',
+        'description': (
+            'UTC, as in 2026-01-31T09:30:00.000000; what never comes is '
+            '2999-12-31T00:00:00.000000'
+        ),
+    },
     _stamps(_schema('2026-01-31 09:30:00')),
+    # What was shown, or was added to that.
+    NO_END,
 )
 _ISO_SCHEMA = _schema('2026-01-31T09:30:00Z', format='date-time')
 _ISO = Form(_with_zone, _with_zone, _ISO_SCHEMA, _stamps(_ISO_SCHEMA))
