@@ -2,9 +2,14 @@
 """`blazar-sched db`: make the tables, look through them, fill them."""
 
 import argparse
+import datetime
+import typing
 
 from blazar_sched.cmd import importing
 from blazar_sched.cmd import service
+
+if typing.TYPE_CHECKING:
+    from blazar_sched.service.ledger import ledger as ledger_
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,8 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             name,
             help=text,
             description=text,
-            # What was said before the action stays so.
-            argument_default=argparse.SUPPRESS,
         )
         action.set_defaults(run_it=run_it)
         service.add_arguments(action)
@@ -29,22 +32,68 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _upgrade(args: argparse.Namespace) -> int:
-    from blazar_sched.service import database
-
-    database.open_ledger(service.configuration(args)).upgrade()
+    before, after = _open(args).upgrade()
+    if before is None:
+        print(f'The tables are made, at migration {after}')
+    elif before == after:
+        print(f'The tables are at migration {after} already')
+    else:
+        print(f'The tables were at migration {before}, are at {after}')
     return 0
 
 
 def _check(args: argparse.Namespace) -> int:
-    from blazar_sched.service import database
-
-    ledger = database.open_ledger(service.configuration(args))
+    ledger = _open(args)
     ledger.require_current()
     faults = ledger.check()
     for fault in faults:
         print(fault)
     print(f'{len(faults)} faults found')
     return 1 if faults else 0
+
+
+def _open(args: argparse.Namespace) -> 'ledger_.Ledger':
+    """Return the ledger; print which database it is and who says so.
+
+    :raises oslo_config.cfg.Error: if no database has such a URL
+    """
+    from blazar_sched.conf import service as conf_
+    from blazar_sched.service import database
+
+    conf = service.configuration(args)
+    ledger = database.open_ledger(conf)
+    print(f'Database {ledger.name}, read from: {conf_.sources(conf)}')
+    return ledger
+
+
+def _add_before(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--before',
+        type=_day,
+        required=True,
+        metavar='DATE',
+        help='delete those that had ended by the beginning of this day, '
+        'YYYY-MM-DD, in UTC',
+    )
+
+
+def _day(text: str) -> int:
+    """Return when a day begins, in epoch seconds.
+
+    :raises ValueError: if it is no day
+    """
+    day = datetime.datetime.strptime(text, '%Y-%m-%d')
+    return int(day.replace(tzinfo=datetime.UTC).timestamp())
+
+
+def _purge(args: argparse.Namespace) -> int:
+    ledger = _open(args)
+    ledger.require_current()
+    gone = 0
+    for count in ledger.purge(args.before):
+        gone += count
+    print(f'{gone} leases are deleted')
+    return 0
 
 
 def _nothing(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +106,11 @@ _ACTIONS = {
         'look through every allocation for what must never be',
         _nothing,
         _check,
+    ),
+    'purge': (
+        'delete leases that are over, of which reports need no more',
+        _add_before,
+        _purge,
     ),
     'import-blazar': (
         "take Blazar 18's leases, hosts and floating IPs over",

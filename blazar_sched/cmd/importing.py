@@ -3,6 +3,7 @@
 
 import argparse
 from collections import Counter
+import os
 import time
 from typing import Any
 
@@ -11,13 +12,26 @@ import rich.markup
 import rich.table
 
 from blazar_sched.cmd import service
+from blazar_sched.domain import exception
+
+# The variable of the environment that may have Blazar's database.
+VARIABLE = 'BLAZAR_DATABASE_CONNECTION'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'url',
         metavar='URL',
-        help="Blazar's [database] connection; nothing is written there",
+        nargs='?',
+        help="Blazar's [database] connection; nothing is written there. Other "
+        'users of this machine see it while the command runs: one with a '
+        f'password belongs in a file or in the environment, as {VARIABLE}',
+    )
+    parser.add_argument(
+        '--blazar-config-file',
+        metavar='FILE',
+        help="read [database] connection from this file, such as Blazar's "
+        '/etc/blazar/blazar.conf',
     )
     parser.add_argument(
         '--dry-run',
@@ -37,13 +51,14 @@ def run(args: argparse.Namespace) -> int:
     from blazar_sched.service.importing import importer
     from blazar_sched.service.manager import manager
 
+    url = _url(args)
     conf = service.configuration(args)
     # Not started: as far as it is the way to other services.
     services = manager.Manager(conf).services
     console = rich.console.Console()
     with console.status('') as status:
         work = importer.Importer(conf, services, status.update)
-        plan = work.plan(args.url)
+        plan = work.plan(url)
         writes = not args.dry_run and (args.skip_refused or not plan.refused)
         if writes:
             work.write(plan)
@@ -69,6 +84,39 @@ def tidy(args: argparse.Namespace) -> int:
     for lease_id in tidied.left:
         print(f'left: lease {lease_id}, which starts soon')
     return 0
+
+
+def _url(args: argparse.Namespace) -> str:
+    """Return Blazar's database, from where it is said.
+
+    :raises InvalidInput: if it is said nowhere, or twice
+    :raises oslo_config.cfg.Error: if the file cannot be read
+    """
+    if args.url and args.blazar_config_file:
+        raise exception.InvalidInput(
+            'URL and --blazar-config-file exclude each other'
+        )
+    url: str | None = args.url
+    if args.blazar_config_file:
+        url = _connection(args.blazar_config_file)
+    url = url or os.environ.get(VARIABLE)
+    if not url:
+        raise exception.InvalidInput(
+            "Blazar's database is to be given, as URL, by "
+            f'--blazar-config-file or in {VARIABLE}'
+        )
+    return url
+
+
+def _connection(file: str) -> str | None:
+    """Return [database] connection of a configuration file."""
+    from oslo_config import cfg
+
+    conf = cfg.ConfigOpts()
+    conf.register_opts([cfg.StrOpt('connection', secret=True)], 'database')
+    conf([], default_config_files=[file], default_config_dirs=[])
+    connection: str | None = conf.database.connection
+    return connection
 
 
 def _show(console: rich.console.Console, plan: Any) -> None:

@@ -5,12 +5,15 @@ import argparse
 from collections.abc import Container
 from collections.abc import Sequence
 import importlib
+import importlib.metadata
 import os
 import sys
+import types
 import warnings
 
 from oslo_config import cfg
 
+from blazar_sched.cmd import service
 from blazar_sched.domain import exception
 
 # Imported when asked for: `status` must answer where a part is missing.
@@ -32,6 +35,12 @@ def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog='blazar-sched', description='Reservations in time for Nova.'
     )
+    top.add_argument(
+        '--version',
+        action='version',
+        version=importlib.metadata.version('blazar-sched'),
+    )
+    service.add_arguments(top)
     commands = top.add_subparsers(dest='command', required=True)
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
@@ -40,7 +49,21 @@ def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
     return top
 
 
-def _module(name: str):
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return what the command line asks for.
+
+    What names the configuration may stand before or after the command, and
+    is `config`: arguments for conf.service.load.
+    """
+    files = argparse.ArgumentParser(
+        prog='blazar-sched', add_help=False, allow_abbrev=False
+    )
+    service.add_arguments(files)
+    given, rest = files.parse_known_args(argv, argparse.Namespace(config=[]))
+    return parser(rest).parse_args(rest, given)
+
+
+def _module(name: str) -> types.ModuleType:
     return importlib.import_module(f'blazar_sched.cmd.{name}')
 
 
@@ -50,11 +73,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Nor its way to ask DNS, most of the time that its import takes.
     os.environ.setdefault('EVENTLET_NO_GREENDNS', 'yes')
     argv = sys.argv[1:] if argv is None else argv
-    args = parser(argv).parse_args(argv)
+    args = parse(argv)
     try:
-        return _module(args.command).run(args)
+        status: int = _module(args.command).run(args)
+        return status
     except (cfg.Error, exception.BlazarSchedError) as e:
-        print(f'blazar-sched: {e}', file=sys.stderr)
+        print(f'blazar-sched: {exception.reason(e)}', file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -21,7 +21,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2))
     else:
         table = rich.table.Table(
-            'worker', 'revision', 'seconds since', 'stale', 'hosts', 'ledger'
+            'worker', 'revision', 'seconds since', 'stale', 'hosts', 'ledger',
+            'wire',
         )
         for worker, body in answers:
             age = body['age']
@@ -30,8 +31,11 @@ def run(args: argparse.Namespace) -> int:
                 '-' if age is None else f'{age:.1f}',
                 'yes' if body['stale'] else 'no', _text(body['hosts']),
                 _text(body['ledger']),
+                # One that is older does not say it.
+                _text(body.get('wire')),
             )
         rich.console.Console().print(table)
+        print(f'This version is of wire {wire.WIRE_VERSION}.')
     if not answers:
         print('No scheduler answers.', file=sys.stderr)
     return 0 if answers else 1

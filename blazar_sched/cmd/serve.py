@@ -2,13 +2,37 @@
 """`blazar-sched serve`: runs the API and the manager in one process."""
 
 import argparse
+import typing
+
+from oslo_config import cfg
+from oslo_log import log
 
 from blazar_sched.cmd import service
+
+if typing.TYPE_CHECKING:
+    from blazar_sched.service import assembly
+    from blazar_sched.service import metrics as metrics_
+
+LOG = log.getLogger(__name__)
 
 add_arguments = service.add_arguments
 
 
 def run(args: argparse.Namespace) -> int:
+    return service.run(args, _start)
+
+
+def _start(
+    conf: cfg.ConfigOpts, metrics: 'metrics_.Metrics'
+) -> 'assembly.Service':
     from blazar_sched.service import assembly
 
-    return service.run(args, assembly.start_all)
+    # oslo.messaging would take the RabbitMQ of this machine, if there is one.
+    at = conf.get_location('transport_url').location
+    if at is cfg.Locations.opt_default:
+        conf.set_override('transport_url', 'fake://')
+        LOG.warning(
+            'Without [DEFAULT] transport_url there is no message bus, and '
+            'nova-scheduler hears nothing of leases'
+        )
+    return assembly.start_all(conf, metrics=metrics)

@@ -7,6 +7,7 @@ faster without, and Nova, in the demo, must be imported before oslo.messaging.
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Sequence
 import functools
 import gc
 import logging
@@ -14,7 +15,6 @@ import os
 import queue
 import signal
 import sys
-from typing import Any
 from typing import NoReturn
 from typing import Protocol
 
@@ -51,24 +51,59 @@ def spare_collections() -> None:
     gc.set_threshold(COLLECT_AFTER)
 
 
+class _KeepOption(argparse.Action):
+    """Keeps an option as it was given: oslo.config goes by their order."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[str] | None,
+        option_string: str | None = None,
+    ) -> None:
+        namespace.config = [*namespace.config, option_string, values]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        '--config-file',
-        action='append',
-        metavar='FILE',
-        help='read this instead of /etc/blazar-sched/blazar-sched.conf',
-    )
+    for option, metavar, text in (
+        (
+            '--config-file', 'FILE',
+            'read this instead of /etc/blazar-sched/blazar-sched.conf; may '
+            'be given several times',
+        ),
+        (
+            '--config-dir', 'DIR',
+            'read the *.conf files of this folder instead of those of '
+            '/etc/blazar-sched/blazar-sched.conf.d; may be given several '
+            'times',
+        ),
+    ):
+        parser.add_argument(
+            option,
+            action=_KeepOption,
+            dest='config',
+            default=argparse.SUPPRESS,
+            metavar=metavar,
+            help=text,
+        )
 
 
-def configuration(args: argparse.Namespace) -> Any:
-    """Return the service's configuration, with logging set up by it."""
-    from oslo_log import log
+def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
+    """Return the service's configuration for a command that somebody typed.
 
+    Warnings go to the terminal, as plain text: the log of the service, its
+    levels and its formats are not for the command.
+
+    :raises oslo_config.cfg.Error: if a file or a value cannot be read
+    """
     from blazar_sched.conf import service as conf_
 
-    conf = conf_.load(files=args.config_file)
-    log.setup(conf, 'blazar-sched')
-    return conf
+    logging.basicConfig(
+        level=logging.WARNING, format='%(levelname)s %(name)s: %(message)s'
+    )
+    # It warns of how each connection is closed.
+    logging.getLogger('amqp').setLevel(logging.ERROR)
+    return conf_.load(args.config)
 
 
 class _Signals:
@@ -90,22 +125,33 @@ class _Signals:
                 signal.signal(end, signal.SIG_DFL)
         self._caught.put(number)
 
-    def end(self, conf: cfg.ConfigOpts, timeout: float | None = None) -> bool:
+    def end(
+        self, reload: Callable[[], object], timeout: float | None = None
+    ) -> bool:
         """Wait until the process is to end; say whether it is.
 
-        At each SIGHUP read the configuration again.
+        :param reload: called at each SIGHUP
         """
         try:
             while self._caught.get(timeout=timeout) not in ENDS:
-                _reload(conf)
+                reload()
         except queue.Empty:
             return False
         return True
 
 
-def _reload(conf: cfg.ConfigOpts) -> None:
-    """Take over what may change while the service runs."""
+def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
+    """Take over what may change while the service runs.
+
+    If a file or a value cannot be read, nothing changes. `conf` itself would
+    convert a value only when a part of the service asks for the value.
+
+    :param args: what `conf` was loaded with
+    """
+    from blazar_sched.conf import service as conf_
+
     try:
+        conf_.load(args)
         conf.mutate_config_files()
     except cfg.Error as e:
         LOG.error('The configuration stays as it was: %s', e)
@@ -119,44 +165,54 @@ def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
     :param start: called with the configuration, and `metrics` to count with
     :returns: what it ends with if it cannot be started
     """
+    from blazar_sched.conf import service as conf_
     from blazar_sched.service import faults
+    from blazar_sched.service import logs
     from blazar_sched.service import metrics
 
     signals = _Signals()
     try:
         faults.arm_from_environment()
-        conf = configuration(args)
+        conf = conf_.load(args.config)
+        logs.setup(conf)
         counted = metrics.new()
         metrics.serve(conf, counted)
+        reload = functools.partial(_reload, conf, args.config)
         part = _start(
-            functools.partial(start, metrics=counted), conf, signals
+            functools.partial(start, conf, metrics=counted), reload, signals
         )
     except (ValueError, OSError) as e:
         print(f'blazar-sched: {e}', file=sys.stderr)
         return 1
     if part is not None:
+        LOG.info('Started')
         spare_collections()
-        signals.end(conf)
+        signals.end(reload)
         LOG.info('Stopping')
         part.stop()
     _exit()
 
 
 def _start(
-    start: Callable[[Any], Part], conf: cfg.ConfigOpts, signals: _Signals
+    start: Callable[[], Part],
+    reload: Callable[[], object],
+    signals: _Signals,
 ) -> Part | None:
     """Start, as soon as the database lets it; None if told to end before.
 
     :raises NotUpgraded: if the tables are not this version's
+    :raises DatabaseAccessDenied: if the database lets nobody in
     """
     while True:
         try:
-            return start(conf)
-        except exception.NotUpgraded:
+            return start()
+        except (exception.NotUpgraded, exception.DatabaseAccessDenied):
             raise
         except exception.Unavailable as e:
-            LOG.warning('Not started yet, trying on: %s', e)
-        if signals.end(conf, PAUSE):
+            trouble = exception.reason(e)
+        # Not while it is handled: oslo.log would say it twice.
+        LOG.warning('Not started yet, trying on: %s', trouble)
+        if signals.end(reload, PAUSE):
             return None
 
 

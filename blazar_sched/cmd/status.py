@@ -60,7 +60,7 @@ def _check_upgrade(args: argparse.Namespace) -> int:
     from blazar_sched.cmd import upgrade_check
 
     return upgrade_check.run(
-        args.config_file, args.nova_config_file, args.json
+        args.config, args.nova_config_file, args.json
     )
 
 

@@ -5,17 +5,23 @@ A check says what is wrong and what to do. Where it cannot look, as on a node
 without Nova, it says that and is no warning: nothing would ever make it go.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import functools
 import os
 import sys
+from typing import TypeVar
 
 from oslo_config import cfg
+import oslo_messaging
+from oslo_messaging import opts as messaging
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck import upgradecheck
 
 from blazar_sched import ext
+from blazar_sched.cmd import buses
+from blazar_sched.cmd import credentials
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
@@ -27,6 +33,8 @@ NOVA_CONFIG_FILE = '/etc/nova/nova.conf'
 # What is no result of a check, as in oslo.upgradecheck.
 ERROR = 255
 
+T = TypeVar('T')
+
 FILTERS = {
     'ReservationFilter': 'blazar_sched.filters.reservation_filter',
     'LifetimeFilter': 'blazar_sched.filters.lifetime_filter',
@@ -37,7 +45,6 @@ WEIGHERS = 'blazar_sched.weighers.'
 # As Nova declares them, with its defaults: Nova need not be installed here.
 _NOVA_OPTS: dict[str | None, list[cfg.Opt]] = {
     None: [
-        cfg.StrOpt('control_exchange', default='nova'),
         # What other options like to refer to.
         *(
             cfg.StrOpt(name, default='')
@@ -62,7 +69,6 @@ _NOVA_OPTS: dict[str | None, list[cfg.Opt]] = {
             default=['versioned_notifications'],
         ),
     ],
-    'oslo_messaging_notifications': [cfg.MultiStrOpt('driver', default=[])],
 }
 
 
@@ -76,6 +82,21 @@ def _warning(details: str) -> upgradecheck.Result:
 
 def _failure(details: str) -> upgradecheck.Result:
     return upgradecheck.Result(upgradecheck.Code.FAILURE, details)
+
+
+def _reading(check: Callable[[T], upgradecheck.Result]) -> (
+    Callable[[T], upgradecheck.Result]
+):
+    """Have a check fail by name where it meets an option that is bad."""
+
+    @functools.wraps(check)
+    def guarded(self: T) -> upgradecheck.Result:
+        try:
+            return check(self)
+        except cfg.Error as e:
+            return _failure(f'An option cannot be read: {e}')
+
+    return guarded
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -104,9 +125,19 @@ class Checks(upgradecheck.UpgradeCommands):
         scheme, _, file = self._conf.database.connection.partition(':///')
         return (
             not self._conf.config_file
+            and not self._conf.config_dir
             and scheme == 'sqlite'
             and not os.path.exists(file)
         )
+
+    def _configuration(self) -> upgradecheck.Result:
+        credentials.register_tokens(self._conf)
+        bad = list(service_conf.bad_values(self._conf))
+        if bad:
+            return _failure(
+                f'No service will start with this: {"; ".join(bad)}.'
+            )
+        return _success(f'Read: {service_conf.sources(self._conf)}.')
 
     def _index(self) -> upgradecheck.Result:
         if ext.is_compiled():
@@ -124,19 +155,29 @@ class Checks(upgradecheck.UpgradeCommands):
                 'manager runs, or with --config-file.'
             )
         try:
+            name = self._ledger.name
             self._ledger.require_current()
         except exception.NotUpgraded:
             return _failure(
-                'Its tables are not those of this version: run `blazar-sched '
-                'db upgrade`.'
+                f'The tables of {name} are not those of this version: run '
+                '`blazar-sched db upgrade`.'
             )
         except Exception as e:
             # A driver that is not there, a password that is wrong, …
-            return _failure(f'It cannot be used: {_reason(e)}')
+            return _failure(f'It cannot be used: {exception.cause(e)}')
         return _success(
-            'Its tables are there. What is in them is looked through by '
+            f'{name} has its tables. What is in them is looked through by '
             '`blazar-sched db check`.'
         )
+
+    def _credentials(self) -> upgradecheck.Result:
+        if self._is_elsewhere:
+            return _success('Skipped: there is no blazar-sched.conf here.')
+        faults = list(credentials.faults(self._conf))
+        if faults:
+            return _failure(f'{"; ".join(faults)}.')
+        lacking = credentials.lacking(self._conf)
+        return _warning(f'{"; ".join(lacking)}.') if lacking else _success()
 
     def _policy(self) -> upgradecheck.Result:
         return common_checks.check_policy_json(self, self._conf)
@@ -146,6 +187,15 @@ class Checks(upgradecheck.UpgradeCommands):
             before_end.check_default(self._conf)
         except ValueError as e:
             return _failure(f'No manager will start with {e}.')
+        return _success()
+
+    def _callers(self) -> upgradecheck.Result:
+        if self._conf.api.auth_strategy == 'noauth':
+            return _warning(
+                '[api] auth_strategy is noauth, for tests on one machine: '
+                'everybody who reaches the API is believed to be an '
+                'administrator. Take it out where there is a Keystone.'
+            )
         return _success()
 
     def _filters(self) -> upgradecheck.Result:
@@ -204,6 +254,20 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return _success()
 
+    def _bus(self) -> upgradecheck.Result:
+        if self._nova is None:
+            return _skipped()
+        if self._is_elsewhere:
+            return _success('Skipped: there is no blazar-sched.conf here.')
+        try:
+            return buses.check(self._conf, self._nova)
+        except (oslo_messaging.InvalidTransportURL, ValueError):
+            # The error has the URL, and that has a password.
+            return _failure(
+                'A transport_url cannot be read, of blazar-sched.conf or of '
+                'nova.conf.'
+            )
+
     def _placement_results(self) -> upgradecheck.Result:
         if self._nova is None:
             return _skipped()
@@ -240,17 +304,21 @@ class Checks(upgradecheck.UpgradeCommands):
             f'{"; ".join(lacks)}.'
         )
 
-    _upgrade_checks = (
+    _upgrade_checks = tuple((name, _reading(check)) for name, check in (
+        ('Configuration', _configuration),
         ('Timeline index', _index),
         ('Database', _database),
+        ('Credentials', _credentials),
         ('Policy file is not JSON', _policy),
         ('What is done before the end', _before_end),
+        ('Callers of the API', _callers),
         ('Filters in nova-scheduler', _filters),
         ('Weighers in nova-scheduler', _weighers),
         ('Options in nova-scheduler', _scheduler_options),
+        ('Message buses', _bus),
         ('Hosts that Placement may return', _placement_results),
         ('Notifications of Nova', _notifications),
-    )
+    ))
 
 
 def _skipped() -> upgradecheck.Result:
@@ -258,13 +326,6 @@ def _skipped() -> upgradecheck.Result:
         f'Skipped: there is no {NOVA_CONFIG_FILE} here. Check where '
         'nova-scheduler runs, or with --nova-config-file.'
     )
-
-
-def _reason(error: BaseException) -> str:
-    """Return what went wrong at the bottom of it, in a line."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return f'{type(error).__name__}: {error}'.splitlines()[0]
 
 
 def _lacking_notifications(
@@ -302,8 +363,10 @@ def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
             return None
         files = [NOVA_CONFIG_FILE]
     nova = cfg.ConfigOpts()
-    for group, opts in _NOVA_OPTS.items():
+    for group, opts in (*_NOVA_OPTS.items(), *messaging.list_opts()):
         nova.register_opts(opts, group)
+    # As Nova has it.
+    nova.set_default('control_exchange', 'nova')
     scheduler_conf.register(nova)
     nova(
         [],
@@ -314,11 +377,14 @@ def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
 
 
 def run(
-    files: list[str] | None, nova_files: list[str] | None, as_json: bool
+    args: Sequence[str], nova_files: list[str] | None, as_json: bool
 ) -> int:
-    """Check, print, and return the exit status."""
+    """Check, print, and return the exit status.
+
+    :param args: what conf.service.parse takes
+    """
     try:
-        conf = service_conf.load(files=files)
+        conf = service_conf.parse(args)
         nova = load_nova(nova_files)
     except cfg.Error as e:
         print(f'blazar-sched: {e}', file=sys.stderr)

@@ -18,11 +18,13 @@ opts = [
     ),
     cfg.StrOpt(
         'auth_strategy',
-        default='noauth',
+        default='keystone',
         choices=[
-            ('noauth', 'believe the token, ``user:project``; refused unless '
-             '``host`` is a loopback address'),
             ('keystone', 'ask Keystone, see [keystone_authtoken]'),
+            ('noauth', 'believe the token, ``user:project``, in which the '
+             'user ``admin`` is an administrator: for tests on one machine. '
+             'Refused unless ``host`` is a loopback address; requests are '
+             'refused that came through a proxy or from a web page'),
         ],
         help='How callers are identified.',
     ),
@@ -38,6 +40,21 @@ opts = [
         default=16,
         min=1,
         help='Requests that are answered at the same time.',
+    ),
+    cfg.IntOpt(
+        'max_connections',
+        default=10000,
+        min=1,
+        help='Connections that are open at the same time; further ones wait. '
+        'Each one takes an open file of the process: its soft limit is '
+        'raised for that, where the hard limit lets it.',
+    ),
+    cfg.IntOpt(
+        'connection_timeout',
+        default=20,
+        min=1,
+        help='Seconds until a connection is closed that nothing is sent on, '
+        'or on which a request has begun but has not arrived whole.',
     ),
     cfg.IntOpt(
         'max_request_body_size',

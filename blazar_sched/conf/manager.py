@@ -18,7 +18,8 @@ opts = [
         min=0,
         mutable=True,
         help='How long before its end a lease gets its before_end_lease '
-        'event, where the client names no time. 0 makes no such event.',
+        'event, where the client names no time; one that is no longer than '
+        'that gets it in its middle. 0 makes no such event.',
     ),
     cfg.StrOpt(
         'before_end',
@@ -43,16 +44,29 @@ opts = [
         min=0,
         max=50,
         mutable=True,
-        help='How often an event that failed is tried again. After that it '
-        'and its lease are in status ERROR; of a before_end_lease the lease '
-        'is degraded.',
+        help='For how long an event that fails is tried again: until the '
+        'pauses between its tries are so many times event_retry_interval '
+        'together, which with the defaults is five minutes. After that the '
+        'event and its lease are in status ERROR; of a before_end_lease the '
+        'lease is degraded. 0: it is not tried again.',
     ),
     cfg.FloatOpt(
         'event_retry_interval',
         default=10.0,
         min=0.1,
         mutable=True,
-        help='Seconds between two tries of an event that failed.',
+        help='Seconds between two tries of an event that failed, at most: '
+        'the first is within a second, then each pause is twice the one '
+        'before.',
+    ),
+    cfg.FloatOpt(
+        'start_retry_interval',
+        default=300.0,
+        min=1.0,
+        mutable=True,
+        help='Seconds between two tries of a start that was given up although '
+        'its lease is active, as when it has grown while Nova was away. It is '
+        'tried until it is done or the lease is over.',
     ),
     cfg.FloatOpt(
         'event_poll_interval',
@@ -61,6 +75,15 @@ opts = [
         mutable=True,
         help='Seconds between two looks for events that are due. Events made '
         'or moved by this manager are seen at once.',
+    ),
+    cfg.FloatOpt(
+        'clock_tolerance',
+        default=5.0,
+        min=1.0,
+        mutable=True,
+        help="By how many seconds a manager's clock may differ from the "
+        "database's, which says what is due. A manager whose clock differs by "
+        'more says so, and does no event meanwhile.',
     ),
     cfg.IntOpt(
         'event_claim_seconds',

@@ -47,6 +47,28 @@ opts = [
         'in any case, unless the request names a reservation.',
     ),
     cfg.StrOpt(
+        'on_unknown_hosts',
+        default='open',
+        choices=[
+            ('open', 'every host passes, unless the request names a '
+             'reservation'),
+            ('closed', 'no host passes, reservable or not'),
+        ],
+        help='What ``on_stale = closed`` means to a worker that does not know '
+        'which hosts are reservable: it has no copy of the ledger, and no '
+        'list of the hosts beside ``snapshot_path``. That is so until the '
+        'first manager has answered on this node. ``closed`` shuts the whole '
+        'cloud meanwhile.',
+    ),
+    cfg.FloatOpt(
+        'start_timeout',
+        default=10.0,
+        min=0,
+        help="Seconds from a worker's start for which requests wait for its "
+        'first copy of the ledger, from the snapshot file or from a manager. '
+        'Then ``on_stale`` decides until there is one.',
+    ),
+    cfg.StrOpt(
         'unbounded',
         default='forever',
         help='What is asked of a reservable host before it takes an instance '
@@ -74,6 +96,16 @@ opts = [
         'hosts outside a reservation. 0: any.',
     ),
     cfg.IntOpt(
+        'shelving_time',
+        default=600,
+        min=1,
+        help='Seconds within which a server that is to start later '
+        '(``lease_start``) has been built, and shelved off its host until '
+        'then. That is its lifetime on a reservable host before its start, '
+        'and ``max_backfill_lifetime`` holds for it. Shelving stores an image '
+        'of the server: large disks need more time.',
+    ),
+    cfg.IntOpt(
         'min_preemptible_runtime',
         default=300,
         min=1,
@@ -99,15 +131,18 @@ opts = [
         default='$state_path/blazar-sched.snapshot',
         help='File in which the last copy of the ledger is kept, so that a '
         'new worker can decide at once, also while the manager is down. '
-        'Empty: none is kept.',
+        'Beside it, in a file whose name ends in ``.hosts``, the reservable '
+        'hosts are listed, for a worker that cannot use the copy. Empty: '
+        'neither is kept.',
     ),
     cfg.IntOpt(
         'decisions_kept',
         default=200,
         min=0,
         help='How many of its last decisions each worker can still explain, '
-        'to ``blazar-sched why``. One takes about 200 bytes for each host '
-        'that it refused, 8 for each that passed. 0: none.',
+        'to ``blazar-sched why``. A decision takes one byte for each host '
+        'that it was about, and 100 bytes for each whose use has changed '
+        'since the decision before. 0: none.',
     ),
     cfg.StrOpt(
         'metrics_path',

@@ -71,10 +71,17 @@ CONFLICTS = Metric(
     'Transactions that the database refused, or lost, and that were run again',
 )
 
+CLOCK_DIFFERENCE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_clock_difference_seconds',
+    "How far this manager's clock is ahead of the database's, below zero if "
+    'behind; it does no event beyond [manager] clock_tolerance',
+)
+
 # What is counted as it happens.
 COUNTED = (
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
-    CONFLICTS,
+    CONFLICTS, CLOCK_DIFFERENCE,
 )
 
 LEASES = Metric(
@@ -101,6 +108,25 @@ REPLICA_REVISION = Metric(
     "Revision of this manager's own replica, which each of its commits "
     'brings to the newest one',
 )
+LEFT_OUT = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_left_out',
+    "Records of the ledger that this manager's own replica cannot use; their "
+    'hosts are closed',
+)
+DEGRADED = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_leases_degraded',
+    'Leases that are not over and lack something of what they have reserved; '
+    'every manager tells the same',
+)
+LOOPS = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_loop_success_timestamp_seconds',
+    'When each loop of this manager last did its work without a failure, or '
+    'was started, in seconds since 1970',
+    ('loop',),
+)
 LOST = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_notifications_lost',
@@ -108,7 +134,9 @@ LOST = Metric(
 )
 
 # What is looked up when somebody asks: see service.manager.census.
-LOOKED_UP = (LEASES, HOSTS, REVISION, REPLICA_REVISION, LOST)
+LOOKED_UP = (
+    LEASES, DEGRADED, HOSTS, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS, LOST,
+)
 
 #: Every metric of the service and of nova-scheduler's workers.
 ALL = (*COUNTED, *LOOKED_UP, *metrics.ALL)
@@ -128,8 +156,13 @@ def serve(conf: cfg.ConfigOpts, told: Metrics) -> Any:
     host, port = conf.metrics.host, conf.metrics.port
     if not port:
         return None
-    server, _ = prometheus_client.start_http_server(
-        port, host, told.registry
-    )
+    try:
+        server, _ = prometheus_client.start_http_server(
+            port, host, told.registry
+        )
+    except OSError as e:
+        raise OSError(
+            e.errno, f'{e.strerror}: [metrics] host {host}, port {port}'
+        ) from e
     LOG.info('Metrics are told on %s port %d', host, port)
     return server

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -54,7 +55,9 @@ def get(process, url, **kwargs):
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return requests.get(url, timeout=PATIENCE, **kwargs)
+            return requests.get(
+                url, headers=serving.ADMIN, timeout=PATIENCE, **kwargs
+            )
         except requests.ConnectionError:
             assert process.poll() is None, process.stdout.read()
             assert time.monotonic() < deadline
@@ -83,6 +86,132 @@ def test_db_upgrade_can_be_repeated_and_check_finds_nothing(config):
     checked = run('db', '--config-file', config, 'check')
     assert checked.returncode == 0, checked.stderr
     assert '0 faults found' in checked.stdout
+
+
+def test_db_upgrade_says_which_database_and_from_where_to_where(
+    config, tmp_path
+):
+    first, again = (
+        run('db', 'upgrade', '--config-file', config).stdout.splitlines()
+        for _ in range(2)
+    )
+    place = f'sqlite:///{tmp_path}/ledger.sqlite'
+    assert first[0] == f'Database {place}, read from: {config}'
+    assert re.fullmatch(r'The tables are made, at migration \d{4}', first[1])
+    assert again[0] == first[0]
+    assert re.fullmatch(
+        r'The tables are at migration \d{4} already', again[1]
+    )
+
+
+def test_db_upgrade_without_a_configuration_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run('db', 'upgrade', HOME=tmp_path, XDG_CONFIG_DIRS=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == (
+        'Database sqlite:///blazar-sched.sqlite, read from: no configuration '
+        'file'
+    )
+
+
+@pytest.mark.parametrize('action', ['upgrade', 'check'])
+def test_a_database_that_is_away_is_said_with_its_reason(config, action):
+    pytest.importorskip('pymysql')
+    url = 'mysql+pymysql://blazar:hush@127.0.0.1:9/x'
+    text = re.sub('sqlite.*', f'{url}\nmax_retries = 0', config.read_text())
+    config.write_text(text)
+    refused = run('db', action, '--config-file', config)
+    assert refused.returncode == 1
+    assert 'blazar:***@127.0.0.1:9/x' in refused.stdout
+    [line] = refused.stderr.splitlines()
+    assert 'Connection refused' in line
+    assert 'hush' not in refused.stdout + refused.stderr
+
+
+@pytest.mark.parametrize('command', [('db', 'upgrade'), ('manager',)])
+def test_a_database_that_lets_nobody_in_is_not_tried_again(config, command):
+    """There is no folder for it; retries would be without end."""
+    config.write_text(
+        re.sub('sqlite.*', 'sqlite:////nowhere/at.all', config.read_text())
+    )
+    refused = run(*command, '--config-file', config)
+    assert refused.returncode == 1
+    [line] = refused.stderr.splitlines()
+    assert 'denies access' in line
+    assert 'unable to open database file' in line
+
+
+@pytest.mark.parametrize('before', [True, False])
+def test_what_names_the_configuration_may_stand_anywhere(
+    tmp_path, before, port
+):
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    (folder / '50.conf').write_text(
+        f'[database]\nconnection = sqlite:///{tmp_path}/other.sqlite\n'
+    )
+    config = serving.write_config(tmp_path, port)
+    options = ['--config-file', config, '--config-dir', folder]
+    command = ['db', 'upgrade']
+    done = run(*(options + command if before else command + options))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / 'other.sqlite').exists()
+    assert not (tmp_path / 'ledger.sqlite').exists()
+    assert f'{config}, {folder}' in done.stdout
+
+
+@pytest.mark.parametrize('group', ['api', 'metrics'])
+def test_an_address_that_is_taken_is_named(config, port, group):
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        other = taken.getsockname()[1]
+        text = config.read_text()
+        if group == 'api':
+            text = text.replace(f'port = {port}', f'port = {other}')
+        else:
+            text += f'[metrics]\nport = {other}\n'
+        config.write_text(text)
+        refused = run('serve', '--config-file', config)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].endswith(
+        f'Address already in use: [{group}] host 127.0.0.1, port {other}'
+    )
+
+
+@pytest.mark.parametrize('day', ['yesterday', '2026-13-01', ''])
+def test_db_purge_wants_a_day(config, day):
+    refused = run('db', 'purge', '--before', day, '--config-file', config)
+    assert refused.returncode == 2
+    assert '--before' in refused.stderr
+    assert 'Traceback' not in refused.stderr
+
+
+def test_db_purge_says_how_many_leases_went(config):
+    assert run('db', 'upgrade', '--config-file', config).returncode == 0
+    done = run(
+        'db', 'purge', '--before', '2026-01-01', '--config-file', config
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith('\n0 leases are deleted\n')
+
+
+def test_the_version_is_told():
+    done = run('--version')
+    assert done.returncode == 0
+    assert re.fullmatch(r'\d+\.\d+\.\d+\S*\n', done.stdout)
+
+
+def test_a_command_writes_neither_colours_nor_the_log_of_a_service(config):
+    """As a configuration of DevStack has them."""
+    config.write_text(
+        '[DEFAULT]\ndebug = true\nlogging_default_format_string = '
+        '\x1b[01;35m%(message)s\n' + config.read_text().partition('\n')[2]
+    )
+    done = run('db', 'upgrade', '--config-file', config)
+    assert done.returncode == 0
+    assert done.stderr == ''
+    assert '\x1b' not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -230,7 +359,9 @@ def test_an_api_without_a_manager_says_so(config, port, tmp_path):
     with logging_to(log, 'api', '--config-file', config) as process:
         said(log, 'listens on')
         answer = requests.get(
-            f'http://127.0.0.1:{port}/v1/leases', timeout=PATIENCE
+            f'http://127.0.0.1:{port}/v1/leases',
+            headers=serving.ADMIN,
+            timeout=PATIENCE,
         )
         assert answer.status_code == 503
         assert answer.json()['error_name'] == 'Unavailable'
@@ -252,9 +383,15 @@ def test_sighup_takes_over_what_may_change(config, tmp_path):
     with logging_to(log, 'serve', '--config-file', config) as process:
         said(log, 'listens on')
         good = config.read_text()
-        config.write_text('nonsense\n')
-        process.send_signal(signal.SIGHUP)
-        said(log, 'ERROR', 'stays as it was')
+        for wrong in (
+            'nonsense\n',
+            '[manager]\nsync_interval = abc\n',
+            '[DEFAULT]\ndebug = perhaps\n',
+        ):
+            config.write_text(f'{good}{wrong}')
+            process.send_signal(signal.SIGHUP)
+            said(log, 'ERROR', 'stays as it was', wrong.split()[-1])
+        assert 'changed' not in log.read_text()
         config.write_text(
             good.replace('[DEFAULT]', '[DEFAULT]\ndebug = true')
             + '[manager]\nsync_interval = 0.1\nevent_max_workers = 7\n'

@@ -37,7 +37,9 @@ def get(process, url):
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return requests.get(url, timeout=PATIENCE)
+            return requests.get(
+                url, headers=serving.ADMIN, timeout=PATIENCE
+            )
         except requests.ConnectionError:
             assert process.poll() is None
             assert time.monotonic() < deadline

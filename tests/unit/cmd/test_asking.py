@@ -106,7 +106,9 @@ def test_replicas_in_a_table(config, capsys, monkeypatch, answered):
     monkeypatch.setenv('COLUMNS', '200')
     report = {
         'ledger': 'a', 'revision': 7, 'hosts': 4, 'age': 1.25, 'stale': False,
+        'wire': 7,
     }
+    # Of a version that does not tell its wire format.
     nothing = {
         'ledger': None, 'revision': None, 'hosts': 0, 'age': None,
         'stale': True,
@@ -120,8 +122,8 @@ def test_replicas_in_a_table(config, capsys, monkeypatch, answered):
         for line in capsys.readouterr().out.splitlines() if '│' in line
     ]
     assert rows == [
-        ['h1-1', '7', '1.2', 'no', '4', 'a'],
-        ['h1-2', '-', '-', 'yes', '0', '-'],
+        ['h1-1', '7', '1.2', 'no', '4', 'a', '7'],
+        ['h1-2', '-', '-', 'yes', '0', '-', '-'],
     ]
 
 

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines for machines: JSON that says whose request it was."""
+"""Log lines: whose request it was, and nothing that it could forge."""
 
+import io
 import json
 import logging
 import pathlib
 import subprocess
 import sys
 import time
+from urllib import parse
 
+from oslo_context import context
+from oslo_context import fixture
 from oslo_log import formatters
 import pytest
 import requests
 
 from blazar_sched.conf import service as conf_
+from blazar_sched.service import logs
+from blazar_sched.service.api import deploy
 from blazar_sched.service.manager import rpc
+from tests import loopback
 from tests import serving
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
@@ -148,3 +155,96 @@ def test_a_manager_elsewhere_logs_whose_request_it_is(tmp_path):
     assert {x['resource_uuid'] for x in said[:3]} == {'lease-1'}
     assert (said[3]['user'], said[3]['resource_uuid']) == (None, None)
     assert said[3]['request_id'] not in {'req-0', 'req-1', 'req-2'}
+
+
+# A line end, an escape sequence, what turns text around, and their like.
+HOSTILE = ['\n', '\r', '\x1b[2J', '\x1b]0;t\x07', '\x9b2J', '\u202e', '\u2028']
+
+
+@pytest.fixture
+def written(tmp_path):
+    """written() returns what was logged, in the way of an operator."""
+    path = tmp_path / 'log'
+    conf = conf_.load(files=[])
+    conf.set_override('log_file', str(path))
+    conf.set_override('auth_strategy', 'noauth', 'api')
+    logs.setup(conf)
+    with fixture.ClearRequestContext():
+        yield conf, path.read_text
+
+
+class Manager:
+    """Answers nothing, and logs as one that it was asked."""
+
+    def call(self, ctxt, method, **kwargs):
+        context.RequestContext.from_dict(ctxt)
+        logging.getLogger(__name__).warning('asked for %s', kwargs)
+        raise ValueError(f'fault about {kwargs}')
+
+
+@pytest.mark.parametrize('text', HOSTILE)
+@pytest.mark.parametrize(
+    'path',
+    ['/v1/leases/x{}', '/v1/os-hosts/7{}', '/v1/os-hosts/properties/{}',
+     '/nowhere{}'],
+)
+def test_no_path_forges_a_log_line(written, path, text):
+    conf, read = written
+    api = loopback.client(deploy.deploy(conf, Manager()))
+    forged = parse.quote(f']{text}FORGED')
+    for method in ('GET', 'PATCH', 'DELETE'):
+        api.simulate_request(
+            method,
+            path.format(forged),
+            json={'private': True} if method == 'PATCH' else None,
+        )
+    said = read()
+    assert 'FORGED' in said
+    assert all(line.isprintable() for line in said.split('\n'))
+    assert not any(line.startswith('FORGED') for line in said.split('\n'))
+
+
+@pytest.mark.parametrize('text', HOSTILE)
+def test_no_text_of_a_user_forges_a_log_line(written, text):
+    _, read = written
+    logger = logging.getLogger(__name__)
+    hostile = f'night{text}FORGED'
+    context.RequestContext(
+        user_id='u', project_id='p', user_name=hostile, resource_uuid=hostile
+    )
+    logger.warning(f'lease {hostile}')
+    logger.warning('lease %s', hostile)
+    logger.warning('lease %(name)s', {'name': hostile})
+    try:
+        raise ValueError(hostile)
+    except ValueError:
+        logger.exception('%s failed', hostile)
+    said = read()
+    assert said.count('FORGED') >= 7
+    for line in said.rstrip('\n').split('\n'):
+        assert line.isprintable()
+        # Lines of a traceback have the prefix of oslo.log, too.
+        assert line.startswith('20')
+
+
+def test_with_oslos_own_formatter_a_line_is_forged():
+    """The control of the test above."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatters.ContextFormatter(config=conf_.load([])))
+    handler.emit(
+        logging.LogRecord('x', 30, 'x', 1, 'lease %s', ('a\nFORGED',), None)
+    )
+    assert '\nFORGED' in stream.getvalue()
+
+
+def test_colors_stay(written):
+    conf, _ = written
+    for kind in ('default', 'context'):
+        conf.set_override(
+            f'logging_{kind}_format_string', '\x1b[1m%(color)s%(message)s'
+        )
+    formatter = logs.Formatter(config=conf)
+    record = logging.LogRecord('x', 30, 'x', 1, 'a\x1bb', (), None)
+    record.color = '\x1b[32m'
+    assert formatter.format(record) == '\x1b[1m\x1b[32ma\\x1bb'

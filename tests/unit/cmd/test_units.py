@@ -36,10 +36,12 @@ def test_there_is_a_unit_for_each_process_of_the_service():
 @each_unit
 def test_what_it_starts_is_a_command_of_ours(name):
     program, *arguments = shlex.split(read(name)['ExecStart'])
-    args = main.parser().parse_args(arguments)
+    args = main.parse(arguments)
     assert pathlib.Path(program).name == 'blazar-sched'
     assert name == f'blazar-sched-{args.command}'
-    assert args.config_file == ['/etc/blazar-sched/blazar-sched.conf']
+    assert args.config == [
+        '--config-file', '/etc/blazar-sched/blazar-sched.conf'
+    ]
 
 
 @each_unit
@@ -68,9 +70,9 @@ def test_systemd_understands_it(name, tmp_path):
     if analyze is None:
         pytest.skip('systemd-analyze is not installed')
     text = path(name).read_text()
-    assert text.count('/usr/bin/blazar-sched') == 1
+    assert text.count('/usr/local/bin/blazar-sched') == 1
     unit = tmp_path / path(name).name
-    unit.write_text(text.replace('/usr/bin/blazar-sched', str(SCRIPT)))
+    unit.write_text(text.replace('/usr/local/bin/blazar-sched', str(SCRIPT)))
     done = subprocess.run(
         [analyze, 'verify', '--man=no', '--recursive-errors=no', unit],
         capture_output=True,

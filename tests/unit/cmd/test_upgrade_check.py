@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ NOVA = """
 [DEFAULT]
 state_path = $pybasedir
 my_ip = 192.0.2.1
-transport_url = rabbit://$my_ip
+transport_url = rabbit://nova:hush@$my_ip/
 [filter_scheduler]
 available_filters = nova.scheduler.filters.all_filters
 available_filters = blazar_sched.filters.all_filters
@@ -36,15 +37,21 @@ notification_format = versioned
 [oslo_messaging_notifications]
 driver = messagingv2
 [blazar_sched]
-transport_url = rabbit://$my_ip
+transport_url = rabbit://blazar_sched:hush@$my_ip/blazar_sched
 max_age = 120
 """
+# Credentials that need no Keystone.
+CLOUD = ''.join(
+    f'[{group}]\nauth_type = none\nendpoint = http://192.0.2.1/\n'
+    for group in ('nova', 'placement')
+)
 FILTERS = 'Filters in nova-scheduler'
 WEIGHERS = 'Weighers in nova-scheduler'
 OPTIONS = 'Options in nova-scheduler'
 RESULTS = 'Hosts that Placement may return'
 NOTIFICATIONS = 'Notifications of Nova'
-OF_NOVA = {FILTERS, WEIGHERS, OPTIONS, RESULTS, NOTIFICATIONS}
+BUSES = 'Message buses'
+OF_NOVA = {FILTERS, WEIGHERS, OPTIONS, BUSES, RESULTS, NOTIFICATIONS}
 
 
 @pytest.fixture(scope='module')
@@ -69,7 +76,10 @@ def books(tmp_path, empty):
 def config(tmp_path, books):
     path = tmp_path / 'blazar-sched.conf'
     path.write_text(
+        '[DEFAULT]\n'
+        'transport_url = rabbit://blazar_sched:hush@192.0.2.1/blazar_sched\n'
         f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
+        f'[keystone_authtoken]\nauth_type = none\n{CLOUD}'
         '[manager]\nenable_notification_monitor = true\n'
     )
     return path
@@ -125,13 +135,23 @@ def test_what_the_readme_says_is_all_right(check):
     assert not any('Skipped' in details for _, details in checks.values())
 
 
+def test_noauth_is_warned_of(config, check):
+    with config.open('a') as file:
+        file.write('[api]\nauth_strategy = noauth\n')
+    status, checks = check()
+    assert status == WARNING
+    result, details = checks['Callers of the API']
+    assert result == WARNING
+    assert 'noauth' in details
+
+
 def test_it_is_the_table_that_operators_know(config, nova, capsys):
     assert main.main(command(config, '--nova-config-file', nova)) == SUCCESS
     table = capsys.readouterr().out
     assert '| Upgrade Check Results ' in table
     assert '| Check: Database ' in table
     assert '| Result: Success ' in table
-    assert 'blazar-sched db' in table
+    assert 'blazar-sched db check' in re.sub(r'[\s|]+', ' ', table)
 
 
 def test_a_node_without_nova_is_all_right(check):
@@ -157,7 +177,9 @@ def test_a_node_with_a_scheduler_alone_is_all_right(
     assert status == SUCCESS
     assert {
         c['check'] for c in checks if 'Skipped' in (c['details'] or '')
-    } == {'Database', RESULTS}
+    } == {
+        'Database', 'Credentials', BUSES, RESULTS,
+    }
     # Such as a new ledger.
     assert list(empty.iterdir()) == []
 
@@ -209,6 +231,25 @@ def test_nova_need_not_be_installed(config, nova):
             'max_age = 120', 'unbounded = assume:soon',
             OPTIONS, FAILURE, 'soon',
         ),
+        (
+            'rabbit://nova:hush@$my_ip/',
+            'rabbit://blazar_sched:hush@$my_ip/blazar_sched',
+            BUSES, WARNING, 'a vhost and a user of its own',
+        ),
+        (
+            'transport_url = rabbit://blazar_sched:hush@$my_ip/blazar_sched',
+            '', BUSES, WARNING, 'nova-scheduler listens on vhost /',
+        ),
+        (
+            'blazar_sched:hush@$my_ip/blazar_sched',
+            'blazar_sched:hush@192.0.2.2/blazar_sched',
+            BUSES, WARNING, 'nova-scheduler listens on vhost blazar_sched of '
+            '192.0.2.2',
+        ),
+        (
+            'blazar_sched:hush@$my_ip/blazar_sched', 'me:ha/sh@host:x/',
+            BUSES, FAILURE, 'transport_url cannot be read',
+        ),
         ('max_age = 120', 'max_age = 5', OPTIONS, WARNING, 'poll_interval'),
         (
             'format = versioned', 'format = unversioned',
@@ -240,6 +281,13 @@ def test_what_is_wrong_in_nova_conf_is_told(
     found, details = checks[what]
     assert found == result
     assert said in details
+    assert 'hush' not in details
+
+
+def test_another_user_on_the_bus_of_nova_is_enough(check, config, nova):
+    for path in (config, nova):
+        replace(path, '/blazar_sched\n', '/\n')
+    assert check()[0] == SUCCESS
 
 
 def test_what_is_in_the_folder_beside_nova_conf_counts(check, nova):
@@ -318,15 +366,108 @@ def test_old_tables_are_a_failure(check, config, tmp_path):
 def test_a_database_that_cannot_be_used_is_a_failure(
     check, config, url, said
 ):
-    lines = config.read_text().splitlines()
-    lines[1] = f'connection = {url}'
-    config.write_text('\n'.join(lines))
+    config.write_text(
+        re.sub('connection = .*', f'connection = {url}', config.read_text())
+    )
     status, checks = check()
     assert status == FAILURE
     result, details = checks['Database']
     assert result == FAILURE
     assert said in details
     assert 'hush' not in details
+
+
+def test_an_option_that_cannot_be_read_is_a_failure_by_name(check, config):
+    replace(
+        config, '[keystone_authtoken]\n',
+        '[api]\nport = many\n[keystone_authtoken]\n'
+        'http_connect_timeout = x\n',
+    )
+    with config.open('a') as file:
+        file.write('minutes_before_end_lease = ten\n')
+    status, checks = check()
+    assert status == FAILURE
+    result, details = checks['Configuration']
+    assert result == FAILURE
+    for option in (
+        '[manager] minutes_before_end_lease', '[api] port',
+        '[keystone_authtoken] http_connect_timeout',
+    ):
+        assert option in details
+    assert str(config) in details
+
+
+def test_an_option_of_nova_that_cannot_be_read_is_a_failure(check, nova):
+    replace(nova, 'max_placement_results = 2', 'max_placement_results = two')
+    status, checks = check()
+    assert status == FAILURE
+    result, details = checks[RESULTS]
+    assert result == FAILURE
+    assert 'max_placement_results' in details
+
+
+def test_the_files_and_the_database_are_named(check, config, tmp_path):
+    _, checks = check()
+    assert str(config) in checks['Configuration'][1]
+    assert f'sqlite:///{tmp_path}/ledger.sqlite' in checks['Database'][1]
+
+
+def test_a_group_without_credentials_is_a_warning_by_name(check, config):
+    replace(config, '[placement]\nauth_type = none\n', '[placement]\n')
+    status, checks = check()
+    assert status == WARNING
+    result, details = checks['Credentials']
+    assert result == WARNING
+    assert '[placement] auth_type is not set' in details
+    assert '[nova]' not in details
+
+
+@pytest.mark.parametrize(
+    ('credentials', 'said'),
+    [
+        ('', '[keystone_authtoken] auth_type is not set'),
+        (
+            'auth_type = password\nauth_url = http://127.0.0.1:9/\n'
+            'username = blazar\npassword = hush\n',
+            '[keystone_authtoken] no token can be had: ',
+        ),
+    ],
+)
+def test_the_api_needs_credentials_that_are_good_for_a_token(
+    check, config, credentials, said
+):
+    tokens = '[keystone_authtoken]\n'
+    replace(config, f'{tokens}auth_type = none\n', tokens + credentials)
+    status, checks = check()
+    assert status == FAILURE
+    result, details = checks['Credentials']
+    assert result == FAILURE
+    assert said in details
+    assert 'hush' not in details
+
+
+@pytest.mark.parametrize('group', ['nova', 'placement', 'neutron', 'keystone'])
+@pytest.mark.parametrize(
+    ('credentials', 'said'),
+    [
+        ('auth_url = http://127.0.0.1:9/', 'no token can be had'),
+        ('', 'no token can be had: '),
+    ],
+)
+def test_credentials_that_give_no_token_are_a_failure_by_name(
+    check, config, group, credentials, said
+):
+    old = f'[{group}]\nauth_type = none\n'
+    new = f'[{group}]\nauth_type = password\n{credentials}\n'
+    if old in config.read_text():
+        replace(config, old, new)
+    else:
+        replace(config, '[manager]\n', f'{new}[manager]\n')
+    status, checks = check()
+    assert status == FAILURE
+    result, details = checks['Credentials']
+    assert result == FAILURE
+    assert f'[{group}] {said}' in details
 
 
 def test_a_policy_file_in_json_is_a_failure(check, config, tmp_path):

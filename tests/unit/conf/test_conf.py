@@ -52,6 +52,57 @@ def test_a_missing_file_is_an_error(tmp_path):
         service.load(files=[str(tmp_path / 'none.conf')])
 
 
+def test_every_value_is_read_when_the_configuration_is(tmp_path):
+    """And every one that cannot be is named at once, with its file."""
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(
+        '[DEFAULT]\nrpc_response_timeout = soon\n'
+        '[manager]\nsync_interval = abc\nevent_max_workers = 0\n'
+        '[database]\nmax_retries = $nothing\n'
+    )
+    with pytest.raises(cfg.Error) as caught:
+        service.load(files=[str(path)])
+    for option, why in (
+        ('[DEFAULT] rpc_response_timeout', 'soon'),
+        ('[manager] sync_interval', "'abc'"),
+        ('[manager] event_max_workers', '1'),
+        ('[database] max_retries', 'nothing'),
+    ):
+        [said] = [s for s in str(caught.value).split('; ') if option in s]
+        assert why in said
+        assert (str(path) in said) == (option != '[database] max_retries')
+        assert 'LocationInfo' not in said
+
+
+def test_a_value_that_would_end_the_process_is_an_error(tmp_path, capfd):
+    """oslo.config exits for `debug`, which may also be an argument."""
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text('[DEFAULT]\ndebug = perhaps\n')
+    with pytest.raises(cfg.Error, match='debug.*perhaps'):
+        service.load(files=[str(path)])
+    assert capfd.readouterr().err == ''
+
+
+def test_every_registered_option_is_read(monkeypatch):
+    """Whichever it is: one that is left out fails somewhere later."""
+    conf = service.load(files=[])
+    options = [
+        (group, name)
+        for group in conf
+        if isinstance(conf[group], cfg.ConfigOpts.GroupAttr)
+        for name in conf[group]
+    ]
+    assert ('manager', 'sync_interval') in options
+    assert ('nova', 'timeout') in options
+    read = []
+    monkeypatch.setattr(
+        cfg.ConfigOpts.GroupAttr, '__getitem__',
+        lambda self, name: read.append((self._group.name, name)),
+    )
+    service.require_values(conf)
+    assert read == options
+
+
 NO_DATABASES = [
     'nonsense',
     'postgres://me:secret@host/name',

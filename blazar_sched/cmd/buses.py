@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the service has a message bus of its own, and Nova listens there.
+
+For `blazar-sched status upgrade check`.
+"""
+
+import dataclasses
+
+from oslo_config import cfg
+import oslo_messaging
+from oslo_upgradecheck import upgradecheck
+
+from blazar_sched.conf import scheduler as scheduler_conf
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bus:
+    """What a transport_url names: each node as (host, port), and a vhost."""
+
+    nodes: frozenset[tuple[str, int | None]]
+    vhost: str
+    users: frozenset[str]
+
+    def is_that_of(self, other: 'Bus') -> bool:
+        """Tell whether a message on one bus arrives on the other."""
+        return self.vhost == other.vhost and (
+            self.nodes == other.nodes or not self.nodes.isdisjoint(other.nodes)
+        )
+
+    def __str__(self) -> str:
+        nodes = ', '.join(sorted(name for name, _ in self.nodes))
+        return f'vhost {self.vhost or "/"} of {nodes or "localhost"}'
+
+
+def check(
+    conf: cfg.ConfigOpts, nova: cfg.ConfigOpts
+) -> upgradecheck.Result:
+    """Compare the bus of the service with those that nova.conf names.
+
+    :param conf: the service's configuration
+    :param nova: nova-scheduler's
+    :raises oslo_messaging.InvalidTransportURL: if a URL cannot be read
+    :raises ValueError: if the port of a URL is no number
+    """
+    own = _bus(conf)
+    of_nova = _bus(nova)
+    of_workers = _bus(nova, nova[scheduler_conf.GROUP].transport_url)
+    if not own.is_that_of(of_workers):
+        return _warning(
+            f'Managers are on {own}, by [DEFAULT] transport_url in '
+            f'blazar-sched.conf; nova-scheduler listens on {of_workers}, by '
+            '[blazar_sched] transport_url in nova.conf: no replica will '
+            'hear of leases.'
+        )
+    if own.is_that_of(of_nova) and not own.users.isdisjoint(of_nova.users):
+        return _warning(
+            f'Managers and Nova share {own} and its user: whoever has the '
+            'password of a compute host may change every lease. Give '
+            'blazar-sched a vhost and a user of its own.'
+        )
+    return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+
+
+def _bus(conf: cfg.ConfigOpts, url: str | None = None) -> Bus:
+    """Return what a URL names, by default [DEFAULT] transport_url."""
+    parsed = oslo_messaging.TransportURL.parse(conf, url)
+    return Bus(
+        nodes=frozenset((h.hostname, h.port) for h in parsed.hosts),
+        vhost=parsed.virtual_host or '',
+        users=frozenset(h.username or '' for h in parsed.hosts),
+    )
+
+
+def _warning(details: str) -> upgradecheck.Result:
+    return upgradecheck.Result(upgradecheck.Code.WARNING, details)

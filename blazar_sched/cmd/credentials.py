@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the credentials of the configuration are good for a token.
+
+For `blazar-sched status upgrade check`: each message names the group.
+"""
+
+from collections.abc import Iterator
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
+from keystoneauth1 import loading
+from keystoneauth1 import session
+from keystonemiddleware import opts as keystonemiddleware_opts
+from oslo_config import cfg
+
+from blazar_sched.conf import keystone as keystone_conf
+from blazar_sched.conf import neutron as neutron_conf
+from blazar_sched.conf import nova as nova_conf
+from blazar_sched.conf import placement as placement_conf
+from blazar_sched.service.clients import rest
+
+TOKENS = 'keystone_authtoken'
+# Without these a manager can do nothing for a lease.
+NEEDED = (nova_conf.GROUP, placement_conf.GROUP)
+# Without these it has no floating IPs, and no trusts.
+OPTIONAL = (neutron_conf.GROUP, keystone_conf.GROUP)
+
+
+def register_tokens(conf: cfg.ConfigOpts) -> None:
+    """Register the group that the API's middleware would register."""
+    for group, opts in keystonemiddleware_opts.list_auth_token_opts():
+        conf.register_opts(opts, group)
+
+
+def lacking(conf: cfg.ConfigOpts) -> list[str]:
+    """Say of each group that a manager needs that it is not configured.
+
+    On a node that runs the API alone, that is all right.
+    """
+    return [
+        f'[{group}] auth_type is not set: a manager here could not do '
+        'anything for leases'
+        for group in NEEDED
+        if not conf[group].auth_type
+    ]
+
+
+def faults(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield what is wrong with each group; Keystone is asked for tokens.
+
+    :raises oslo_config.cfg.Error: if a value cannot be read
+    """
+    if conf.api.auth_strategy == 'keystone':
+        yield from _fault_of_tokens(conf)
+    for group in (*NEEDED, *OPTIONAL):
+        if conf[group].auth_type:
+            yield from _fault_of(conf, group)
+
+
+def _fault_of_tokens(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield what keeps the API from asking whose token one is."""
+    register_tokens(conf)
+    if conf[TOKENS].auth_type or conf[TOKENS].auth_section:
+        yield from _fault_of(conf, TOKENS, is_service=False)
+    else:
+        yield (
+            f'[{TOKENS}] auth_type is not set: with [api] auth_strategy = '
+            'keystone every request would be answered 503'
+        )
+
+
+def _fault_of(
+    conf: cfg.ConfigOpts, group: str, is_service: bool = True
+) -> Iterator[str]:
+    try:
+        api = rest.load_adapter(conf, group) if is_service else _plain(conf)
+        if api is None or not api.get_token():
+            yield f'[{group}] auth_type gives no token'
+        elif is_service and not api.get_endpoint():
+            yield (
+                f'[{group}] the catalog has no endpoint of service_type '
+                f'{conf[group].service_type} for region_name '
+                f'{conf[group].region_name} and valid_interfaces '
+                f'{conf[group].valid_interfaces}'
+            )
+    except (exceptions.ClientException, ValueError) as e:
+        yield f'[{group}] no token can be had: {e}'
+
+
+def _plain(conf: cfg.ConfigOpts) -> adapter.Adapter:
+    """Return what asks Keystone as the API's middleware does."""
+    auth = loading.load_auth_from_conf_options(conf, TOKENS)
+    options = conf[TOKENS]
+    return adapter.Adapter(
+        session.Session(
+            auth=auth,
+            verify=not options.insecure and (options.cafile or True),
+            cert=(options.certfile, options.keyfile)
+            if options.certfile
+            else None,
+            timeout=options.http_connect_timeout or rest.TIMEOUT,
+        )
+    )
