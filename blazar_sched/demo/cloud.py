@@ -21,6 +21,7 @@ import pathlib
 import sys
 import time
 from typing import Any
+from typing import TypeVar
 import uuid
 import warnings
 
@@ -37,7 +38,10 @@ from nova import test  # noqa: E402
 from nova.tests import fixtures as nova_fixtures  # noqa: E402
 from nova.tests.functional import fixtures as functional_fixtures  # noqa: E402
 from nova.tests.functional.api import client  # noqa: E402
+from oslo_db import exception as db_exception  # noqa: E402
+from oslo_db.sqlalchemy import exc_filters  # noqa: E402
 import oslo_messaging  # noqa: E402
+from sqlalchemy import exc as sqla_exc  # noqa: E402
 
 from blazar_sched.replica import worker  # noqa: E402
 
@@ -66,7 +70,10 @@ class Timeout(Exception):
     """Something did not come about in time."""
 
 
-def wait_for(what: str, probe: Callable[[], Any]) -> Any:
+T = TypeVar('T')
+
+
+def wait_for(what: str, probe: Callable[[], T | None]) -> T:
     """Return what `probe` returns as soon as it is true.
 
     :raises Timeout: after TIMEOUT seconds
@@ -75,7 +82,7 @@ def wait_for(what: str, probe: Callable[[], Any]) -> Any:
     while not (answer := probe()):
         if time.monotonic() > deadline:
             # What does not come about is waited for by some thread.
-            faulthandler.dump_traceback(sys.__stderr__)
+            faulthandler.dump_traceback(sys.stderr)
             raise Timeout(what)
         time.sleep(PAUSE)
     return answer
@@ -125,6 +132,21 @@ class _CellDatabases(nova_fixtures.CellDatabases):
         return named or self._default_ctxt_mgr
 
 
+def _locked(error: sqla_exc.OperationalError, *args: object) -> None:
+    """Have Nova try a transaction again that SQLite has turned away.
+
+    SQLite does that at once where another transaction has written since this
+    one has read. Nova's databases in production report a deadlock there,
+    after which Nova tries again.
+    """
+    raise db_exception.DBDeadlock(error)
+
+
+exc_filters.filters(
+    'sqlite', sqla_exc.OperationalError, r'.*database is locked.*'
+)(_locked)
+
+
 class _Nova(test.TestCase):
     """Nova's test case as the owner of its fixtures; it runs no test."""
 
@@ -145,7 +167,8 @@ class _Nova(test.TestCase):
             super().setUp()
         # Nova has each idle thread wake up a hundred times a second, so that
         # a test ends sooner; a cloud lives longer and has hundreds.
-        futurist._thread.ThreadWorker.MAX_IDLE_FOR = 0.25
+        worker: Any = futurist._thread.ThreadWorker
+        worker.MAX_IDLE_FOR = 0.25
         # Nova's fixture would have every debug line made, and thrown away.
         logging.getLogger().setLevel(logging.INFO)
         # Nova 34 was made for SQLAlchemy 2.0 and takes 2.1's word of this
@@ -318,12 +341,14 @@ class Cloud:
     @property
     def project_id(self) -> str:
         """The project that acts unless another is named."""
-        return self._nova.rest.project_id
+        project_id: str = self._nova.rest.project_id
+        return project_id
 
     @property
     def image_id(self) -> str:
         """The image that servers are booted from."""
-        return self._nova.glance.image1['id']
+        image_id: str = self._nova.glance.image1['id']
+        return image_id
 
     def client(
         self, project_id: str | None = None
@@ -351,7 +376,8 @@ class Cloud:
         answer = self._nova.placement.api.get(
             f'/resource_providers/{self.hosts[host]}/inventories'
         )
-        return answer.body['inventories']
+        inventories: dict[str, dict[str, Any]] = answer.body['inventories']
+        return inventories
 
     def flavor(
         self,
@@ -362,7 +388,7 @@ class Cloud:
         name: str | None = None,
     ) -> str:
         """Create a flavor and return its id."""
-        flavor_id = self.api.post_flavor(
+        flavor_id: str = self.api.post_flavor(
             {
                 'flavor': {
                     'name': name or f'flavor-{uuid.uuid4().hex[:8]}',
@@ -429,20 +455,27 @@ class Cloud:
         return [self.settled(server) for server in servers]
 
     def show(self, server: Server) -> Server:
-        return self.api.get_server(server['id'])
+        shown: Server = self.api.get_server(server['id'])
+        return shown
 
     def settled(self, server: Server, *statuses: str) -> Server:
         """Return `server` once it rests in one of `statuses` or ERROR."""
         statuses = statuses or ('ACTIVE',)
 
         def probe() -> Server | None:
-            shown = self.show(server)
-            resting = shown['OS-EXT-STS:task_state'] is None
+            shown: Server = self.show(server)
+            resting = shown['OS-EXT-STS:task_state'] is None and not (
+                # Nova says so before it takes the server off its host.
+                shown['status'] == 'SHELVED_OFFLOADED' and host_of(shown)
+            )
             if shown['status'] == 'ERROR' and 'fault' in shown:
                 return shown
             return shown if resting and shown['status'] in statuses else None
 
-        return wait_for(f'server {server["id"]} in {statuses}', probe)
+        rested: Server = wait_for(
+            f'server {server["id"]} in {statuses}', probe
+        )
+        return rested
 
     def delete(self, *servers: Server) -> None:
         """Delete the servers and wait until they are gone."""
@@ -456,7 +489,10 @@ class Cloud:
 
     def servers(self) -> list[Server]:
         """Return all servers of all projects."""
-        return self.api.get_servers(search_opts={'all_tenants': True})
+        servers: list[Server] = self.api.get_servers(
+            search_opts={'all_tenants': True}
+        )
+        return servers
 
     def act(
         self, server: Server, action: str, *statuses: str, **body: Any
@@ -489,4 +525,5 @@ class Cloud:
 
 def host_of(server: Server) -> str | None:
     """Return the name of the host that the server is on, None for none."""
-    return server['OS-EXT-SRV-ATTR:host']
+    host: str | None = server['OS-EXT-SRV-ATTR:host']
+    return host

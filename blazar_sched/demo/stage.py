@@ -84,6 +84,8 @@ def _service(cloud: cloud_.Cloud, port: int) -> Iterator[int]:
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')
         conf.set_override('port', port, 'api')
+        # There is no Keystone in the demonstration.
+        conf.set_override('auth_strategy', 'noauth', 'api')
         conf.set_override('sync_interval', 1.0, 'manager')
         service = assembly.start_all(
             conf,

@@ -228,7 +228,8 @@ class Story:
 
     def _status(self) -> str:
         answer = self.api[ALICE].get(f'/leases/{self.lease["id"]}')
-        return answer.json()['lease']['status']
+        status: str = answer.json()['lease']['status']
+        return status
 
     def clear(self) -> None:
         """Delete the servers that are left, so that hosts can be booked."""
