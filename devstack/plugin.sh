@@ -8,6 +8,9 @@
 source "$BLAZAR_SCHED_DIR/devstack/lib/blazar_sched"
 
 case "$1 ${2:-}" in
+    "stack pre-install")
+        refuse_blazar
+        ;;
     "stack install")
         echo_summary "Installing blazar-sched"
         install_blazar_sched
@@ -16,6 +19,7 @@ case "$1 ${2:-}" in
         echo_summary "Configuring blazar-sched"
         configure_blazar_sched
         configure_blazar_sched_nova
+        configure_blazar_sched_horizon
         init_blazar_sched
         ;;
     "stack extra")
@@ -32,6 +36,7 @@ case "$1 ${2:-}" in
         ;;
     "clean ")
         cleanup_blazar_sched_nova
+        cleanup_blazar_sched_horizon
         cleanup_blazar_sched
         ;;
 esac

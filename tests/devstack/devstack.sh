@@ -177,6 +177,36 @@ function pip_install {
     note "$@"
 }
 
+function setup_develop {
+    note "$@"
+}
+
+function setup_dev_lib {
+    note "$@"
+}
+
+function use_library_from_git {
+    [[ ",$LIBS_FROM_GIT," == *",$1,"* ]]
+}
+
+function git_clone {
+    note "$@"
+    mkdir -p "$2"
+    if [[ "$1" == */blazar-dashboard.git ]]; then
+        mkdir -p "$2/blazar_dashboard/enabled"
+        touch "$2/blazar_dashboard/enabled/_90_panelgroup.py" \
+            "$2/blazar_dashboard/enabled/__init__.py"
+    fi
+}
+
+function git_clone_by_name {
+    git_clone "${GITREPO[$1]}" "${GITDIR[$1]}" "${GITBRANCH[$1]}"
+}
+
+function is_plugin_enabled {
+    [[ ",$DEVSTACK_PLUGINS," == *",$1,"* ]]
+}
+
 function sudo {
     "$@"
 }
@@ -195,6 +225,31 @@ function stop_process {
 
 function start_tls_proxy {
     note "$@"
+}
+
+function apache_site_config_for {
+    echo "$STATE/apache/$1.conf"
+}
+
+function enable_apache_mod {
+    mkdir -p "$STATE/apache"
+    remember apache_modules "$1"
+}
+
+function write_local_proxy_http_config {
+    enable_apache_mod proxy
+    enable_apache_mod proxy_http
+    echo "ProxyPass \"$3\" \"$2\" retry=0 acquire=1" \
+        >> "$(apache_site_config_for "$1")"
+    remember apache_sites "$1"
+}
+
+function disable_apache_site {
+    forget apache_sites "^$1\$"
+}
+
+function restart_apache_server {
+    note
 }
 
 function test_with_retry {
@@ -261,7 +316,6 @@ function get_transport_url {
 
 function iniset_rpc_backend {
     iniset "$2" DEFAULT transport_url "$TRANSPORT_URL"
-    iniset "$2" oslo_messaging_notifications transport_url "$TRANSPORT_URL"
 }
 
 # shellcheck disable=SC2032 # the sudo above can invoke it
@@ -372,6 +426,13 @@ function run_phase {
 }
 
 DISABLED_SERVICES=${DISABLED_SERVICES:-}
+DEVSTACK_PLUGINS=${DEVSTACK_PLUGINS:-,blazar-sched}
+LIBS_FROM_GIT=${LIBS_FROM_GIT:-}
+declare -A GITREPO GITBRANCH GITDIR
+GIT_BASE=https://opendev.org
+TARGET_BRANCH=master
+DEST=$STATE/opt/stack
+HORIZON_DIR=$DEST/horizon
 STACK_USER=$(id -un)
 REGION_NAME=${REGION_NAME:-RegionOne}
 SERVICE_HOST=127.0.0.1
@@ -412,6 +473,7 @@ case "$1" in
         if is_service_enabled nova; then
             configure_nova
         fi
+        mkdir -p "$HORIZON_DIR/openstack_dashboard/local/enabled"
         touch "$STATE/up" "$STATE/hosts"
         run_phase stack post-config
         run_phase stack extra

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service: what stack.sh configures and starts, and who undoes it."""
 
+import re
+import subprocess
 import urllib.parse
 
 from keystoneauth1 import loading
@@ -9,12 +11,21 @@ import pytest
 from tests.devstack import node as node_
 
 # What other services, and systemd, keep of us.
-KEPT = ('databases', 'endpoints', 'hosts', 'processes', 'services', 'users')
+KEPT = (
+    'apache_sites', 'databases', 'endpoints', 'hosts', 'processes', 'services',
+    'users',
+)
 CLIENTS = ('keystone', 'neutron', 'nova', 'placement')
 
 
 def kept(node):
     return {name: node.lines(name) for name in KEPT}
+
+
+def apache(node):
+    """Return the file of Apache's site, '' without one."""
+    path = node.state / 'apache/blazar-sched.conf'
+    return path.read_text() if path.exists() else ''
 
 
 def of_service(*services):
@@ -64,7 +75,7 @@ def test_users_find_it(stacked):
     assert stacked.lines('services') == ['reservation blazar']
     assert stacked.lines('endpoints') == [
         'reservation-RegionOne reservation RegionOne '
-        'http://127.0.0.1:1234/v1'
+        'http://127.0.0.1/reservation/v1'
     ]
 
 
@@ -80,7 +91,7 @@ def test_its_parts_are_started_and_waited_for(stacked):
     [waiting] = [
         call for call in stacked.lines('calls') if 'test_with_retry' in call
     ]
-    assert 'http://127.0.0.1:1234/healthcheck ' in waiting
+    assert 'http://127.0.0.1/reservation/healthcheck ' in waiting
 
 
 @pytest.mark.parametrize('database', ['mysql', 'postgresql'])
@@ -101,13 +112,116 @@ def test_behind_the_tls_proxy(new_node):
 
     [endpoint] = node.lines('endpoints')
     url = urllib.parse.urlsplit(endpoint.split()[-1])
-    assert (url.scheme, url.port) == ('https', 1234)
+    assert (url.scheme, url.port) == ('https', None)
+    assert url.path == '/reservation/v1'
     inner = node.service_options().api.port
-    assert inner != url.port
+    assert inner != 1234
+    assert f'"http://127.0.0.1:{inner}"' in apache(node)
     assert (
         f'start_tls_proxy blazar-sched * 1234 127.0.0.1 {inner}'
         in node.lines('calls')
     )
+
+
+def test_it_is_behind_apache_as_all_services_are(node):
+    """Also after a second run, and no more once it is undone."""
+    node.stack()
+
+    assert node.lines('apache_sites') == ['blazar-sched']
+    assert {'headers', 'proxy', 'proxy_http'} <= set(
+        node.lines('apache_modules')
+    )
+    assert apache(node).splitlines() == [
+        '<Location "/reservation">',
+        '    RequestHeader set X-Forwarded-Prefix "/reservation"',
+        '</Location>',
+        'ProxyPass "/reservation" "http://127.0.0.1:1234" retry=0 acquire=1',
+    ]
+    assert 'enable_proxy_headers_parsing = True\n' in node.conf.read_text()
+
+    node.unstack()
+
+    assert node.lines('apache_sites') == []
+    assert apache(node) == ''
+
+
+PANEL = 'opt/stack/horizon/openstack_dashboard/local/enabled/_90_panelgroup.py'
+
+
+def test_horizon_gets_its_panels(new_node):
+    node = new_node(ENABLED_SERVICES=f'{node_.CONTROLLER},horizon')
+    for _ in range(2):
+        node.stack()
+
+    panel = node.state / PANEL
+    assert panel.is_symlink() and panel.exists()
+    assert not panel.with_name('__init__.py').exists()
+    calls = node.lines('calls')
+    dashboard = f'{node.state}/opt/stack/blazar-dashboard'
+    assert (
+        'git_clone https://opendev.org/openstack/blazar-dashboard.git '
+        f'{dashboard} master'
+    ) in calls
+    assert f'setup_develop {dashboard}' in calls
+
+    node.clean()
+
+    assert not panel.is_symlink()
+
+
+def test_without_horizon_there_is_no_dashboard(stacked):
+    assert not [c for c in stacked.lines('calls') if 'dashboard' in c]
+
+
+def test_the_client_may_come_from_git(new_node):
+    node = new_node(LIBS_FROM_GIT='python-novaclient,python-blazarclient')
+    node.stack()
+
+    calls = node.lines('calls')
+    assert 'setup_dev_lib python-blazarclient' in calls
+    assert 'pip_install python-blazarclient' not in calls
+
+
+def test_beside_blazar_it_refuses(new_node):
+    node = new_node(DEVSTACK_PLUGINS=',blazar,blazar-sched')
+    with pytest.raises(AssertionError, match="Blazar's place"):
+        node.stack()
+    assert not any(kept(node).values())
+    assert node.lines('calls') == []
+
+
+def test_the_lines_that_enable_the_plugin_name_its_branch():
+    """DevStack takes the branch master where the line names none."""
+    found = []
+    for page in (
+        'devstack/README.md', 'devstack/local.conf.sample',
+        'doc/source/admin/devstack.rst',
+    ):
+        text = (node_.REPOSITORY / page).read_text()
+        [line] = re.findall(r'enable_plugin blazar-sched <.*?>[^`\n]*', text)
+        done = subprocess.run(
+            [
+                'bash', '-c',
+                'enable_plugin() { echo "$1 ${3:-master}"; }; '
+                + re.sub('<.*>', 'URL', line),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(done.stdout.split())
+    assert found == [['blazar-sched', 'main']] * 3
+
+
+def test_the_branch_is_there():
+    known = subprocess.run(
+        ['git', 'for-each-ref', '--format=%(refname)'],
+        cwd=node_.REPOSITORY, capture_output=True, text=True,
+    )
+    names = {name.rpartition('/')[2] for name in known.stdout.split()}
+    if not names:
+        pytest.skip('this is no clone with branches')
+    assert 'main' in names
 
 
 def test_on_ipv6(new_node):
