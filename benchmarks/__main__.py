@@ -18,6 +18,7 @@ from rich.console import Console
 from benchmarks import churn
 from benchmarks import contest
 from benchmarks import dense
+from benchmarks import fleet
 from benchmarks import ledger
 from benchmarks import replica
 from benchmarks import report
@@ -31,7 +32,8 @@ from blazar_sched import ext
 Say = Callable[[str], None]
 
 PARTS = (
-    'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'ledger'
+    'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'fleet',
+    'ledger',
 )
 
 # Columns, where there is no terminal to ask.
@@ -152,6 +154,9 @@ def _measured(
     if 'replica' in options.parts:
         wanted += replica.TARGETS
         yield from replica.run(*size, say)
+    if 'fleet' in options.parts:
+        wanted += fleet.TARGETS
+        yield from fleet.run(say)
     if 'ledger' in options.parts:
         wanted += ledger.TARGETS
         yield from ledger.run(options.hosts, options.seed, budget, say)

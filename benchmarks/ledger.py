@@ -87,6 +87,7 @@ def _conf(url: str) -> Any:
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('port', 0, 'api')
+    conf.set_override('auth_strategy', 'noauth', 'api')
     return conf
 
 

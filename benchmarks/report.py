@@ -23,6 +23,7 @@ Values = dict[Key, float]
 UNITS = {
     's': ((1, 's'), (1e-3, 'ms'), (1e-6, 'µs'), (1e-9, 'ns')),
     'B': ((2**20, 'MiB'), (2**10, 'KiB'), (1, 'B')),
+    '': ((1, ''),),
 }
 
 
@@ -156,7 +157,7 @@ def figure(own: Result) -> str:
     """Return a value in a unit that makes it short."""
     units = UNITS[own.unit]
     size, name = next((u for u in units if own.value >= u[0]), units[-1])
-    return f'{own.value / size:.3g} {name}'
+    return f'{own.value / size:.3g} {name}'.rstrip()
 
 
 def save(

@@ -7,7 +7,9 @@ first, and then the same ones `again`, as the weighers and the next instance
 of a multi-create do.
 
 Nothing is logged, which is kind to BlazarFilter: at Nova's default level it
-writes a line for each host that it refuses.
+writes a line for each host that it refuses. What our filters keep of a
+decision for ``blazar-sched why`` is made in another thread than the request's;
+that is timed by itself.
 """
 
 from collections import defaultdict
@@ -69,6 +71,11 @@ PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 UNBOUNDED, BOUNDED, BOUND = 'unbounded', 'bounded', 'bound'
 FRESH, AGAIN = 'fresh', 'again'
 
+OURS = ('ReservationFilter', 'LifetimeFilter', 'both of ours')
+# Decisions of which the memory is measured, and the hosts whose use changes
+# from one of them to the next.
+KEPT, CHANGED = 100, 10
+
 # (HostStates, RequestSpec): one call into a handler.
 Call = Callable[[list[Any], Any], object]
 
@@ -81,8 +88,13 @@ class NoOp(filters.BaseHostFilter):
 
 
 def work(kind: str, size: int, sight: str, asked: str) -> str:
-    """Return the name of a work: `kind` is 'filter' or 'weigh'."""
+    """Return the name of a work: `kind` is 'filter', 'weigh' or 'settle'."""
     return f'{kind} {size:,} {sight} hosts, {asked}'
+
+
+def memory(size: int, asked: str) -> str:
+    """Return the name of the work whose value is the memory of decisions."""
+    return f'{KEPT} kept decisions about {size:,} hosts, {asked}'
 
 
 TARGETS = [
@@ -101,6 +113,12 @@ TARGETS = [
         )
         for asked in (UNBOUNDED, BOUNDED)
         for sight in (FRESH, AGAIN)
+    ),
+    *(
+        measure.Target(
+            memory(10_000, asked), 'both of ours', at_most=4 << 20
+        )
+        for asked in (UNBOUNDED, BOUNDED, BOUND)
     ),
 ]
 
@@ -128,6 +146,7 @@ def run(
                 yield from _measured(
                     'weigh', _weighers(), cloud, size, asked, budget
                 )
+            yield _kept(cloud, size, asked)
             _check_nothing_failed()
 
 
@@ -167,6 +186,11 @@ class Cloud:
     def fresh(self, size: int) -> list[Any]:
         """Return HostStates as made for a request, and seen by nobody."""
         return [_remade(reported) for reported in self._reported[:size]]
+
+    def change(self, count: int) -> None:
+        """Have so many hosts report that something else is used of them."""
+        for h in self._random.sample(self._reported, count):
+            h.vcpus_used = self._random.randrange(CAPACITY[inventory.VCPU])
 
     def request(self, asked: str) -> Any:
         """Return a request of another size, and lifetime, each time."""
@@ -363,7 +387,7 @@ def _measured(
     budget: float,
 ) -> Iterator[measure.Result]:
     """Measure the calls in turns, so that a slow minute is everybody's."""
-    took: dict[tuple[str, str], list[float]] = defaultdict(list)
+    took: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     deadline = time.monotonic() + budget * len(calls)
     for turn in itertools.count():
         if turn >= LEAST_TURNS and time.monotonic() > deadline:
@@ -374,11 +398,37 @@ def _measured(
             for sight in (FRESH, AGAIN):
                 # None finds it read by another.
                 one = functools.partial(call, host_states, spec.obj_clone())
-                took[sight, name].append(measure.timed([one], 0).median)
-                # As the thread that pulls does; here nobody else would.
-                worker.ensure_started().decisions.settle(cloud.replica)
-    for (sight, name), seconds in took.items():
+                took[kind, sight, name].append(measure.timed([one], 0).median)
+                # As the thread of the chores does; here nobody else would.
+                settle = functools.partial(
+                    worker.ensure_started().decisions.settle, cloud.replica
+                )
+                settling = measure.timed([settle], 0).median
+                if name in OURS:
+                    took['settle', sight, name].append(settling)
+    for (what, sight, name), seconds in took.items():
         yield measure.Result(
-            work(kind, size, sight, asked), name,
+            work(what, size, sight, asked), name,
             statistics.median(seconds), runs=len(seconds),
         )
+
+
+def _kept(cloud: Cloud, size: int, asked: str) -> measure.Result:
+    """Measure the memory of decisions, made while the use of hosts changes.
+    """
+    call = _filters()['both of ours']
+    decisions = worker.ensure_started().decisions
+    before = 0
+    # Those of each request of each filter; the first round fills the rest.
+    for _ in range(2):
+        measure.give_back()
+        before = measure.resident()
+        for _ in range(KEPT // 2):
+            cloud.change(min(CHANGED, size))
+            call(cloud.fresh(size), cloud.request(asked))
+            decisions.settle(cloud.replica)
+    measure.give_back()
+    return measure.Result(
+        memory(size, asked), 'both of ours',
+        max(0, measure.resident() - before), 'B', KEPT,
+    )

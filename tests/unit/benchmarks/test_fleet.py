@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers learn of a commit soon, and cost the manager little."""
+
+import time
+import types
+
+import pytest
+
+from benchmarks import fleet
+from blazar_sched.service.manager import feed
+
+WORKERS = 60
+
+
+@pytest.fixture
+def played(monkeypatch):
+    monkeypatch.setattr(fleet, 'WORKERS', WORKERS)
+    # An answer takes OVERHEAD and no more, however busy the machine is.
+    clocks = types.SimpleNamespace(perf_counter=lambda: 0.0, time=time.time)
+    monkeypatch.setattr(fleet, 'time', clocks)
+    return lambda: {
+        own.work: own.value for own in fleet.run(lambda text: None)
+    }
+
+
+def test_few_pulls_and_fewer_reads(played):
+    found = played()
+
+    # Each worker waits for 3.75 to 5 seconds.
+    assert WORKERS / 5 < found[fleet.IDLE] < WORKERS / 3.75
+    assert WORKERS <= found[fleet.AFTER_COMMIT] < 1.5 * WORKERS
+    assert found[fleet.KNOWN] < 1
+    # By the simulated clock they come one after the other, so the page is
+    # read again only where it was kept for too long.
+    assert found[fleet.READS] < WORKERS / 4
+    assert found[fleet.AFTER_RESTART] < WORKERS / 2
+
+
+def test_control_without_the_kept_page_each_worker_is_a_read(
+    played, monkeypatch
+):
+    monkeypatch.setattr(feed, 'MOST_PAGES', 0)
+
+    assert played()[fleet.READS] >= WORKERS
