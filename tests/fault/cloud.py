@@ -241,7 +241,7 @@ class Cloud:
         }
         self.aggregates[str(id_)] = made
         self._note(f'aggregate {id_} made')
-        return 200, {'aggregate': made}
+        return 200, {'aggregate': {k: made[k] for k in ('id', 'uuid', 'name')}}
 
     def _aggregate_action(self, id_: str, body: Body, **_: Any) -> Answer:
         [(action, values)] = body.items()
@@ -347,6 +347,9 @@ class Cloud:
         self._note('class made')
         return 201, None
 
+    def _show_class(self, name: str, **_: Any) -> Answer:
+        return (200, {'name': name}) if name in self.classes else (404, {})
+
     def _delete_class(self, name: str, **_: Any) -> Answer:
         if name not in self.classes:
             return 404, {}
@@ -389,6 +392,7 @@ _ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     ('placement', 'DELETE', f'/resource_providers/{_ID}',
      Cloud._delete_provider),
     ('placement', 'PUT', f'/resource_classes/{_ID}', Cloud._make_class),
+    ('placement', 'GET', f'/resource_classes/{_ID}', Cloud._show_class),
     ('placement', 'DELETE', f'/resource_classes/{_ID}',
      Cloud._delete_class),
 ]  # fmt: skip

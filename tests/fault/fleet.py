@@ -107,6 +107,7 @@ class Fleet:
             answer = requests.post(
                 f'http://127.0.0.1:{self.ports[0]}/v1/os-hosts',
                 json={'name': name},
+                headers=serving.ADMIN,
                 timeout=site_.TIMEOUT,
             )
             assert answer.status_code == 201, answer.text
@@ -115,24 +116,30 @@ class Fleet:
     def _answers(self) -> bool:
         url = f'http://127.0.0.1:{self.ports[0]}/v1/leases'
         try:
-            return requests.get(url, timeout=site_.TIMEOUT).ok
+            return requests.get(
+                url, headers=serving.ADMIN, timeout=site_.TIMEOUT
+            ).ok
         except requests.RequestException:
             return False
 
     def _start(self, name: str, path: pathlib.Path) -> processes_.Process:
         return self._processes.start(name, '--config-file', path)
 
+    def has_started(self) -> bool:
+        """Say whether all that was started is at work."""
+        return all('Started' in p.log.read_text() for p in self.running)
+
     def start(self, number: int) -> None:
         """Start one of `running` again, which has ended."""
         self.running[number] = self._start(*self._commands[number])
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[traffic_.Traffic]:
+    def at_work(self, clients: int = 2) -> Iterator[traffic_.Traffic]:
         """Have clients at work meanwhile; all must be as they know in the end.
 
         Without any further help.
         """
-        with traffic_.Traffic(self.ports) as traffic:
+        with traffic_.Traffic(self.ports, clients) as traffic:
             yield traffic
         assert not traffic.troubles, traffic.troubles
         site_.wait_for(

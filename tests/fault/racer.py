@@ -6,8 +6,6 @@ import multiprocessing.synchronize
 import time
 from typing import Any
 
-from falcon import testing
-
 from blazar_sched.conf import service as conf_
 from blazar_sched.service.api import deploy
 from blazar_sched.service.ledger import ledger as ledger_
@@ -16,6 +14,7 @@ from blazar_sched.service.ledger import tx as tx_
 from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import placing
 from blazar_sched.service.manager import rpc
+from tests import loopback
 from tests.fault import site as site_
 
 PATIENCE = 120
@@ -50,7 +49,7 @@ def race(
     for server in servers:
         server.start()
     bus = rpc.Client(rpc.transport(conf))
-    api = testing.TestClient(deploy.deploy(conf, bus))
+    api = loopback.client(deploy.deploy(conf, bus))
 
     def create(window: tuple[str, str]) -> int:
         start, end = window

@@ -70,7 +70,9 @@ class Site:
         """Write a configuration file for one process."""
         path = self._folder / f'{name}.conf'
         lines = []
-        for group, options in {**self._groups, 'api': api}.items():
+        for group, options in {
+            **self._groups, 'api': {'auth_strategy': 'noauth', **api},
+        }.items():
             lines.append(f'[{group}]')
             lines += [f'{key} = {value}' for key, value in options.items()]
         path.write_text('\n'.join(lines) + '\n')

@@ -5,46 +5,188 @@ import collections
 import threading
 import time
 
+import futurist
 import pytest
 
+from blazar_sched.domain import exception
+from blazar_sched.service import metrics as metrics_
+from blazar_sched.service.manager import clock as clock_
 from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager import rpc
 from tests.fault import site as site_
 
 HOUR = 3600
-# Seconds in which a manager would do what it must not.
-PATIENCE = 5
+SERVERS = ('mysql', 'postgresql')
+# Of one event that this many looks find: a start, or an end.
+LOOKS = 3
+# Three of them are the time of a claim.
+RENEWALS = 6
 
 
 class Member:
-    """A manager with a clock of its own."""
+    """A manager whose wall clock is its own: `ahead` of all others'."""
 
-    def __init__(self, site):
+    def __init__(self, site, pool=None):
         self.ahead = 0
         self.manager = manager_.Manager(
-            site.conf(), clock=lambda: time.time() + self.ahead
+            site.conf(), clock=lambda: time.time() + self.ahead, pool=pool
         )
         self.manager.ledger.upgrade()
 
-    def create(self, start, end):
-        """Create a lease; times are seconds from now, by its clock."""
-        now = int(time.time()) + self.ahead
+    def create(self, start, end, reservation=site_.SLOT):
+        """Create a lease; times are seconds from now, by the true clock."""
+        now = int(time.time())
         return self.manager.leases.create(
             {
                 'name': 'lease',
                 'project_id': 'project',
                 'user_id': 'user',
-                'start': now + start,
+                'start': start if start == 'now' else now + start,
                 'end': now + end,
                 'before_end': None,
-                'reservations': [site_.SLOT],
+                'reservations': [reservation],
             }
         ).id
+
+    def look(self):
+        """Do what this manager takes to be due."""
+        for _ in range(LOOKS):
+            self.manager.runner.step()
 
     def status(self, lease_id):
         return self.manager.ledger.lease(lease_id).status
 
     def wait_for(self, lease_id, status):
         site_.wait_for(status, lambda: self.status(lease_id) == status)
+
+    def wait_until_it_differs(self, differs):
+        """Return once the manager has looked at its clock."""
+        site_.wait_for(
+            'a look', lambda: self.manager.clock.differs == differs
+        )
+
+
+@pytest.fixture
+def new_member(tmp_path, database_on, cloud):
+    """new_member(engine): a manager that does no more than it is told to."""
+    made = []
+
+    def make(engine):
+        site = site_.Site(tmp_path, database_on(engine), cloud=cloud.url)
+        member = Member(site, futurist.SynchronousExecutor())
+        made.append(member)
+        for name in cloud.hosts:
+            member.manager.hosts.create(name, {})
+        return member
+
+    yield make
+    for member in made:
+        member.manager.stop()
+
+
+@pytest.fixture(params=SERVERS)
+def member(request, new_member):
+    return new_member(request.param)
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Have each manager go by its own clock, whatever the database's is."""
+    monkeypatch.setattr(
+        clock_.Clock, 'ask', lambda self, query: query()[0]
+    )
+
+
+def ends_early(member, ahead):
+    """Tell whether a lease that lasts for an hour is over by now."""
+    lease = member.create('now', HOUR)
+    member.look()
+    assert member.status(lease) == 'ACTIVE'
+    member.ahead = ahead
+    member.look()
+    return member.status(lease) != 'ACTIVE'
+
+
+@pytest.mark.parametrize('ahead', [2 * HOUR, 86_400 * 365])
+def test_a_clock_that_is_ahead_ends_no_lease(member, ahead):
+    assert not ends_early(member, ahead)
+
+
+def test_without_the_databases_clock_it_would(own, member):
+    assert ends_early(member, 2 * HOUR)
+
+
+@pytest.mark.parametrize('ahead', [-2 * HOUR, 2 * HOUR])
+def test_it_says_so_once_and_does_nothing_meanwhile(member, caplog, ahead):
+    caplog.set_level('INFO', clock_.__name__)
+    lease = member.create('now', HOUR)
+    member.ahead = ahead
+    for _ in range(3):
+        member.look()
+    assert member.status(lease) == 'PENDING'
+    side = 'ahead of' if ahead > 0 else 'behind'
+    with pytest.raises(exception.Unavailable, match=f'7200.. s {side}'):
+        rpc.Local(member.manager.endpoint).check()
+    assert difference(member) == pytest.approx(ahead, abs=1)
+
+    member.ahead = 0
+    for _ in range(3):
+        member.look()
+    assert member.status(lease) == 'ACTIVE'
+    rpc.Local(member.manager.endpoint).check()
+    assert difference(member) == pytest.approx(0, abs=1)
+    said = [r.levelname for r in caplog.records if r.name == clock_.__name__]
+    assert said == ['ERROR', 'INFO']
+
+
+def difference(member):
+    metrics = member.manager.metrics
+    return metrics.of(metrics_.CLOCK_DIFFERENCE)._value.get()
+
+
+def test_a_small_difference_is_put_right(member):
+    """The lease that starts in three seconds does not start yet."""
+    member.ahead = 4
+    member.look()
+    lease = member.create(600, HOUR)
+    now = int(member.manager.clock())
+    assert now == pytest.approx(time.time(), abs=2)
+    assert not member.manager.clock.differs
+    member.look()
+    assert member.status(lease) == 'PENDING'
+    started = member.create('now', HOUR)
+    start = member.manager.ledger.lease(started).start
+    assert start == pytest.approx(time.time(), abs=2)
+
+
+def test_a_clock_that_jumps_between_two_looks_changes_nothing(member):
+    """What was due at the look is judged by the same clock when it is done."""
+    member.look()
+    lease = member.create('now', HOUR)
+    due = member.manager.runner.due()
+    member.ahead = 2 * HOUR
+    for event, claim in due:
+        member.manager.runner.run(event, claim)
+    opened = member.manager.ledger.lease(lease)
+    assert opened.status == 'ACTIVE'
+    assert [r.status for r in opened.reservations] == ['active']
+
+
+@pytest.mark.parametrize('ahead', [-2 * HOUR, 2 * HOUR])
+def test_now_is_the_databases(member, ahead):
+    """Also for what is asked of a manager whose clock is hours away."""
+    member.ahead = ahead
+    member.look()
+    lease = member.manager.ledger.lease(member.create('now', HOUR))
+    assert lease.start == pytest.approx(time.time(), abs=2)
+    with pytest.raises(exception.InvalidInput):
+        member.create(-HOUR, HOUR)
+
+
+def test_on_sqlite_it_is_the_managers_own(new_member):
+    member = new_member('sqlite')
+    assert ends_early(member, 2 * HOUR)
+    assert not member.manager.clock.differs
 
 
 @pytest.fixture
@@ -62,28 +204,25 @@ def members(tmp_path, database_on, cloud):
 
 
 def test_clocks_that_jump(members, cloud):
+    """One manager's after the other's: what is due is done by the other."""
     first, second = members
-    lease = first.create(HOUR, 2 * HOUR)
-    for member in members:
-        member.ahead += HOUR + 1
-    first.wait_for(lease, 'ACTIVE')
-
-    # Back to where it had not begun.
-    for member in members:
-        member.ahead -= 3 * HOUR
-    later = second.create(0, HOUR)
-    first.wait_for(later, 'ACTIVE')
-    assert first.status(lease) == 'ACTIVE'
-
-    for member in members:
-        member.ahead += 6 * HOUR
-    for each in (lease, later):
-        first.wait_for(each, 'TERMINATED')
+    leases = []
+    for wrong, ahead in ((first, 6 * HOUR), (second, -6 * HOUR)):
+        wrong.ahead = ahead
+        wrong.wait_until_it_differs(True)
+        leases.append(wrong.create('now', HOUR))
+        wrong.wait_for(leases[-1], 'ACTIVE')
+        wrong.ahead = 0
+        wrong.wait_until_it_differs(False)
+    assert {first.status(lease) for lease in leases} == {'ACTIVE'}
+    for lease in leases:
+        first.manager.leases.update(lease, None, {'end': 'now'})
+        first.wait_for(lease, 'TERMINATED')
     assert cloud.left()['flavors'] == {}
     assert first.manager.ledger.check() == []
 
 
-def test_a_claim_holds_whatever_the_clocks_say(members, cloud):
+def test_a_claim_holds_whatever_the_clocks_say(own, members, cloud):
     """A step that takes longer than a claim lasts is not done by another."""
     go_on = threading.Event()
     asked = []
@@ -98,7 +237,14 @@ def test_a_claim_holds_whatever_the_clocks_say(members, cloud):
     site_.wait_for('the step', lambda: asked)
     for member, ahead in zip(members, (10 * HOUR, -10 * HOUR), strict=True):
         member.ahead += ahead
-    time.sleep(PATIENCE)
+    renewed = set()
+
+    def has_lasted():
+        due = members[1].manager.ledger.due_events(0)
+        renewed.update(claim.until for _, claim in due)
+        return len(renewed) > RENEWALS
+
+    site_.wait_for('it has lasted for longer than a claim', has_lasted)
     assert len(asked) == 1
 
     go_on.set()

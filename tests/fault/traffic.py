@@ -5,6 +5,7 @@ Each request is made again until it is answered, under the same key, through
 whichever API there is. So what the clients know in the end must be so.
 """
 
+import collections
 from collections.abc import Sequence
 import random
 import threading
@@ -14,10 +15,11 @@ import uuid
 
 import requests
 
+from tests import serving
 from tests.fault import site as site_
 
 # Seconds until a client gives up on one answer, and on all of them.
-TIMEOUT = 15
+TIMEOUT = 25
 PATIENCE = 90
 # Statuses that say: try again.
 AGAIN = (502, 503, 504)
@@ -40,6 +42,10 @@ class Traffic:
         self.deleted: set[str] = set()
         # When each lease was asked for, and when answered.
         self.times: dict[str, tuple[float, float]] = {}
+        # The seconds until each answer, and how often each status was given
+        # to each method.
+        self.waits: list[float] = []
+        self.statuses: collections.Counter[str] = collections.Counter()
         self.troubles: list[str] = []
         self._threads = [
             threading.Thread(target=self._work, args=(seed,))
@@ -93,7 +99,9 @@ class _Client:
             'post',
             '/v1/leases',
             json=self._lease(),
-            headers={'Idempotency-Key': str(uuid.uuid4())},
+            headers={
+                **serving.ADMIN, 'Idempotency-Key': str(uuid.uuid4()),
+            },
         )
         if answer.status_code == 409:
             return
@@ -117,7 +125,9 @@ class _Client:
         }
 
     def _delete(self, lease_id: str) -> None:
-        answer = self._ask('delete', f'/v1/leases/{lease_id}')
+        answer = self._ask(
+            'delete', f'/v1/leases/{lease_id}', headers=serving.ADMIN
+        )
         # Gone already, if it was the answer that was lost.
         assert answer.status_code in (204, 404), answer.text
         self._traffic.deleted.add(lease_id)
@@ -126,12 +136,16 @@ class _Client:
         deadline = time.monotonic() + PATIENCE
         while True:
             url = f'http://127.0.0.1:{self._random.choice(self._ports)}{path}'
+            began = time.monotonic()
             try:
                 answer = requests.request(
                     method, url, timeout=TIMEOUT, **kwargs
                 )
             except requests.RequestException:
                 answer = None
+            else:
+                self._traffic.statuses[f'{method} {answer.status_code}'] += 1
+            self._traffic.waits.append(time.monotonic() - began)
             if answer is not None and not self._is_refused(method, answer):
                 return answer
             assert time.monotonic() < deadline, f'{method} {path}: no answer'

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Managers are killed while clients wait for an answer.
+
+A killed manager has taken the call off the queue, so nobody else would ever
+answer the call.
+"""
+
+import os
+import time
+
+import pytest
+
+from blazar_sched.service import faults
+from blazar_sched.service.api import deploy
+from blazar_sched.service.manager import rpc
+from tests import loopback
+from tests.fault import site as site_
+
+# Seconds in which a client should have an answer whatever happens to managers,
+# and in which it must: 24 clients and all services share one machine.
+WISH, BOUND = 10, 20
+CLIENTS, MANAGERS, APIS = 24, 3, 2
+# Seconds that managers are killed for, and between two kills.
+KILLING = int(os.environ.get('BLAZAR_SCHED_KILL_SECONDS', '10'))
+BETWEEN = 5
+# So many creates meet each of two managers.
+CREATES = 12
+
+
+def lease(number):
+    return {
+        'name': f'lease {number}',
+        'start_date': '2031-02-01 10:00',
+        'end_date': '2031-02-01 11:00',
+        'reservations': [site_.SLOT],
+    }
+
+
+class Pair:
+    """An API in this process before two managers, one of them doomed.
+
+    The doomed manager is killed by the first create that reaches it.
+    """
+
+    def __init__(self, site, processes, point):
+        self._file = site.file()
+        self._processes = processes
+        self.ledger = site.ledger()
+        self._doomed = self._start(**{faults.VARIABLE: point})
+        bus = rpc.Client(rpc.transport(site.conf()))
+        self._api = loopback.client(deploy.deploy(site.conf(), bus))
+        site_.wait_for('a manager', lambda: self._get('/v1/leases'))
+
+    def start_the_other(self):
+        self._start()
+
+    def add_host(self, name):
+        answer = self._api.simulate_post('/v1/os-hosts', json={'name': name})
+        assert answer.status_code == 201, answer.text
+
+    def create_until_killed(self):
+        """Return each answer, with the seconds that it took."""
+        answers = []
+        for number in range(CREATES):
+            began = time.monotonic()
+            answer = self._api.simulate_post(
+                '/v1/leases', json=lease(number)
+            )
+            answers.append((answer, time.monotonic() - began))
+            if not self._doomed.is_alive:
+                return answers
+        raise AssertionError('no create has reached the doomed manager')
+
+    def close(self):
+        self.ledger.close()
+
+    def _start(self, **environment):
+        return self._processes.start(
+            'manager', '--config-file', self._file, **environment
+        )
+
+    def _get(self, path):
+        return self._api.simulate_get(path).status_code == 200
+
+
+@pytest.fixture(params=['create_lease:called', 'create_lease:answering'])
+def pair(request, tmp_path, bus, cloud, database_on, processes):
+    site = site_.Site(tmp_path, database_on('mysql'), bus, cloud.url)
+    pair = Pair(site, processes, request.param)
+    for name in cloud.hosts:
+        pair.add_host(name)
+    pair.start_the_other()
+    yield pair
+    pair.close()
+
+
+def test_a_create_is_answered_though_its_manager_dies(pair):
+    """By another manager: once, whether or not the lease was committed."""
+    answers = pair.create_until_killed()
+
+    assert {answer.status_code for answer, _ in answers} == {201}
+    assert max(seconds for _, seconds in answers) < WISH
+    assert sorted(x.id for x in pair.ledger.leases()) == sorted(
+        answer.json['lease']['id'] for answer, _ in answers
+    )
+
+
+def test_sent_once_a_create_is_not_answered(pair, monkeypatch):
+    """The control: the same without another attempt."""
+    monkeypatch.setattr(rpc, 'ATTEMPTS', 1)
+
+    [*_, (answer, _)] = pair.create_until_killed()
+
+    assert answer.status_code == 503
+
+
+@pytest.mark.parametrize('engine', ['mysql', 'postgresql'])
+def test_nobody_waits_for_long_while_managers_are_killed(
+    bus, new_fleet, database_on, record_property, engine
+):
+    fleet = new_fleet(
+        database_on(engine), bus, managers=MANAGERS, apis=APIS
+    )
+    with fleet.at_work(CLIENTS) as traffic:
+        end = time.monotonic() + KILLING
+        number = 0
+        while time.monotonic() < end:
+            time.sleep(BETWEEN)
+            # On a busy machine all of them would be down at once.
+            site_.wait_for('the managers', fleet.has_started)
+            fleet.running[number % MANAGERS].kill()
+            fleet.start(number % MANAGERS)
+            number += 1
+
+    record_property(
+        f'{number} managers killed on {engine}',
+        f'{len(traffic.waits)} answers {dict(traffic.statuses)}, the last '
+        f'one after {max(traffic.waits):.1f} s (wanted: {WISH} s); '
+        f'{len(traffic.made)} leases',
+    )
+    assert max(traffic.waits) < BOUND
+    assert traffic.statuses['post 503'] == 0
