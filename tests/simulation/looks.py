@@ -5,7 +5,9 @@ import dataclasses
 import datetime
 import json
 
+from blazar_sched.domain import lifetime
 from blazar_sched.domain import placing
+from blazar_sched.domain import window
 from blazar_sched.replica import puller
 
 
@@ -52,6 +54,16 @@ def rebuild(ledger, revision, now):
     return made.copy.replica
 
 
+def anew(ledger):
+    """Return the replica that a manager makes of a ledger when it starts.
+
+    :raises ValueError: if it cannot
+    """
+    ledger.replica = None
+    ledger.warm()
+    return ledger.replica
+
+
 def image(replica):
     """Return all that a replica knows, as a set of texts."""
     nouns = (replica.hosts, replica.reservations, replica.instances)
@@ -71,13 +83,31 @@ def image(replica):
     }
 
 
+def ago(at, epoch):
+    """Return a time as seconds after `epoch`."""
+    return 'never' if at == window.FOREVER else f'{at - epoch:+.0f}s'
+
+
 def date(at):
     return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(
         '%Y-%m-%d %H:%M:%S'
     )
 
 
+def time(text):
+    """Return the time that `date` has made a text of."""
+    return int(datetime.datetime.strptime(
+        f'{text} +0000', '%Y-%m-%d %H:%M:%S %z'
+    ).timestamp())
+
+
+def shown(at):
+    """Return a time as the newest version of the API shows it."""
+    return lifetime.format_time(at)
+
+
 def blazar_date(at):
+    """Return a time as notifications show it."""
     return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(
         '%Y-%m-%dT%H:%M:%S.000000'
     )

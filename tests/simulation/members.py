@@ -7,6 +7,7 @@ import oslo_messaging
 
 from blazar_sched.domain import exception
 from blazar_sched.service.manager import manager as manager_
+from tests.simulation import outside
 
 
 class Crash(BaseException):
@@ -33,7 +34,6 @@ class Member:
         self.name = f'manager {number}'
         self.manager = None
         self.skew = 0
-        self.was_ahead = False
         self.paused = False
         self._world = world
 
@@ -50,8 +50,10 @@ class Member:
             monotonic=lambda: world.uptime,
             wait=world.pass_time,
             pool=Inline(),
+            keystone=outside.Keystone(),
         )
         self.manager.ledger._sleep = lambda seconds: None
+        self.manager.clock.ask(self.manager.ledger.next_event)
 
     def run(self, work):
         """Return `work(manager)`, None if the process is killed meanwhile."""
@@ -81,13 +83,13 @@ class Bus:
     def call(self, ctxt, method, **kwargs):
         world = self._world
         members = [m for m in world.members if m.alive]
-        if not members or world.happens(world.trouble):
+        if not members or world.strikes(world.trouble):
             raise exception.Unavailable('the manager does not answer')
         sent = json.loads(json.dumps(kwargs))
-        answer = world.random.choice(members).run(
+        answer = world.luck.choice(members).run(
             lambda manager: (_answer(manager.endpoint, method, sent),)
         )
-        if answer is None or world.happens(world.trouble):
+        if answer is None or world.strikes(world.trouble):
             raise exception.Unavailable('the manager does not answer')
         return json.loads(json.dumps(answer[0]))
 

@@ -23,9 +23,11 @@ class Player:
         ledger.upgrade()
         ledger.close()
 
-    def play(self, seed):
+    def play(self, seed, features=None, often=()):
         """Return what happened, and what broke or None."""
-        played = world.World(seed, self._empty, self._directory.name)
+        played = world.World(
+            seed, self._empty, self._directory.name, features, often
+        )
         # What goes wrong on purpose is logged at length.
         logging.disable()
         try:

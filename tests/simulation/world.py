@@ -1,316 +1,364 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actors, what may happen to them, and what must hold whatever does."""
+"""The actors of a world, the time, and the trouble that they meet.
+
+What may happen is in `actions`, what must hold whatever does in `promises`.
+"""
 
 import contextlib
+import dataclasses
 import random
 import shutil
+import sqlite3
 from unittest import mock
 import uuid
 
-from falcon import testing
+import sqlalchemy as sa
 
 from blazar_sched.conf import service as conf_
+from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.replica import puller
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
+from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
-from tests.simulation import cloud as cloud_
+from tests import loopback
+from tests.simulation import actions
+from tests.simulation import book as book_
+from tests.simulation import ending
+from tests.simulation import features as features_
 from tests.simulation import looks
 from tests.simulation import members as members_
+from tests.simulation import outside as outside_
+from tests.simulation import promises
+from tests.simulation import scheduler as scheduler_
+from tests.simulation.cloud import cloud as cloud_
 
 EPOCH = 1_900_000_000
-HOUR = 3600
-HOSTS = ('compute-a', 'compute-b', 'compute-c')
-PROJECTS = ('red', 'blue')
+HOSTS = ('compute-a', 'compute-b', 'compute-c', 'compute-d')
+PROJECTS = ('red', 'blue', 'green')
 MANAGERS = 3
-REPLICAS = 2
-ACTIONS = 60
-# Seconds after which a replica says that it is stale.
+SCHEDULERS = 2
+ACTIONS = 80
+# Seconds after which a scheduler's replica is stale.
 MAX_AGE = 120
-# Rounds in which a world without trouble must get everything done.
-ROUNDS = 200
-OPEN = (states.LEASE_PENDING, states.LEASE_ACTIVE)
 
 
-class Broken(AssertionError):
-    """A promise that does not hold."""
+@dataclasses.dataclass(frozen=True)
+class LetIn:
+    """A request that a scheduler has just given a host."""
+
+    request: scheduler_.Request
+    node: str
+    by: scheduler_.Scheduler
 
 
 class World:
-    """Everything, at one instant."""
+    """Everything, at one instant.
 
-    def __init__(self, seed, empty, directory):
-        self.random = random.Random(seed)
+    Each kind of chance has a stream of its own, made of the seed: so another
+    number of calls to Nova does not make another world.
+
+    :param features: what it has beside the plain, None for as the seed says
+    :param often: names of actions that happen more often than otherwise
+    :ivar luck: whom trouble strikes
+    :ivar other_ledger: the same, for who starts anew
+    :ivar news: what became of servers in the last action
+    :ivar let_in: who was let in by it, None if nobody was
+    :ivar placed: the allocations that a new lease has got by it
+    :ivar refused: what was asked of a lease that it has found no room for
+    :ivar recorded: where the ledger had servers before it: hosts by uuid
+    """
+
+    def __init__(self, seed, empty, directory, features=None, often=()):
+        self.random = random.Random(f'{seed}/actions')
+        self.luck = random.Random(f'{seed}/luck')
+        self._ids = random.Random(f'{seed}/ids')
         self.trace = []
         self.time = EPOCH
         self.uptime = 0.0
         self.acting = None
-        # How probable trouble is at each chance; set for each world anew.
-        self.trouble = self.random.choice((0.0, 0.02, 0.1))
-        self.crashes = self.random.choice((0.0, 0.01, 0.05))
-        self.cloud = cloud_.Cloud(self.random, lambda: self.time, self.tell)
-        self.cloud.trouble = self.random.choice((0.0, 0.05, 0.3))
-        path = shutil.copy(empty, f'{directory}/{seed}.sqlite')
-        self.conf = conf_.load(files=[])
-        self.conf.set_override('connection', f'sqlite:///{path}', 'database')
-        self.conf.set_override('transport_url', 'fake://')
-        self.conf.set_override('event_max_retries', 50, 'manager')
-        self.ledger = ledger_.Ledger(f'sqlite:///{path}')
-        self.members = [members_.Member(self, n) for n in range(MANAGERS)]
-        self.pullers = [
-            puller.Puller(
-                self._pull_call, lambda: self.uptime, lambda: MAX_AGE
-            )
-            for _ in range(REPLICAS)
-        ]
-        self.bus = members_.Bus(self)
-        self.api = testing.TestClient(deploy.deploy(self.conf, self.bus))
+        self.news = []
+        self.let_in = None
+        self.creating = False
+        self.refused = None
+        self.placed = []
+        self.recorded = {}
+        self.changes = 0
+        # By scheduler, at which revision and time its replica was looked at.
+        self.compared = {}
+        # By id, whether a lease was last seen active.
+        self.started = {}
         # What leases were promised, by id; and keys with what they asked for.
         self.promised = {}
         self.keys = {}
+        # When it was first asked to delete a lease, by id.
+        self.ended_by_users = {}
+        # What was asked for of each server, by uuid.
+        self.requests = {}
+        weather = random.Random(f'{seed}/weather')
+        drawn = features_.draw(weather)
+        self.features = drawn if features is None else frozenset(features)
+        self._often = often
+        path = shutil.copy(empty, f'{directory}/{seed}.sqlite')
+        self.conf = self._configure(path, weather)
+        self._make_actors(path)
+        self._brew(weather)
+        self.hosts = HOSTS[:weather.choice((2, 3, 4))]
 
-    # What happens
+    def _configure(self, path, weather):
+        conf = conf_.load(files=[])
+        for group, name, value in (
+            ('database', 'connection', f'sqlite:///{path}'),
+            (None, 'transport_url', 'fake://'),
+            ('api', 'auth_strategy', 'noauth'),
+            ('email', 'smtp_host', 'localhost'),
+            (webhook_conf.GROUP, 'url', 'http://localhost/'),
+            ('manager', 'minutes_before_end_lease',
+             weather.choice((0, 1, 1, 5, 5, 60))),
+            ('manager', 'vacate_lead_time', weather.choice((0, 120, 600))),
+            ('manager', 'vacate_notice', weather.choice((10, 120))),
+            ('manager', 'event_max_retries',
+             2 if features_.AWAY in self.features else 50),
+        ):
+            conf.set_override(name, value, group)
+        return conf
+
+    def _make_actors(self, path):
+        self.cloud = cloud_.Cloud(
+            self.luck, lambda: self.time, self.tell, self._ids,
+            self._place_again,
+        )
+        self.outside = outside_.Outside(
+            self.luck, lambda: self.time, self.tell
+        )
+        self.ledger = ledger_.Ledger(f'sqlite:///{path}')
+        self.other_ledger = ledger_.Ledger(f'sqlite:///{path}')
+        self.file = sqlite3.connect(path)
+        self._seen = None
+        # SQLite has no clock of its own: it has that of the world.
+        self._database_time = sa.bindparam(
+            'time', callable_=lambda: float(self.time), type_=sa.Float
+        )
+        self.book = book_.Book(self.ledger)
+        self.members = [members_.Member(self, n) for n in range(MANAGERS)]
+        self.bus = members_.Bus(self)
+        self.api = loopback.client(deploy.deploy(self.conf, self.bus))
+        self.schedulers = [
+            scheduler_.Scheduler(
+                self.cloud, self._pull_call, lambda: self.time,
+                lambda: self.uptime, MAX_AGE,
+            )
+            for _ in range(SCHEDULERS)
+        ]
+
+    def _brew(self, weather):
+        """Say how probable trouble is at each chance."""
+        self.trouble = self.crashes = 0.0
+        if weather.random() < 0.5:
+            self.trouble = weather.choice((0.0, 0.02, 0.1))
+            self.crashes = weather.choice((0.0, 0.01, 0.05))
+            self.cloud.trouble = weather.choice((0.0, 0.05, 0.3))
+            self.outside.trouble = self.cloud.trouble
+        self.is_calm = not (
+            self.trouble or self.crashes or self.cloud.trouble
+        )
 
     def run(self):
         """Play the seed to its end.
 
         :raises Broken: if a promise does not hold
         """
-        with self._armed():
-            for member in self.members:
-                member.start()
-            for name in HOSTS:
-                self.cloud.add_node(name)
-                self._quietly(self.add_host, name)
-            for _ in range(ACTIONS):
-                self.random.choices(_CHOICES, _WEIGHTS)[0](self)
-                self.check()
-            self._calm()
-            self._finish()
-        self.ledger.close()
+        self.tell(f'features: {", ".join(sorted(self.features))}')
+        try:
+            with self._armed(), self.outside.reached():
+                for member in self.members:
+                    member.start()
+                for name in self.hosts:
+                    self.cloud.add_node(name)
+                    self.ask('POST', '/v1/os-hosts', {'name': name}, 'admin')
+                for _ in range(ACTIONS):
+                    actions.choose(
+                        self.random, self.features, self._often
+                    )(self)
+                    self.check()
+                ending.end(self)
+        finally:
+            self.file.close()
+            self.ledger.close()
+            self.other_ledger.close()
+
+    def check(self):
+        """Hold each promise against what the last action has done.
+
+        :raises Broken: if one does not hold
+        """
+        self.news, self.cloud.done = self.cloud.done, []
+        # Another one for each change of the file by somebody else.
+        [version] = self.file.execute('PRAGMA data_version').fetchone()
+        changed, self._seen = version != self._seen, version
+        self.changes += changed
+        known = set(self.book.allocations)
+        if changed or self.time != self.book.at:
+            self.book.look(self.time, self.node_names())
+        if self.creating:
+            self.placed = [
+                a for id_, a in self.book.allocations.items()
+                if id_ not in known
+            ]
+        promises.check(self, changed)
+        self.let_in, self.creating, self.placed = None, False, []
+        self.refused = None
+        if changed:
+            self.recorded = {i.uuid: i.host for i in self.ledger.instances()}
+
+    # What actions make use of
 
     def tell(self, text):
         self.trace.append(f'{self.time - EPOCH:+6.0f}s {text}')
 
     def uuid(self):
-        return uuid.UUID(int=self.random.getrandbits(128), version=4)
+        return uuid.UUID(int=self._ids.getrandbits(128), version=4)
 
     def happens(self, probability):
         return self.random.random() < probability
+
+    def strikes(self, probability):
+        """Tell whether trouble of that probability comes now."""
+        return probability > 0 and self.luck.random() < probability
 
     def pass_time(self, seconds):
         self.time += max(1, round(seconds))
         self.uptime += max(1, round(seconds))
         self.cloud.settle()
 
-    def add_host(self, name):
-        return self._ask('POST', '/v1/os-hosts', {'name': name}, 'admin')
+    def node_names(self):
+        """Return the nodes' hostnames by uuid."""
+        return {n.uuid: name for name, n in self.cloud.nodes.items()}
 
-    def create(self):
-        project = self.random.choice(PROJECTS)
-        start = self.time + self.random.choice((0, 60, 300, 900))
-        end = start + self.random.choice((60, 120, 600, HOUR))
-        body = {
-            'name': f'lease {len(self.keys)}',
-            'start_date': looks.date(start),
-            'end_date': looks.date(end),
-            'reservations': [
-                self._reservation()
-                for _ in range(self.random.choice((1, 1, 2)))
-            ],
-        }
-        if self.happens(0.3):
-            del body['start_date']
-        key = f'key-{len(self.keys)}'
-        self.keys[key] = (project, body)
-        self._create(key)
+    def some_project(self):
+        return self.random.choice(PROJECTS)
 
-    def create_again(self):
-        """As a client that had no answer does, or that asks twice."""
-        if self.keys:
-            self._create(self.random.choice(list(self.keys)))
+    def some_projects(self):
+        """Return two of them: another one than any is among them."""
+        return sorted(self.random.sample(PROJECTS, 2))
 
-    def _create(self, key):
-        project, body = self.keys[key]
-        answer = self._ask('POST', '/v1/leases', body, project, key)
-        if answer.status_code != 201:
-            return
-        lease = answer.json['lease']
-        first = self.promised.setdefault(lease['id'], {'key': key})
-        if first['key'] != key:
-            raise Broken(f'{key} and {first["key"]} got one lease')
-        others = [
-            id_ for id_, known in self.promised.items()
-            if known['key'] == key and id_ != lease['id']
-            and not known.get('gone')
-        ]
-        if others:
-            raise Broken(f'{key} made the leases {others} and {lease["id"]}')
-        self._promise(lease)
+    def some_node(self):
+        return self.random.choice(sorted(self.cloud.nodes))
 
-    def _reservation(self):
-        if self.happens(0.4):
-            least = self.random.choice((1, 1, 2))
-            return {
-                'resource_type': 'physical:host',
-                'min': least,
-                'max': least,
-                'hypervisor_properties': '',
-                'resource_properties': '',
-            }
-        return {
-            'resource_type': 'virtual:instance',
-            'vcpus': self.random.choice((1, 2, 4)),
-            'memory_mb': 512,
-            'disk_gb': 1,
-            'amount': self.random.choice((1, 2, 5)),
-            'affinity': self.random.choice((None, True, False)),
-            'resource_properties': '',
-        }
+    def some_member(self):
+        return self.random.choice(self.members)
 
-    def update(self):
-        lease_id = self._some_lease()
-        if lease_id is None:
-            return
-        end = self.time + self.random.choice((5, 120, 600, 2 * HOUR))
-        body = self.random.choice(
-            ({'end_date': looks.date(end)}, {'name': 'renamed'})
-        )
-        answer = self._ask('PUT', f'/v1/leases/{lease_id}', body, 'admin')
-        if answer.status_code == 200:
-            self._promise(answer.json['lease'])
-        elif answer.status_code == 503:
-            self.promised[lease_id]['unsure'] = True
-
-    def reshape(self):
-        """Add a reservation to a lease, or take one out."""
-        leases = {lease.id: lease for lease in self.ledger.leases()}
-        lease = leases.get(self._some_lease())
-        if lease is None:
-            return
-        change = self._reservation()
-        if lease.reservations and self.happens(0.5):
-            gone = self.random.choice(lease.reservations)
-            change = {'id': gone.id, 'remove': True}
-        self._ask(
-            'PUT', f'/v1/leases/{lease.id}', {'reservations': [change]},
-            'admin', version='1.1',
-        )
-
-    def delete(self):
-        lease_id = self._some_lease()
-        if lease_id is None:
-            return
-        answer = self._ask('DELETE', f'/v1/leases/{lease_id}', None, 'admin')
-        if answer.status_code in (204, 404):
-            self.promised[lease_id]['gone'] = True
-        elif answer.status_code == 503:
-            self.promised[lease_id]['unsure'] = True
-
-    def _some_lease(self):
+    def some_lease(self):
+        """Return the id of a lease that was promised, None if none is left."""
         ids = [i for i, known in self.promised.items() if 'gone' not in known]
+        going_on = [
+            i for i in ids
+            if i not in self.book.leases
+            or self.book.leases[i].end > self.time
+        ]
+        if going_on and self.happens(0.9):
+            ids = going_on
         return self.random.choice(ids) if ids else None
 
-    def boot(self):
-        """Boot a server, in a reservation that is open or in none."""
-        node = self.random.choice(HOSTS)
-        slots = [(h, c) for (h, c), n in self.cloud.slots.items() if n]
-        if slots and self.happens(0.7):
-            host, name = self.random.choice(sorted(slots))
-            id_ = name.removeprefix('CUSTOM_RESERVATION_')
-            id_ = id_.replace('_', '-').lower()
-            for project in sorted(self.cloud.projects.get(id_, ())):
-                self.cloud.boot(host, project, id_)
-        else:
-            self.cloud.boot(node, 'green', end=self.time + 200)
+    def some_server(self):
+        """Return a server, None if there is none."""
+        servers = list(self.cloud.servers_.values())
+        return self.random.choice(servers) if servers else None
 
-    def tick(self):
-        self.pass_time(self.random.choice((1, 5, 20, 70, 400)))
-        self._step_all()
-
-    def step_clock(self):
-        member = self.random.choice(self.members)
-        member.skew = self.random.choice((-3 * HOUR, -30, 0, 0, 30, 2 * HOUR))
-        member.was_ahead |= member.skew > 0
-        self.tell(f"{member.name}'s clock is {member.skew} s off")
-
-    def pause(self):
-        member = self.random.choice(self.members)
-        member.paused = not member.paused
-        self.tell(f'{member.name} {"stops" if member.paused else "goes on"}')
-
-    def kill(self):
-        member = self.random.choice(self.members)
-        if member.manager is not None:
-            self.tell(f'{member.name} is killed')
-            member.manager.ledger.close()
-            member.manager = None
-
-    def start(self):
+    def start_all(self):
         for member in self.members:
             if member.manager is None:
                 self.tell(f'{member.name} starts')
                 member.start()
 
-    def prune(self):
-        member = self.random.choice(self.members)
-        keep = self.random.choice((1, 5))
-        if member.alive:
-            self._quietly(member.run, lambda m: m.ledger.prune(keep))
-
-    def sync(self):
-        member = self.random.choice(self.members)
-        if member.alive:
-            self._quietly(member.run, lambda m: m.instances.sync())
-
-    def hear(self):
-        """A manager is told of a server, perhaps of one that has gone."""
-        member = self.random.choice(self.members)
-        known = {i.uuid for i in self.ledger.instances()}
-        heard = sorted(known.union(self.cloud.servers_))
-        if heard and member.alive:
-            uuid = self.random.choice(heard)
-            member.run(lambda m: m.instances.notice(uuid))
-            self._quietly(member.run, lambda m: m.instances.look())
-
-    def fail(self):
-        """Have a host fail, or come back."""
-        name = self.random.choice(HOSTS)
-        self.cloud.set_up(name, not self.cloud.nodes[name].up)
-
-    def watch(self):
-        member = self.random.choice(self.members)
-        if member.alive:
-            self._quietly(member.run, lambda m: m.monitor.step())
-
-    def pull(self):
-        each = self.random.choice(self.pullers)
-        with contextlib.suppress(puller.Unanswered, puller.Unusable):
-            each.pull(int(self.time))
-            self._compare(each)
-
-    # Inside
-
-    def _step_all(self):
+    def step_all(self):
+        """Let managers do what is due."""
         for member in self.members:
-            if member.alive and self.happens(0.8):
-                self._quietly(member.run, lambda m: m.runner.step())
-            if member.alive and self.happens(0.8):
-                self._quietly(member.run, lambda m: m.runner.renew())
+            if self.happens(0.8):
+                self.quietly(member, lambda m: m.runner.step())
+            if self.happens(0.8):
+                self.quietly(member, lambda m: m.runner.renew())
 
-    def _quietly(self, work, *args):
-        """What a loop would log and try again."""
+    def quietly(self, member, work):
+        """Have a manager do what a loop would log and try again."""
+        if not member.alive:
+            return
         try:
-            work(*args)
+            member.run(work)
         except exception.BlazarSchedError as e:
             self.tell(f'failed: {e}')
 
-    def _ask(
-        self, method, path, body, project, key=None, version='1.0'
-    ):
+    def hear(self, uuid_):
+        """Have a manager told of a server, and look."""
+        member = self.some_member()
+        if member.alive:
+            member.run(lambda m: m.instances.notice(uuid_))
+            self.quietly(member, lambda m: m.instances.look())
+
+    def boot(self, request, wanted=None, heard=None):
+        """Boot a server where a scheduler lets it in.
+
+        :param wanted: the hostname that is taken if it may be
+        :param heard: as of `put`
+        :returns: the hostname, None if it is let in nowhere
+        """
+        by = self.random.choice(self.schedulers)
+        if self.happens(0.8):
+            self.pull(by)
+        node = by.place(
+            request,
+            lambda names: wanted if wanted in names
+            else self.random.choice(names),
+        )
+        self.tell(
+            f'boot {request.uuid} of {request.project_id}, '
+            f'{request.flavor.name}, bound to {request.claim}, ends '
+            f'{looks.ago(request.end, EPOCH)}: {node}'
+        )
+        if node is not None:
+            self.put(request, node, heard)
+            self.let_in = LetIn(request, node, by)
+            self.check()
+        return node
+
+    def pull(self, scheduler):
+        """Have a worker of nova-scheduler ask for what is new."""
+        with contextlib.suppress(puller.Unanswered, puller.Unusable):
+            scheduler.pull()
+
+    def put(self, request, node, heard=None):
+        """Have a server on a node.
+
+        :param heard: whether a manager is told of it, None for perhaps
+        """
+        self.requests[request.uuid] = request
+        self.cloud.boot(
+            request.uuid, node, request.project_id, request.amounts,
+            request.slots, reservation_id=request.claim, end=request.end,
+            on_end=request.on_end, preemptible=request.preemptible,
+        )
+        if self.happens(0.6) if heard is None else heard:
+            self.hear(request.uuid)
+
+    def place(self, request, choose):
+        """Return where a scheduler lets a request in, None for nowhere."""
+        return self.random.choice(self.schedulers).place(request, choose)
+
+    def _place_again(self, server):
+        """Return where a server goes that is to move or to come back."""
+        by = self.luck.choice(self.schedulers)
+        return by.place(self.requests[server.uuid], self.luck.choice)
+
+    # What is asked of the API
+
+    def ask(self, method, path, body, project, key=None, version='1.2'):
+        """Return the API's answer.
+
+        :raises Broken: if it is a fault
+        """
         headers = {
             'X-Auth-Token': 'admin' if project == 'admin'
             else f'user:{project}',
@@ -321,11 +369,62 @@ class World:
         answer = self.api.simulate_request(
             method, path, json=body, headers=headers
         )
-        self.tell(f'{method} {path} {key or ""}: {answer.status} '
-                  f'{answer.text[:300]}')
+        self.tell(f'{method} {path} {key or ""} {body or ""}: '
+                  f'{answer.status} {answer.text[:2000]}')
         if answer.status_code == 500:
-            raise Broken(f'{method} {path}: {answer.text}')
+            raise promises.Broken(f'{method} {path}: {answer.text}')
         return answer
+
+    def create(self, key):
+        """Ask for a lease; what is accepted is promised.
+
+        :returns: the lease as it is shown, None if it is not made
+        """
+        project, body = self.keys[key]
+        self.creating = True
+        answer = self.ask('POST', '/v1/leases', body, project, key)
+        if answer.status_code == 409:
+            self.refused = body
+            self.check()
+        if answer.status_code != 201:
+            return None
+        lease = answer.json['lease']
+        first = self.promised.setdefault(lease['id'], {'key': key})
+        if first['key'] != key:
+            raise promises.Broken(
+                f'{key} and {first["key"]} got one lease'
+            )
+        others = [
+            id_ for id_, known in self.promised.items()
+            if known['key'] == key and id_ != lease['id']
+            and not known.get('gone')
+        ]
+        if others:
+            raise promises.Broken(
+                f'{key} made the leases {others} and {lease["id"]}'
+            )
+        self._promise(lease)
+        self.check()
+        return lease
+
+    def change(self, lease_id, body):
+        """Ask for a change of a lease, as an admin."""
+        answer = self.ask('PUT', f'/v1/leases/{lease_id}', body, 'admin')
+        if lease_id in self.promised:
+            if answer.status_code == 200:
+                self._promise(answer.json['lease'])
+            elif answer.status_code == 503:
+                self.promised[lease_id]['unsure'] = True
+
+    def delete(self, lease_id):
+        """Ask for a lease to be deleted, as an admin."""
+        self.ended_by_users.setdefault(lease_id, self.time)
+        answer = self.ask('DELETE', f'/v1/leases/{lease_id}', None, 'admin')
+        known = self.promised.get(lease_id, {})
+        if answer.status_code in (204, 404):
+            known['gone'] = True
+        elif answer.status_code == 503:
+            known['unsure'] = True
 
     def _promise(self, lease):
         known = self.promised[lease['id']]
@@ -334,14 +433,16 @@ class World:
             known.pop('unsure', None)
         known['window'] = (lease['start_date'], lease['end_date'])
 
+    # Trouble
+
     def _pull_call(self, method, **kwargs):
         answer = self.bus.call({}, method, **kwargs)
-        if self.happens(self.trouble):
+        if self.strikes(self.trouble):
             # The bus delivers it once more.
             with contextlib.suppress(exception.BlazarSchedError):
                 self.bus.call({}, method, **kwargs)
-        if self.happens(self.trouble / 4):
-            return looks.garbled(answer, self.random)
+        if self.strikes(self.trouble / 4):
+            return looks.garbled(answer, self.luck)
         return answer
 
     @contextlib.contextmanager
@@ -352,19 +453,20 @@ class World:
             with (
                 mock.patch.object(retry, 'commit', self._commit),
                 mock.patch.object(uuid, 'uuid4', self.uuid),
+                mock.patch.dict(clock._NOW, {'sqlite': self._database_time}),
             ):
                 yield
         finally:
             faults.arm(None)
 
     def _point(self, name):
-        if self.acting is not None and self.happens(self.crashes):
+        if self.acting is not None and self.strikes(self.crashes):
             raise members_.Crash(name)
 
     def _commit(self, connection, real=retry.commit):
         """Commit; or not; or commit without anybody hearing of it."""
         trouble = self.trouble / 2 if self.acting is not None else 0.0
-        draw = self.random.random()
+        draw = self.luck.random() if trouble else 1.0
         if draw < trouble:
             connection.invalidate()
             raise retry.UnknownCommit
@@ -373,157 +475,3 @@ class World:
         real(connection)
         if draw < 3 * trouble:
             raise retry.UnknownCommit
-
-    # What must hold
-
-    def check(self):
-        """Look through the ledger for what must never be."""
-        found = self.ledger.check()
-        if found:
-            raise Broken('; '.join(found))
-        leases = {lease.id: lease for lease in self.ledger.leases()}
-        for id_, known in self.promised.items():
-            lease = leases.get(id_)
-            if lease is None:
-                if 'gone' not in known and 'unsure' not in known:
-                    raise Broken(f'the accepted lease {id_} is not there')
-                known['gone'] = True
-            elif 'gone' in known:
-                if lease.status != states.LEASE_DELETING:
-                    raise Broken(f'the deleted lease {id_} is still there')
-            elif 'unsure' not in known:
-                self._check_promise(lease, known)
-
-    def _check_promise(self, lease, known):
-        given = looks.blazar_date(lease.start), looks.blazar_date(lease.end)
-        if given != known['window']:
-            raise Broken(f'{lease.id}: promised {known["window"]}, is {given}')
-        if lease.status not in OPEN:
-            return
-        held = [a for a, _ in self.ledger.allocations(lease_id=lease.id)]
-        for reservation in lease.reservations:
-            own = [a for a in held if a.reservation_id == reservation.id]
-            if reservation.status == states.RESERVATION_DELETED:
-                continue
-            if looks.size(reservation, own) < looks.wanted(reservation) and (
-                not reservation.missing_resources or not lease.degraded
-            ):
-                raise Broken(f'{reservation.id} has only {own}')
-            # What is active is placed anew from now on where it changes.
-            if any(a.start < lease.start or a.end != lease.end for a in own):
-                raise Broken(f'{reservation.id} of {lease} has {own}')
-
-    def _compare(self, each):
-        """A replica that is not stale equals one that is made anew."""
-        copy = each.copy
-        if not each.is_fresh(copy):
-            return
-        made = looks.rebuild(
-            self.ledger, copy.replica.revision, int(self.time)
-        )
-        if made is None:
-            return
-        if looks.image(copy.replica) != looks.image(made):
-            raise Broken(
-                f'a replica differs at revision {copy.replica.revision}: '
-                f'{looks.image(copy.replica) ^ looks.image(made)}'
-            )
-
-    def _calm(self):
-        """No more trouble: all are up again and have the right time."""
-        self.tell('all is calm from here on')
-        self.trouble = self.crashes = self.cloud.trouble = 0.0
-        for member in self.members:
-            member.paused, member.skew = False, 0
-        for name in HOSTS:
-            self.cloud.set_up(name, True)
-        self.start()
-
-    def _finish(self):
-        """Everything gets done by itself, and nothing is left over."""
-        for _ in range(ROUNDS):
-            next_ = self.ledger.next_event_time() or 0
-            self.pass_time(max(40, next_ - self.time))
-            for member in self.members:
-                member.run(lambda m: m.runner.renew())
-                member.run(lambda m: m.runner.step())
-            self.members[0].run(lambda m: m.instances.sync())
-            self.members[0].run(lambda m: m.monitor.step())
-            self._check_open()
-            if not self._to_do():
-                break
-        else:
-            raise Broken(f'never done: {self._to_do()}')
-        self.check()
-        self._check_records()
-        if self.cloud.leftovers():
-            raise Broken(f'left over: {self.cloud.leftovers()}')
-        for each in self.pullers:
-            each.pull(int(self.time))
-            each.pull(int(self.time))
-            self._compare(each)
-            if not each.is_fresh(each.copy):
-                raise Broken('a replica stays stale')
-
-    def _to_do(self):
-        return [
-            (lease.id, lease.status, e.event_type, e.status)
-            for lease in self.ledger.leases()
-            for e in lease.events
-            if e.status not in (states.EVENT_DONE, states.EVENT_ERROR)
-        ]
-
-    def _check_records(self):
-        """The records are what Nova says, after one look at all."""
-        self.cloud.settle()
-        self.members[0].run(lambda m: m.instances.sync())
-        hosts = {h.hypervisor_hostname: h.uuid for h in self.ledger.hosts()}
-        true = {
-            s.uuid: hosts[s.node] for s in self.cloud.servers_.values()
-            if s.node in hosts
-        }
-        found = {i.uuid: i.host for i in self.ledger.instances()}
-        if found != true:
-            raise Broken(f'records of servers: {found}, not {true}')
-
-    def _check_open(self):
-        """An active instance reservation has its flavor.
-
-        Not if some manager took its window for over, by a clock ahead.
-        """
-        if any(member.was_ahead for member in self.members):
-            return
-        for lease in self.ledger.leases():
-            if lease.status != states.LEASE_ACTIVE or any(
-                e.status == states.EVENT_IN_PROGRESS
-                or (e.status == states.EVENT_UNDONE and e.time <= self.time)
-                for e in lease.events
-            ):
-                continue
-            for r in lease.reservations:
-                if r.resource_type != 'virtual:instance':
-                    continue
-                if self.cloud.projects.get(r.id) != {lease.project_id}:
-                    raise Broken(f'{r.id} is active and has no flavor')
-
-
-_ACTIONS = {
-    World.create: 14,
-    World.create_again: 4,
-    World.update: 5,
-    World.reshape: 4,
-    World.delete: 4,
-    World.boot: 4,
-    World.tick: 25,
-    World.step_clock: 2,
-    World.pause: 3,
-    World.kill: 2,
-    World.start: 5,
-    World.prune: 2,
-    World.sync: 4,
-    World.hear: 4,
-    World.fail: 3,
-    World.watch: 5,
-    World.pull: 10,
-}
-_CHOICES, _WEIGHTS = zip(*_ACTIONS.items(), strict=True)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may happen in a world, one subject a file: see README.md."""
+
+from tests.simulation.actions import hosts
+from tests.simulation.actions import leases
+from tests.simulation.actions import managers
+from tests.simulation.actions import registry
+from tests.simulation.actions import servers
+from tests.simulation.actions import unseen
+
+__all__ = ['choose', 'hosts', 'leases', 'managers', 'servers', 'unseen']
+
+choose = registry.choose

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What projects ask of the API about their leases."""
+
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from tests.simulation import features
+from tests.simulation import looks
+from tests.simulation.actions import registry
+from tests.simulation.actions import servers
+
+HOUR = 3600
+NEWEST = '1.2'
+
+
+@registry.action(14)
+def create(world):
+    """Ask for a lease."""
+    draw = world.random
+    start = world.time + draw.choice((0, 0, 60, 300, 900))
+    end = start + draw.choice((60, 120, 600, 1500, HOUR, 3 * HOUR))
+    body = {
+        'start_date': looks.date(start),
+        'end_date': looks.date(end),
+        'reservations': [
+            reservation(world) for _ in range(draw.choice((1, 1, 2)))
+        ],
+    }
+    if world.happens(0.3):
+        del body['start_date']
+    ask(world, body)
+
+
+@registry.action(6)
+def open_now(world):
+    """Ask for a lease that starts at once, and have it opened."""
+    world.start_all()
+    hours = world.random.choice((1, 3))
+    draw = world.random.choice((small, whole_host))
+    ask(world, {
+        'end_date': looks.date(world.time + hours * HOUR),
+        'reservations': [draw(world)],
+    })
+    world.pass_time(1)
+    world.step_all()
+    world.check()
+
+
+@registry.action(3)
+def create_again(world):
+    """Ask as a client that had no answer does, or that asks twice."""
+    if world.keys:
+        world.create(world.random.choice(list(world.keys)))
+
+
+@registry.action(6)
+def follow_on(world):
+    """Ask for a whole host from just when another lease leaves it."""
+    held = [
+        a for _, a in sorted(world.book.allocations.items())
+        if a.end > world.time
+    ]
+    if not held:
+        return
+    before = world.random.choice(held)
+    node = world.cloud.name_of(before.host)
+    ask(world, {
+        'start_date': looks.date(before.end),
+        'end_date': looks.date(before.end + HOUR),
+        'reservations': [{
+            **whole_host(world),
+            'min': 1,
+            'max': 1,
+            'resource_properties': is_on(node),
+        }],
+    })
+
+
+@registry.action(5)
+def update(world):
+    """Give a lease another end or name."""
+    lease_id = world.some_lease()
+    if lease_id is not None:
+        end = world.time + world.random.choice((5, 120, 600, 2 * HOUR))
+        world.change(lease_id, world.random.choice(
+            ({'end_date': looks.date(end)}, {'name': 'renamed'})
+        ))
+
+
+@registry.action(5)
+def move_near_end(world):
+    """Prolong or shorten the lease that ends next; it ends soon."""
+    open_ = [
+        r for r in world.book.reservations.values()
+        if r.lease_id in world.promised
+        and r.lease_status == states.LEASE_ACTIVE and r.end > world.time
+    ]
+    if not open_:
+        return
+    next_ = min(open_, key=lambda r: (r.end, r.id))
+    if next_.end - world.time > 60 and world.happens(0.7):
+        world.pass_time(next_.end - world.time - world.random.choice((2, 30)))
+        world.step_all()
+    end = next_.end + world.random.choice((-1, 60, 600, HOUR))
+    if end > world.time:
+        world.change(next_.lease_id, {'end_date': looks.date(end)})
+
+
+@registry.action(8, features.BEFORE_END)
+def change_once_announced(world):
+    """Prolong a lease whose end has just been announced, or add to it."""
+    active = [
+        lease for _, lease in sorted(world.book.leases.items())
+        if lease.status == states.LEASE_ACTIVE and lease.id in world.promised
+        and lease.end > world.time and lease.before_end is not None
+    ]
+    if not active:
+        return
+    lease = world.random.choice(active)
+    for r in lease.reservations:
+        if r.status == states.RESERVATION_ACTIVE:
+            servers.boot_in(world, world.book.reservations[r.id])
+    if lease.before_end >= world.time:
+        world.pass_time(lease.before_end - world.time + 1)
+        world.step_all()
+        world.pass_time(30)
+        world.step_all()
+    end = lease.end + world.random.choice((300, HOUR))
+    world.change(lease.id, world.random.choice((
+        {'end_date': looks.date(end)},
+        {'reservations': [{
+            **small(world),
+            'before_end': world.random.choice(('email', 'snapshot')),
+        }]},
+    )))
+
+
+@registry.action(2)
+def end_now(world):
+    lease_id = world.some_lease()
+    if lease_id is not None:
+        world.change(lease_id, {'end_date': looks.date(world.time)})
+
+
+@registry.action(5)
+def reshape(world):
+    """Add a reservation to a lease, take one out, or give it more or less."""
+    lease_id = world.some_lease()
+    if lease_id in world.book.leases:
+        reshape_lease(world, world.book.leases[lease_id])
+
+
+def reshape_lease(world, lease):
+    change = reservation(world)
+    if lease.reservations and world.happens(0.6):
+        known = world.random.choice(lease.reservations)
+        change = {'id': known.id, 'remove': True}
+        if 'vcpus' in known.parameters and world.happens(0.7):
+            change = {
+                'id': known.id, 'amount': world.random.choice((1, 2, 3, 5)),
+            }
+    world.change(lease.id, {'reservations': [change]})
+
+
+@registry.action(4)
+def delete(world):
+    lease_id = world.some_lease()
+    if lease_id is not None:
+        world.delete(lease_id)
+
+
+@registry.action(2, features.AWAY)
+def delete_failed(world):
+    """Delete a lease that something has failed of."""
+    failed = sorted({
+        lease.id for lease in world.book.leases.values()
+        if lease.status == states.LEASE_ERROR and lease.id in world.promised
+    })
+    if failed:
+        world.delete(world.random.choice(failed))
+
+
+@registry.action(3, features.LIFETIMES)
+def move_own_end(world):
+    """Give the lease of a server's lifetime another end."""
+    own = sorted({
+        r.lease_id for r in world.book.reservations.values()
+        if r.instance_id and not r.is_over(world.time)
+    })
+    if own:
+        end = world.time + world.random.choice((60, 1000, 2 * HOUR))
+        world.change(
+            world.random.choice(own), {'end_date': looks.date(end)}
+        )
+
+
+def ask(world, body, project=None):
+    """Ask for a lease under a key of its own.
+
+    :param project: None for any
+    :returns: the lease as it is shown, None if it is not made
+    """
+    key = f'key-{len(world.keys)}'
+    named = {'name': f'lease {len(world.keys)}', **body}
+    world.keys[key] = (project or world.some_project(), named)
+    return world.create(key)
+
+
+def reservation(world):
+    """Draw what a reservation asks for."""
+    if world.happens(0.5):
+        return whole_host(world)
+    draw = world.random
+    return slots(
+        world, draw.choice((1, 2, 4)), draw.choice((1, 2, 5)),
+        draw.choice((None, None, True, False)),
+    )
+
+
+def small(world):
+    """Draw what a reservation asks for that nearly always finds room."""
+    return slots(world, vcpus=1, amount=1, affinity=None)
+
+
+def slots(world, vcpus, amount, affinity):
+    return {
+        'resource_type': 'virtual:instance',
+        'vcpus': vcpus,
+        'memory_mb': 512,
+        'disk_gb': 1,
+        'amount': amount,
+        'affinity': affinity,
+        'resource_properties': '',
+        **_use(world),
+    }
+
+
+def whole_host(world):
+    least = world.random.choice((1, 1, 2))
+    asked = {
+        'resource_type': 'physical:host',
+        'min': least,
+        'max': least,
+        'hypervisor_properties': '',
+        'resource_properties': '',
+        **_use(world),
+    }
+    if features.MAGNETIC in world.features and world.happens(0.6):
+        asked['magnetic'] = True
+    return asked
+
+
+def is_on(node):
+    """Return the requirement that a host is a certain one."""
+    return f'["==", "$hypervisor_hostname", "{node}"]'
+
+
+def _use(world):
+    asked = {}
+    if features.ON_END in world.features:
+        asked['on_end'] = world.random.choice(reservation_.ON_END)
+    if features.SHARING in world.features and world.happens(0.6):
+        asked['projects'] = world.some_projects()
+    if features.BEFORE_END in world.features:
+        asked['before_end'] = world.random.choice(
+            ('', 'snapshot', 'snapshot', 'email', 'webhook')
+        )
+    return asked

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users do with their servers, and what managers hear of them."""
+
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window
+from tests.simulation import features
+from tests.simulation import scheduler
+from tests.simulation.actions import registry
+
+SIZES = (1, 1, 2, 4, 8)
+
+
+@registry.action(5)
+def boot(world):
+    """Boot a server without an end."""
+    world.boot(request(world))
+
+
+@registry.action(16)
+def boot_bound(world):
+    """Boot a server in a reservation that is open.
+
+    By its flavor, by a hint, or, as it draws its project's servers, by
+    nothing at all.
+    """
+    open_ = _open(world)
+    if open_:
+        boot_in(world, world.random.choice(open_))
+
+
+def _open(world):
+    """Return the reservations that are open now."""
+    return [
+        r for r in world.book.reservations.values()
+        if r.opened and r.instance_id is None and not r.is_over(world.time)
+    ]
+
+
+def boot_in(world, reservation):
+    project = world.random.choice(sorted(reservation.projects))
+    flavor = world.cloud.flavors_.get(reservation.id)
+    if (
+        flavor is not None
+        and project in world.cloud.projects[reservation.id]
+        and world.happens(0.7)
+    ):
+        world.boot(request(world, project, flavor))
+    elif reservation.magnetic and world.happens(0.7):
+        world.boot(request(world, project))
+    else:
+        world.boot(request(world, project, hint=reservation.id))
+
+
+@registry.action(6, features.LIFETIMES)
+def boot_bounded(world):
+    """Boot a server that declares its end, and what it then ends with."""
+    lives = world.random.choice((60, 300, 1000, 4000))
+    world.boot(request(
+        world, end=world.time + lives,
+        on_end=world.random.choice((None, *reservation_.LIFETIME_ON_END)),
+    ))
+
+
+@registry.action(4, features.PREEMPTIBLE)
+def boot_preemptible(world):
+    world.boot(request(world, specs={flavor_.PREEMPTIBLE: 'true'}))
+
+
+@registry.action(2, features.FORCED)
+def force(world):
+    """Boot a server where somebody says, past all filters.
+
+    Often on a host that one of its projects has.
+    """
+    open_ = [r for r in _open(world) if r.nodes]
+    if open_ and world.happens(0.6):
+        r = world.random.choice(open_)
+        asked = request(world, world.random.choice(sorted(r.projects)))
+        node = world.random.choice(sorted(r.nodes))
+    else:
+        asked = request(world)
+        node = world.some_node()
+    if scheduler.has_room(world.cloud, node, asked):
+        world.put(asked, node)
+
+
+@registry.action(4)
+def remove(world):
+    """Have a server deleted by its owner."""
+    server = world.some_server()
+    if server is not None and server.task is None:
+        world.tell(f'server {server.uuid} is removed by its owner')
+        world.cloud.remove(server)
+
+
+@registry.action(5, features.LIFETIMES)
+def replace(world):
+    """Have a server deleted by its owner, and another one booted at once."""
+    old = world.some_server()
+    if old is None or old.task is not None:
+        return
+    world.tell(f'server {old.uuid} is replaced')
+    world.cloud.remove(old)
+    asked = world.requests[old.uuid]
+    hint = world.random.choice((None, asked.reservation_id))
+    world.boot(request(world, old.project_id, hint=hint))
+
+
+@registry.action(2)
+def move(world):
+    """Have an operator move a server to another host."""
+    server = world.some_server()
+    if server is None or server.node is None or server.task is not None:
+        return
+    node = world.place(world.requests[server.uuid], world.random.choice)
+    if node not in (None, server.node):
+        world.tell(f'server {server.uuid} moves to {node}')
+        world.cloud.move(server, node)
+
+
+@registry.action(4)
+def hear(world):
+    """A manager is told of a server, perhaps of one that has gone."""
+    known = {i.uuid for i in world.ledger.instances()}
+    heard = sorted(known.union(world.cloud.servers_))
+    if heard:
+        world.hear(world.random.choice(heard))
+
+
+@registry.action(6)
+def sync(world):
+    """A manager looks at all servers."""
+    world.quietly(world.some_member(), lambda m: m.instances.sync())
+
+
+@registry.action(2)
+def restore(world):
+    """A manager brings back who had to go."""
+    world.quietly(world.some_member(), lambda m: m.restorer.step())
+
+
+def request(
+    world, project=None, flavor=None, hint=None, end=window.FOREVER,
+    on_end=None, specs=None, vcpus=None,
+):
+    """Draw what is asked of nova-api, but for what is given.
+
+    :param vcpus: the size, of which memory and disk follow
+    """
+    if flavor is None:
+        vcpus = vcpus or world.random.choice(SIZES)
+        flavor = flavor_.Flavor(
+            f'{vcpus}', f'{vcpus}', vcpus, vcpus * 512, 1,
+            extra_specs=specs or {},
+        )
+    return scheduler.Request(
+        world.cloud.new_id(), project or world.some_project(), flavor, hint,
+        end, on_end,
+    )

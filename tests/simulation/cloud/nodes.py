@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute nodes, and what Placement says that each of them has."""
+
+import dataclasses
+import uuid
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
+from blazar_sched.service.clients import nova
+from tests.simulation.cloud import base
+
+VCPUS = 8
+SIZE = {
+    inventory.VCPU: inventory.Inventory(VCPUS),
+    inventory.MEMORY_MB: inventory.Inventory(VCPUS * 1024),
+    inventory.DISK_GB: inventory.Inventory(VCPUS * 10),
+}
+# As 400 TB of Ceph with a disk_allocation_ratio of 9999 have it: far more
+# than 2**31.
+LARGE = inventory.Inventory(400_000, 0, 9999.0)
+
+
+class Nodes(base.Calls):
+    """The compute nodes, by hostname; `sizes` has their inventories."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.nodes = {}
+        self.sizes = {}
+        self._generations = {}
+
+    def add_node(self, name):
+        id_ = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+        self.nodes[name] = nova.Hypervisor(
+            id_, name, name, 'QEMU', 8000, '{}', 'nova'
+        )
+        self.resize(name, {})
+
+    def set_up(self, name, up):
+        self.nodes[name] = dataclasses.replace(self.nodes[name], up=up)
+        self._tell(f'{name} {"is up" if up else "fails"}')
+
+    def resize(self, name, other):
+        """Give a node its usual inventories, but for what is in `other`."""
+        self.sizes[name] = {**SIZE, **other}
+        self._generations[name] = self._generations.get(name, 0) + 1
+
+    def name_of(self, uuid_):
+        """Return the hostname of a node's uuid."""
+        return next(n.hostname for n in self.nodes.values() if n.uuid == uuid_)
+
+    # Nova
+
+    def hypervisor(self, name):
+        self._call()
+        if name not in self.nodes:
+            raise exception.HostNotFound(f'no hypervisor {name}')
+        return self.nodes[name]
+
+    def hypervisors(self):
+        self._call()
+        return iter(list(self.nodes.values()))
+
+    # Placement
+
+    def inventories(self, provider):
+        self._call()
+        return dict(self.sizes[self.name_of(provider)])
+
+    def traits(self, provider):
+        self._call()
+        return ()
+
+    def generations(self):
+        self._call()
+        return {
+            node.uuid: self._generations[name]
+            for name, node in self.nodes.items()
+        }

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers and their images, with a record of all that became of them."""
+
+import dataclasses
+import uuid
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import window
+from blazar_sched.service.clients import nova
+from tests.simulation import history
+from tests.simulation.cloud import base
+
+# Seconds that Nova takes to delete a server, and Glance to have its image.
+DELETES_IN = 3
+COPIES_IN = 20
+SHELVED = 'SHELVED_OFFLOADED'
+
+
+class Servers(base.Calls):
+    """The servers that are there, by uuid.
+
+    :ivar done: what became of servers, a `history.Did` for each change; who
+        plays takes them out
+    :ivar came: when each came to its host
+    :ivar images: all that were ever asked for, by server
+    :ivar slots_of: the resource class that each takes one of, or None
+    """
+
+    # Draws uuids; chooses a host for a server as nova-scheduler does.
+    _ids = None
+    _place = None
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.servers_ = {}
+        self.done = []
+        self.came = {}
+        self.images = {}
+        self.slots_of = {}
+        self._deleting = {}
+
+    # What others than the service do
+
+    def boot(self, id_, node, project_id, amounts, slots=None, **values):
+        """Have a server on a node, as nova-scheduler has chosen.
+
+        :param slots: the resource class that it takes one of, if any
+        """
+        self.slots_of[id_] = slots
+        server = nova.Server(**{
+            'uuid': id_,
+            'name': f'server {len(self.images)}',
+            'node': node,
+            'project_id': project_id,
+            'amounts': amounts,
+            'end': window.FOREVER,
+            'reservation_id': None,
+            'preemptible': False,
+            'status': 'ACTIVE',
+            'created': int(self._clock()),
+            **values,
+        })
+        self.servers_[id_] = server
+        self.images[id_] = []
+        self._note(history.BOOTED, server)
+        return server
+
+    def new_id(self):
+        return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
+
+    def remove(self, server):
+        """Have its owner's deletion done at once."""
+        self._note(history.REMOVED, server)
+        self._gone(server.uuid)
+
+    def move(self, server, node):
+        """Have a server on another node."""
+        self._note(history.MOVED, server)
+        self._change(server, node=node, arrived=True)
+
+    def on(self, node):
+        """Return the servers on a node, not those that are being deleted."""
+        return [
+            s for s in self.servers_.values()
+            if s.node == node and s.task != 'deleting'
+        ]
+
+    def settle(self):
+        """Let Nova and Glance finish what takes them time."""
+        now = self._clock()
+        for id_, since in list(self._deleting.items()):
+            if now >= since + DELETES_IN:
+                self._gone(id_)
+        for images in self.images.values():
+            for image in images:
+                image.settle(now)
+
+    # What the service asks for
+
+    def servers(self, host=None, project_id=None, **filters):
+        self._call()
+        found = [
+            s for s in self.servers_.values()
+            if host in (None, s.node) and project_id in (None, s.project_id)
+        ]
+        return iter(sorted(found, key=lambda s: s.uuid))
+
+    def server(self, uuid):
+        self._call()
+        return self.servers_.get(uuid)
+
+    def has_moved(self, server, since):
+        self._call()
+        return server.created < self.came[server.uuid] >= since
+
+    def delete_servers(self, servers):
+        none = True
+        for server in servers:
+            none = False
+            self._call(
+                lambda s=server: self._delete(s),
+                f'server {server.uuid} is deleted',
+            )
+        return none
+
+    def shelve_servers(self, servers):
+        none = True
+        for server in servers:
+            if server.node is None:
+                continue
+            none = False
+            self._call(
+                lambda s=server: self._shelve(s),
+                f'server {server.uuid} is shelved',
+            )
+        return none
+
+    def unshelve_server(self, server):
+        def work():
+            known = self.servers_.get(server.uuid)
+            if known is None or known.status != SHELVED:
+                return
+            node = self._place(known)
+            if node is not None:
+                self._change(known, node=node, status='ACTIVE', arrived=True)
+
+        self._call(work, f'server {server.uuid} is to come back')
+
+    def migrate_server(self, server):
+        def work():
+            node = self._place(server)
+            if node not in (None, server.node):
+                self.move(server, node)
+
+        self._call(work, f'server {server.uuid} is to move')
+        return True
+
+    def set_server_metadata(self, server, metadata):
+        def work():
+            known = self.servers_.get(server.uuid)
+            if known is not None:
+                held = {**known.metadata, **metadata}
+                held = {k: v for k, v in held.items() if v is not None}
+                self._change(known, metadata=held)
+                self._note(history.TOLD, self.servers_[known.uuid])
+
+        self._call(work)
+
+    def create_image(self, server, name, metadata):
+        mark = dict(metadata)
+        made = self.images[server.uuid]
+        # Evaluated first: what fails after it was done is found by the next.
+        known = [i for i in made if (i.name, i.metadata) == (name, mark)]
+        if known:
+            self._call()
+            if known[0].status == history.LOST:
+                raise exception.Unavailable(f'the image {name} is lost')
+            return known[0].status == history.ACTIVE
+
+        def work():
+            if server.uuid in self.servers_:
+                made.append(history.Image(
+                    int(self._clock()), int(self._clock()) + COPIES_IN, name,
+                    mark,
+                ))
+                self._note(history.IMAGED, server)
+
+        self._call(work, f'server {server.uuid} is copied')
+        return False
+
+    def _delete(self, server):
+        if server.uuid not in self.servers_:
+            return
+        if server.uuid not in self._deleting:
+            self._deleting[server.uuid] = self._clock()
+            self._note(history.DELETED, self.servers_[server.uuid])
+            self._change(server, task='deleting')
+
+    def _shelve(self, server):
+        known = self.servers_.get(server.uuid)
+        if known is not None and known.node is not None:
+            self._note(history.SHELVED, known)
+            self._change(known, node=None, status=SHELVED)
+
+    def _gone(self, id_):
+        self._deleting.pop(id_, None)
+        self.servers_.pop(id_, None)
+        for image in self.images[id_]:
+            image.lose()
+
+    def _change(self, server, arrived=False, **values):
+        known = self.servers_.get(server.uuid)
+        if known is not None:
+            new = dataclasses.replace(known, **values)
+            self.servers_[server.uuid] = new
+            if arrived:
+                self._note(history.ARRIVED, new)
+
+    def _note(self, what, server):
+        known = self.servers_.get(server.uuid, server)
+        if what in (history.BOOTED, history.ARRIVED):
+            self.came[server.uuid] = int(self._clock())
+        self.done.append(history.Did(int(self._clock()), what, known))

@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controls: with a mend switched off, the simulation has to find the fault."""
+
+from collections.abc import Callable
+import contextlib
+import dataclasses
+import re
+from unittest import mock
+
+from blazar_sched.domain import event as event_
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import states
+from blazar_sched.replica import accounting
+from blazar_sched.replica import drawing
+from blazar_sched.replica import magnet
+from blazar_sched.replica import present
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service.clients import nova
+from blazar_sched.service.ledger import instance
+from blazar_sched.service.ledger import reader
+from blazar_sched.service.manager import draft
+from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import transition
+from blazar_sched.service.resources import lifetime
+from blazar_sched.service.resources import on_hosts
+from blazar_sched.service.resources import vacating
+from tests.simulation import features as features_
+from tests.simulation.cloud import servers
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """A mend that can be switched off.
+
+    :ivar features: of the worlds in which it is missed
+    :ivar words: by which the fault is told of, a regular expression
+    :ivar first: the first seed that is tried
+    :ivar off: returns a context in which the mend is switched off
+    :ivar often: the actions by which it is missed, by name
+    """
+
+    features: tuple[str, ...] | None
+    words: str
+    first: int = 0
+    off: Callable = contextlib.nullcontext
+    often: tuple[str, ...] = ()
+
+    def finds(self, broken):
+        """Tell whether that is what is looked for."""
+        return broken is not None and re.search(self.words, broken, re.DOTALL)
+
+
+NONE = Control(None, '')
+
+
+def _patched(*patches):
+    """Return a context that has all of some patches."""
+    stack = contextlib.ExitStack()
+    for patch in patches:
+        stack.enter_context(patch)
+    return stack
+
+
+def _images_for_any_end():
+    """An image is taken for one that was made for an earlier end."""
+    return mock.patch.object(
+        nova, 'image_mark', lambda id_, ending: {flavor_.RESERVATION: id_}
+    )
+
+
+def _announced_at_the_start():
+    """What is short is announced at its start, before that is done."""
+    real = draft._before_end
+
+    def before_end(conf, asked, window):
+        at = real(conf, asked, window)
+        short = window.duration <= 60 * conf.minutes_before_end_lease
+        return window.start if asked == draft.DEFAULT and short and at else at
+
+    order = (
+        event_.BEFORE_END_LEASE, event_.END_LEASE, event_.VACATE_HOSTS,
+        event_.START_LEASE,
+    )
+    return _patched(
+        mock.patch.object(draft, '_before_end', before_end),
+        mock.patch.object(event_, 'ORDER', order),
+    )
+
+
+def _announced_once():
+    """What is added after the end was announced is not announced."""
+    return mock.patch.object(
+        draft.Drafts, '_announced_late', lambda self, old, new, now: new
+    )
+
+
+def _given_up_for_good():
+    """A start that was given up in an active lease is never due again."""
+    real = reader.Reader.due_events
+    return mock.patch.object(
+        reader.Reader, 'due_events',
+        lambda self, now, given_up=None: real(self, now),
+    )
+
+
+def _capacities_as_they_are():
+    """Capacities are not capped, and every record has to be usable."""
+    apply, load = state.Replica.apply, state.Replica.load
+    return _patched(
+        mock.patch.object(inventory, 'countable', int),
+        mock.patch.object(
+            state.Replica, 'apply',
+            lambda self, revision, records, leave_out=False: apply(
+                self, revision, records
+            ),
+        ),
+        mock.patch.object(
+            state.Replica, 'load',
+            lambda self, revision, records, allocations, leave_out=False: load(
+                self, revision, records, allocations
+            ),
+        ),
+    )
+
+
+def _given_back_twice():
+    """Also what a server that has gone had of a host is given back."""
+    return mock.patch.object(
+        present.Present, '_refused', lambda self, *args: set()
+    )
+
+
+def _kept_until_the_end():
+    """Servers that a lease keeps are past their end when it ends."""
+    return _patched(
+        mock.patch.object(record.Reservation, 'keeps', False),
+        mock.patch.object(
+            transition, '_release_servers', lambda tx, lease, now: None
+        ),
+        mock.patch.object(drawing, 'claim', _claim_for_ever(drawing.claim)),
+    )
+
+
+def _claim_for_ever(real):
+    """Return `drawing.claim` without an end of what is over."""
+
+    def claim(replica, server, host, now):
+        noun = replica.reservations.get(server.reservation_id or '')
+        return noun or real(replica, server, host, now)
+
+    return claim
+
+
+def _ended_without_an_image():
+    """A server's own end with snapshot deletes the server at once."""
+    real = lifetime.LifetimeResource.end
+
+    def end(self, *args):
+        with mock.patch.object(
+            self._nova, 'create_image', lambda *args: True
+        ):
+            return real(self, *args)
+
+    return mock.patch.object(lifetime.LifetimeResource, 'end', end)
+
+
+def _counted_twice():
+    """Leases find no room where a reservation's own servers are, too."""
+    real = accounting.LedgerAccounting.steps
+
+    def steps(noun, overdue):
+        return real(
+            dataclasses.replace(noun, reservation_id=None), overdue
+        )
+
+    return mock.patch.object(
+        accounting.LedgerAccounting, 'steps', staticmethod(steps)
+    )
+
+
+def _copied_by_hint():
+    """Only servers with a hint at a reservation are copied before its end."""
+    real = on_hosts.OnHostsResource.before_end
+
+    def before_end(self, lease, reservation, allocations, hosts):
+        find = self._servers.find
+
+        def hinted(*args):
+            return [
+                s for s in find(*args) if s.reservation_id == reservation.id
+            ]
+
+        with mock.patch.object(self._servers, 'find', hinted):
+            return real(self, lease, reservation, allocations, hosts)
+
+    return mock.patch.object(
+        on_hosts.OnHostsResource, 'before_end', before_end
+    )
+
+
+def _records_stay():
+    """A change of a lease does not change the records of its servers."""
+    return _patched(
+        *(
+            mock.patch.object(instance, name, lambda *args, **kwargs: [])
+            for name in ('bind', 'set_end', 'release')
+        )
+    )
+
+
+def _ended_whenever_made():
+    """A late end also takes what has come after the window."""
+    real = drawing.draws_on
+
+    def draws_on(noun, server, known, host):
+        made = max(noun.start, min(server.created, noun.end - 1))
+        early = dataclasses.replace(server, created=made) if (
+            dataclasses.is_dataclass(server)
+        ) else server
+        return real(noun, early, None, host)
+
+    return mock.patch.object(drawing, 'draws_on', draws_on)
+
+
+def _moved_whenever():
+    """Nobody asks Nova when a server without a record has moved."""
+    return mock.patch.object(
+        servers.Servers, 'has_moved', lambda self, server, since: False
+    )
+
+
+def _deleted_at_a_start():
+    """What is past its end is deleted by the next lease's start."""
+    return mock.patch.object(
+        vacating.Vacater, '_shelved', lambda self, servers, now: set()
+    )
+
+
+def _records_never_late():
+    """Who has no record has come since the start has cleared the host."""
+    real = drawing.draws_on
+
+    def draws_on(noun, server, known, host):
+        cleared = dataclasses.replace(
+            noun, cleared=(host,), in_the_way=()
+        )
+        return real(cleared, server, known, host)
+
+    return mock.patch.object(drawing, 'draws_on', draws_on)
+
+
+def _drawn_until_deleted():
+    """A lease that is deleted has its window until it is gone."""
+    return mock.patch.object(
+        lease_, 'ending_now', lambda old, now: dataclasses.replace(
+            old, status=states.LEASE_DELETING, updated_at=now
+        )
+    )
+
+
+def _strangers_drawn():
+    """A magnetic reservation draws servers of all who share it."""
+
+    def drawn(replica, asked, host_states, now):
+        hosts = {
+            held[1]
+            for noun in replica.reservations.values()
+            if noun.magnetic and noun.is_open_to(asked.project_id)
+            and not asked.bound
+            for held in replica.index.held(noun.id)
+            if held[2] <= now < held[3]
+        }
+        return [h for h in host_states if h.uuid in hosts]
+
+    return mock.patch.object(magnet, 'drawn', drawn)
+
+
+def _strangers_ended():
+    """The end of a reservation takes servers of all who share it."""
+    real = drawing.draws_on
+
+    def draws_on(noun, server, known, host):
+        if server.reservation_id is None and noun.was_open_to(
+            server.project_id
+        ):
+            known = None
+            server = dataclasses.replace(server, project_id=noun.project_id)
+        return real(noun, server, known, host)
+
+    return mock.patch.object(drawing, 'draws_on', draws_on)
+
+
+def _taken_back():
+    """A lease is gone again after its 201."""
+    real = lease.Leases.create
+
+    def create(self, *args, **kwargs):
+        made = real(self, *args, **kwargs)
+        self._ledger.commit(lambda tx: tx.delete_lease(made.id))
+        return made
+
+    return mock.patch.object(lease.Leases, 'create', create)
+
+
+ALL = {
+    'accepted-leases': Control(None, 'is not there', 1, _taken_back),
+    'kept-servers': Control(
+        (features_.ON_END,), 'server_goes.*keep', 10, _kept_until_the_end,
+        ('open_now', 'boot_bound', 'follow_on'),
+    ),
+    'magnetic-images': Control(
+        (features_.BEFORE_END, features_.MAGNETIC), 'has_an_image', 12,
+        _copied_by_hint, ('change_once_announced',),
+    ),
+    'records-follow': Control(
+        (features_.ON_END,),
+        'finds_its_place_free|finds_no_room|server_goes|let_in', 21,
+        _records_stay, ('boot_bound', 'move_near_end', 'end_now'),
+    ),
+    'counted-once': Control(
+        (), 'finds_no_room', 11, _counted_twice, ('create', 'boot_bound')
+    ),
+    'late-ends': Control(
+        (features_.UNSEEN,), 'server_goes', 2, _ended_whenever_made,
+        ('end_late',),
+    ),
+    'late-moves': Control(
+        (features_.UNSEEN,), 'server_goes', 1, _moved_whenever,
+        ('end_late', 'boot'),
+    ),
+    'lasting-servers': Control(
+        (features_.LIFETIMES,), 'server_goes|its_own_end_comes', 12,
+        _deleted_at_a_start, ('follow_lifetime',),
+    ),
+    'late-deletions': Control(
+        (features_.UNSEEN, features_.MAGNETIC),
+        'server_goes|who_is_let_in', 12, _drawn_until_deleted,
+        ('delete_late',),
+    ),
+    'late-records': Control(
+        (features_.UNSEEN,), 'server_goes|has_its_room', 2,
+        _records_never_late, ('come_before',),
+    ),
+    'strangers-not-drawn': Control(
+        (features_.MAGNETIC, features_.SHARING), 'who_is_let_in', 12,
+        _strangers_drawn, ('open_now', 'boot'),
+    ),
+    'strangers-not-ended': Control(
+        (features_.MAGNETIC, features_.SHARING, features_.FORCED),
+        'server_goes', 7, _strangers_ended, ('force', 'reach_next'),
+    ),
+    'image-for-each-end': Control(
+        (features_.BEFORE_END,), 'has_an_image', 2, _images_for_any_end,
+        ('open_now', 'change_once_announced'),
+    ),
+    'image-at-own-end': Control(
+        (features_.LIFETIMES,), 'its_own_end_comes', 2,
+        _ended_without_an_image, ('boot_bounded', 'reach_next'),
+    ),
+    'short-leases': Control(
+        (features_.BEFORE_END,), 'is_told_of_the_end', 9,
+        _announced_at_the_start, ('create', 'reach_next'),
+    ),
+    'added-late': Control(
+        (features_.BEFORE_END,), 'is_told_of_the_end', 5, _announced_once,
+        ('open_now', 'change_once_announced'),
+    ),
+    'starts-retried': Control(
+        (features_.AWAY,), 'never opened', 10, _given_up_for_good,
+        ('change_while_away',),
+    ),
+    'capacities-capped': Control(
+        (features_.LARGE,), 'InvalidAmount|AmountOverflow', 0,
+        _capacities_as_they_are,
+    ),
+    'present-servers': Control(
+        (features_.UNSEEN,), 'who_is_let_in', 7, _given_back_twice,
+        ('replace_unseen',),
+    ),
+}

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What will be in use of a host at each time, added up the slow way."""
+
+from collections import Counter
+import dataclasses
+
+from blazar_sched.domain import inventory
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import states
+from blazar_sched.domain import window
+
+
+@dataclasses.dataclass(frozen=True)
+class _Gone:
+    """A server that only its record still has on the host."""
+
+    uuid: str
+    amounts: dict
+
+
+def levels(world, node, servers, start, end):
+    """Yield (time, amounts in use) for each time in a window.
+
+    Of the times those at which something changes, as far as that is known.
+
+    :param servers: those that are known on the host
+    """
+    host = world.cloud.nodes[node].uuid
+    allocations = [
+        a for a in world.book.allocations.values() if a.host == host
+    ]
+    stays = {s.uuid: stays_until(world, s) for s in servers}
+    yield from _levels(world, node, allocations, servers, stays, start, end)
+
+
+def _levels(world, node, allocations, servers, stays, start, end):
+    times = {start}
+    times.update(a.start for a in allocations)
+    times.update(a.end for a in allocations)
+    times.update(stays.values())
+    for at in sorted(t for t in times if start <= t < end):
+        yield at, _level(world, node, allocations, servers, stays, at)
+
+
+def levels_at_most(world, node, known, start, end):
+    """Yield (time, the most that may be counted as in use), as `levels`.
+
+    Of each server that has a record there. One whose record is out of date
+    may be counted for ever, as may one whose time is up.
+
+    :param known: the records by uuid
+    """
+    host = world.cloud.nodes[node].uuid
+    allocations = [
+        a for a in world.book.allocations.values() if a.host == host
+    ]
+    servers, stays = [], {}
+    for each in known.values():
+        if each.host != host or each.preemptible:
+            continue
+        server = world.cloud.servers_.get(each.uuid)
+        if server is None or server.node != node:
+            servers.append(_Gone(each.uuid, each.amounts))
+            stays[each.uuid] = window.FOREVER
+        else:
+            servers.append(server)
+            until = stays_until(world, server)
+            stays[each.uuid] = until if until > world.time else window.FOREVER
+    yield from _levels(world, node, allocations, servers, stays, start, end)
+
+
+def stays_until(world, server):
+    """Return until when a server is there, as far as anybody can know.
+
+    One that has to go by now is not counted, nor is one that yields.
+    """
+    if server.preemptible:
+        return 0
+    own = end_of_own(world, server)
+    if own <= world.time:
+        return 0
+    ends = [own]
+    for r in drawn_on(world, server):
+        if not r.is_over(world.time):
+            ends.append(r.end)
+        elif r.on_end != reservation_.KEEP or not _lets_go(world, r):
+            ends.append(0)
+    return min(ends)
+
+
+def _lets_go(world, r):
+    """Tell whether who stays after a reservation is known to stay.
+
+    From when somebody begins with its end; if they may be killed at that,
+    from when the end is done.
+    """
+    if r.gone or r.lease_status == states.LEASE_TERMINATED:
+        return True
+    return r.lease_status != states.LEASE_ACTIVE and not (
+        world.trouble or world.crashes
+    )
+
+
+def end_of_own(world, server):
+    """Return the end of a server's own: declared, or as its lease has it."""
+    own = world.book.reservations.get(reservation_.lifetime_id(server.uuid))
+    if own is None:
+        return server.end
+    return own.end if own.over_at is None else own.over_at
+
+
+def drawn_on(world, server):
+    """Yield the reservations within which a server counts."""
+    if isinstance(server, _Gone):
+        return
+    yield from world.book.of(
+        server, world.cloud.came.get(server.uuid, world.time)
+    )
+
+
+def _level(world, node, allocations, servers, stays, at):
+    taken = Counter()
+    inside = set()
+    for a in allocations:
+        if a.start <= at < a.end:
+            inside.add(a.reservation_id)
+            taken.update(
+                {
+                    c: world.cloud.sizes[node][c].capacity
+                    for c in inventory.RESOURCE_CLASSES
+                }
+                if a.whole else a.amounts
+            )
+    for s in servers:
+        if at < stays[s.uuid] and not any(
+            r.id in inside for r in drawn_on(world, s)
+        ):
+            taken.update(s.amounts)
+    return taken

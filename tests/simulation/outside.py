@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is told of ends outside of OpenStack: a mail server and a webhook."""
+
+import contextlib
+import dataclasses
+import json
+import smtplib
+from unittest import mock
+
+import requests
+
+EMAIL, WEBHOOK = 'email', 'webhook'
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """A message; `about` is what it says of the end, `key` tells it by."""
+
+    at: int
+    how: str
+    lease_id: str
+    key: str
+    about: str
+
+
+class Keystone:
+    """Everybody has an address, and nobody has a trust."""
+
+    def create_trust(self, *args):
+        return None
+
+    def delete_trust(self, *args):
+        pass
+
+    def email(self, user_id):
+        return f'{user_id}@example.org'
+
+    def adapter_for(self, trust_id, service_type):
+        return None
+
+
+class Outside:
+    """Takes messages, fails now and then; `told` has those that came."""
+
+    def __init__(self, luck, clock, tell):
+        self.trouble = 0.0
+        self.told = []
+        self._luck = luck
+        self._clock = clock
+        self._tell = tell
+
+    @contextlib.contextmanager
+    def reached(self):
+        """Have the actions of this process reach it."""
+        with (
+            mock.patch.object(smtplib, 'SMTP', lambda *a, **k: _Smtp(self)),
+            mock.patch.object(requests, 'post', self._post),
+        ):
+            yield
+
+    def mail(self, message):
+        key = message['Message-ID']
+        lease_id = key.strip('<>').split('.')[0]
+        end = message['Subject'].rpartition(' ends at ')[2]
+        self._take(EMAIL, lease_id, key, end)
+
+    def _post(self, url, data, headers, **kwargs):
+        body = json.loads(data)
+        self._take(
+            WEBHOOK, body['lease_id'], headers['Idempotency-Key'],
+            body['end_date'],
+        )
+        answer = requests.Response()
+        answer.status_code = 204
+        return answer
+
+    def _take(self, how, lease_id, key, about):
+        draw = self._luck.random() if self.trouble else 1.0
+        if draw < self.trouble / 2:
+            raise requests.ConnectionError('nobody is there')
+        self.told.append(Told(int(self._clock()), how, lease_id, key, about))
+        self._tell(f'told by {how} that lease {lease_id} ends at {about}')
+        if draw < self.trouble:
+            raise requests.ConnectionError('no answer')
+
+
+class _Smtp:
+    def __init__(self, outside):
+        self._outside = outside
+
+    def send_message(self, message):
+        self._outside.mail(message)
+
+    def quit(self):
+        pass
+
+    def close(self):
+        pass

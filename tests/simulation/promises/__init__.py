@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold whatever happens, one subject a file: see README.md."""
+
+from tests.simulation.promises import filters
+from tests.simulation.promises import images
+from tests.simulation.promises import leases
+from tests.simulation.promises import places
+from tests.simulation.promises import refusals
+from tests.simulation.promises import registry
+from tests.simulation.promises import replicas
+from tests.simulation.promises import servers
+from tests.simulation.promises import starts
+from tests.simulation.promises import told
+
+__all__ = [
+    'Broken', 'check', 'filters', 'images', 'leases', 'places', 'refusals',
+    'replicas', 'servers', 'starts', 'told',
+]
+
+Broken = registry.Broken
+check = registry.check

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nobody is let in on what a lease is to have, and on their own all are."""
+
+from tests.simulation import occupancy
+from tests.simulation.promises import registry
+
+
+@registry.promise
+def who_is_let_in_leaves_room_for_leases(world):
+    """For as long as it says that it stays, beside all who are known.
+
+    By a scheduler that knows the newest revision.
+    """
+    let_in = world.let_in
+    if let_in is None or not _is_newest(world, let_in.by):
+        return
+    server = world.cloud.servers_.get(let_in.request.uuid)
+    if server is None or server.node != let_in.node:
+        return
+    size = world.cloud.sizes[let_in.node]
+    if server.reservation_id is not None:
+        yield from _bound(world, server)
+        return
+    if any(
+        r.magnetic and _holds(world, r, let_in.node)
+        for r in occupancy.drawn_on(world, server)
+    ):
+        # What it has is counted by its reservation.
+        return
+    end = server.end
+    if server.preemptible:
+        end = world.time + 1
+    servers = [s for s in world.cloud.on(let_in.node) if s is not server]
+    for at, taken in occupancy.levels(
+        world, let_in.node, servers, int(world.time), end
+    ):
+        taken.update(server.amounts)
+        over = {c: n for c, n in taken.items() if n > size[c].capacity}
+        if over:
+            yield f'{server} is let in, and at {at} {over} are in use'
+
+
+def _bound(world, server):
+    """Yield what is wrong with a server that draws on a reservation."""
+    r = world.book.reservations.get(server.reservation_id)
+    if (
+        r is None or not _holds(world, r, server.node)
+        or server.project_id not in r.projects
+    ):
+        yield f'{server} is let in on what is not its own'
+
+
+def _holds(world, r, node):
+    """Tell whether a reservation has a node now."""
+    held = world.cloud.nodes[node].uuid, r.id
+    return any(
+        (a.host, a.reservation_id) == held and a.start <= world.time < a.end
+        for a in world.book.allocations.values()
+    )
+
+
+def _is_newest(world, scheduler):
+    copy = scheduler.puller.copy
+    if copy is None or not scheduler.puller.is_fresh(copy):
+        return False
+    newest = world.ledger.changes(0, 1)['newest']
+    return copy.replica.revision == newest

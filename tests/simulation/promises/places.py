@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No lease is put where somebody who is known is to stay."""
+
+from tests.simulation import occupancy
+from tests.simulation.promises import registry
+
+
+@registry.promise_of_ledger()
+def a_new_lease_finds_its_place_free(world):
+    """Of the servers that the ledger has a record of, where they are."""
+    for a in world.placed:
+        if world.book.reservations[a.reservation_id].instance_id:
+            continue
+        node = world.cloud.name_of(a.host)
+        known = [
+            s for s in world.cloud.on(node)
+            if world.recorded.get(s.uuid) == a.host
+        ]
+        for _, taken in occupancy.levels(
+            world, node, known, a.start, a.end
+        ):
+            size = world.cloud.sizes[node]
+            if any(n > size[c].capacity for c, n in taken.items()):
+                yield f'{a} was placed on {node}, where {taken} are in use'

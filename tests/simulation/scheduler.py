@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-scheduler: Nova's handler and our filters, over a replica that pulls.
+
+What HostStates say is made of what is really there at that moment.
+"""
+
+import contextlib
+import dataclasses
+import os
+from unittest import mock
+
+from nova import objects
+from nova.objects import flavor as nova_flavor
+from nova.objects import request_spec
+from nova.scheduler import filters
+from nova.scheduler import host_manager
+
+from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import hints as hints_
+from blazar_sched.domain import inventory
+from blazar_sched.domain import window
+from blazar_sched.filters import decision
+from blazar_sched.filters import lifetime_filter
+from blazar_sched.filters import reservation_filter
+from blazar_sched.replica import pending
+from blazar_sched.replica import puller
+from blazar_sched.replica import worker
+
+objects.register_all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a user asks nova-api for.
+
+    :param end: when it is declared to end, epoch seconds
+    :param on_end: what is declared to become of it then, None for nothing
+    """
+
+    uuid: str
+    project_id: str
+    flavor: flavor_.Flavor
+    reservation_id: str | None = None
+    end: int = window.FOREVER
+    on_end: str | None = None
+
+    @property
+    def amounts(self):
+        f = self.flavor
+        return flavor_.resources(
+            f.vcpus, f.memory_mb, f.disk_gb, f.extra_specs
+        )
+
+    @property
+    def preemptible(self):
+        return flavor_.PREEMPTIBLE in self.flavor.extra_specs
+
+    @property
+    def claim(self):
+        """The reservation that it says it draws on."""
+        of_flavor = flavor_.reservation_id(self.flavor.extra_specs)
+        return of_flavor or self.reservation_id
+
+    @property
+    def slots(self):
+        """The resource class of its reservation's slots, if it takes one."""
+        start = f'resources:{inventory.SLOT_PREFIX}'
+        return next(
+            (
+                spec.removeprefix('resources:')
+                for spec in self.flavor.extra_specs if spec.startswith(start)
+            ),
+            None,
+        )
+
+
+class Scheduler:
+    """A worker of nova-scheduler.
+
+    :param call: asks a manager, as `Puller` does
+    :param max_age: seconds after which its replica is stale
+    """
+
+    def __init__(self, cloud, call, clock, uptime, max_age):
+        self._cloud = cloud
+        self._clock = clock
+        self._worker = worker.Worker()
+        self._worker.pending = pending.Pending(uptime)
+        self.puller = puller.Puller(call, uptime, lambda: max_age)
+        self._worker.puller = self.puller
+        self._chain = [
+            reservation_filter.ReservationFilter(),
+            lifetime_filter.LifetimeFilter(),
+        ]
+        self._filtered = filters.HostFilterHandler().get_filtered_objects
+
+    def pull(self):
+        """Bring the replica up to date.
+
+        :raises Unanswered: and `Unusable`, as `Puller` does
+        """
+        self.puller.pull(int(self._clock()))
+        self._worker.decisions.settle(self._worker._replica())
+
+    def place(self, request, choose):
+        """Return the hostname that a request gets, None if none.
+
+        :param choose: takes one of the hostnames that pass
+        :raises AssertionError: if a filter fails
+        """
+        states = [
+            self._state(name) for name in sorted(self._cloud.nodes)
+            if has_room(self._cloud, name, request)
+        ]
+        failures = decision.failure.count
+        spec = self._spec(request)
+        with self._as_process():
+            passing = self._filtered(self._chain, states, spec)
+            passing = {h.nodename: h for h in passing or ()}
+            if not passing:
+                chosen = None
+            else:
+                chosen = choose(sorted(passing))
+                passing[chosen].consume_from_request(spec)
+        if decision.failure.count != failures:
+            raise AssertionError('a filter failed')
+        return chosen
+
+    @contextlib.contextmanager
+    def _as_process(self):
+        """Have the filters find this worker."""
+        with mock.patch.multiple(
+            worker, _worker=self._worker, _pid=os.getpid(), _clock=self._clock
+        ):
+            yield
+
+    def _state(self, name):
+        cloud, node = self._cloud, self._cloud.nodes[name]
+        here = [s for s in cloud.servers_.values() if s.node == name]
+        size = cloud.sizes[name]
+        used = {
+            c: sum(s.amounts.get(c, 0) for s in here)
+            for c in inventory.RESOURCE_CLASSES
+        }
+        total = {c: size[c].total for c in used}
+        state = host_manager.HostState(name, name, 'cell')
+        state.uuid = node.uuid
+        state.vcpus_total = total[inventory.VCPU]
+        state.vcpus_used = used[inventory.VCPU]
+        state.total_usable_ram_mb = total[inventory.MEMORY_MB]
+        state.free_ram_mb = (
+            total[inventory.MEMORY_MB] - used[inventory.MEMORY_MB]
+        )
+        disk_gb = total[inventory.DISK_GB]
+        state.total_usable_disk_gb = disk_gb
+        state.disk_mb_used = used[inventory.DISK_GB] * 1024
+        state.free_disk_mb = (disk_gb - used[inventory.DISK_GB]) * 1024
+        state.instances = {s.uuid: s for s in here}
+        state.num_instances = len(here)
+        return state
+
+    def _spec(self, request):
+        hints = {}
+        if request.reservation_id is not None:
+            hints[hints_.RESERVATION] = [request.reservation_id]
+        if request.end != window.FOREVER:
+            left = request.end - int(self._clock())
+            hints[hints_.LIFETIME] = [f'{max(1, left)}s']
+        if request.on_end is not None:
+            hints[hints_.LEASE_ON_END] = [request.on_end]
+        f = request.flavor
+        return request_spec.RequestSpec(
+            instance_uuid=request.uuid,
+            project_id=request.project_id,
+            flavor=nova_flavor.Flavor(
+                vcpus=f.vcpus, memory_mb=f.memory_mb, root_gb=f.disk_gb,
+                ephemeral_gb=0, swap=0, extra_specs=dict(f.extra_specs),
+            ),
+            is_bfv=False,
+            scheduler_hints=hints,
+            # What `consume_from_request` looks for beside that.
+            numa_topology=None,
+            pci_requests=None,
+            instance_group=None,
+        )
+
+
+def has_room(cloud, name, request):
+    """Tell whether Placement gives a request a place on a node now."""
+    if not cloud.nodes[name].up:
+        return False
+    if request.slots is not None:
+        total = cloud.slots.get((name, request.slots), 0)
+        if cloud.used(name, request.slots) >= total:
+            return False
+    here = [
+        s for s in cloud.servers_.values()
+        if s.node == name and s.uuid != request.uuid
+    ]
+    return all(
+        sum(s.amounts.get(c, 0) for s in here) + amount
+        <= cloud.sizes[name][c].capacity
+        for c, amount in request.amounts.items()
+    )
