@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute hosts whose servers are nothing but Nova's notes of them."""
 
+import pathlib
+
 import openstack
 
 from tests.cloud import processes as processes_
 from tests.cloud import site as site_
+
+# By its path: that of this tree's other modules is not to be searched, as
+# some have names of Nova's.
+_PROGRAM = ('-P', pathlib.Path(__file__).with_name('hypervisor.py'))
 
 
 class Computes:
@@ -36,7 +42,7 @@ class Computes:
                 f'--config-file={self._site.etc / name}'
                 for name in ('nova.conf', f'{host}.conf')
             )
-            self._processes.start(host, 'nova-compute', *files)
+            self._processes.start(host, 'python', *_PROGRAM, *files)
 
     def wait(self, admin: openstack.connection.Connection) -> None:
         """Wait until Nova may send a server to each of them."""

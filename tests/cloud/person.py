@@ -137,8 +137,10 @@ class Person:
             return 'No valid host' in str(e)
         return False
 
-    def get(self, path: str) -> Any:
-        return _read(self.reservation.get(f'/{path}'))
+    def get(self, path: str, microversion: str | None = None) -> Any:
+        return _read(
+            self.reservation.get(f'/{path}', microversion=microversion)
+        )
 
     def create(
         self, collection: str, microversion: str | None = None, **body: Any

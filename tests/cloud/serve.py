@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves a WSGI application on loopback: MODULE:NAME PORT THREADS ACCESS_LOG.
+"""Serves a WSGI application on loopback, by gunicorn.
+
+Arguments: MODULE:NAME PORT WORKERS THREADS ACCESS_LOG.
 
 Keystone, Glance and Neutron give the command line of whatever loads them to
 oslo.config, which takes no server's options. So there is nothing on it.
@@ -13,12 +15,18 @@ from gunicorn.app import base
 
 class Server(base.BaseApplication):
     def __init__(
-        self, application: str, port: str, threads: str, access_log: str
+        self,
+        application: str,
+        port: str,
+        workers: str,
+        threads: str,
+        access_log: str,
     ) -> None:
         self._application = application
         self._settings = {
             'bind': f'127.0.0.1:{port}',
             'worker_class': 'gthread',
+            'workers': int(workers),
             'threads': int(threads),
             'timeout': 300,
             # Longer than clients pause: a connection that is closed just

@@ -23,6 +23,8 @@ class Service:
     type: str
     path = ''
     application: str
+    # Processes, and the threads of each.
+    workers = 1
     threads = 4
     databases: tuple[str, ...] = ()
 
@@ -64,6 +66,7 @@ class Service:
             pathlib.Path(__file__).with_name('serve.py'),
             self.application,
             self._site.ports[self.name],
+            self.workers,
             self.threads,
             self.access_log,
         )

@@ -107,7 +107,7 @@ def test_a_host_is_shown_as_nova_and_placement_have_it_now(
     def look():
         # Again and again: Nova may say otherwise just then.
         altered()
-        now = admin.get(f'os-hosts/{host["id"]}')['host']
+        now = admin.get(f'os-hosts/{host["id"]}', '1.1')['host']
         return (
             (now['vcpus'], now['availability_zone']) == (6, ZONE)
             and set(now['traits']) == {*host['traits'], TRAIT}

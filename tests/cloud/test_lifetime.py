@@ -55,6 +55,16 @@ def test_a_server_with_a_lifetime_has_a_lease_that_ends_it(
     assert nova.status_of(server) is None
 
 
+def test_the_image_of_a_server_is_its_projects(demo, nova, lease_of, until):
+    """The service makes it as an administrator; the owner can delete it."""
+    server = demo.boot('mine', lifetime='1h', lease_on_end='snapshot')
+    demo.end(lease_of(demo, server))
+    assert nova.status_of(server) is None
+    image = until(lambda: demo.sdk.image.find_image('lifetime_mine'))
+    assert image.owner_id == demo.project_id
+    demo.sdk.image.delete_image(image)
+
+
 @pytest.mark.row('C31')
 def test_a_lease_in_climates_words_goes_with_its_server(demo, until, lease_of):
     params = {'name': 'night-run', 'start': 'now', 'end': after(SOON * 100)}

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody tries who means no good: it is refused, or does no harm.
+
+Two projects, a reader of one of them, and an admin, on a real cloud. What
+was tried on version 0.1 is told by the page on defects.
+"""
+
+import datetime
+import pathlib
+import uuid
+
+import pytest
+import requests
+
+from tests.cloud import person
+from tests.cloud import reservation as reservation_
+from tests.cloud import seed
+from tests.cloud import site
+
+V1_1 = '1.1'
+V1_2 = '1.2'
+LATER = datetime.timedelta(days=1)
+LONGEST = datetime.timedelta(seconds=reservation_.MAX_LEASE_DURATION)
+# As a proxy of Keystone's would have it.
+CLAIMED = {
+    'X-Identity-Status': 'Confirmed',
+    'X-User-Id': 'admin',
+    'X-Project-Id': 'admin',
+    'X-Roles': 'admin,member,reader',
+}
+# A line end, what empties a screen, what turns text around.
+HOSTILE = ('%0A', '%0D', '%1B%5B2J', '%E2%80%AE')
+
+
+@pytest.fixture(autouse=True)
+def host(register):
+    return register('compute-1')
+
+
+@pytest.fixture
+def reader(admin, demo, new_person):
+    """Somebody who may look at what demo has."""
+    identity = admin.sdk.identity
+    name = f'reader-{uuid.uuid4()}'
+    user = identity.create_user(
+        name=name, password=site.PASSWORD, domain_id='default'
+    )
+    identity.assign_project_role_to_user(
+        demo.project_id, user, identity.find_role('reader')
+    )
+    yield new_person(name, 'demo')
+    identity.delete_user(user)
+
+
+def ask(who, method, path, body=None):
+    """Return the status of an answer to a request."""
+    answer = who.reservation.request(
+        f'/{path}', method, json=body, microversion=V1_2
+    )
+    return answer.status_code
+
+
+def body(**reservation):
+    return {
+        'name': 'a lease',
+        'start_date': '2030-01-01 00:00',
+        'end_date': '2030-01-01 01:00',
+        'reservations': [person.hosts(**reservation)],
+    }
+
+
+@pytest.mark.row('F85')
+def test_a_reader_changes_nothing_and_a_stranger_sees_nothing(
+    demo, alt, reader, host
+):
+    lease = demo.book(person.hosts(), start=LATER)
+    path = f'leases/{lease["id"]}'
+    changes = [
+        ('POST', 'leases', body()),
+        ('POST', 'leases?dry_run=true', body()),
+        ('PUT', path, {'name': 'mine'}),
+        ('DELETE', path, None),
+    ]
+    assert ask(reader, 'GET', path) == 200
+    assert {ask(reader, *change) for change in changes} == {403}
+    assert ask(alt, 'GET', path) == 404
+    assert {ask(alt, *change) for change in changes[2:]} == {404}
+    hosts = [
+        ('GET', 'os-hosts', None),
+        ('POST', 'os-hosts', {'name': 'compute-2'}),
+        ('DELETE', f'os-hosts/{host["id"]}', None),
+        ('PUT', f'os-hosts/{host["id"]}', {'extra': 'mine'}),
+        ('GET', f'os-hosts/allocations?lease_id={lease["id"]}', None),
+    ]
+    for who in (demo, alt, reader):
+        assert {ask(who, *each) for each in hosts} == {403}
+    assert demo.lease(lease) == lease
+
+
+def test_nobody_without_a_token_is_somebody(demo, alt, reader):
+    lease = demo.book(person.hosts(), start=LATER)
+    url = reader.reservation.get_endpoint()
+    for path in ('leases', 'os-hosts', f'leases/{lease["id"]}'):
+        answer = requests.get(f'{url}/{path}', headers=CLAIMED, timeout=60)
+        assert answer.status_code == 401
+    for who, status in ((reader, 403), (alt, 403)):
+        answer = who.reservation.get('/os-hosts', headers=CLAIMED)
+        assert answer.status_code == status
+    listed = alt.reservation.get('/leases', headers=CLAIMED)
+    assert listed.json()['leases'] == []
+
+
+@pytest.mark.parametrize('changed', [False, True], ids=['made', 'changed'])
+@pytest.mark.parametrize('on_end', ['delete', 'shelve'])
+def test_nobody_draws_or_ends_the_servers_of_another_project(
+    demo, alt, admin, nova, on_end, changed
+):
+    trap = {
+        'magnetic': True, 'projects': [alt.project_id, admin.project_id],
+    }
+    wanted = person.hosts(
+        on_end=on_end, before_end='snapshot', **({} if changed else trap)
+    )
+    lease = demo.wait_for(demo.book(wanted, microversion=V1_2), 'ACTIVE')
+    if changed:
+        [reservation] = lease['reservations']
+        demo.update_lease(
+            lease, V1_2, reservations=[{'id': reservation['id'], **trap}]
+        )
+        demo.opened(lease)
+    # Elsewhere there is room, too; and nova-scheduler is not asked for this.
+    theirs = alt.boot('theirs')
+    forced = admin.boot('forced', zone='nova:compute-1')
+    assert nova.host_of(theirs) != 'compute-1'
+    demo.end(lease)
+    for server in (theirs, forced):
+        assert nova.status_of(server) == 'ACTIVE'
+    assert nova.host_of(forced) == 'compute-1'
+    images = list(admin.sdk.image.images())
+    assert [image.name for image in images] == [seed.IMAGE]
+
+
+def test_a_shelved_and_locked_server_stays_so_whatever_its_owner_writes(
+    alt, admin, nova, until
+):
+    mark = {'blazar_restore': 'true'}
+    compute = alt.sdk.compute
+    resting, running = (alt.boot(name) for name in ('resting', 'running'))
+    compute.set_server_metadata(resting, **mark)
+    admin.sdk.compute.shelve_server(resting)
+    until(lambda: nova.status_of(resting) == 'SHELVED_OFFLOADED')
+    admin.sdk.compute.lock_server(resting, locked_reason='abuse')
+    # Each time that this one is seen to, all servers are looked at.
+    for _ in range(3):
+        compute.set_server_metadata(running, **mark)
+        until(lambda: not compute.get_server(running).metadata)
+    assert nova.status_of(resting) == 'SHELVED_OFFLOADED'
+
+
+def test_hints_make_no_lease_that_is_longer_than_all_may_be(
+    demo, nova, until
+):
+    begins = datetime.datetime.now(datetime.UTC) + LATER
+    ends = begins + LONGEST + LATER
+    hints = {
+        name: time.strftime('%Y-%m-%dT%H:%M:%SZ')
+        for name, time in (('lease_start', begins), ('lease_end', ends))
+    }
+    compute = demo.sdk.compute
+    server = compute.create_server(
+        name='long', networks='none', scheduler_hints=hints,
+        image_id=demo.sdk.image.find_image(seed.IMAGE).id,
+        flavor_id=compute.find_flavor('m1.tiny').id,
+    )
+    until(lambda: nova.status_of(server) is None)
+    assert demo.get('leases')['leases'] == []
+
+
+def test_no_path_forges_a_line_of_the_log(reader, description, until):
+    log = pathlib.Path(description['folder'], 'api.log')
+    seen = log.stat().st_size
+    for hostile in HOSTILE:
+        path = f'leases/x]{hostile}FORGED'
+        assert ask(reader, 'GET', path) == 404
+        assert ask(reader, 'DELETE', path) == 403
+
+    def said():
+        with log.open(newline='') as file:
+            file.seek(seen)
+            return file.read()
+
+    until(lambda: said().count('FORGED') >= len(HOSTILE) * 2)
+    lines = said().split('\n')
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith('FORGED') for line in lines)
+
+
+def test_a_lease_of_an_admin_lends_no_more_than_a_member_has(admin):
+    lease = admin.book(person.hosts(), start=LATER)
+    answer = admin.sdk.identity.get(
+        f'/OS-TRUST/trusts/{lease["trust_id"]}/roles'
+    )
+    roles = {role['name'] for role in answer.json()['roles']}
+    assert roles <= {'member', 'reader'}
+    assert roles
+
+
+def test_a_lease_is_shared_with_so_many_projects_at_most(demo, reader):
+    nobody = [uuid.uuid4().hex for _ in range(51)]
+    shared = body(projects=nobody)
+    assert ask(demo, 'POST', 'leases', shared) == 400
+    half = [person.hosts(projects=part) for part in (nobody[:26], nobody[26:])]
+    assert ask(demo, 'POST', 'leases', {**body(), 'reservations': half}) == 400
+    assert ask(reader, 'POST', 'leases', body(projects=nobody[:1])) == 403
+    assert demo.get('leases')['leases'] == []

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of the servers that a lease ends, on a real cloud."""
+
+import datetime
+
+import pytest
+
+from tests.cloud import person
+
+V1_2 = '1.2'
+# Shorter than the notice of an end is by default.
+HALF_AN_HOUR = datetime.timedelta(minutes=30)
+SOON = datetime.timedelta(seconds=20)
+
+
+@pytest.fixture(autouse=True)
+def host(register):
+    return register('compute-1')
+
+
+@pytest.fixture
+def book(demo):
+    """book(reservation) -> demo's lease, which is ACTIVE."""
+
+    def book(reservation):
+        lease = demo.book(
+            reservation, length=HALF_AN_HOUR, microversion=V1_2
+        )
+        return demo.wait_for(lease, 'ACTIVE')
+
+    return book
+
+
+def images_of(who, server):
+    return [
+        image
+        for image in who.sdk.image.images()
+        if image.instance_uuid == server['id']
+    ]
+
+
+def assert_left_as_image(who, server, nova):
+    """Nothing but one complete image, its owner's, is left of a server."""
+    assert nova.status_of(server) is None
+    [image] = images_of(who, server)
+    assert (image.status, image.size) == ('active', 512)
+    assert image.owner_id == who.project_id
+    assert image.name == f'reserved_{server["name"]}'
+    who.sdk.image.delete_image(image)
+    assert not images_of(who, server)
+
+
+@pytest.mark.row('F58')
+def test_a_magnetic_lease_copies_a_server_that_has_no_hint(demo, nova, book):
+    lease = book(person.hosts(before_end='snapshot', magnetic=True))
+    server = demo.boot('mine')
+    assert nova.host_of(server) == 'compute-1'
+    demo.end(lease)
+    assert_left_as_image(demo, server, nova)
+
+
+@pytest.mark.row('F58')
+@pytest.mark.parametrize('wanted', [person.hosts, person.instances])
+def test_a_lease_that_is_shorter_than_the_notice_copies_its_servers(
+    demo, nova, book, wanted
+):
+    lease = book(wanted(before_end='snapshot'))
+    [reservation] = lease['reservations']
+    notice, end = (
+        datetime.datetime.fromisoformat(event['time'])
+        for kind in ('before_end_lease', 'end_lease')
+        for event in lease['events']
+        if event['event_type'] == kind
+    )
+    # The operator's notice is an hour.
+    assert end - notice == HALF_AN_HOUR / 2
+    if wanted is person.hosts:
+        server = demo.boot('mine', reservation=reservation['id'])
+    else:
+        server = demo.boot('mine', reservation['id'])
+    assert not images_of(demo, server)
+    # It keeps half of what is left then, and need not be waited for.
+    soon = datetime.datetime.now(datetime.UTC) + SOON
+    demo.update_lease(
+        lease, V1_2, end_date=soon.strftime('%Y-%m-%d %H:%M:%S')
+    )
+    over = demo.wait_for(lease, 'TERMINATED')
+    assert {event['status'] for event in over['events']} == {'DONE'}
+    assert not over['degraded']
+    assert_left_as_image(demo, server, nova)
+
+
+def test_the_image_of_a_guest_is_the_guests(demo, alt, nova, book):
+    """An administrator makes it: the lease has no trust of the guest's."""
+    lease = book(
+        person.hosts(before_end='snapshot', projects=[alt.project_id])
+    )
+    [reservation] = lease['reservations']
+    theirs = alt.boot('theirs', reservation=reservation['id'])
+    demo.end(lease)
+    assert not images_of(demo, theirs)
+    assert_left_as_image(alt, theirs, nova)

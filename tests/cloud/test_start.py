@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that start in the same second, on a real cloud.
+
+How late they are depends on the machine: ``python -m tests.cloud.starts``
+measures it.
+"""
+
+import contextlib
+import pathlib
+
+import pytest
+
+from tests.cloud import starts
+
+LEASES = 6
+# Seconds, on a machine that has other work too.
+LATEST = 30
+
+
+@pytest.mark.parametrize('refuse', [None, 400, 409])
+def test_they_are_active_soon_though_placement_refuses_each_once(
+    admin, register, description, refuse
+):
+    for name in description['hosts']:
+        register(name)
+    folder = pathlib.Path(description['folder'])
+    log = folder / 'manager.log'
+    seen = len(log.read_text())
+    with contextlib.ExitStack() as stack:
+        if refuse:
+            stack.enter_context(starts.proxied(admin, folder, refuse))
+        seconds = starts.play(admin, LEASES)
+        if refuse:
+            assert len(starts.Placement.refused) == LEASES
+    assert seconds[-1] < LATEST
+    # What Placement refuses is asked for again at once: no start has failed,
+    # to be tried again after a pause.
+    assert 'start_lease' not in log.read_text()[seen:]
