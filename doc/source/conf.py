@@ -13,29 +13,33 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / 'ext'))
 
 extensions = [
     'myst_parser',
-    'openstackdocstheme',
+    'name_release',
+    'oslo_config.sphinxconfiggen',
     'oslo_config.sphinxext',
     'oslo_policy.sphinxext',
+    'oslo_policy.sphinxpolicygen',
     'reno.sphinxext',
     'show_metrics',
     'sphinxarg.ext',
 ]
 
 project = 'blazar-sched'
-copyright = 'blazar-sched maintainers'
+copyright = 'blazar-sched maintainers, under the Apache License 2.0'
 version = release = importlib.metadata.version('blazar-sched')
-html_theme = 'openstackdocs'
-templates_path = ['../templates']
-# The project has no page at OpenStack's own places, and counts no readers.
-openstackdocs_auto_name = False
-openstackdocs_auto_version = False
-openstackdocs_use_storyboard = False
-html_theme_options = {
-    'analytics_tracking_code': '',
-    'display_badge': False,
-    'sidebar_mode': 'toc',
-}
-pygments_style = 'native'
+html_title = f'blazar-sched {version}'
+# It loads nothing from other places.
+html_theme = 'furo'
+html_static_path = ['../static']
+html_css_files = ['tables.css']
+html_copy_source = False
+
+# Written into the sources when the pages are built, and not kept there.
+config_generator_config_file = [
+    ('../../etc/config-generator.conf', 'samples/blazar-sched'),
+    ('../../etc/nova-config-generator.conf', 'samples/nova-blazar-sched'),
+]
+policy_generator_config_file = '../../etc/policy-generator.conf'
+sample_policy_basename = 'samples/blazar-sched'
 
 # Links to a heading of the same page, as the API reference has them.
 myst_heading_anchors = 2
