@@ -16,14 +16,14 @@ from collections.abc import Mapping
 import os
 import threading
 from typing import Any
+from wsgiref import types as wsgi
 
 from oslo_config import cfg
-from oslo_log import log
 import oslo_messaging
 
 from blazar_sched.conf import service as conf_
+from blazar_sched.service import logs
 from blazar_sched.service.api import deploy
-from blazar_sched.service.api import errors
 from blazar_sched.service.api import server
 from blazar_sched.service.manager import rpc
 
@@ -68,7 +68,7 @@ def config_files(environment: Mapping[str, str]) -> list[str]:
     ]
 
 
-def build(files: list[str]) -> errors.WSGIApp:
+def build(files: list[str]) -> wsgi.WSGIApplication:
     """Return the API as `files` configure it.
 
     :raises oslo_config.cfg.Error: if a file or a value cannot be read
@@ -77,7 +77,7 @@ def build(files: list[str]) -> errors.WSGIApp:
         who can reach it
     """
     conf = conf_.load(files=files)
-    log.setup(conf, 'blazar-sched')
+    logs.setup(conf)
     oslo_messaging.TransportURL.parse(conf)
     if conf.api.auth_strategy == 'noauth':
         raise server.UnsafeAddress(

@@ -6,6 +6,7 @@ does wherever eventlet is installed. So this comes before any test module.
 """
 
 import importlib.util
+import logging
 import os
 
 import pytest
@@ -21,3 +22,28 @@ if importlib.util.find_spec('nova') is not None:
 @pytest.fixture
 def port():
     return serving.free_port()
+
+
+@pytest.fixture(autouse=True)
+def loggers():
+    """Give back what a test changes of logging, which all tests share."""
+    root = logging.getLogger()
+    handlers = [(each, each.level, each.filters[:]) for each in root.handlers]
+    levels = [(each, each.level) for each in [root, *_loggers()]]
+    yield
+    root.handlers[:] = [each for each, _, _ in handlers]
+    for handler, level, filters in handlers:
+        handler.setLevel(level)
+        handler.filters[:] = filters
+    for logger, level in levels:
+        # It costs a walk over all loggers.
+        if logger.level != level:
+            logger.setLevel(level)
+    logging.disable(logging.NOTSET)
+    for logger in _loggers():
+        logger.disabled = False
+
+
+def _loggers():
+    known = logging.root.manager.loggerDict.values()
+    return [each for each in known if isinstance(each, logging.Logger)]

@@ -4,6 +4,9 @@
 import pathlib
 import socket
 
+# An administrator, to an API that has noauth.
+ADMIN = {'X-Auth-Token': 'admin'}
+
 
 def free_port() -> int:
     """Return a port that nobody listens on now."""
@@ -23,6 +26,6 @@ def write_config(
     path.write_text(
         '[DEFAULT]\ntransport_url = fake://\n'
         f'[database]\nconnection = sqlite:///{folder}/ledger.sqlite\n'
-        f'[api]\nport = {port}\n{more}'
+        f'[api]\nauth_strategy = noauth\nport = {port}\n{more}'
     )
     return path

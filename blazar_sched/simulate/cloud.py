@@ -58,10 +58,11 @@ class Host:
 
     def has_room(self, vcpus: int, memory_mb: int) -> bool:
         here = self.state
-        return (
+        fits: bool = (
             here.vcpus_used + vcpus <= here.vcpus_total
             and memory_mb <= here.free_ram_mb
         )
+        return fits
 
     def take(self, vcpus: int, memory_mb: int) -> None:
         """Have so much more of it used; less if it is negative."""
@@ -149,6 +150,7 @@ class Cloud:
             return False
         host = gone.host
         host.running.remove(id_)
+        del host.state.instances[id_]
         host.take(-gone.vcpus, -gone.memory_mb)
         self._count(host, -gone.vcpus)
         if id_ in self.seen.instances:
@@ -163,6 +165,8 @@ class Cloud:
         host = new.host
         host.take(new.vcpus, new.memory_mb)
         host.running.append(id_)
+        # By uuid, as Nova has them; the filters ask for no more.
+        host.state.instances[id_] = None
         self._running[id_] = new
         self._count(host, new.vcpus)
         # Blazar knows nothing of the servers that run.
@@ -187,9 +191,8 @@ class Cloud:
     def book(self, asked: lease_.Lease) -> bool:
         """Place a lease, if there is room for it."""
         self.ledger.advance(self.now)
-        place = manager_placing.place
-        if not self.policy.packing:
-            place = placing.scatter
+        packing = self.policy.packing
+        place = manager_placing.place if packing else placing.scatter
         try:
             placed = place(self.ledger, asked, asked.window)
         except exception.NotEnoughHostsAvailable:

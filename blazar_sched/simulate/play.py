@@ -82,7 +82,7 @@ class _Player:
                 ARRIVE, ((each.arrival, each) for each in scene.instances)
             ),
         )
-        self._do = {
+        self._do: dict[int, Callable[[Any], object]] = {
             LEAVE: there.leave, END: there.end, START: self._start,
             BOOK: self._book, ARRIVE: self._arrive,
         }

@@ -59,7 +59,8 @@ def get(url, process):
 
 def _get(url):
     try:
-        with urllib.request.urlopen(url) as answer:
+        request = urllib.request.Request(url, headers=serving.ADMIN)
+        with urllib.request.urlopen(request) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as e:
         # GET / is 300, which urllib takes for an error.

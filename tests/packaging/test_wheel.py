@@ -2,6 +2,7 @@
 """What is in a wheel, with and without a compiler."""
 
 import os
+import pathlib
 import sys
 import sysconfig
 import tarfile
@@ -17,7 +18,9 @@ COMPILED = 'blazar_sched/ext/_timeline'
 def names(wheel):
     with zipfile.ZipFile(wheel) as archive:
         return {
-            name for name in archive.namelist() if '.dist-info/' not in name
+            name
+            for name in archive.namelist()
+            if '.dist-info/' not in name and '.data/' not in name
         }
 
 
@@ -34,6 +37,18 @@ def unpacked(sdist, tmp_path):
         archive.extractall(tmp_path / 'unpacked', filter='data')
     (folder,) = (tmp_path / 'unpacked').iterdir()
     return folder
+
+
+def test_it_has_the_units_for_systemd(plain_wheel):
+    with zipfile.ZipFile(plain_wheel) as archive:
+        shared = {
+            pathlib.PurePath(name).name
+            for name in archive.namelist()
+            if '.data/data/share/blazar-sched/systemd/' in name
+        }
+    assert shared == {
+        path.name for path in (source.ROOT / 'etc/systemd').iterdir()
+    }
 
 
 def test_with_a_compiler_it_has_the_package_and_the_index(compiled_wheel):

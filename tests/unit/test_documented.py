@@ -380,6 +380,14 @@ def test_every_promise_has_a_test_that_is_there():
     assert missing_tests(text) == []
 
 
+def test_each_cause_of_defects_has_its_tests():
+    text = read('contributor/defects.md')
+    rows = re.findall(r'^\| (?!cause|mutant|-).+$', text, re.M)
+    assert len(rows) > 20
+    assert [row for row in rows if '`tests/' not in row] == []
+    assert missing_tests(text) == []
+
+
 def test_a_test_that_is_not_there_is_found():
     here = 'tests/unit/test_documented.py'
     text = f'`{here}::{MADE_UP}` `{here}` `tests/{MADE_UP}.py`'
@@ -453,3 +461,16 @@ def test_release_notes_are_read():
         f'{MADE_UP} too': 'features:\n  - | no text\n',
         f'{MADE_UP} again': 'features:\n  - |\n    New. upgrade:\n  - None.\n',
     }) == [MADE_UP, f'{MADE_UP} too', f'{MADE_UP} again']
+
+
+def test_alerts_are_of_metrics_that_are_there():
+    rules = yaml.safe_load(read('admin/alerts.yml'))['groups'][0]['rules']
+    known = {
+        each.name + suffix
+        for each in metrics.ALL
+        for suffix in ('', '_total', '_bucket')
+    }
+    for rule in rules:
+        named = re.findall(r'blazar_sched_\w+', rule['expr'])
+        assert named and not set(named) - known, rule['alert']
+        assert rule['annotations']['summary']

@@ -34,6 +34,7 @@ import requests
 from blazar_sched.cmd import main
 from blazar_sched.conf import scheduler
 from blazar_sched.conf import service
+from tests import serving
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / 'README.md'
@@ -358,10 +359,11 @@ def test_json_is_read(block):
 
 @pytest.fixture
 def home(tmp_path, port):
-    """A home whose configuration differs in the port alone, if it is ours."""
+    """A home whose configuration is the README's, but for the port."""
     folder = tmp_path / '.blazar-sched'
     folder.mkdir()
-    (folder / 'blazar-sched.conf').write_text(f'[api]\nport = {port}\n')
+    [text] = [b.text for b in blocks(README) if 'noauth' in b.text]
+    (folder / 'blazar-sched.conf').write_text(f'{text}\nport = {port}\n')
     return tmp_path, port
 
 
@@ -385,14 +387,14 @@ def test_the_service_of_the_readme_runs(home):
         said, _ = run.communicate(timeout=PATIENCE)
         assert run.returncode == 0, said
     assert 'serve' in told
-    serving = start(['serve'], folder)
+    process = start(['serve'], folder)
     try:
-        answer = asked(serving, f'http://127.0.0.1:{port}/v1/leases')
+        answer = asked(process, f'http://127.0.0.1:{port}/v1/leases')
         assert (answer.status_code, answer.json()) == (200, {'leases': []})
     finally:
-        serving.terminate()
-        serving.communicate(timeout=PATIENCE)
-    assert serving.returncode == 0
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
     assert (folder / 'blazar-sched.sqlite').exists()
 
 
@@ -401,7 +403,9 @@ def asked(process, url):
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return requests.get(url, timeout=PATIENCE)
+            return requests.get(
+                url, headers=serving.ADMIN, timeout=PATIENCE
+            )
         except requests.ConnectionError:
             assert process.poll() is None, process.stdout.read()
             assert time.monotonic() < deadline
