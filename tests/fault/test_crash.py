@@ -246,10 +246,11 @@ def test_who_stood_still_does_no_more(new_life):
             life.start()
 
     def wake_it():
-        known = list(asked)
+        known = len(asked)
         life.managers[0].signal(signal.SIGCONT)
         time.sleep(AWAKE)
-        assert asked == known
+        # Servers may be looked at by either one, as after every event.
+        assert [a for a in asked[known:] if a[0] != 'GET'] == []
 
     with new_life('mysql', 'stopped') as life:
         life.cloud.before = stop_the_first
