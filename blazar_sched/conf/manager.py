@@ -205,6 +205,16 @@ opts = [
         help='Whether a lease that finds no room so is tried once more '
         'without default_resource_properties.',
     ),
+    cfg.BoolOpt(
+        'overcommit_reservations',
+        default=True,
+        help="Whether reservations of instances may have more of a host's "
+        'VCPUs, memory and disk than it has, up to the allocation ratios in '
+        'Placement. If not, what is reserved of a host at any time is at '
+        'most total - reserved of its inventory, as in Blazar; servers that '
+        'draw on no reservation still count by the ratios. Leases that are '
+        'there already stay. The same for all managers.',
+    ),
     cfg.StrOpt(
         'default_hold',
         default=host.SHARED,

@@ -30,7 +30,7 @@ class Resource:
     """What all hosts together have of a resource class in a part.
 
     `used` is what servers that draw on no reservation have at its start,
-    `reserved` what else is taken then; `available` is free throughout.
+    `reserved` what else is taken then; `available` may be reserved throughout.
     """
 
     resource_class: str
@@ -59,11 +59,13 @@ class Part:
 class Peaks:
     """What the indexes say of a window: see `placing.peaks_of`.
 
-    Those of `extra` are of hosts of their own.
+    Those of `extra` are of hosts of their own; `reserved` is None where
+    reservations may overcommit hosts.
     """
 
     main: Columns
     extra: Mapping[str, tuple[Sequence[str], Columns]]
+    reserved: Columns | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,8 +99,10 @@ def look(
     extra: placing.Extra,
     candidates: catalog.Candidates,
     window: window_.Window,
+    reserved: ext.TimelineIndex | None = None,
 ) -> Look:
     """Ask the indexes about a part."""
+    hosts = index.row_keys(candidates.rows)
 
     def peaks(asked: window_.Window) -> Peaks:
         return Peaks(
@@ -107,11 +111,14 @@ def look(
                 name: (each.hosts, placing.peaks_of(each, None, asked))
                 for name, each in extra.items()
             },
+            None
+            if reserved is None
+            else placing.peaks_of(reserved, reserved.rows(hosts), asked),
         )
 
     return Look(
         window,
-        index.row_keys(candidates.rows),
+        hosts,
         peaks(window_.Window(window.start, window.start + 1)),
         peaks(window),
     )
@@ -129,6 +136,11 @@ class Site:
             name: [h.capacity(name) for h in self.hosts]
             for name in has.union(inventory.RESOURCE_CLASSES)
         }
+        # Of what reservations may take where they may not overcommit hosts.
+        self._limits = {
+            name: [h.capacity(name, overcommit=False) for h in self.hosts]
+            for name in inventory.RESOURCE_CLASSES
+        }
 
     def part(
         self, look: Look, used: Columns, slot: Mapping[str, int] | None
@@ -140,7 +152,7 @@ class Site:
         :param slot: what one of the instances takes that are asked for
         """
         left = self._free(look.start)
-        free = self._free(look.throughout)
+        free = self._reservable(look.throughout)
         return Part(
             look.window.start,
             look.window.end,
@@ -182,6 +194,19 @@ class Site:
         for position in whole:
             for column in free.values():
                 column[position] = 0
+        return free
+
+    def _reservable(self, peaks: Peaks) -> dict[str, list[int]]:
+        """Return what of that reservations may take on each host."""
+        free = self._free(peaks)
+        if peaks.reserved is not None:
+            for name, limits in self._limits.items():
+                free[name] = [
+                    max(0, min(each, limit - peak))
+                    for each, limit, peak in zip(
+                        free[name], limits, peaks.reserved[name], strict=True
+                    )
+                ]
         return free
 
     def _in_order(

@@ -58,10 +58,15 @@ class Host:
     created_at: int | None = None
     updated_at: int | None = None
 
-    def capacity(self, resource_class: str) -> int:
-        """Return the capacity of a resource class, 0 without inventory."""
+    def capacity(self, resource_class: str, overcommit: bool = True) -> int:
+        """Return the capacity of a resource class, 0 without inventory.
+
+        :param overcommit: whether the allocation ratio counts
+        """
         held = self.inventory.get(resource_class)
-        return 0 if held is None else held.capacity
+        if held is None:
+            return 0
+        return held.capacity if overcommit else held.without_overcommitment
 
     def amounts(self, reserved: bool = False) -> tuple[int, ...]:
         """Capacity by RESOURCE_CLASSES; with `reserved` added back if asked.

@@ -54,6 +54,11 @@ class Inventory:
         return countable(self._unreserved + self.reserved)
 
     @property
+    def without_overcommitment(self) -> int:
+        """The capacity by an allocation ratio of 1, as far as countable."""
+        return countable(self.total - self.reserved)
+
+    @property
     def _unreserved(self) -> float:
         return (self.total - self.reserved) * self.allocation_ratio
 

@@ -7,13 +7,16 @@ know are never used.
 
 The main index knows RESOURCE_CLASSES, and by it hosts are preferred. Each
 other resource class has an index of its own, `extra`, with the hosts that have
-any of it: there they fit or they do not.
+any of it: there they fit or they do not. So it is with `reserved`, the index
+of the allocations' amounts of RESOURCE_CLASSES against capacities without
+allocation ratios, which is None where reservations may overcommit hosts.
 """
 
 import array
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -48,6 +51,7 @@ def place(
     new_id: Callable[[], str],
     default: requirements.Requirement = catalog_.ANY,
     apart: int = 0,
+    reserved: ext.TimelineIndex | None = None,
 ) -> list[allocation_.Allocation]:
     """Return the allocations of a reservation over a window.
 
@@ -68,7 +72,16 @@ def place(
     held = {allocation.host: allocation for allocation in kept}
     candidates = catalog.candidates(reservation, project_id, default, held)
     whole = reservation.resource_type == reservation_.PHYSICAL_HOST
-    take = _take_hosts if whole else _take_slots
+    taken = (
+        _take_hosts(
+            index, extra, candidates, reservation, window, held, apart
+        )
+        if whole
+        else _take_slots(
+            index, extra, candidates, reservation, window, held, apart,
+            reserved,
+        )
+    )
     return [
         allocation_.Allocation(
             id=held[name].id if name in held else new_id(),
@@ -79,9 +92,7 @@ def place(
             amounts=amounts,
             whole=whole,
         )
-        for name, amounts in take(
-            index, extra, candidates, reservation, window, held, apart
-        ).items()
+        for name, amounts in taken.items()
     ]
 
 
@@ -116,6 +127,7 @@ def _take_slots(
     window: window_.Window,
     held: Mapping[str, allocation_.Allocation],
     apart: int,
+    reserved: ext.TimelineIndex | None,
 ) -> dict[str, dict[str, int]]:
     slot = reservation.slot()
     slots = place_instances(
@@ -129,6 +141,7 @@ def _take_slots(
         {name: count_slots(old.amounts, slot) for name, old in held.items()},
         reservation.id,
         apart,
+        reserved,
     )
     return {
         name: {c: count * amount for c, amount in slot.items()}
@@ -266,6 +279,7 @@ def place_instances(
     kept: Mapping[str, int] | None = None,
     ignore: str | None = None,
     apart: int = 0,
+    reserved: ext.TimelineIndex | None = None,
 ) -> dict[str, int]:
     """Return how many slots to take on which host, `amount` in all.
 
@@ -286,7 +300,8 @@ def place_instances(
     looks = [
         (
             _Look(
-                index, extra, part.hosts, window.widened(seconds), slot, ignore
+                index, extra, reserved, part.hosts, window.widened(seconds),
+                slot, ignore,
             ),
             part,
         )
@@ -378,6 +393,7 @@ class _Look:
 
     index: ext.TimelineIndex
     extra: Extra
+    reserved: ext.TimelineIndex | None
     hosts: Mapping[str, host_.Host]
     window: window_.Window
     slot: Mapping[str, int]
@@ -389,13 +405,15 @@ class _Look:
         """Return up to `count` hosts with room, those with the least first.
 
         At equal room by the free run around the window, shortest first. Room
-        of another class is looked for, but not compared.
+        of another class, and without overcommitment, is looked for, but not
+        compared.
 
-        :param slots: how many there must be room for in the other classes
+        :param slots: how many there must be such room for
         """
         amounts = self._amounts(1)
         if max(amounts) > ext.AMOUNT_LIMIT:
             return []
+        rows = self._not_overcommitted(rows, slots)
         asked = count
         while True:
             names = self.index.pick(
@@ -428,6 +446,28 @@ class _Look:
         )
         return array.array('i', itertools.compress(rows, fits))
 
+    def _not_overcommitted(
+        self, rows: 'array.array[int]', slots: int
+    ) -> 'array.array[int]':
+        """Return the rows of the hosts that so many slots do not overcommit.
+
+        Of the hosts that ordinary servers fill by the allocation ratio most
+        may be without such room: it is asked of all of them at once.
+        """
+        if self.reserved is None:
+            return rows
+        amounts = self._amounts(slots)
+        if max(amounts) > ext.AMOUNT_LIMIT:
+            return array.array('i')
+        fits = self.reserved.fits(
+            self.reserved.rows(self.index.row_keys(rows)),
+            self.window.start,
+            self.window.end,
+            amounts,
+            ignore=self.ignore,
+        )
+        return array.array('i', itertools.compress(rows, fits))
+
     def room(self, rows: 'array.array[int]', count: int) -> dict[str, int]:
         """Return how many slots fit, on the `fullest` hosts."""
         names = self.fullest(rows, count)
@@ -443,7 +483,27 @@ class _Look:
                         names, peaks[resource_class], strict=True
                     )
                 ]
+        for resource_class, less in self._free_without_overcommitment(names):
+            free[resource_class] = list(map(min, free[resource_class], less))
         return dict(zip(names, count_each(free, self.slot), strict=True))
+
+    def _free_without_overcommitment(
+        self, names: Sequence[str]
+    ) -> Iterator[tuple[str, list[int]]]:
+        """Yield each resource class that is limited so, with a column."""
+        if self.reserved is None:
+            return
+        peaks = peaks_of(
+            self.reserved, self.reserved.rows(names), self.window, self.ignore
+        )
+        for resource_class in self.reserved.resource_classes:
+            yield resource_class, [
+                self.hosts[name].capacity(resource_class, overcommit=False)
+                - peak
+                for name, peak in zip(
+                    names, peaks[resource_class], strict=True
+                )
+            ]
 
     def _with_extra(self, names: list[str], slots: int) -> list[str]:
         """Return those with room for so many slots in the other classes."""

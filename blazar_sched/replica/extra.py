@@ -39,6 +39,8 @@ class Batch:
         self.removes: list[str] = []
         # (resource class, change)
         self.adds: list[tuple[str, Change]] = []
+        # What the main index adds for allocations.
+        self.allocations: list[Change] = []
 
     def add(
         self, id_: str, owner: str, host: str, start: int, end: int,

@@ -32,6 +32,7 @@ from blazar_sched.replica import left_out
 from blazar_sched.replica import packing
 from blazar_sched.replica import present
 from blazar_sched.replica import record
+from blazar_sched.replica import reserved
 
 # Ends that are worth no pruning.
 LEAST_ENDS = 100
@@ -51,13 +52,19 @@ class Replica:
     """The nouns by key, and the indexes made of them.
 
     Allocations, of which there are very many, are in the indexes alone:
-    `index` is of RESOURCE_CLASSES, `extra` has one for each other class.
+    `index` is of RESOURCE_CLASSES, `extra` has one for each other class, and
+    `reserved` is of allocations alone: see replica.reserved.
 
     :param accounting_: what instances count for; see replica.accounting
+    :param overcommit: whether reservations may overcommit hosts; `reserved`
+        is None then
     """
 
     def __init__(
-        self, accounting_: accounting.Accounting, revision: int = 0
+        self,
+        accounting_: accounting.Accounting,
+        revision: int = 0,
+        overcommit: bool = True,
     ) -> None:
         self.accounting = accounting_
         self.revision = revision
@@ -79,6 +86,7 @@ class Replica:
         self._with_others: dict[str, set[str]] = defaultdict(set)
         self.index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
         self.extra = extra.Extra(self.hosts)
+        self.reserved = None if overcommit else reserved.new()
         self.present = present.Present(self.hosts)
         self.left_out = left_out.LeftOut()
         self.catalog = catalog.Catalog(self.index, self.hosts)
@@ -165,6 +173,7 @@ class Replica:
         row_of = {host: row for row, host in enumerate(capacity)}
         missing: set[str] = set()
         others = extra.Extra(self.hosts)
+        allocated: list[packing.Part] = []
 
         def placed(columns: packed.Columns) -> packing.Part:
             part, without_host = packing.placed(columns, row_of)
@@ -177,10 +186,11 @@ class Replica:
                 if isinstance(each, allocation.Allocation):
                     adds += _add_allocation(each, batch)
                 else:
-                    yield placed(each)
-            yield placed(
-                packing.columns(*packing.transposed(c[1:] for c in adds))
-            )
+                    part = placed(each)
+                    if self.reserved is not None:
+                        allocated.append(part)
+                    yield part
+            yield placed(_columns(adds))
             missing.update(others.load(batch))
 
         self.index.load_parts(
@@ -190,6 +200,13 @@ class Replica:
         )
         self.extra = others
         self._keep_all(image)
+        if self.reserved is not None:
+            allocated.append(placed(_columns(batch.allocations)))
+            reserved.load(
+                self.reserved,
+                {uuid: self.hosts[uuid] for uuid in capacity},
+                allocated,
+            )
         for noun in self.instances.values():
             self.present.add(noun)
         return missing
@@ -296,6 +313,8 @@ class Replica:
             by_class[name].append(change)
         for name, changes in by_class.items():
             yield self.extra[name], changes
+        if self.reserved is not None:
+            yield self.reserved, batch.allocations
 
     def items(self) -> Iterator[packing.Item]:
         """Yield what makes this replica anew: see replica.packing."""
@@ -406,7 +425,12 @@ class Replica:
         instances = self._instance_changes(image)
         with self.present.changing(instances), self.extra.changing(batch):
             self.index.apply(changes, force=True)
+            self._count_reserved(batch)
         self._keep_all(image)
+
+    def _count_reserved(self, batch: extra.Batch) -> None:
+        if self.reserved is not None:
+            reserved.apply(self.reserved, batch)
 
     def _use_what_can_be(self, image: Image) -> None:
         """Count and keep the nouns of an image that the indexes take."""
@@ -455,6 +479,7 @@ class Replica:
         instances = self._instance_changes(there)
         with self.present.changing(instances), self.extra.changing(batch):
             self.index.apply(changes, force=True)
+            self._count_reserved(batch)
         self._keep_all(there)
 
     def _settle(self) -> None:
@@ -713,5 +738,11 @@ def _add_allocation(
         noun.amounts,
     )
     change = add_allocation(noun)
-    only_others = len(batch.adds) > before and not any(change[6])
-    return [] if only_others else [change]
+    if len(batch.adds) > before and not any(change[6]):
+        return []
+    batch.allocations.append(change)
+    return [change]
+
+
+def _columns(adds: Iterable[Change]) -> packed.Columns:
+    return packing.columns(*packing.transposed(add[1:] for add in adds))

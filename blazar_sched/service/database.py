@@ -26,6 +26,7 @@ def open_ledger(
             conf.database.max_retries,
             on_change=on_change,
             metrics=metrics,
+            overcommit=conf.manager.overcommit_reservations,
         )
     except ValueError as e:
         raise cfg.Error(f'[database] connection cannot be used: {e}') from e

@@ -68,6 +68,7 @@ class Ledger(reader.Reader):
     :param on_change: called with each revision that this ledger has
         committed, soon after; whatever it raises is logged
     :param metrics: count commits and conflicts
+    :param overcommit: whether reservations may overcommit hosts
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Ledger(reader.Reader):
         sleep: Callable[[float], object] = time.sleep,
         on_change: Callable[[int], object] | None = None,
         metrics: metrics_.Metrics | None = None,
+        overcommit: bool = True,
     ) -> None:
         self.replica: state.Replica | None = None
         self._url = url
@@ -84,6 +86,7 @@ class Ledger(reader.Reader):
         self._max_retries = max_retries
         self._sleep = sleep
         self._on_change = on_change
+        self._overcommit = overcommit
         self._metrics = metrics or metrics_.new()
         self._writer = str(uuid.uuid4())
         self._commits = 0
@@ -308,7 +311,9 @@ class Ledger(reader.Reader):
         """Return the replica; a new one takes a while, so not in a commit."""
         if self.replica is None:
             with self._to_read.connect() as connection:
-                self.replica = snapshot.load(connection)
+                self.replica = snapshot.load(
+                    connection, self._overcommit
+                )
         return self.replica
 
     def _catch_up(

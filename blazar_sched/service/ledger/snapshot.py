@@ -132,20 +132,28 @@ def _some(
         after = ''
 
 
-def load(connection: sa.Connection) -> state.Replica:
+def load(
+    connection: sa.Connection, overcommit: bool = True
+) -> state.Replica:
     """Return a new replica of what `connection`'s transaction sees.
 
     It leaves out what it cannot use.
+
+    :param overcommit: whether reservations may overcommit hosts
     """
     try:
-        return _load(connection, leave_out=False)
+        return _load(connection, overcommit, leave_out=False)
     except ext.TimelineError as e:
         LOG.error('The ledger holds what cannot be used: %s', e)
-        return _load(connection, leave_out=True)
+        return _load(connection, overcommit, leave_out=True)
 
 
-def _load(connection: sa.Connection, leave_out: bool) -> state.Replica:
-    replica = state.Replica(accounting.LedgerAccounting)
+def _load(
+    connection: sa.Connection, overcommit: bool, leave_out: bool
+) -> state.Replica:
+    replica = state.Replica(
+        accounting.LedgerAccounting, overcommit=overcommit
+    )
     _, revision = change.newest(connection)
     replica.load(
         revision,

@@ -77,7 +77,8 @@ class Capacity:
                 candidates,
                 tuple(replica.instances.values()),
                 capacity.look(
-                    replica.index, replica.extra, candidates, part
+                    replica.index, replica.extra, candidates, part,
+                    replica.reserved,
                 ),
             )
 

@@ -146,6 +146,7 @@ def _with_most(
             added = placing_.place_instances(
                 replica.index, replica.extra, candidates, window, slot,
                 count, reservation.parameters['affinity'], apart=apart,
+                reserved=replica.reserved,
             )
             least = count
         except exception.NotEnoughHostsAvailable:

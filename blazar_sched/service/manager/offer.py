@@ -4,6 +4,7 @@
 from collections.abc import Callable
 import dataclasses
 
+from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import offer as offer_
@@ -86,14 +87,21 @@ def _start(
 
 
 def _bound(replica: state.Replica, lease: lease_.Lease) -> int | None:
+    indexes = [replica.index]
+    if replica.reserved is not None:
+        indexes.append(replica.reserved)
     bounds = [
         offer_.bound(
-            replica.index,
+            index,
             r,
-            replica.catalog.candidates(r, lease.project_id).rows,
+            catalog.rows(
+                index,
+                replica.catalog.candidates(r, lease.project_id).hosts,
+            ),
             lease.window,
         )
         for r in lease.reservations
+        for index in indexes
     ]
     known = [bound for bound in bounds if bound is not None]
     return max(known) if len(known) == len(bounds) else None

@@ -164,7 +164,7 @@ def _choose(
     return placing.place(
         replica.index, replica.extra, replica.catalog, reservation,
         project_id, window, old, new_id, terms.default,
-        terms.apart_for(reservation.resource_type),
+        terms.apart_for(reservation.resource_type), replica.reserved,
     )
 
 
@@ -254,6 +254,7 @@ def _grow(
             more,
             reservation.parameters['affinity'],
             apart=apart,
+            reserved=replica.reserved,
         )
     return list(with_slots(reservation, window, kept, added or {}).values())
 

@@ -28,13 +28,18 @@ CLASSES = ('VCPU', 'MEMORY_MB', 'DISK_GB', GPU)
 SLOT = {'VCPU': 2, 'MEMORY_MB': 1, GPU: 1}
 TIMES = st.integers(NOW - 3, LAST + 3)
 ENDS = TIMES | st.just(window.FOREVER)
+PARTS = st.tuples(st.integers(NOW, LAST), st.integers(NOW, LAST)).filter(
+    lambda ends: ends[0] < ends[1]
+)
 
 
 class Ledger:
     """A replica to look at, and what is committed between the looks."""
 
-    def __init__(self, nouns):
-        self.replica = state.Replica(accounting.LedgerAccounting)
+    def __init__(self, nouns, overcommit=True):
+        self.replica = state.Replica(
+            accounting.LedgerAccounting, overcommit=overcommit
+        )
         self.commit(*map(record.encode, nouns))
         self.later = []
 
@@ -79,7 +84,11 @@ def sites(draw):
             id=str(n),
             hypervisor_hostname=f'h{n}',
             inventory={
-                name: inventory.Inventory(total)
+                name: inventory.Inventory(
+                    total,
+                    reserved=draw(st.integers(0, min(total, 2))),
+                    allocation_ratio=draw(st.sampled_from((0.5, 1.0, 2.0))),
+                )
                 for name, total in draw(amounts(8)).items()
             },
             disabled=draw(st.sampled_from((False, False, False, True))),
@@ -123,7 +132,8 @@ def sites(draw):
 class Brute:
     """Looks at each second for itself."""
 
-    def __init__(self, hosts, allocations, instances):
+    def __init__(self, hosts, allocations, instances, overcommit=True):
+        self.overcommit = overcommit
         self.hosts = [
             h for h in hosts
             if not h.disabled and h.projects in ((), ('p',))
@@ -175,8 +185,16 @@ class Brute:
         gone = self.used(host, name, at) + self.reserved(host, name, at)
         return max(0, host.capacity(name) - gone)
 
+    def reservable(self, host, name, at):
+        free = self.free(host, name, at)
+        if self.overcommit or name == GPU or name not in host.inventory:
+            return free
+        has = host.inventory[name]
+        reserved = sum(a.amounts.get(name, 0) for a in self.held(host, at))
+        return max(0, min(free, has.total - has.reserved - reserved))
+
     def available(self, host, name, part):
-        return min(self.free(host, name, at) for at in range(*part))
+        return min(self.reservable(host, name, at) for at in range(*part))
 
     def part(self, part):
         has = {name for h in self.hosts for name in h.inventory}
@@ -215,18 +233,20 @@ class Brute:
 @hypothesis.settings(deadline=None, max_examples=200)
 @hypothesis.given(
     sites(),
-    st.tuples(st.integers(NOW, LAST), st.integers(NOW, LAST))
-    .filter(lambda ends: ends[0] < ends[1]),
+    PARTS,
     st.integers(1, 5),
+    st.booleans(),
 )
-def test_each_part_is_what_each_second_of_it_says(site, ends, count):
+def test_each_part_is_what_each_second_of_it_says(
+    site, ends, count, overcommit
+):
     start, end = ends
     count = min(count, end - start)
     answer = ask(
-        Ledger(itertools.chain(*site)), start=start, end=end, parts=count,
-        flavor_id='any',
+        Ledger(itertools.chain(*site), overcommit), start=start, end=end,
+        parts=count, flavor_id='any',
     )
-    brute = Brute(*site)
+    brute = Brute(*site, overcommit)
     assert (answer['start'], answer['end']) == ends
     assert answer['hosts'] == len(brute.hosts)
     borders = [start, *(part['end'] for part in answer['parts'])]
@@ -240,21 +260,25 @@ def test_each_part_is_what_each_second_of_it_says(site, ends, count):
 
 
 @hypothesis.settings(deadline=None, max_examples=100)
-@hypothesis.given(
-    sites(), st.integers(NOW, LAST - 1), st.integers(NOW + 1, LAST)
-)
-def test_a_lease_gets_what_is_there_and_no_more(site, start, end):
-    hypothesis.assume(start < end)
-    ledger = Ledger(itertools.chain(*site))
+@hypothesis.given(sites(), PARTS, st.booleans())
+def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
+    start, end = ends
+    ledger = Ledger(itertools.chain(*site), overcommit)
     [part] = ask(ledger, start=start, end=end, flavor_id='any')['parts']
     replica = ledger.replica
     known = replica.catalog.meeting(catalog_.ANY, 'p')
     asked = replica.index, replica.extra, known, window.Window(start, end)
     assert part['hosts'] == len(placing.place_hosts(*asked, 0, 9))
+
+    def place(count):
+        placing.place_instances(
+            *asked, SLOT, count, None, reserved=replica.reserved
+        )
+
     if part['instances']:
-        placing.place_instances(*asked, SLOT, part['instances'], None)
+        place(part['instances'])
     with pytest.raises(exception.NotEnoughHostsAvailable):
-        placing.place_instances(*asked, SLOT, part['instances'] + 1, None)
+        place(part['instances'] + 1)
 
 
 def on_one_host(**values):

@@ -170,9 +170,11 @@ def make_lease(id, project_id, window, wanted):
 class World:
     """A replica, the hosts of it, and the leases placed on them."""
 
-    def __init__(self, hosts):
+    def __init__(self, hosts, overcommit=True):
         self.hosts = {h.uuid: h for h in hosts}
-        self.replica = state.Replica(accounting.LedgerAccounting)
+        self.replica = state.Replica(
+            accounting.LedgerAccounting, overcommit=overcommit
+        )
         self.replica.load(0, map(record.encode, self.hosts.values()))
         self.allocations = {}
 
@@ -215,7 +217,11 @@ class World:
                 [index.levels(h, 0, 99, 99) for h in sorted(index.hosts)],
                 {owner: sorted(index.held(owner)) for owner in self.owners},
             )
-            for index in (self.replica.index, *self.replica.extra.values())
+            for index in (
+                self.replica.index,
+                *self.replica.extra.values(),
+                *filter(None, [self.replica.reserved]),
+            )
         ]
 
     @property
@@ -232,7 +238,7 @@ class World:
                 ]
                 used = sum((Counter(a.amounts) for a in here), Counter())
                 for c, amount in used.items():
-                    assert amount <= noun.inventory[c].capacity
+                    assert amount <= noun.capacity(c)
                 assert len(here) < 2 or not any(a.whole for a in here)
 
 

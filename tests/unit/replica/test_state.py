@@ -425,7 +425,7 @@ def histories(draw, make):
 def test_history_equals_a_rebuild(make, accounting_, data):
     batches, left = data.draw(histories(make))
     hosts = encoded(*(make.host(host) for host in HOSTS))
-    lived = state.Replica(accounting_)
+    lived = state.Replica(accounting_, overcommit=False)
     lived.apply(1, hosts)
     now = 0
 
@@ -433,7 +433,7 @@ def test_history_equals_a_rebuild(make, accounting_, data):
         now = max(now, at)
         lived.advance(at)
         lived.apply(lived.revision + 1, batch)
-    rebuilt = state.Replica(accounting_)
+    rebuilt = state.Replica(accounting_, overcommit=False)
     rebuilt.advance(now)
     rebuilt.load(lived.revision, hosts + left)
 
@@ -447,7 +447,16 @@ def test_history_equals_a_rebuild(make, accounting_, data):
             each.index.levels(host, 0, 200, 200) for each in (lived, rebuilt)
         ]
         assert levels[0] == levels[1]
+        reserved = [
+            each.reserved.levels(host, 0, 200, 200)
+            for each in (lived, rebuilt)
+        ]
+        assert reserved[0] == reserved[1]
     for key in 'abcd':
+        for each in (lived, rebuilt):
+            assert sorted(each.reserved.held(f'r{key}')) == sorted(
+                each.index.held(f'r{key}')
+            )
         assert lived.held(f'r{key}') == rebuilt.held(f'r{key}')
     assert lived.bound == rebuilt.bound
 

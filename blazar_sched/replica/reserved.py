@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of what is reserved, for reservations without overcommitment.
+
+It has the main index's allocations and nothing else, against capacities with
+an allocation ratio of 1: servers that draw on no reservation are not in it,
+and may overcommit a host as far as Placement lets them.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import itertools
+
+from blazar_sched import ext
+from blazar_sched.domain import host as host_
+from blazar_sched.domain import inventory
+from blazar_sched.replica import extra
+from blazar_sched.replica import packing
+
+
+def new() -> ext.TimelineIndex:
+    """Return an index without hosts."""
+    return ext.TimelineIndex(inventory.RESOURCE_CLASSES)
+
+
+def load(
+    index: ext.TimelineIndex,
+    hosts: Mapping[str, host_.Host],
+    parts: Iterable[packing.Part],
+) -> None:
+    """Fill a new index, in bulk.
+
+    :param hosts: by uuid, in the order of the rows that the parts name
+    """
+    capacity = map(_capacity, hosts.values())
+    index.load_parts(
+        list(hosts), list(itertools.chain.from_iterable(capacity)), parts
+    )
+
+
+def apply(index: ext.TimelineIndex, batch: extra.Batch) -> None:
+    """Change the index as a batch does that the main index has taken."""
+    capacities: list[extra.Change] = []
+    drops: list[extra.Change] = []
+    for uuid, host in batch.hosts.items():
+        if host is not None:
+            capacities.append(('capacity', uuid, _capacity(host)))
+        elif index.rows([uuid])[0] >= 0:
+            drops.append(('drop', uuid))
+    removes: list[extra.Change] = [
+        ('remove', id_) for id_ in batch.removes if id_ in index
+    ]
+    index.apply(
+        [*capacities, *removes, *batch.allocations, *drops], force=True
+    )
+
+
+def _capacity(host: host_.Host) -> tuple[int, ...]:
+    return tuple(
+        host.capacity(name, overcommit=False)
+        for name in inventory.RESOURCE_CLASSES
+    )
