@@ -451,8 +451,8 @@ class _Look:
     ) -> 'array.array[int]':
         """Return the rows of the hosts that so many slots do not overcommit.
 
-        Of the hosts that ordinary servers fill by the allocation ratio most
-        may be without such room: it is asked of all of them at once.
+        All rows are asked for at once: with a high allocation ratio the main
+        index would pick host after host that reservations have filled.
         """
         if self.reserved is None:
             return rows
