@@ -72,8 +72,10 @@ def test_a_lease_that_is_shorter_than_the_notice_copies_its_servers(
         for event in lease['events']
         if event['event_type'] == kind
     )
-    # The operator's notice is an hour.
-    assert end - notice == HALF_AN_HOUR / 2
+    # The operator's notice is an hour. The lease starts when the manager reads
+    # the clock, which may be a second or two after the client has.
+    short_by = HALF_AN_HOUR / 2 - (end - notice)
+    assert datetime.timedelta(0) <= short_by <= datetime.timedelta(seconds=2)
     if wanted is person.hosts:
         server = demo.boot('mine', reservation=reservation['id'])
     else:
