@@ -28,9 +28,9 @@ from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.replica import pace
 from blazar_sched.replica import puller
-from blazar_sched.replica import worker as worker_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import feed
+from blazar_sched.worker import process as process_
 
 WORKERS = 1000
 HOSTS = 20
@@ -56,7 +56,7 @@ TARGETS = [
     Target(IDLE, FLEET, at_most=WORKERS / pace.LEAST_OF_POLL / POLL_INTERVAL),
     Target(KNOWN, FLEET, at_most=POLL_INTERVAL),
     Target(READS, FLEET, at_most=WORKERS / 20),
-    Target(RECOVERED, FLEET, at_most=2 * worker_.RPC_TIMEOUT),
+    Target(RECOVERED, FLEET, at_most=2 * process_.RPC_TIMEOUT),
 ]
 
 
@@ -144,7 +144,7 @@ class _Worker:
             self._puller.pull(int(time.time()))
         except puller.Unanswered:
             self.failures += 1
-            self.ended += worker_.RPC_TIMEOUT
+            self.ended += process_.RPC_TIMEOUT
             self.due = self.ended + pace.pause(self.failures, POLL_INTERVAL)
             return
         if self.failures or self.revision != before:

@@ -35,10 +35,10 @@ from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
 from blazar_sched.service import assembly
 from blazar_sched.service.ledger import models
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import placing
 
 SERVICE = 'blazar-sched'
 BARE = 'bare transaction'
@@ -128,11 +128,11 @@ def _creates(
 @contextlib.contextmanager
 def _placing(other: _ByQueries) -> Iterator[None]:
     """Have leases placed otherwise for a while."""
-    real, placing.place = placing.place, other
+    real, lease_placing.place = lease_placing.place, other
     try:
         yield
     finally:
-        placing.place = real
+        lease_placing.place = real
         other.engine.dispose()
 
 

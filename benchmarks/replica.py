@@ -31,10 +31,10 @@ from benchmarks.measure import Target
 from blazar_sched.conf import service as conf_
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
-from blazar_sched.replica import worker
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import models
-from blazar_sched.service.manager import rpc
+from blazar_sched.worker import process as process_
 
 BROKER = 'BLAZAR_SCHED_BENCH_BROKER'
 
@@ -220,9 +220,9 @@ def from_ledger(path: str, broker: str | None = None) -> dict[str, Any]:
     """Pull everything, then write it to the file."""
     call = _ask
     if broker is not None:
-        worker.CONF([], default_config_files=[])
-        worker.CONF.set_override('transport_url', broker, 'blazar_sched')
-        call = worker.Worker().call
+        process_.CONF([], default_config_files=[])
+        process_.CONF.set_override('transport_url', broker, 'blazar_sched')
+        call = process_.Worker().call
         # The bus has its connections then.
         call('changes', since=0, limit=1)
     pulled = puller.Puller(call, time.monotonic, lambda: 120)

@@ -45,15 +45,15 @@ from blazar_sched.domain import allocation
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
-from blazar_sched.filters import decision
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.replica import worker
 from blazar_sched.weighers import base
 from blazar_sched.weighers import lease_gap
+from blazar_sched.worker import answer
+from blazar_sched.worker import process
 
 CAPACITY = {
     inventory.VCPU: 64, inventory.MEMORY_MB: 256 * 1024,
@@ -160,7 +160,7 @@ class Cloud:
     def __init__(self, hosts: int, seed: int = 1) -> None:
         objects.register_all()
         self._random = random.Random(seed)
-        self._now = worker.now()
+        self._now = process.now()
         self.uuids = [self._uuid() for _ in range(hosts)]
         self.reservation_id = self._uuid()
         self._rack = aggregate.Aggregate(
@@ -329,7 +329,7 @@ def _followed(replica: state.Replica) -> Iterator[None]:
     # What is there by now is no work for a collection between two runs.
     gc.freeze()
     try:
-        with worker.following(replica, time.time):
+        with process.following(replica, time.time):
             yield
     finally:
         gc.unfreeze()
@@ -338,7 +338,7 @@ def _followed(replica: state.Replica) -> Iterator[None]:
 def _check_nothing_failed() -> None:
     """A filter that fails has an answer all the same, and soon."""
     for each in (
-        decision.failure, decision.stale_replica, base.failure
+        answer.failure, answer.stale_replica, base.failure
     ):
         if each.count:
             raise measure.WrongAnswer('one of ours did not decide')
@@ -366,7 +366,7 @@ def _filters() -> dict[str, Call]:
 
 def _compute_filter() -> Any:
     # This cloud's services were seen up once, when it was made.
-    with mock.patch.object(worker.CONF, 'service_down_time', 365 * DAY):
+    with mock.patch.object(process.CONF, 'service_down_time', 365 * DAY):
         return compute_filter.ComputeFilter()
 
 
@@ -401,7 +401,7 @@ def _measured(
                 took[kind, sight, name].append(measure.timed([one], 0).median)
                 # As the thread of the chores does; here nobody else would.
                 settle = functools.partial(
-                    worker.ensure_started().decisions.settle, cloud.replica
+                    process.ensure_started().decisions.settle, cloud.replica
                 )
                 settling = measure.timed([settle], 0).median
                 if name in OURS:
@@ -417,7 +417,7 @@ def _kept(cloud: Cloud, size: int, asked: str) -> measure.Result:
     """Measure the memory of decisions, made while the use of hosts changes.
     """
     call = _filters()['both of ours']
-    decisions = worker.ensure_started().decisions
+    decisions = process.ensure_started().decisions
     before = 0
     # Those of each request of each filter; the first round fills the rest.
     for _ in range(2):

@@ -25,7 +25,7 @@ from blazar_sched.conf import service as conf_
 from blazar_sched.service import logs
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import server
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 
 CONFIG_DIR = '/etc/blazar-sched'
 CONFIG_FILES = 'blazar-sched.conf'

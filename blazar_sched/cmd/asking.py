@@ -24,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def ask(
     args: argparse.Namespace, method: str, **what: Any
 ) -> list[tuple[str, Any]]:
-    """Ask as `add_arguments` says; see service.schedulers.
+    """Ask as `add_arguments` says; see service.bus.schedulers.
 
     :raises Unavailable: if the bus does not answer
     """
-    from blazar_sched.service import schedulers
-    from blazar_sched.service.manager import rpc
+    from blazar_sched.service.bus import rpc
+    from blazar_sched.service.bus import schedulers
 
     bus = rpc.transport(service.configuration(args))
     return schedulers.ask(bus, args.wait, method, **what)

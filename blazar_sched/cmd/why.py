@@ -2,7 +2,7 @@
 """`blazar-sched why SERVER`: why hosts did not take a server.
 
 Of what nova-scheduler's workers have decided about it of late; see
-filters.decided.
+worker.explanation.
 """
 
 import argparse
@@ -15,9 +15,9 @@ import rich.table
 import rich.text
 
 from blazar_sched.cmd import asking
-from blazar_sched.domain import lifetime
-from blazar_sched.filters import decided
+from blazar_sched.domain import duration
 from blazar_sched.replica import wire
+from blazar_sched.worker import explanation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 def in_order(answers: list[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return the decisions of all workers, the oldest first.
 
-    Each has its `worker`, and what filters.decided tells.
+    Each has its `worker`, and what worker.explanation tells.
     """
     decisions = [
         {'worker': worker, **each} for worker, body in answers for each in body
@@ -88,7 +88,7 @@ def _headline(decision: dict[str, Any]) -> str:
     revision = decision['revision']
     at = 'without a replica' if revision is None else f'revision {revision}'
     return (
-        f'{lifetime.format_time(decision["at"])} {decision["filter"]} in '
+        f'{duration.format_time(decision["at"])} {decision["filter"]} in '
         f'{decision["worker"]}, {at}'
     )
 
@@ -99,7 +99,7 @@ def _asked(asked: dict[str, Any]) -> str:
     )
     return ', '.join(filter(None, (
         f'asked: {asked["kind"]}',
-        asked['end'] and f'until {lifetime.format_time(asked["end"])}',
+        asked['end'] and f'until {duration.format_time(asked["end"])}',
         asked['reservation_id'] and f'reservation {asked["reservation_id"]}',
         amounts,
         f'project {asked["project_id"]}',
@@ -110,7 +110,7 @@ def _asked(asked: dict[str, Any]) -> str:
 def _verdict(decision: dict[str, Any]) -> str:
     text = f'{decision["passed"]} of {decision["seen"]} hosts passed'
     now = decision['explained_by']
-    if decision['outcome'] != decided.DECIDED:
+    if decision['outcome'] != explanation.DECIDED:
         return f'{text}: {decision["outcome"]}'
     if now is not None and now != decision['revision']:
         text += f'; the reasons are by revision {now}'

@@ -9,7 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar_sched.domain import lifetime
+from blazar_sched.domain import duration as duration_
 
 GROUP = 'blazar_sched'
 
@@ -183,7 +183,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     options = conf[GROUP]
     for opt in opts:
         getattr(options, opt.dest)
-    lifetime.parse_unbounded(options.unbounded, 'unbounded')
+    duration_.parse_unbounded(options.unbounded, 'unbounded')
     for name, defaults in (
         ('default_lifetime', [options.default_lifetime]),
         (
@@ -192,7 +192,7 @@ def check(conf: cfg.ConfigOpts) -> None:
         ),
     ):
         for duration in filter(None, defaults):
-            lifetime.parse_duration(duration, name)
+            duration_.parse_duration(duration, name)
 
 
 def default_lifetime(options: Any, project_id: str | None) -> str:

@@ -43,7 +43,7 @@ from oslo_db.sqlalchemy import exc_filters  # noqa: E402
 import oslo_messaging  # noqa: E402
 from sqlalchemy import exc as sqla_exc  # noqa: E402
 
-from blazar_sched.replica import worker  # noqa: E402
+from blazar_sched.worker import process  # noqa: E402
 
 Server = dict[str, Any]
 
@@ -167,8 +167,8 @@ class _Nova(test.TestCase):
             super().setUp()
         # Nova has each idle thread wake up a hundred times a second, so that
         # a test ends sooner; a cloud lives longer and has hundreds.
-        worker: Any = futurist._thread.ThreadWorker
-        worker.MAX_IDLE_FOR = 0.25
+        process: Any = futurist._thread.ThreadWorker
+        process.MAX_IDLE_FOR = 0.25
         # Nova's fixture would have every debug line made, and thrown away.
         logging.getLogger().setLevel(logging.INFO)
         # Nova 34 was made for SQLAlchemy 2.0 and takes 2.1's word of this
@@ -318,11 +318,11 @@ class Cloud:
             for h in self.api.api_get('/os-hypervisors').body['hypervisors']
         }
         # Whoever has started one before has another bus.
-        worker.stop()
-        worker.ensure_started()
+        process.stop()
+        process.ensure_started()
 
     def stop(self) -> None:
-        worker.stop()
+        process.stop()
         # Nova's fixtures first give logging back, then end its threads.
         log = logging.getLogger('nova')
         level = log.level
@@ -330,7 +330,7 @@ class Cloud:
         self._nova.doCleanups()
         log.setLevel(level)
         # A request that was under way may have started it again.
-        worker.stop()
+        process.stop()
 
     def configure(self, group: str = 'blazar_sched', **options: Any) -> None:
         """Set options of nova.conf from now on."""

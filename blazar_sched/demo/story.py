@@ -17,7 +17,7 @@ from keystoneauth1 import adapter
 
 from blazar_sched.demo import cloud as cloud_
 from blazar_sched.demo import picture
-from blazar_sched.replica import worker
+from blazar_sched.worker import process
 
 ADMIN = 'admin'
 ALICE = 'alice'
@@ -137,7 +137,7 @@ class Story:
         )
 
     def _known_to_the_scheduler(self) -> bool:
-        replica, _ = worker.current()
+        replica, _ = process.current()
         return (
             replica is not None and self.reservation in replica.reservations
         )

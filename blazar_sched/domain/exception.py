@@ -107,7 +107,7 @@ class Conflict(BlazarSchedError):
 class NotEnoughHostsAvailable(Conflict):
     """The window has no room for the reservation.
 
-    :param offer: what there is room for; see domain.offer
+    :param offer: what there is room for; see placing.offer
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class Host:
 
     `uuid` is the compute node's, which is also its resource provider's and
     HostState's; `id` is the number that the API shows. `unbounded` is the
-    host's own policy for unbounded instances (see domain.lifetime), and
+    host's own policy for unbounded instances (see domain.duration), and
     `cleaning_time` the minutes that reservations keep from all else there,
     None to follow the cloud's. A host gets no new allocation while it is not
     `reservable`, which is what monitors say of it, or `disabled`, which is

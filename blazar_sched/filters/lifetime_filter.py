@@ -12,20 +12,20 @@ from nova.scheduler import filters
 from oslo_config import cfg
 
 from blazar_sched import ext
-from blazar_sched.domain import lifetime
+from blazar_sched.domain import duration
 from blazar_sched.domain import window
-from blazar_sched.filters import decision
-from blazar_sched.filters import judgement
-from blazar_sched.filters import placed
-from blazar_sched.filters import reasons
 from blazar_sched.replica import present
-from blazar_sched.replica import request
 from blazar_sched.replica import state
-from blazar_sched.replica import worker
+from blazar_sched.worker import answer
+from blazar_sched.worker import consumption
+from blazar_sched.worker import process
+from blazar_sched.worker import reasons
+from blazar_sched.worker import request
+from blazar_sched.worker import steps
 
 CONF = cfg.CONF
 
-_policy = functools.lru_cache(lifetime.parse_unbounded)
+_policy = functools.lru_cache(duration.parse_unbounded)
 
 
 class LifetimeFilter(filters.BaseHostFilter):
@@ -38,33 +38,33 @@ class LifetimeFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = False
 
     def __init__(self) -> None:
-        worker.prepare()
+        process.prepare()
 
     def filter_all(
         self, filter_obj_list: Iterable[Any], spec_obj: Any
     ) -> list[Any]:
-        return decision.decide(
+        return answer.decide(
             'LifetimeFilter', _steps, list(filter_obj_list), spec_obj
         )
 
 
 def _steps(
     replica: state.Replica, asked: request.Request, now: int
-) -> Iterator[judgement.Step]:
+) -> Iterator[steps.Step]:
     if asked.bound:
         # It has its room by its reservation: see ReservationFilter.
         return
     need = _Need(replica, asked, now)
-    yield judgement.Step(need.let_in, need.why_not_let_in)
-    yield judgement.Step(need.with_room, need.why_no_room)
-    yield judgement.Step(need.with_room_beside, need.why_no_room_beside)
+    yield steps.Step(need.let_in, need.why_not_let_in)
+    yield steps.Step(need.with_room, need.why_no_room)
+    yield steps.Step(need.with_room_beside, need.why_no_room_beside)
     for name, amount in asked.extra.items():
         index = replica.extra.get(name)
         # A host without inventory of a class has it, if at all, in a
         # provider below its own, which nobody can reserve.
         if index is not None:
             extra = _Extra(need, index, name, amount)
-            yield judgement.Step(extra.with_room, extra.why_no_room)
+            yield steps.Step(extra.with_room, extra.why_no_room)
 
 
 class _Need:
@@ -82,7 +82,7 @@ class _Need:
         # Until when it wants room; None: reservable hosts do not take it.
         self._end: int | None = asked.end
         if asked.preemptible:
-            self._end = lifetime.end_after(
+            self._end = duration.end_after(
                 now, options.min_preemptible_runtime
             )
         elif asked.end == window.FOREVER:
@@ -140,7 +140,7 @@ class _Need:
         host_states: list[Any],
         look: Callable[[list[Any], int], list[Any]],
     ) -> list[Any]:
-        return judgement.either(
+        return steps.either(
             host_states,
             *(
                 # Whoever wants no room is on no index.
@@ -174,7 +174,7 @@ class _Need:
         return reasons.no_room(index, headroom, self.now, end, amounts)
 
     def let_in(self, host_states: list[Any]) -> list[Any]:
-        return judgement.either(
+        return steps.either(
             host_states,
             *(
                 group if end is not None
@@ -198,7 +198,7 @@ class _Need:
             return passing
         here = [h for h in host_states if self._is_here(h)]
         staying = self.select(here, self.asked.growth)
-        return judgement.either(host_states, passing, staying)
+        return steps.either(host_states, passing, staying)
 
     def why_no_room(self, host_state: Any) -> str:
         return self.why_not(host_state, self._wanted(host_state))
@@ -224,7 +224,7 @@ class _Need:
         What is bound counts by its reservation, what is preemptible yields.
         """
         found = {}
-        beside = placed.beside(self._replica, self.asked, host_states)
+        beside = consumption.beside(self._replica, self.asked, host_states)
         for key, others in beside.items():
             counted = [
                 each for each in others if not (each.bound or each.preemptible)
@@ -277,7 +277,7 @@ class _Extra:
         self, host_state: Any, late: dict[int, list[request.Request]]
     ) -> int:
         """What it takes with the others of its request, and of late."""
-        return judgement.copies(host_state) * self._amount + sum(
+        return steps.copies(host_state) * self._amount + sum(
             other.extra.get(self._name, 0)
             for other in late.get(id(host_state), ())
         )
@@ -287,7 +287,7 @@ class _Extra:
         by_amount: dict[int, list[Any]] = defaultdict(list)
         for h in host_states:
             by_amount[self._together(h, late)].append(h)
-        return judgement.either(
+        return steps.either(
             host_states,
             *(
                 self._need.select_extra(self._index, group, together)

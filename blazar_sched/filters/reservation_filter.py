@@ -12,14 +12,14 @@ from typing import Any
 from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
-from blazar_sched.filters import decision
-from blazar_sched.filters import judgement
-from blazar_sched.filters import placed
-from blazar_sched.filters import reasons
 from blazar_sched.replica import record
-from blazar_sched.replica import request
 from blazar_sched.replica import state
-from blazar_sched.replica import worker
+from blazar_sched.worker import answer
+from blazar_sched.worker import consumption
+from blazar_sched.worker import process
+from blazar_sched.worker import reasons
+from blazar_sched.worker import request
+from blazar_sched.worker import steps
 
 
 class ReservationFilter(filters.BaseHostFilter):
@@ -31,23 +31,23 @@ class ReservationFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = False
 
     def __init__(self) -> None:
-        worker.prepare()
+        process.prepare()
 
     def filter_all(
         self, filter_obj_list: Iterable[Any], spec_obj: Any
     ) -> list[Any]:
-        return decision.decide(
+        return answer.decide(
             'ReservationFilter', _steps, list(filter_obj_list), spec_obj
         )
 
 
 def _steps(
     replica: state.Replica, asked: request.Request, now: int
-) -> Iterator[judgement.Step]:
+) -> Iterator[steps.Step]:
     if asked.reservation_id is not None:
         yield from _bound(replica, asked, asked.reservation_id, now)
     elif not asked.preemptible and replica.dedicated:
-        yield judgement.Step(
+        yield steps.Step(
             lambda host_states: [
                 h for h in host_states if h.uuid not in replica.dedicated
             ],
@@ -57,22 +57,22 @@ def _steps(
 
 def _bound(
     replica: state.Replica, asked: request.Request, id_: str, now: int
-) -> Iterator[judgement.Step]:
+) -> Iterator[steps.Step]:
     """The steps to room in the reservation that is named."""
     reservation = replica.reservations.get(id_)
     if reservation is None:
         # Users write what they like.
         shown = repr(id_[:64])
-        yield judgement.nobody(f'there is no reservation {shown}')
+        yield steps.nobody(f'there is no reservation {shown}')
     elif not reservation.is_open_to(asked.project_id):
-        yield judgement.nobody(
+        yield steps.nobody(
             f'reservation {id_} is not open to project {asked.project_id}'
         )
     else:
         held = _Held(replica, asked, reservation, now)
-        yield judgement.Step(held.on, held.why_not_on)
-        yield judgement.Step(held.open, held.why_not_open)
-        yield judgement.Step(held.with_room, held.why_no_room)
+        yield steps.Step(held.on, held.why_not_on)
+        yield steps.Step(held.open, held.why_not_open)
+        yield steps.Step(held.with_room, held.why_no_room)
 
 
 class _Held:
@@ -114,7 +114,7 @@ class _Held:
         return f'the window of reservation {self._id} {when}'
 
     def with_room(self, host_states: list[Any]) -> list[Any]:
-        late = placed.beside(self._replica, self._asked, host_states)
+        late = consumption.beside(self._replica, self._asked, host_states)
         # Nova and Placement count what is on a host of one's own.
         return [
             h for h in host_states
@@ -122,7 +122,7 @@ class _Held:
         ]
 
     def why_no_room(self, host_state: Any) -> str:
-        late = placed.beside(self._replica, self._asked, [host_state])
+        late = consumption.beside(self._replica, self._asked, [host_state])
         lacks = '; '.join(
             f'{left} {name} left, {wanted} wanted'
             for name, left, wanted in self._lacks(host_state, late)
@@ -143,7 +143,7 @@ class _Held:
             if other.reservation_id == self._id:
                 drawn = Counter(drawn)
                 drawn.update(other.by_class)
-        copies = judgement.copies(host_state)
+        copies = steps.copies(host_state)
         return [
             (name, max(0, limit - drawn.get(name, 0)), copies * amount)
             for (name, amount), limit in zip(

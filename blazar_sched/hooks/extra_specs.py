@@ -8,9 +8,9 @@ namespace it is ours: all others of it are refused.
 from nova import exception as nova_exception
 from nova.api.validation.extra_specs import base
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
-from blazar_sched.domain import lifetime
 from blazar_sched.hooks import hints
 
 
@@ -20,7 +20,7 @@ class Duration(base.ExtraSpecValidator):
     def validate(self, name: str, value: str) -> None:
         super().validate(name, value)
         try:
-            lifetime.parse_duration(value, name)
+            duration.parse_duration(value, name)
         except exception.InvalidInput as e:
             raise nova_exception.ValidationError(str(e)) from e
 

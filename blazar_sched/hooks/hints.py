@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import re
 from typing import Any
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import hints
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 
 RESERVATION_ID = r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
@@ -49,7 +49,7 @@ def complete(
     elif hints.RESERVATION not in ours:
         added[hints.DEFAULT_END] = hints.read(ours, {}, now, default).end
     return {
-        name: lifetime.format_time(at)
+        name: duration.format_time(at)
         for name, at in added.items()
         if at != window.FOREVER
     }

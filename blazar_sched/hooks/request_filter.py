@@ -12,9 +12,9 @@ from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from blazar_sched.replica import request
 from blazar_sched.replica import trouble
-from blazar_sched.replica import worker
+from blazar_sched.worker import process
+from blazar_sched.worker import request
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -60,9 +60,9 @@ def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
 
 def _aggregate(spec: Any) -> str | None:
     """Return the uuid of the aggregate, if there is one to go by."""
-    replica, stale = worker.current()
+    replica, stale = process.current()
     if replica is None or stale:
         return None
-    asked = request.read(spec, replica, worker.now(), CONF.blazar_sched)
+    asked = request.read(spec, replica, process.now(), CONF.blazar_sched)
     known = replica.reservations.get(asked.reservation_id or '')
     return None if known is None else known.aggregate

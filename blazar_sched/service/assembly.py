@@ -8,10 +8,10 @@ from oslo_config import cfg
 from blazar_sched.service import database
 from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import server
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import rpc
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ LOST = Metric(
     'Notifications that could not be sent',
 )
 
-# What is looked up when somebody asks: see service.manager.census.
+# What is looked up when somebody asks: see service.manager.gauges.
 LOOKED_UP = (
     LEASES, DEGRADED, HOSTS, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS, LOST,
 )

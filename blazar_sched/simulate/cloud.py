@@ -19,17 +19,17 @@ import uuid
 from nova.scheduler import host_manager
 
 from blazar_sched.domain import allocation as allocation_
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
+from blazar_sched.placing import lease_placing
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.service.manager import placing as manager_placing
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import placing
 from blazar_sched.simulate import policy as policy_
@@ -137,7 +137,7 @@ class Cloud:
             return False
         end = window.FOREVER
         if asked.declared is not None:
-            end = lifetime.end_after(self.now, asked.declared)
+            end = duration.end_after(self.now, asked.declared)
         self._arrive(id_, Running(
             self._by_uuid[chosen.uuid], vcpus, memory_mb, end, asked.kind
         ))
@@ -192,7 +192,7 @@ class Cloud:
         """Place a lease, if there is room for it."""
         self.ledger.advance(self.now)
         packing = self.policy.packing
-        place = manager_placing.place if packing else placing.scatter
+        place = lease_placing.place if packing else placing.scatter
         try:
             placed = place(self.ledger, asked, asked.window)
         except exception.NotEnoughHostsAvailable:

@@ -11,14 +11,14 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
 from blazar_sched.replica import packing
 from blazar_sched.replica import state
-from blazar_sched.service.manager import placing
 
 
 def scatter(
     replica: state.Replica, lease: lease_.Lease, window: window_.Window
-) -> placing.Allocations:
+) -> lease_placing.Allocations:
     """Return allocations for a lease's one reservation, by its id.
 
     The hosts come in an order that the lease's id alone decides; slots are

@@ -18,17 +18,17 @@ from nova.scheduler.weights import ram
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import hints as hints_
-from blazar_sched.filters import decision
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import state
-from blazar_sched.replica import worker
 from blazar_sched.simulate import freepool
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import policy as policy_
 from blazar_sched.weighers import base
 from blazar_sched.weighers import lease_gap
 from blazar_sched.weighers import vacate_cost
+from blazar_sched.worker import answer
+from blazar_sched.worker import process
 
 objects.register_all()
 
@@ -110,15 +110,15 @@ def following(
     :param options: of ``[blazar_sched]``
     :raises Failure: if one of them failed meanwhile
     """
-    failures = decision.failure, decision.stale_replica, base.failure
+    failures = answer.failure, answer.stale_replica, base.failure
     before = [each.count for each in failures]
     for name, value in options.items():
-        worker.CONF.set_override(name, value, scheduler_conf.GROUP)
+        process.CONF.set_override(name, value, scheduler_conf.GROUP)
     try:
-        with worker.following(replica, now):
+        with process.following(replica, now):
             yield
     finally:
         for name in options:
-            worker.CONF.clear_override(name, scheduler_conf.GROUP)
+            process.CONF.clear_override(name, scheduler_conf.GROUP)
     if before != [each.count for each in failures]:
         raise Failure('a filter or weigher failed: see the log')

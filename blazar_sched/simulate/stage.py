@@ -11,8 +11,8 @@ from typing import Any
 from rich import console
 from rich import progress
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import lifetime
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import play
@@ -83,7 +83,7 @@ def perform(
 def _scene(setting: Setting) -> play.Scene:
     """Return what is played; the pool is the least that holds the leases."""
     seed, unbounded = setting.seed, setting.options['unbounded']
-    lifetime.parse_unbounded(unbounded, 'unbounded')
+    duration.parse_unbounded(unbounded, 'unbounded')
     hosts = trace.read_hosts(setting.hosts)
     if setting.sample is not None:
         rng = random.Random(f'{seed}/hosts')

@@ -15,10 +15,10 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from blazar_sched import ext
-from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
-from blazar_sched.replica import worker
+from blazar_sched.worker import process
+from blazar_sched.worker import request
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -42,7 +42,7 @@ class ReplicaWeigher(weights.BaseHostWeigher):
     _multiplier = 1.0
 
     def __init__(self) -> None:
-        worker.prepare()
+        process.prepare()
 
     def weigh(
         self,
@@ -76,9 +76,9 @@ class ReplicaWeigher(weights.BaseHostWeigher):
         found = None
         try:
             type(self)._multiplier = getattr(CONF.blazar_sched, self.OPTION)
-            replica, stale = worker.current()
+            replica, stale = process.current()
             if replica is not None and not stale:
-                now = worker.now()
+                now = process.now()
                 asked = request.read_once(
                     weight_properties, replica, now, CONF.blazar_sched
                 )

@@ -12,10 +12,10 @@ import math
 from typing import Any
 
 from blazar_sched.domain import window
-from blazar_sched.replica import magnet
-from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
+from blazar_sched.worker import magnetic
+from blazar_sched.worker import request
 
 # More than any gap.
 _BEST = 1 + math.log1p(base.FAR)
@@ -48,7 +48,7 @@ class LeaseGapWeigher(base.ReplicaWeigher):
                 for h in horizons
             ]
         # What is reserved is used before what is not.
-        own = {id(h) for h in magnet.drawn(replica, asked, host_states, now)}
+        own = {id(h) for h in magnetic.drawn(replica, asked, host_states, now)}
         if not own:
             return found
         return [

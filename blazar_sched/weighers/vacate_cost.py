@@ -10,9 +10,9 @@ where they would have to go.
 import math
 from typing import Any
 
-from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
+from blazar_sched.worker import request
 
 
 class VacateCostWeigher(base.ReplicaWeigher):

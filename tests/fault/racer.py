@@ -7,13 +7,13 @@ import time
 from typing import Any
 
 from blazar_sched.conf import service as conf_
+from blazar_sched.placing import lease_placing
 from blazar_sched.service.api import deploy
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import tx as tx_
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import placing
-from blazar_sched.service.manager import rpc
 from tests import loopback
 from tests.fault import site as site_
 
@@ -70,18 +70,18 @@ def race(
 
 
 def _pause_after_placing(seconds: float) -> None:
-    place = placing.place
+    place = lease_placing.place
 
     def slowly(*args: Any, **kwargs: Any) -> Any:
         placed = place(*args, **kwargs)
         time.sleep(seconds)
         return placed
 
-    placing.place = slowly
+    lease_placing.place = slowly
 
 
 def _commit_anyhow(
-    ledger: ledger_.Ledger, work: Any, placing: bool = True
+    ledger: ledger_.Ledger, work: Any, lease_placing: bool = True
 ) -> Any:
     """As Ledger.commit, but nobody waits and nobody looks again."""
     with ledger._lock, ledger._to_write.connect() as connection:

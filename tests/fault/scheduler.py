@@ -22,7 +22,7 @@ import time  # noqa: E402
 from oslo_log import log  # noqa: E402
 from oslo_service import service  # noqa: E402
 
-from blazar_sched.replica import worker  # noqa: E402
+from blazar_sched.worker import process  # noqa: E402
 from tests.fault import content  # noqa: E402
 
 # Seconds between two looks at the replica.
@@ -54,7 +54,7 @@ class Watch(service.ServiceBase):
         known: set[str] = set()
         with (self._folder / str(os.getpid())).open('a') as file:
             while True:
-                replica, stale = worker.current()
+                replica, stale = process.current()
                 at = time.monotonic()
                 time.sleep(PAUSE)
                 if replica is None or said == (replica.revision, stale):
@@ -79,12 +79,12 @@ class Watch(service.ServiceBase):
 
 
 def main(config: str, folder: str, workers: str) -> None:
-    log.register_options(worker.CONF)
-    worker.CONF([], project='nova', default_config_files=[config])
-    log.setup(worker.CONF, 'nova')
-    worker.prepare()
+    log.register_options(process.CONF)
+    process.CONF([], project='nova', default_config_files=[config])
+    log.setup(process.CONF, 'nova')
+    process.prepare()
     launcher = service.launch(
-        worker.CONF,
+        process.CONF,
         Watch(pathlib.Path(folder)),
         workers=int(workers),
         restart_method='mutate',

@@ -10,9 +10,9 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service import metrics as metrics_
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.manager import clock as clock_
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import rpc
 from tests.fault import site as site_
 
 HOUR = 3600

@@ -12,7 +12,7 @@ import pytest
 
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 from tests import loopback
 from tests.fault import site as site_
 

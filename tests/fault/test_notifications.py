@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from blazar_sched.conf import service as conf_
-from blazar_sched.service.manager import listener
+from blazar_sched.service.bus import nova_notifications
 from tests import notifications
 
 SOON = 20
@@ -28,7 +28,9 @@ def listening(bus, topic):
 
     @contextlib.contextmanager
     def listening(heard):
-        each = listener.Listener(conf, lambda: heard('services'), heard)
+        each = nova_notifications.Listener(
+            conf, lambda: heard('services'), heard
+        )
         each.start()
         try:
             yield

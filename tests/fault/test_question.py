@@ -7,10 +7,10 @@ import contextlib
 import pytest
 
 from blazar_sched.conf import service as conf_
-from blazar_sched.replica import listener
 from blazar_sched.replica import wire
-from blazar_sched.service import schedulers
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
+from blazar_sched.service.bus import schedulers
+from blazar_sched.worker import listener
 
 # Seconds that answers are waited for, and times that somebody asks: a worker
 # hears nothing until it has its queue.

@@ -15,10 +15,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.service.api import deploy
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import neutron
 from blazar_sched.service.clients import nova
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import rpc
 from tests import loopback
 from tests.unit import neutron as neutron_edge
 

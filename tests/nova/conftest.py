@@ -23,9 +23,9 @@ from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.replica import pace
-from blazar_sched.replica import worker
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import rpc
+from blazar_sched.worker import process
 
 HOSTS = ('c1', 'c2', 'c3', 'c4')
 VCPUS = 8
@@ -59,7 +59,7 @@ class Lab:
         self.cloud = cloud
         self.end_point = end_point
         self.ledger = end_point.ledger
-        self.now = worker.now()
+        self.now = process.now()
         self._flavors = {}
 
     def flavor(self, vcpus=1, **extra_specs):
@@ -194,7 +194,7 @@ class Lab:
         newest = self.ledger.changes(0, 1)['newest']
 
         def probe():
-            replica, stale = worker.current()
+            replica, stale = process.current()
             return not stale and replica.revision == newest
 
         cloud_.wait_for(f'revision {newest}', probe)
@@ -264,20 +264,20 @@ def cloud(end_point, hooks):
         pytest.MonkeyPatch.context()
     ) as patch:
         patch.setattr(pace, 'MAX_PAUSE', 0.1)
-        patch.setattr(worker, 'RPC_TIMEOUT', 1)
+        patch.setattr(process, 'RPC_TIMEOUT', 1)
         service = conf_.load(files=[])
         service.set_override('transport_url', 'fake:/')
         server = rpc.Server(rpc.transport(service), [end_point])
         server.start()
         yield cloud
-        worker.stop()
+        process.stop()
         server.stop()
 
 
 @pytest.fixture
 def lab(cloud, end_point):
     lab = Lab(cloud, end_point)
-    options = dict(worker.CONF.blazar_sched)
+    options = dict(process.CONF.blazar_sched)
     yield lab
     cloud.configure(**options)
     lab.clear()

@@ -12,13 +12,13 @@ import pytest
 from blazar_sched import filters
 from blazar_sched.conf import service as conf_
 from blazar_sched.demo import cloud as cloud_
-from blazar_sched.domain import lifetime
+from blazar_sched.domain import duration
 from blazar_sched.hooks import request_filter
 from blazar_sched.replica import trouble
-from blazar_sched.replica import worker
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
+from blazar_sched.worker import process
 
 HOUR = 3600
 MONTH = 30 * 24 * HOUR
@@ -38,7 +38,7 @@ def hints(lab, server):
 
 
 def seconds(text):
-    return lifetime.parse_time(text, 'shown')
+    return duration.parse_time(text, 'shown')
 
 
 def refused(lab, hints, **parameters):
@@ -256,7 +256,7 @@ class TestLeases:
     ):
         lab.cloud.configure(default_lifetime='30d')
         end = datetime.datetime.fromtimestamp(
-            worker.now() + 3 * HOUR, datetime.UTC
+            process.now() + 3 * HOUR, datetime.UTC
         )
         said = {
             key: value.replace('%s', f'{end:%Y-%m-%d %H:%M:%S}')
@@ -415,7 +415,7 @@ class TestNarrowing:
         monkeypatch.setattr(
             request_filter, 'failure', trouble.Trouble(request_filter.LOG)
         )
-        monkeypatch.setattr(worker, 'current', current)
+        monkeypatch.setattr(process, 'current', current)
 
         assert not request_filter.narrow_to_reservation(None, object())
 

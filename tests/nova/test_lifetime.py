@@ -20,13 +20,13 @@ from nova.tests.functional.api import client
 import pytest
 
 from blazar_sched.conf import service as conf_
-from blazar_sched.domain import lifetime
-from blazar_sched.replica import worker
+from blazar_sched.domain import duration
 from blazar_sched.service.api import server as api_
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import rpc
+from blazar_sched.worker import process
 
 HOSTS = ('c1', 'c2')
 HOUR = 3600
@@ -63,7 +63,7 @@ class Site:
 
     def at(self, seconds):
         """Return a time as text, as hints and requests have it."""
-        return lifetime.format_time(int(self.clock()) + seconds)
+        return duration.format_time(int(self.clock()) + seconds)
 
     def client(self, project_id):
         endpoint = f'http://127.0.0.1:{self._port}/v1'
@@ -128,7 +128,7 @@ class Site:
         newest = self.manager.ledger.changes(0, 1)['newest']
 
         def probe():
-            replica, stale = worker.current()
+            replica, stale = process.current()
             return not stale and replica.revision >= newest
 
         cloud_.wait_for(f'revision {newest}', probe)
@@ -165,7 +165,7 @@ def cloud(tmp_path_factory, clock):
     with cloud_.Cloud(HOSTS, options=options) as cloud, (
         pytest.MonkeyPatch.context()
     ) as patch:
-        patch.setattr(worker, '_clock', clock)
+        patch.setattr(process, '_clock', clock)
         yield cloud
 
 
@@ -278,7 +278,7 @@ def test_shelved_until_its_start_then_back_onto_its_place(site):
     back = site.cloud.settled(server, 'ACTIVE')
     assert cloud_.host_of(back) == place
     assert site.lease(server, 'ACTIVE')['id'] == lease['id']
-    assert site.known(server).end == int(lifetime.parse_time(
+    assert site.known(server).end == int(duration.parse_time(
         lease['end_date'], ''
     ))
     cloud_.wait_for('its place is given up', lambda: (
@@ -369,9 +369,9 @@ def test_nova_scheduler_goes_by_the_new_end(site):
     end = site.update(lease, end_date=site.at(10 * HOUR))['end_date']
 
     def is_told():
-        replica, _ = worker.current()
+        replica, _ = process.current()
         known = replica.instances[server['id']]
-        return lifetime.format_time(known.end) == end
+        return duration.format_time(known.end) == end
 
     cloud_.wait_for('nova-scheduler knows', is_told)
     refused = site.cloud.boot(

@@ -20,9 +20,9 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
-from blazar_sched.replica import request
 from blazar_sched.replica import state
-from blazar_sched.replica import worker
+from blazar_sched.worker import process
+from blazar_sched.worker import request
 
 WEIGHERS = ['LeaseGapWeigher', 'VacateCostWeigher']
 FILTERS = ['ReservationFilter', 'LifetimeFilter']
@@ -63,17 +63,17 @@ def objects(monkeypatch, tmp_path):
     from blazar_sched.weighers import all_weighers
 
     # Nobody answers on this bus, and nobody waits for it.
-    monkeypatch.setattr(worker, 'RPC_TIMEOUT', 0.1)
+    monkeypatch.setattr(process, 'RPC_TIMEOUT', 0.1)
     options = {
         'transport_url': 'fake:/',
         'snapshot_path': str(tmp_path / 'snapshot'),
     }
     for name, value in options.items():
-        worker.CONF.set_override(name, value, 'blazar_sched')
+        process.CONF.set_override(name, value, 'blazar_sched')
     yield [each() for each in (*all_filters(), *all_weighers())]
-    worker.stop()
+    process.stop()
     for name in options:
-        worker.CONF.clear_override(name, 'blazar_sched')
+        process.CONF.clear_override(name, 'blazar_sched')
 
 
 def test_they_hold_nothing_and_can_be_pickled(objects):
@@ -136,7 +136,7 @@ def test_packages_need_no_nova_and_no_service():
     modules = (
         'blazar_sched.filters, blazar_sched.weighers, '
         'blazar_sched.hooks.middleware, '
-        'blazar_sched.replica.request, blazar_sched.replica.worker'
+        'blazar_sched.worker.request, blazar_sched.worker.process'
     )
 
     assert imported(barred, modules, everyone=True) == []
@@ -189,7 +189,7 @@ def spec(hints=None, **fields):
 
 
 def read(asked, replica=None):
-    return request.read(asked, replica, NOW, worker.CONF.blazar_sched)
+    return request.read(asked, replica, NOW, process.CONF.blazar_sched)
 
 
 class TestRequest:

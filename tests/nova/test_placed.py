@@ -21,11 +21,11 @@ from blazar_sched.domain import allocation
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
-from blazar_sched.filters import placed
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.replica import worker
+from blazar_sched.worker import consumption
+from blazar_sched.worker import process
 
 objects.register_all()
 
@@ -112,17 +112,17 @@ def clock():
 @pytest.fixture
 def site(clock):
     site = Site()
-    with worker.following(site.replica, lambda: clock[0]):
+    with process.following(site.replica, lambda: clock[0]):
         yield site
 
 
 @pytest.fixture
 def ttl():
     def set_(seconds):
-        worker.CONF.set_override('pending_ttl', seconds, 'blazar_sched')
+        process.CONF.set_override('pending_ttl', seconds, 'blazar_sched')
 
     yield set_
-    worker.CONF.clear_override('pending_ttl', 'blazar_sched')
+    process.CONF.clear_override('pending_ttl', 'blazar_sched')
 
 
 def test_the_next_request_is_checked_beside_it(site):
@@ -228,7 +228,7 @@ def test_a_host_state_goes_with_its_request(site):
     here = site.host_state()
     known = weakref.ref(here)
     assert site.passing(here, lasting(3))
-    worker.ensure_started().decisions.settle(site.replica)
+    process.ensure_started().decisions.settle(site.replica)
 
     gc.disable()
     try:
@@ -244,16 +244,16 @@ def test_hosts_that_are_not_reservable_are_let_be(site):
     site.place(other, lasting(3))
 
     assert type(other) is host_manager.HostState
-    assert not worker.pending()
+    assert not process.pending()
 
 
 def test_noting_never_fails_the_request(site, monkeypatch):
     here, asked = site.host_state(), lasting(3)
     assert site.passing(here, asked)
-    failures = placed.failure.count
-    monkeypatch.setattr(worker, 'pending', None)
+    failures = consumption.failure.count
+    monkeypatch.setattr(process, 'pending', None)
 
     here.consume_from_request(asked)
 
     assert here.vcpus_used == 2
-    assert placed.failure.count == failures + 1
+    assert consumption.failure.count == failures + 1

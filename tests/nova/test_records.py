@@ -17,9 +17,9 @@ import pytest
 from blazar_sched.conf import service as conf_
 from blazar_sched.demo import cloud as cloud_
 from blazar_sched.service import database
+from blazar_sched.service.bus import nova_notifications as nova_notifications_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import listener as listener_
 from blazar_sched.service.manager import manager as manager_
 
 # The fourth host of the cloud is none of ours.
@@ -155,7 +155,7 @@ def conf(tmp_path_factory):
 def listening(site, conf, nova_notifies):
     """The manager hears of what Nova does."""
     conf.set_override('notification_exchange', nova_notifies, 'manager')
-    listener = listener_.Listener(
+    listener = nova_notifications_.Listener(
         conf, site.manager.monitor.notice, site.manager.instances.notice
     )
     parts = (site.manager.instances, listener)

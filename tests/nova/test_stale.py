@@ -8,10 +8,10 @@ import time
 import pytest
 
 from blazar_sched.demo import cloud as cloud_
-from blazar_sched.filters import decision
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import wire
-from blazar_sched.replica import worker
+from blazar_sched.worker import answer as answer_
+from blazar_sched.worker import process
 
 HOUR = 3600
 SOON = 900
@@ -59,14 +59,14 @@ def restart(lab):
     """Start the worker anew and wait for what it comes to."""
 
     def restart(probe):
-        worker.stop()
-        worker.ensure_started()
+        process.stop()
+        process.ensure_started()
         cloud_.wait_for('worker', probe)
 
     yield restart
-    worker.stop()
+    process.stop()
     lab.end_point.answer = None
-    worker.ensure_started()
+    process.ensure_started()
 
 
 def silence():
@@ -79,7 +79,7 @@ def other_version():
 
 
 def is_stale():
-    return worker.current()[1]
+    return process.current()[1]
 
 
 def test_fresh_replica_decides(setting):
@@ -113,7 +113,7 @@ class TestStale:
         lab.end_point.answer = silence
         lab.cloud.configure(on_stale=on_stale)
 
-        restart(lambda: worker.current()[0] is not None)
+        restart(lambda: process.current()[0] is not None)
 
         assert setting.passing() == passing
 
@@ -135,7 +135,7 @@ def test_never_a_copy(
     )
     lab.end_point.answer = silence
 
-    restart(lambda: worker.current() == (None, True))
+    restart(lambda: process.current() == (None, True))
 
     assert setting.passing() == passing
 
@@ -161,7 +161,7 @@ def test_without_a_copy_closed_is_closed(
     with monkeypatch.context() as patched:
         happens(path, patched)
 
-        restart(lambda: worker.current() == (None, True))
+        restart(lambda: process.current() == (None, True))
 
         assert setting.passing() == CLOSED
 
@@ -173,7 +173,7 @@ def test_what_holds_it_shut_is_the_list(lab, setting, restart, tmp_path):
     path.unlink()
     path.with_name('snapshot.hosts').unlink()
 
-    restart(lambda: worker.current() == (None, True))
+    restart(lambda: process.current() == (None, True))
 
     assert setting.passing() == UNKNOWN
 
@@ -192,8 +192,8 @@ def test_a_request_at_the_start_waits_for_the_file(
         return reading(path)
 
     monkeypatch.setattr(snapshot, 'reading', slowly)
-    worker.stop()
-    worker.ensure_started()
+    process.stop()
+    process.ensure_started()
 
     assert setting.passing() == FRESH
 
@@ -212,8 +212,8 @@ def test_a_worker_that_does_not_wait_has_the_list(
         return reading(path)
 
     monkeypatch.setattr(snapshot, 'reading', held_up)
-    worker.stop()
-    worker.ensure_started()
+    process.stop()
+    process.ensure_started()
     try:
         assert setting.passing() == CLOSED
     finally:
@@ -226,7 +226,7 @@ def test_good_snapshot_file_decides(lab, setting, restart, tmp_path):
     _kept(lab, tmp_path, restart)
     lab.end_point.answer = silence
 
-    restart(lambda: not worker.current()[1])
+    restart(lambda: not process.current()[1])
 
     assert setting.passing() == FRESH
 
@@ -261,15 +261,15 @@ def test_error_of_our_own_fails_no_request(
 ):
     """F11: the answer is by policy, and it is told of once a minute."""
     lab.cloud.configure(on_stale=on_stale)
-    replica, _ = worker.current()
+    replica, _ = process.current()
     monkeypatch.setattr(replica, 'index', Broken())
-    monkeypatch.setattr(decision.failure, '_logged_at', float('-inf'))
+    monkeypatch.setattr(answer_.failure, '_logged_at', float('-inf'))
     told = _warnings(monkeypatch)
-    before = decision.failure.count
+    before = answer_.failure.count
 
     assert setting.passing() == passing
 
-    assert decision.failure.count - before >= 2
+    assert answer_.failure.count - before >= 2
     assert len(told) == 1
     assert 'broken index' in told[0]
 
@@ -286,7 +286,7 @@ def test_error_of_the_worker_fails_no_request(
         raise RuntimeError('broken worker')
 
     lab.cloud.configure(on_stale=on_stale)
-    monkeypatch.setattr(worker, 'current', broken)
+    monkeypatch.setattr(process, 'current', broken)
 
     assert setting.passing() == passing
 
@@ -295,7 +295,7 @@ def test_stale_is_told_of_once_a_minute(lab, setting, monkeypatch):
     lab.cloud.configure(max_age=1)
     lab.end_point.answer = other_version
     cloud_.wait_for('stale', is_stale)
-    monkeypatch.setattr(decision.stale_replica, '_logged_at', float('-inf'))
+    monkeypatch.setattr(answer_.stale_replica, '_logged_at', float('-inf'))
     told = _warnings(monkeypatch)
 
     for _ in range(3):
@@ -329,7 +329,7 @@ def _warnings(monkeypatch):
         def emit(self, record):
             told.append(record.getMessage())
 
-    logger = logging.getLogger(decision.__name__)
+    logger = logging.getLogger(answer_.__name__)
     monkeypatch.setattr(
         logger, 'handlers', [Handler(level=logging.WARNING)]
     )

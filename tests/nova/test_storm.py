@@ -30,13 +30,13 @@ from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.conf import service as conf_
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
-from blazar_sched.replica import worker
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
+from blazar_sched.worker import process
 
 LARGE = os.environ.get('BLAZAR_SCHED_STORM')
 BOOTS, LEASES, FAILURES = map(int, (LARGE or '30,8,3').split(','))
@@ -132,7 +132,7 @@ class Storm:
         placed = server is not None and is_placed(server)
         if placed and ledger.instance(server['id']) is None:
             return False
-        replica, stale = worker.current()
+        replica, stale = process.current()
         newest = ledger.changes(0, 1)['newest']
         return not stale and replica.revision == newest
 
@@ -180,7 +180,7 @@ class Storm:
                 'resource_type': 'physical:host', 'min': count, 'max': count,
                 'resource_properties': '',
             }
-        start = worker.now() + seconds(draw)
+        start = process.now() + seconds(draw)
         try:
             self.manager.leases.create({
                 'name': 'lease', 'project_id': 'owner', 'user_id': 'user',
@@ -246,7 +246,7 @@ def servers(cloud):
         hints = server['scheduler_hints']
         end = window.FOREVER
         if 'lifetime' in hints:
-            begun = lifetime.parse_time(server['created'], 'created')
+            begun = duration.parse_time(server['created'], 'created')
             end = begun + int(hints['lifetime'][0])
         yield cloud.hosts[host], server['flavor']['vcpus'], end
 
@@ -294,7 +294,7 @@ def test_no_instant_has_more_promised_than_there_is(
     storm.calm()
 
     assert manager.ledger.check() == []
-    found = list(faults(cloud, manager.ledger, worker.now()))
+    found = list(faults(cloud, manager.ledger, process.now()))
     told = told_at_risk(manager)
     assert found == [] or at_once > 1
     # Of what a race has left nothing is unknown.
@@ -312,7 +312,7 @@ def test_the_look_would_see_it(cloud, manager):
     """The control: a server where a lease will have the whole host."""
     for name in HOSTS:
         manager.hosts.create(name, {})
-    now = worker.now()
+    now = process.now()
     manager.leases.create({
         'name': 'lease', 'project_id': 'owner', 'user_id': 'user',
         'start': now + LEAST, 'end': now + 2 * LEAST, 'before_end': None,

@@ -13,7 +13,7 @@ import pytest
 
 from blazar_sched.conf import service as conf_
 from blazar_sched.demo import cloud as cloud_
-from blazar_sched.domain import lifetime
+from blazar_sched.domain import duration
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
@@ -178,7 +178,7 @@ def test_a_forced_server_is_told_and_moved_to_another_host(site):
     server = site.force('c1')
     site.set(lease.start - LEAD)
     # The clock goes on while Nova is asked.
-    told = lifetime.parse_time(site.told(server), '')
+    told = duration.parse_time(site.told(server), '')
     assert lease.start - LEAD <= told - NOTICE <= site.now
     site.set(lease.start - LEAD + NOTICE + 5)
     site.run_until(

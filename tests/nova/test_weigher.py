@@ -10,11 +10,11 @@ from blazar_sched import filters
 from blazar_sched import weighers
 from blazar_sched.demo import cloud as cloud_
 from blazar_sched.replica import accounting
-from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
-from blazar_sched.replica import worker
 from blazar_sched.simulate import scheduler
+from blazar_sched.worker import process
+from blazar_sched.worker import request
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -150,7 +150,7 @@ def test_an_instance_is_read_once_until_anything_is_another(monkeypatch):
         for weigher in weighers.all_weighers():
             weigher().weigh_objects([], spec)
 
-    with worker.following(replica, lambda: clock[0]):
+    with process.following(replica, lambda: clock[0]):
         ask()
         spec.instance_uuid = two
         ask()
@@ -185,8 +185,8 @@ class TestNothingToSay:
 
     def test_no_replica(self, lab, weights):
         lab.end_point.answer = lambda: None
-        worker.stop()
-        worker.ensure_started()
+        process.stop()
+        process.ensure_started()
 
         lab.boot()
 
@@ -197,7 +197,7 @@ class TestNothingToSay:
         gaps.end_point.answer = lambda: wire.changes_page(
             'x', 0, 0, [], 0
         ) | {'version': wire.WIRE_VERSION + 1}
-        cloud_.wait_for('stale', lambda: worker.current()[1])
+        cloud_.wait_for('stale', lambda: process.current()[1])
 
         gaps.boot()
 
@@ -208,7 +208,7 @@ class TestNothingToSay:
         assert weights == [[0.0] * 4]
 
     def test_error_of_its_own(self, gaps, weights, monkeypatch):
-        replica, _ = worker.current()
+        replica, _ = process.current()
         gaps.cloud.configure(on_stale='open')
 
         class Broken:

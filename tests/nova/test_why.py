@@ -10,9 +10,9 @@ from blazar_sched.cmd import why
 from blazar_sched.conf import service as conf_
 from blazar_sched.demo import cloud as cloud_
 from blazar_sched.replica import wire
-from blazar_sched.replica import worker
-from blazar_sched.service import schedulers
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
+from blazar_sched.service.bus import schedulers
+from blazar_sched.worker import process
 
 HOUR = 3600
 SOON = 900
@@ -96,7 +96,7 @@ def test_a_stale_replica(lab, ask):
     lab.register(*lab.cloud.hosts)
     # What cannot be understood makes it stale at once.
     lab.end_point.answer = dict
-    cloud_.wait_for('stale', lambda: worker.current()[1])
+    cloud_.wait_for('stale', lambda: process.current()[1])
     server = refused(lab, lab.flavor(), None)
     lab.end_point.answer = None
 
@@ -149,4 +149,4 @@ def test_each_worker_tells_its_revision(lab, bus):
     assert report['stale'] is False
     assert report['wire'] == wire.WIRE_VERSION
     assert report['ledger'] == lab.ledger.id
-    assert name == worker.ensure_started().name
+    assert name == process.ensure_started().name

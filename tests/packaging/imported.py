@@ -10,7 +10,7 @@ import sys
 import time
 
 INDEX = 'import blazar_sched.ext'
-REPLICA = 'import blazar_sched.replica.worker'
+REPLICA = 'import blazar_sched.worker.process'
 API = 'import blazar_sched.cmd.main, blazar_sched.service.api.server'
 MANAGER = 'import blazar_sched.cmd.main, blazar_sched.service.manager.manager'
 STATUS = "from blazar_sched.cmd import main; main.parser(['status'])"

@@ -14,7 +14,6 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
 from blazar_sched.replica import accounting
 from blazar_sched.replica import drawing
-from blazar_sched.replica import magnet
 from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -27,6 +26,7 @@ from blazar_sched.service.manager import transition
 from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import vacating
+from blazar_sched.worker import magnetic
 from tests.simulation import features as features_
 from tests.simulation.cloud import servers
 
@@ -275,7 +275,7 @@ def _strangers_drawn():
         }
         return [h for h in host_states if h.uuid in hosts]
 
-    return mock.patch.object(magnet, 'drawn', drawn)
+    return mock.patch.object(magnetic, 'drawn', drawn)
 
 
 def _strangers_ended():

@@ -5,9 +5,9 @@ import dataclasses
 import datetime
 import json
 
-from blazar_sched.domain import lifetime
-from blazar_sched.domain import placing
+from blazar_sched.domain import duration
 from blazar_sched.domain import window
+from blazar_sched.placing import host_selection
 from blazar_sched.replica import puller
 
 
@@ -24,7 +24,7 @@ def size(reservation, own):
     if reservation.resource_type == 'physical:host':
         return len(own)
     slot = reservation.slot()
-    return sum(placing.count_slots(a.amounts, slot) for a in own)
+    return sum(host_selection.count_slots(a.amounts, slot) for a in own)
 
 
 def wanted(reservation):
@@ -103,7 +103,7 @@ def time(text):
 
 def shown(at):
     """Return a time as the newest version of the API shows it."""
-    return lifetime.format_time(at)
+    return duration.format_time(at)
 
 
 def blazar_date(at):

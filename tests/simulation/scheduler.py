@@ -19,12 +19,12 @@ from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import hints as hints_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
-from blazar_sched.filters import decision
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
-from blazar_sched.replica import pending
 from blazar_sched.replica import puller
-from blazar_sched.replica import worker
+from blazar_sched.worker import answer
+from blazar_sched.worker import pending
+from blazar_sched.worker import process
 
 objects.register_all()
 
@@ -84,7 +84,7 @@ class Scheduler:
     def __init__(self, cloud, call, clock, uptime, max_age):
         self._cloud = cloud
         self._clock = clock
-        self._worker = worker.Worker()
+        self._worker = process.Worker()
         self._worker.pending = pending.Pending(uptime)
         self.puller = puller.Puller(call, uptime, lambda: max_age)
         self._worker.puller = self.puller
@@ -112,7 +112,7 @@ class Scheduler:
             self._state(name) for name in sorted(self._cloud.nodes)
             if has_room(self._cloud, name, request)
         ]
-        failures = decision.failure.count
+        failures = answer.failure.count
         spec = self._spec(request)
         with self._as_process():
             passing = self._filtered(self._chain, states, spec)
@@ -122,7 +122,7 @@ class Scheduler:
             else:
                 chosen = choose(sorted(passing))
                 passing[chosen].consume_from_request(spec)
-        if decision.failure.count != failures:
+        if answer.failure.count != failures:
             raise AssertionError('a filter failed')
         return chosen
 
@@ -130,7 +130,7 @@ class Scheduler:
     def _as_process(self):
         """Have the filters find this worker."""
         with mock.patch.multiple(
-            worker, _worker=self._worker, _pid=os.getpid(), _clock=self._clock
+            process, _worker=self._worker, _pid=os.getpid(), _clock=self._clock
         ):
             yield
 

@@ -37,7 +37,7 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import routes
 from blazar_sched.service.api.schemas import meaning
-from blazar_sched.service.manager import notifier
+from blazar_sched.service.bus import notifier
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDES = ROOT / 'doc/source'

@@ -11,7 +11,7 @@ from oslo_context import context
 
 
 class Manager(Protocol):
-    """What the API needs: `service.manager.rpc.Client`."""
+    """What the API needs: `service.bus.rpc.Client`."""
 
     def call(
         self, ctxt: dict[str, Any], method: str, **kwargs: Any

@@ -5,8 +5,8 @@ from typing import Any
 
 import falcon
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import lease
-from blazar_sched.domain import lifetime
 from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import requirement
@@ -32,9 +32,9 @@ def show_capacity(req: falcon.Request, caller: caller_.Caller) -> Body:
         start=(
             start
             if start == lease.NOW
-            else lifetime.parse_time(start, 'start_date')
+            else duration.parse_time(start, 'start_date')
         ),
-        end=None if end is None else lifetime.parse_time(end, 'end_date'),
+        end=None if end is None else duration.parse_time(end, 'end_date'),
         parts=listing.number(req, 'parts', schemas.MAX_PARTS) or 1,
         resource_properties=properties,
         flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),

@@ -35,7 +35,7 @@ def deploy(
     to serve ``noauth`` on one that others reach.
 
     :param conf: the service's configuration
-    :param manager: `service.manager.rpc.Client`, or what calls like it
+    :param manager: `service.bus.rpc.Client`, or what calls like it
     :param metrics: count the requests
     :raises oslo_config.cfg.Error: if a value cannot be read
     """

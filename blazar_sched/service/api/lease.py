@@ -11,8 +11,8 @@ import microversion_parse
 from oslo_utils import strutils
 from oslo_utils import uuidutils
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 from blazar_sched.policies import lease as policies
 from blazar_sched.service.api import caller as caller_
@@ -242,20 +242,20 @@ def _dry_run(req: falcon.Request, caller: caller_.Caller) -> Body:
 def _start(text: str | None) -> int | str:
     if text is None or text == NOW:
         return NOW
-    return lifetime.parse_time(text, 'start_date')
+    return duration.parse_time(text, 'start_date')
 
 
 def _end(text: str | None, version: microversion_parse.Version) -> int:
     if text is None:
         return window.FOREVER
-    return lifetime.parse_time(text, 'end_date', time.form(version).no_end)
+    return duration.parse_time(text, 'end_date', time.form(version).no_end)
 
 
 def _before_end(text: str | None) -> int | str:
     # Blazar's clients send null or '' for what they were not told.
     if not text:
         return DEFAULT
-    return lifetime.parse_time(text, 'before_end_date')
+    return duration.parse_time(text, 'before_end_date')
 
 
 def _keep_before_end(

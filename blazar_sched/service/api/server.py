@@ -20,7 +20,7 @@ from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import errors
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 
 LOG = logging.getLogger(__name__)
 

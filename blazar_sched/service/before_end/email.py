@@ -13,9 +13,9 @@ import ssl
 from oslo_config import cfg
 
 from blazar_sched.conf import email as email_conf
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service import faults
 from blazar_sched.service.before_end import base
@@ -134,7 +134,7 @@ def _content(reservation: reservation_.Reservation) -> Iterator[str]:
 
 
 def _end(lease: lease_.Lease) -> str:
-    return lifetime.format_time(lease.end)
+    return duration.format_time(lease.end)
 
 
 def _line(text: str) -> str:

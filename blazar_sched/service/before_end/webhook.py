@@ -13,8 +13,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service import faults
-from blazar_sched.service import payload
 from blazar_sched.service.before_end import base
+from blazar_sched.service.bus import payload
 from blazar_sched.service.clients import rest
 
 SIGNATURE = 'X-Signature'

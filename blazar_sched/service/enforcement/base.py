@@ -13,8 +13,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
+from blazar_sched.placing import host_selection
 from blazar_sched.service.ledger import reader
 
 # What each reservation of a lease has, by its id: a host for each whole host
@@ -108,7 +108,7 @@ def _count(
     """Return how many slots an allocation is, one if it is a whole host."""
     if reservation.resource_type not in reservation_.INSTANCES:
         return 1
-    return placing.count_slots(allocation.amounts, reservation.slot())
+    return host_selection.count_slots(allocation.amounts, reservation.slot())
 
 
 def limit(

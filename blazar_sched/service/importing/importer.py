@@ -16,8 +16,8 @@ from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.importing import cloud as cloud_
 from blazar_sched.service.importing import plan as plan_
 from blazar_sched.service.ledger import blazar
-from blazar_sched.service.manager import instance
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources import instance_record
 
 
 class Importer:
@@ -135,5 +135,7 @@ def _write_servers(
     nodes = {host.hypervisor_hostname: host.uuid for host in plan.hosts}
     for server in servers:
         tx.put_instance(
-            instance.record(replica, nodes[server.node or ''], server, now)
+            instance_record.make(
+                replica, nodes[server.node or ''], server, now
+            )
         )

@@ -10,13 +10,13 @@ import dataclasses
 import functools
 from typing import Any
 
-from blazar_sched.domain import capacity
 from blazar_sched.domain import catalog
 from blazar_sched.domain import instance
 from blazar_sched.domain import lease
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import capacity
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.service import resources

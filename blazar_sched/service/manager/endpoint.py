@@ -22,6 +22,7 @@ from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.replica import wire
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import clock
@@ -30,7 +31,6 @@ from blazar_sched.service.manager import floating_ip
 from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import lease
-from blazar_sched.service.manager import rpc
 
 Context = dict[str, Any]
 Values = dict[str, Any]

@@ -25,12 +25,12 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import overload
+from blazar_sched.placing import reallocation
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import leaving
-from blazar_sched.service.manager import notifier as notifier_
-from blazar_sched.service.manager import placing
-from blazar_sched.service.manager import replan
-from blazar_sched.service.manager import terms
+from blazar_sched.service.manager import placing_options
 
 LOG = log.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class Healer:
         """
         at_risk: dict[str, lease_.Lease] = {}
         for host in self._ledger.look(
-            lambda replica: replan.crowded(replica, now)
+            lambda replica: overload.crowded(replica, now)
         ):
             try:
                 at_risk |= self._relieve(host, now)
@@ -168,7 +168,7 @@ class Healer:
         :param tried: the ids of reservations that are not tried again
         :returns: its reservation's id, and the lease before and after that
         """
-        going = replan.leaving(tx, host, now, tried)
+        going = overload.leaving(tx, host, now, tried)
         if not going:
             return None
         allocation, lease_id = going[0]
@@ -223,10 +223,10 @@ class Healer:
             nothing is written
         """
         tx.replica.advance(now)
-        held = placing.held(tx.replica, old)
-        placed = leaving.leave(
+        held = lease_placing.held(tx.replica, old)
+        placed = reallocation.leave(
             tx.replica, old, old.left(now), hosts, only,
-            terms.read(self._conf),
+            placing_options.read(self._conf),
         )
         if only is not None and any(
             _lost(held[id_], many) for id_, many in placed.items()
@@ -333,7 +333,7 @@ def _is_movable(lease: lease_.Lease, now: int) -> bool:
 
 def _failed(tx: Any, lease: lease_.Lease) -> set[str]:
     """Return the uuids of the failed hosts that a lease is on."""
-    held = placing.held(tx.replica, lease)
+    held = lease_placing.held(tx.replica, lease)
     used = {a.host for many in held.values() for a in many}
     return {host for host in used if not tx.replica.hosts[host].reservable}
 
@@ -349,8 +349,8 @@ def _marked(
     opened = lease.status != states.LEASE_PENDING
     return flagged(
         reservation,
-        placing.count(reservation, after) < _least(reservation),
-        opened and placing.sizes(before) != placing.sizes(after),
+        lease_placing.count(reservation, after) < _least(reservation),
+        opened and lease_placing.sizes(before) != lease_placing.sizes(after),
         now,
     )
 

@@ -17,14 +17,14 @@ from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import requirements
+from blazar_sched.placing import overload
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import host_settings
-from blazar_sched.service.manager import instance
-from blazar_sched.service.manager import replan
 from blazar_sched.service.resources import freepool as freepool_
+from blazar_sched.service.resources import instance_record
 
 LOG = log.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Hosts:
             host: host_.Host = tx.put_host(wanted)
             for server in servers:
                 tx.put_instance(
-                    instance.record(tx.replica, host.uuid, server, now)
+                    instance_record.make(tx.replica, host.uuid, server, now)
                 )
             return host
 
@@ -411,7 +411,7 @@ def _has_less_than_promised(
     replica: state.Replica, host: host_.Host, now: int
 ) -> bool:
     return any(
-        replan.exceeded(
+        overload.exceeded(
             index,
             catalog.rows(index, [host.uuid]),
             {host.uuid: host},

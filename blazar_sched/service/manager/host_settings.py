@@ -9,9 +9,9 @@ from typing import Any
 
 from oslo_utils import strutils
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 
 MAX_NAME = 64
@@ -82,7 +82,7 @@ def _parse_hold(value: Any, field: str) -> str | None:
 
 def _parse_unbounded(value: Any, field: str) -> str | None:
     if value is not None:
-        lifetime.parse_unbounded(value, field)
+        duration.parse_unbounded(value, field)
     policy: str | None = value
     return policy
 

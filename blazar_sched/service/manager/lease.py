@@ -17,18 +17,19 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import options
 from blazar_sched.replica import state
 from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service import resources
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import draft
-from blazar_sched.service.manager import event as runner_
 from blazar_sched.service.manager import idempotency
-from blazar_sched.service.manager import notifier as notifier_
 from blazar_sched.service.manager import offer
-from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import placing_options
+from blazar_sched.service.manager import runner as runner_
 from blazar_sched.service.manager import shrinking
-from blazar_sched.service.manager import terms
 from blazar_sched.service.manager import trust
 
 # A delete looks so often, with so many seconds between, whether what the lease
@@ -108,8 +109,8 @@ class Leases:
             if made:
                 return made
             tx.replica.advance(now)
-            placed = placing.place(
-                tx.replica, lease, lease.window, terms=self._terms
+            placed = lease_placing.place(
+                tx.replica, lease, lease.window, options=self._options
             )
             tx.add_lease(lease, itertools.chain(*placed.values()))
             self._book(tx, lease, lease.window)
@@ -124,7 +125,7 @@ class Leases:
             if not offering:
                 raise
             raise offer.with_start(
-                e, self._ledger, lease, self._terms
+                e, self._ledger, lease, self._options
             ) from e
         if dry_run:
             return created
@@ -186,7 +187,7 @@ class Leases:
         commit = inquiry.rehearse if dry_run else inquiry.commit
 
         def work(
-            tx: Any, left: placing.Allocations | None = None
+            tx: Any, left: lease_placing.Allocations | None = None
         ) -> tuple[lease_.Lease, lease_.Lease, shrinking.Shrink | None]:
             old = tx.lease(lease_id, project_id)
             _check_changeable(old, values)
@@ -222,7 +223,7 @@ class Leases:
             return
         for reservation in lease.reservations:
             if reservation.is_on_hosts(active=False):
-                for each in self._terms.tries():
+                for each in self._options.tries():
                     replica.catalog.match(reservation, each.default)
 
     def _with_end(
@@ -291,8 +292,8 @@ class Leases:
         self._trusts.delete(lease.trust_id)
 
     @property
-    def _terms(self) -> terms.Terms:
-        return terms.read(self._conf.manager)
+    def _options(self) -> options.Options:
+        return placing_options.read(self._conf.manager)
 
     def _book(
         self,
@@ -348,7 +349,7 @@ class Leases:
         old: lease_.Lease,
         new: lease_.Lease,
         now: int,
-        left: placing.Allocations,
+        left: lease_placing.Allocations,
     ) -> lease_.Lease:
         """Write a changed lease, and place it if it needs that.
 
@@ -358,7 +359,7 @@ class Leases:
         if new.window == old.window and not changed:
             tx.put_lease(new)
             return new
-        held = placing.held(tx.replica, old)
+        held = lease_placing.held(tx.replica, old)
         settled = _settled(old, new, left)
         placed = self._placed(tx.replica, old, new, now, left)
         if old.status == states.LEASE_ACTIVE:
@@ -385,22 +386,22 @@ class Leases:
         old: lease_.Lease,
         new: lease_.Lease,
         now: int,
-        left: placing.Allocations,
-    ) -> placing.Allocations:
+        left: lease_placing.Allocations,
+    ) -> lease_placing.Allocations:
         """Return the allocations of a changed lease.
 
         :param left: see `_put`
         :raises NotEnoughHostsAvailable: if it finds no room
         """
         replica.advance(now)
-        return placing.place(
+        return lease_placing.place(
             replica,
             new,
             new.left(now),
-            placing.held(replica, old),
+            lease_placing.held(replica, old),
             active=old.status == states.LEASE_ACTIVE,
             settled=_settled(old, new, left),
-            terms=self._terms,
+            options=self._options,
             left=left,
         )
 
@@ -488,7 +489,9 @@ def _settled(
     }
 
 
-def _grown(old: placing.Allocations, new: placing.Allocations) -> bool:
+def _grown(
+    old: lease_placing.Allocations, new: lease_placing.Allocations
+) -> bool:
     """Tell whether there is more on any host than there was."""
-    before = placing.sizes(itertools.chain(*old.values()))
-    return not placing.sizes(itertools.chain(*new.values())) <= before
+    before = lease_placing.sizes(itertools.chain(*old.values()))
+    return not lease_placing.sizes(itertools.chain(*new.values())) <= before

@@ -27,17 +27,17 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import trial as trial_
 from blazar_sched.replica import drawing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import enforcement as enforcement_
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import draft
-from blazar_sched.service.manager import notifier as notifier_
-from blazar_sched.service.manager import placing
-from blazar_sched.service.manager import terms
-from blazar_sched.service.manager import trial as trial_
+from blazar_sched.service.manager import placing_options
 
 LOG = log.getLogger(__name__)
 
@@ -270,11 +270,11 @@ class Lifetimes:
         if lease.status == states.LEASE_PENDING:
             try:
                 self._enforcement.check_limits(tx, lease, now)
-                placed = placing.place(
+                placed = lease_placing.place(
                     tx.replica,
                     lease,
                     lease.window,
-                    terms=terms.read(self._conf),
+                    options=placing_options.read(self._conf),
                 )
             except exception.BlazarSchedError as e:
                 if isinstance(e, exception.Unavailable):

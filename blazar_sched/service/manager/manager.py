@@ -16,8 +16,13 @@ from blazar_sched.conf import placement as placement_conf
 from blazar_sched.service import before_end
 from blazar_sched.service import database
 from blazar_sched.service import enforcement
+from blazar_sched.service import loop
 from blazar_sched.service import metrics as metrics_
 from blazar_sched.service import resources
+from blazar_sched.service.bus import fanout
+from blazar_sched.service.bus import notifier
+from blazar_sched.service.bus import nova_notifications
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import glance as glance_
 from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import neutron as neutron_
@@ -25,26 +30,21 @@ from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.clients import rest
 from blazar_sched.service.manager import capacity
-from blazar_sched.service.manager import census
 from blazar_sched.service.manager import clock as clock_
 from blazar_sched.service.manager import endpoint
-from blazar_sched.service.manager import event
-from blazar_sched.service.manager import flavor
+from blazar_sched.service.manager import flavor_sync
 from blazar_sched.service.manager import floating_ip
 from blazar_sched.service.manager import floating_ip_healing
+from blazar_sched.service.manager import gauges
 from blazar_sched.service.manager import healing
-from blazar_sched.service.manager import herald
 from blazar_sched.service.manager import host
-from blazar_sched.service.manager import instance
+from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import lifetime
-from blazar_sched.service.manager import listener
-from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import monitor
-from blazar_sched.service.manager import notifier
+from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import restorer
-from blazar_sched.service.manager import rpc
-from blazar_sched.service.manager import terms
+from blazar_sched.service.manager import runner as runner_
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
 from blazar_sched.service.resources import base
@@ -86,10 +86,10 @@ class Manager:
             return rest.load_adapter(conf, group)
 
         # What cannot be read stops it now, and not each lease later.
-        terms.read(conf.manager)
+        placing_options.read(conf.manager)
         self._conf = conf
         self._bus = rpc.transport(conf)
-        self._herald = herald.Herald(self._bus, lambda: self.ledger.id)
+        self._herald = fanout.Herald(self._bus, lambda: self.ledger.id)
         self.metrics = metrics or metrics_.new()
         self.clock = clock_.Clock(
             clock, monotonic, lambda: conf.manager.clock_tolerance,
@@ -99,7 +99,7 @@ class Manager:
             conf, self._herald.tell, self.metrics
         )
         self.notifier = notifier.Notifier(conf)
-        self._census = census.Census(
+        self._census = gauges.Census(
             self.ledger, self.notifier, lambda: self._loops
         )
         self.metrics.registry.register(self._census)
@@ -126,7 +126,7 @@ class Manager:
         )
         drivers = resources.Drivers(self.services)
         self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
-        self.instances = instance.Instances(
+        self.instances = instance_sync.Instances(
             conf,
             self.ledger,
             nova,
@@ -141,7 +141,7 @@ class Manager:
             self.notifier,
             self.clock,
         )
-        self.flavors = flavor.Flavors(self.ledger, self.services.nova)
+        self.flavors = flavor_sync.Flavors(self.ledger, self.services.nova)
         self._flavor_sync = loop.Loop(
             'flavor sync',
             self.flavors.sync,
@@ -157,7 +157,7 @@ class Manager:
             self.trusts,
             self.enforcement,
         )
-        self.runner = event.Runner(
+        self.runner = runner_.Runner(
             conf,
             self.ledger,
             drivers,
@@ -277,11 +277,11 @@ class Manager:
             self.metrics.registry.unregister(self._census)
         self.ledger.close()
 
-    def _listeners(self) -> list[listener.Listener]:
+    def _listeners(self) -> list[nova_notifications.Listener]:
         if not self._conf.manager.enable_notification_monitor:
             return []
         return [
-            listener.Listener(
+            nova_notifications.Listener(
                 self._conf, self.monitor.notice, self.instances.notice
             )
         ]

@@ -20,8 +20,8 @@ from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import notifier as notifier_
 
 LOG = log.getLogger(__name__)
 

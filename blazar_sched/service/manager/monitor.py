@@ -14,12 +14,12 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
+from blazar_sched.service import loop
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.manager import floating_ip_healing
 from blazar_sched.service.manager import healing
-from blazar_sched.service.manager import loop
-from blazar_sched.service.manager import notifier as notifier_
 
 LOG = log.getLogger(__name__)
 

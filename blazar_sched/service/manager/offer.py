@@ -7,27 +7,27 @@ import dataclasses
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import offer as offer_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import offer as offer_
+from blazar_sched.placing import options as options_
 from blazar_sched.replica import state
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import placing
-from blazar_sched.service.manager import terms as terms_
 
 
 def with_start(
     refusal: exception.NotEnoughHostsAvailable,
     ledger: ledger_.Ledger,
     lease: lease_.Lease,
-    terms: terms_.Terms,
+    options: options_.Options,
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a new lease with a start that has room.
 
     It is nobody's: whoever asks for it may find it taken. None is offered to
     a lease that wants more than what is on hosts.
     """
-    start = _start(ledger, lease, terms)
+    start = _start(ledger, lease, options)
     end = None if start is None else _end(lease, start)
     offer = {**(refusal.offer or {}), 'start': start, 'end': end}
     return exception.NotEnoughHostsAvailable(
@@ -70,7 +70,7 @@ def with_end(
 
 
 def _start(
-    ledger: ledger_.Ledger, lease: lease_.Lease, terms: terms_.Terms
+    ledger: ledger_.Ledger, lease: lease_.Lease, options: options_.Options
 ) -> int | None:
     if not all(r.is_on_hosts(active=False) for r in lease.reservations):
         return None
@@ -80,7 +80,7 @@ def _start(
     # One look at a time: nobody's commit waits for the whole search.
     return offer_.search(
         lambda at: ledger.look(
-            lambda replica: _fits(replica, lease, at, terms)
+            lambda replica: _fits(replica, lease, at, options)
         ),
         first,
     )
@@ -108,14 +108,17 @@ def _bound(replica: state.Replica, lease: lease_.Lease) -> int | None:
 
 
 def _fits(
-    replica: state.Replica, lease: lease_.Lease, at: int, terms: terms_.Terms
+    replica: state.Replica,
+    lease: lease_.Lease,
+    at: int,
+    options: options_.Options,
 ) -> bool:
     end = _end(lease, at)
     if window_.TIME_LIMIT <= end != window_.FOREVER:
         return False
     later = dataclasses.replace(lease, start=at, end=end)
     try:
-        placing.place(replica, later, later.window, terms=terms)
+        lease_placing.place(replica, later, later.window, options=options)
     except exception.NotEnoughHostsAvailable:
         return False
     return True

@@ -20,9 +20,9 @@ from blazar_sched.domain import event as event_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.service import loop
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import loop
 from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)

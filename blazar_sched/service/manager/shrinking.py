@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
+from blazar_sched.placing import lease_placing
 from blazar_sched.service import resources
 from blazar_sched.service.manager import claim
-from blazar_sched.service.manager import event as runner_
-from blazar_sched.service.manager import placing
+from blazar_sched.service.manager import runner as runner_
 
 T = TypeVar('T')
 
@@ -61,7 +61,7 @@ class Shrinker:
         self,
         shrink: Shrink,
         commit: Callable[[Callable[[Any], T]], T],
-        work: Callable[[Any, placing.Allocations], T],
+        work: Callable[[Any, lease_placing.Allocations], T],
     ) -> T:
         """Give up what is too much, and then commit the change.
 
@@ -84,7 +84,7 @@ class Shrinker:
 
     def rehearse(
         self, tx: Any, old: lease_.Lease, new: lease_.Lease
-    ) -> placing.Allocations:
+    ) -> lease_placing.Allocations:
         """Return what reservations would have left that give some up.
 
         As far as the ledger's records tell what is in use.

@@ -21,8 +21,8 @@ from blazar_sched.domain import state_machine
 from blazar_sched.domain import states
 from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service.before_end import base as before_end
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import notifier as notifier_
 from blazar_sched.service.manager import trust
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import servers as servers_

@@ -9,9 +9,9 @@ the trust until Keystone has deleted it.
 from oslo_log import log
 
 from blazar_sched.domain import exception
+from blazar_sched.service import loop
 from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.manager import loop
 
 LOG = log.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
@@ -176,7 +176,7 @@ def _check_room(
     if furthest < end:
         raise exception.NotEnoughHostsAvailable(
             'end_date: it can be extended to '
-            f'{lifetime.format_time(furthest)} at most; from then on its host '
+            f'{duration.format_time(furthest)} at most; from then on its host '
             'is needed',
             field='end_date',
         )
@@ -187,7 +187,7 @@ def _furthest(
 ) -> int:
     """Return until when an instance can stay where it is, beyond `at`."""
     return min(
-        lifetime.end_after(at, seconds)
+        duration.end_after(at, seconds)
         for index, amounts in replica.counted(known)
         for seconds in index.horizon(
             catalog.rows(index, [known.host]), at, amounts, ignore=known.uuid

@@ -21,8 +21,8 @@ from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
+from blazar_sched.placing import host_selection
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.resources import aggregate as aggregate_
@@ -196,7 +196,9 @@ class SlotsResource(on_hosts.OnHostsResource):
                 host.uuid,
                 host.hypervisor_hostname,
                 slots,
-                placing.count_slots(allocation.amounts, reservation.slot()),
+                host_selection.count_slots(
+                    allocation.amounts, reservation.slot()
+                ),
             )
         self._give_up(aggregate, slots, held)
         group_id = self._make_server_group(lease, reservation)
@@ -317,7 +319,10 @@ def _shrink(
     """
     _check_used(reservation, sum(used.values()))
     slot = reservation.slot()
-    held = {a.host: placing.count_slots(a.amounts, slot) for a in allocations}
+    held = {
+        a.host: host_selection.count_slots(a.amounts, slot)
+        for a in allocations
+    }
     left = dict(held)
     excess = sum(held.values()) - reservation.parameters['amount']
     # At equal use the smaller ones: more hosts come free by them.

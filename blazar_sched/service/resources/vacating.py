@@ -18,19 +18,19 @@ import dataclasses
 from oslo_config import cfg
 from oslo_log import log
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
 from blazar_sched.replica import drawing
 from blazar_sched.replica import record as record_
 from blazar_sched.replica import state
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import notifier as notifier_
 from blazar_sched.service.resources import servers as servers_
 
 LOG = log.getLogger(__name__)
@@ -356,7 +356,7 @@ class Vacater:
         begun = now if lease.vacate is None else lease.vacate
         if told is not None and begun <= told <= latest:
             return _Course(told)
-        at = lifetime.format_time(latest)
+        at = duration.format_time(latest)
         LOG.info(
             'Server %s is in the way of lease %s on %s, and is to go at %s',
             server.uuid, lease.id, server.node, at,
@@ -374,7 +374,7 @@ class Vacater:
     def _see_to(
         self, server: nova_.Server, course: _Course, now: int
     ) -> None:
-        at = lifetime.format_time(course.at)
+        at = duration.format_time(course.at)
         if now < course.at:
             if server.metadata.get(VACATE_AT) != at:
                 self._nova.set_server_metadata(server, {VACATE_AT: at})
@@ -492,7 +492,7 @@ def _steps(order: Sequence[str]) -> list[str]:
 def _told(server: nova_.Server) -> int | None:
     """Return when a server was told to go, None if it was not."""
     try:
-        return lifetime.parse_time(server.metadata.get(VACATE_AT), VACATE_AT)
+        return duration.parse_time(server.metadata.get(VACATE_AT), VACATE_AT)
     except exception.InvalidInput:
         # Its owner may write what they like.
         return None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.service.api import deploy
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 from tests import loopback
 
 ALICE = {'X-Auth-Token': 'alice:p1'}

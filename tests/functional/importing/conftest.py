@@ -18,12 +18,12 @@ import pytest
 
 from blazar_sched.conf import service as conf_
 from blazar_sched.service.api import server as server_
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.importing import importer as importer_
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import rpc
 from tests.cloud import home
 from tests.functional.importing import database
 from tests.services import database as servers

@@ -13,10 +13,10 @@ from keystoneauth1 import token_endpoint
 import pytest
 
 from blazar_sched.conf import service as conf_
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import inventory
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
@@ -352,7 +352,7 @@ def test_amounts_of_every_class():
 
 
 def created(server):
-    return lifetime.parse_time(server['created'], 'created')
+    return duration.parse_time(server['created'], 'created')
 
 
 def access(cloud, flavor_id):

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.replica import worker
 from blazar_sched.service.clients import placement as placement_
+from blazar_sched.worker import process
 
 OWNER = 'owner'
 OTHER = 'somebody-else'
@@ -73,7 +73,7 @@ def fed(cloud, manager, wait_for):
     newest = manager.ledger.changes(0)['newest']
 
     def probe():
-        copy = worker.ensure_started().puller.copy
+        copy = process.ensure_started().puller.copy
         return (
             copy is not None
             and copy.ledger == manager.ledger.id

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No server is lost that need not be."""
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.service.resources import vacating
 from tests.simulation import history
@@ -49,7 +49,7 @@ def _may_go(world, did):
 def _told(server):
     """Return when a server was told to go, or a time that never comes."""
     try:
-        return lifetime.parse_time(
+        return duration.parse_time(
             server.metadata.get(vacating.VACATE_AT), vacating.VACATE_AT
         )
     except exception.InvalidInput:

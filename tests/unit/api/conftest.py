@@ -19,7 +19,7 @@ from tests import loopback
 
 
 class RoteManager:
-    """Stands at the API's edge for `service.manager.rpc.Client`.
+    """Stands at the API's edge for `service.bus.rpc.Client`.
 
     `answers` holds what each method answers, or the exception it raises;
     `calls` what was asked. Both go through JSON, as on the bus. `trouble` is

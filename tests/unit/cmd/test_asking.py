@@ -7,7 +7,7 @@ import pytest
 
 from blazar_sched.cmd import asking
 from blazar_sched.cmd import main
-from blazar_sched.service import schedulers
+from blazar_sched.service.bus import schedulers
 
 SERVER = '0b1f5d6c-0000-4000-8000-000000000001'
 DECISION = {

@@ -19,7 +19,7 @@ import requests
 from blazar_sched.conf import service as conf_
 from blazar_sched.service import logs
 from blazar_sched.service.api import deploy
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 from tests import loopback
 from tests import serving
 

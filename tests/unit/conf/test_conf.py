@@ -8,7 +8,7 @@ import pytest
 
 from blazar_sched.conf import service
 from blazar_sched.service import database
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 
 
 def listed():

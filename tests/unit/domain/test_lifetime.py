@@ -7,8 +7,8 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 
 UTC = datetime.UTC
@@ -29,7 +29,7 @@ UTC = datetime.UTC
     ],
 )
 def test_duration(text, seconds):
-    assert lifetime.parse_duration(text, 'lifetime') == seconds
+    assert duration.parse_duration(text, 'lifetime') == seconds
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_duration(text, seconds):
 )
 def test_duration_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
-        lifetime.parse_duration(text, 'lifetime')
+        duration.parse_duration(text, 'lifetime')
     assert caught.value.field == 'lifetime'
     assert str(caught.value).startswith('lifetime ')
     assert len(str(caught.value)) < 160
@@ -75,7 +75,7 @@ def at(*parts):
     ],
 )
 def test_time(text, expected):
-    assert lifetime.parse_time(text, 'start_date') == expected
+    assert duration.parse_time(text, 'start_date') == expected
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_time(text, expected):
 )
 def test_time_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
-        lifetime.parse_time(text, 'start_date')
+        duration.parse_time(text, 'start_date')
     assert caught.value.field == 'start_date'
     assert str(caught.value).startswith('start_date ')
     assert len(str(caught.value)) < 200
@@ -125,15 +125,15 @@ def test_time_refused(text):
 )
 def test_time_is_what_isoformat_wrote(when, separator):
     text = when.isoformat(separator)
-    assert lifetime.parse_time(text, 'x') == int(when.timestamp())
+    assert duration.parse_time(text, 'x') == int(when.timestamp())
 
 
 @hypothesis.given(st.text(max_size=30))
 def test_any_text_is_read_or_refused(text):
     for parse in (
-        lifetime.parse_time,
-        lifetime.parse_duration,
-        lifetime.parse_unbounded,
+        duration.parse_time,
+        duration.parse_duration,
+        duration.parse_unbounded,
     ):
         try:
             parse(text, 'x')
@@ -142,16 +142,16 @@ def test_any_text_is_read_or_refused(text):
 
 
 def test_unbounded_forever():
-    policy = lifetime.parse_unbounded('forever', 'unbounded')
+    policy = duration.parse_unbounded('forever', 'unbounded')
     assert policy.end(1000) == window.FOREVER
 
 
 def test_unbounded_never():
-    assert lifetime.parse_unbounded('never', 'unbounded').end(1000) is None
+    assert duration.parse_unbounded('never', 'unbounded').end(1000) is None
 
 
 def test_unbounded_assumed():
-    assert lifetime.parse_unbounded('assume:2h', 'u').end(1000) == 8200
+    assert duration.parse_unbounded('assume:2h', 'u').end(1000) == 8200
 
 
 @pytest.mark.parametrize(
@@ -161,15 +161,15 @@ def test_unbounded_assumed():
 )
 def test_unbounded_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
-        lifetime.parse_unbounded(text, 'unbounded')
+        duration.parse_unbounded(text, 'unbounded')
     assert caught.value.field == 'unbounded'
 
 
 def test_an_end_beyond_the_last_time_is_forever():
     last = window.TIME_LIMIT - 1
-    assert lifetime.end_after(last - 10, 10) == last
-    assert lifetime.end_after(last - 10, 11) == window.FOREVER
-    assert lifetime.end_after(0, window.FOREVER) == window.FOREVER
-    assert lifetime.parse_unbounded('assume:5217w', 'u').end(
+    assert duration.end_after(last - 10, 10) == last
+    assert duration.end_after(last - 10, 11) == window.FOREVER
+    assert duration.end_after(0, window.FOREVER) == window.FOREVER
+    assert duration.parse_unbounded('assume:5217w', 'u').end(
         at(2026, 1, 1)
     ) == window.FOREVER

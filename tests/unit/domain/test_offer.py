@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import offer
 from blazar_sched.domain import window
+from blazar_sched.placing import offer
 
 FAR = offer.STEP * (2**offer.TRIES - 1)
 

@@ -13,9 +13,9 @@ from blazar_sched.domain import catalog as catalog_
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
-from blazar_sched.domain import placing
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.placing import host_selection
 from tests.unit.domain.cloud import add
 from tests.unit.domain.cloud import by_uuid
 from tests.unit.domain.cloud import HOSTS
@@ -30,13 +30,13 @@ WINDOW = window.Window(10, 20)
 
 
 def place_hosts(index, hosts, *args, extra=NONE, **kwargs):
-    return placing.place_hosts(
+    return host_selection.place_hosts(
         index, extra, these(index, hosts), *args, **kwargs
     )
 
 
 def place_instances(index, hosts, *args, extra=NONE, **kwargs):
-    return placing.place_instances(
+    return host_selection.place_instances(
         index, extra, these(index, hosts), *args, **kwargs
     )
 
@@ -295,7 +295,7 @@ class TestPlace:
             parameters=parameters,
             **kwargs,
         )
-        return placing.place(
+        return host_selection.place(
             index, extra, catalog_.Catalog(index, hosts), wanted, 'p', WINDOW,
             kept,
             lambda: next(ids),

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from blazar_sched.domain import allocation
-from blazar_sched.domain import replan
 from blazar_sched.domain import window
+from blazar_sched.placing import replan
 
 TIMES = 8
 GPU = 'CUSTOM_GPU'

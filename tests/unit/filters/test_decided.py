@@ -18,15 +18,15 @@ from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
-from blazar_sched.filters import decided
-from blazar_sched.filters import decision
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
-from blazar_sched.replica import decisions
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.replica import worker
+from blazar_sched.worker import answer
+from blazar_sched.worker import decision_log
+from blazar_sched.worker import explanation
+from blazar_sched.worker import process
 
 NOW = 1_800_000_000
 HOUR = 3600
@@ -126,26 +126,26 @@ def options():
     """Set options of ``[blazar_sched]``."""
     def set_(**values):
         for name, value in values.items():
-            worker.CONF.set_override(name, value, 'blazar_sched')
+            process.CONF.set_override(name, value, 'blazar_sched')
             names.append(name)
 
     names = []
     yield set_
     for name in names:
-        worker.CONF.clear_override(name, 'blazar_sched')
+        process.CONF.clear_override(name, 'blazar_sched')
 
 
 def decide(replica, host_states, spec):
     """Pass through both filters; return who passes, and the decisions."""
-    with worker.following(replica, lambda: NOW):
-        failed = decision.failure.count
+    with process.following(replica, lambda: NOW):
+        failed = answer.failure.count
         passing = host_states
         for each in FILTERS:
             # As in Nova, which stops where nobody is left.
             if passing:
                 passing = each().filter_all(passing, spec)
-        assert decision.failure.count == failed
-        kept = worker.ensure_started().decisions
+        assert answer.failure.count == failed
+        kept = process.ensure_started().decisions
         return passing, kept.explain(replica, spec.instance_uuid)
 
 
@@ -232,11 +232,11 @@ def test_who_does_not_pass_has_a_reason_and_nobody_else(
 ):
     replica, host_states = cloud
     group = 'blazar_sched'
-    worker.CONF.set_override('max_backfill_lifetime', longest, group)
+    process.CONF.set_override('max_backfill_lifetime', longest, group)
     try:
         passing, told = decide(replica, host_states, spec)
     finally:
-        worker.CONF.clear_override('max_backfill_lifetime', group)
+        process.CONF.clear_override('max_backfill_lifetime', group)
 
     refused = {h.nodename for h in host_states if h not in passing}
     reasons = [(name, why) for each in told for name, why in each[
@@ -397,12 +397,12 @@ def test_with_others_of_its_own_request():
         a_request(2, number=n, reservation=mine.id) for n in range(2)
     )
     here = a_host_state(0)
-    with worker.following(replica, lambda: NOW):
+    with process.following(replica, lambda: NOW):
         each = reservation_filter.ReservationFilter()
         assert each.filter_all([here], first) == [here]
         here.consume_from_request(first)
         assert each.filter_all([here], second) == []
-        kept = worker.ensure_started().decisions
+        kept = process.ensure_started().decisions
         [told] = kept.explain(replica, second.instance_uuid)
 
     assert '3 VCPU left, 4 wanted' in told['hosts']['c0']
@@ -432,9 +432,9 @@ def test_what_was_in_the_way_may_be_gone():
     soon = a_reservation(0, HOUR, None, THEIRS)
     replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon))
     spec = a_request()
-    with worker.following(replica, lambda: NOW):
+    with process.following(replica, lambda: NOW):
         lifetime_filter.LifetimeFilter().filter_all([a_host_state(0)], spec)
-        kept = worker.ensure_started().decisions
+        kept = process.ensure_started().decisions
         kept.settle(replica)
 
     replica.apply(8, [(record.ALLOCATION, id_of('allocation', 0), None)])
@@ -449,18 +449,18 @@ def test_what_was_in_the_way_may_be_gone():
 def test_one_host_can_be_asked_about():
     replica = a_replica(a_host(0, hold='dedicated'))
     spec = a_request()
-    with worker.following(replica, lambda: NOW):
+    with process.following(replica, lambda: NOW):
         reservation_filter.ReservationFilter().filter_all(
             [a_host_state(0), a_host_state(1)], spec
         )
-        kept = worker.ensure_started().decisions
+        kept = process.ensure_started().decisions
 
         def told(host):
             [found] = kept.explain(replica, spec.instance_uuid, host)
             return found['hosts']
 
         assert list(told('c0')) == ['c0']
-        assert told('c1') == {'c1': decided.PASSED}
+        assert told('c1') == {'c1': explanation.PASSED}
         assert told('c2') == {}
 
 
@@ -488,23 +488,23 @@ def test_a_filter_that_failed_says_so(monkeypatch):
     monkeypatch.setattr(lifetime_filter, '_steps', fail)
     spec = a_request()
     replica = a_replica(a_host(0))
-    with worker.following(replica, lambda: NOW):
+    with process.following(replica, lambda: NOW):
         lifetime_filter.LifetimeFilter().filter_all(
             [a_host_state(0), a_host_state(1)], spec
         )
-        [told] = worker.ensure_started().decisions.explain(
+        [told] = process.ensure_started().decisions.explain(
             replica, spec.instance_uuid
         )
 
-    assert (told['outcome'], told['passed']) == (decided.FAILED, 1)
+    assert (told['outcome'], told['passed']) == (explanation.FAILED, 1)
     assert 'the filter failed' in told['hosts']['c0']
 
 
 def test_only_so_many_decisions_are_kept(options):
     options(decisions_kept=3)
     replica = a_replica()
-    with worker.following(replica, lambda: NOW):
-        kept = worker.ensure_started().decisions
+    with process.following(replica, lambda: NOW):
+        kept = process.ensure_started().decisions
         each = reservation_filter.ReservationFilter()
         for number in range(5):
             each.filter_all([a_host_state(0)], a_request(number=number))
@@ -518,11 +518,11 @@ def test_only_so_many_decisions_are_kept(options):
 def test_none_is_kept_where_none_is_wanted(options):
     options(decisions_kept=0)
     replica = a_replica()
-    with worker.following(replica, lambda: NOW):
+    with process.following(replica, lambda: NOW):
         reservation_filter.ReservationFilter().filter_all(
             [a_host_state(0)], a_request()
         )
-        assert len(worker.ensure_started().decisions) == 0
+        assert len(process.ensure_started().decisions) == 0
 
 
 def test_a_host_that_has_never_reported_has_its_reason():
@@ -542,8 +542,8 @@ def test_many_decisions_about_many_hosts_are_small():
     """One byte for each host of a decision, and what has changed."""
     replica = a_replica(*(a_host(n, hold='dedicated') for n in range(200)))
     each = reservation_filter.ReservationFilter()
-    with worker.following(replica, lambda: NOW):
-        kept = worker.ensure_started().decisions
+    with process.following(replica, lambda: NOW):
+        kept = process.ensure_started().decisions
 
         def decide_often(count):
             for n in range(count):
@@ -566,10 +566,10 @@ def test_many_decisions_about_many_hosts_are_small():
 
 
 def test_hosts_that_are_gone_are_forgotten_in_the_end(monkeypatch):
-    monkeypatch.setattr(decisions, 'FORGET_AFTER', 3)
+    monkeypatch.setattr(decision_log, 'FORGET_AFTER', 3)
     replica = a_replica(a_host(0, hold='dedicated'))
-    with worker.following(replica, lambda: NOW):
-        kept = worker.ensure_started().decisions
+    with process.following(replica, lambda: NOW):
+        kept = process.ensure_started().decisions
         each = reservation_filter.ReservationFilter()
         for number in range(7):
             each.filter_all(
@@ -587,8 +587,8 @@ def test_hosts_that_are_gone_are_forgotten_in_the_end(monkeypatch):
 
 def test_novas_objects_are_let_go(options):
     replica = a_replica(a_host(0, hold='dedicated'))
-    with worker.following(replica, lambda: NOW):
-        kept = worker.ensure_started().decisions
+    with process.following(replica, lambda: NOW):
+        kept = process.ensure_started().decisions
         host_states = [a_host_state(0), a_host_state(1)]
         reservation_filter.ReservationFilter().filter_all(
             host_states, a_request()
@@ -600,13 +600,13 @@ def test_novas_objects_are_let_go(options):
 
 def test_a_failure_to_count_fails_no_decision(monkeypatch):
     replica = a_replica()
-    with worker.following(replica, lambda: NOW):
-        monkeypatch.setattr(worker.ensure_started(), 'metrics', None)
-        before = worker.note_failure.count
+    with process.following(replica, lambda: NOW):
+        monkeypatch.setattr(process.ensure_started(), 'metrics', None)
+        before = process.note_failure.count
 
         passing = reservation_filter.ReservationFilter().filter_all(
             [a_host_state(0)], a_request()
         )
 
         assert len(passing) == 1
-        assert worker.note_failure.count == before + 1
+        assert process.note_failure.count == before + 1

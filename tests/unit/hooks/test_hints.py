@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import hints
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import window
 from blazar_sched.hooks import hints as hooked
 
@@ -240,6 +240,6 @@ def test_what_is_added_says_the_same_whenever_it_is_read(
         assert read.start == (first.start if starts > NOW + later else None)
     # Nothing that the user gave has gone, or says anything else.
     for name in found.keys() & more.keys():
-        assert lifetime.parse_time(found[name], name) == (
-            lifetime.parse_time(more[name], name)
+        assert duration.parse_time(found[name], name) == (
+            duration.parse_time(more[name], name)
         )

@@ -3,7 +3,7 @@
 
 from oslo_messaging.notify import _impl_test
 
-from blazar_sched.domain import lifetime
+from blazar_sched.domain import duration
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
@@ -40,7 +40,7 @@ class Site:
         """Have a server on a host; return it as Nova knows it."""
         server = self.edge.servers[self.edge.add_server(host, 'other')]
         server['flavor'].update(vcpus=vcpus, extra_specs=specs)
-        server['created'] = lifetime.format_time(self.now - age)
+        server['created'] = duration.format_time(self.now - age)
         return server
 
     def preemptible(self, host, vcpus=1, **values):
@@ -97,4 +97,4 @@ class Site:
 
 def at(seconds):
     """Return a time as servers are told it."""
-    return lifetime.format_time(seconds)
+    return duration.format_time(seconds)

@@ -14,8 +14,8 @@ from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
-from blazar_sched.domain import placing
 from blazar_sched.domain import window
+from blazar_sched.placing import host_selection
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -268,10 +268,10 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
     replica = ledger.replica
     known = replica.catalog.meeting(catalog_.ANY, 'p')
     asked = replica.index, replica.extra, known, window.Window(start, end)
-    assert part['hosts'] == len(placing.place_hosts(*asked, 0, 9))
+    assert part['hosts'] == len(host_selection.place_hosts(*asked, 0, 9))
 
     def place(count):
-        placing.place_instances(
+        host_selection.place_instances(
             *asked, SLOT, count, None, reserved=replica.reserved
         )
 

@@ -15,17 +15,17 @@ import sqlite3
 import pytest
 import sqlalchemy as sa
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.replica import packing
 from blazar_sched.service.api import deploy
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import rpc
 from tests import loopback
 from tests.unit import neutron as neutron_edge
 from tests.unit.manager import site as site_
@@ -139,7 +139,7 @@ class Site(site_.Site):
         )
 
     def time(self, seconds):
-        return lifetime.format_time(self.now + seconds)
+        return duration.format_time(self.now + seconds)
 
     def settle(self):
         """Do what is due, until that waits for time to pass."""

@@ -13,9 +13,9 @@ import pytest
 from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.service import faults
-from blazar_sched.service.manager import event as runner_
+from blazar_sched.service.manager import attempts as attempts_
 from blazar_sched.service.manager import manager as manager_
-from blazar_sched.service.manager import tries as tries_
+from blazar_sched.service.manager import runner as runner_
 
 # Real seconds that anything may take before a test gives up.
 PATIENCE = 20
@@ -251,7 +251,7 @@ class TestFailure:
     def test_the_pauses_double_and_last_as_long_as_ever(
         self, interval, retries
     ):
-        tried = tries_.Tried('lease', 0.0)
+        tried = attempts_.Tried('lease', 0.0)
         now, pauses = 0.0, []
         while tried.pause_longer(now, interval, interval * retries):
             pauses.append(tried.not_before - now)

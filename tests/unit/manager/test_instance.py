@@ -21,8 +21,9 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.manager import instance as instances_
+from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import misplaced
+from blazar_sched.service.resources import instance_record
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ class TestSync:
     def test_some_hundred_are_asked_for_at_a_time(
         self, world, host, asked, monkeypatch
     ):
-        monkeypatch.setattr(instances_, 'MOST', 2)
+        monkeypatch.setattr(instance_sync, 'MOST', 2)
         for _ in range(5):
             world.add_server('a')
         sync(world)
@@ -148,7 +149,7 @@ class TestSync:
         self, world, host, monkeypatch
     ):
         """As who is deleted softly, until Nova deletes it at last."""
-        monkeypatch.setattr(instances_, 'MOST', 2)
+        monkeypatch.setattr(instance_sync, 'MOST', 2)
         *soft, gone = (
             world.add_server('a', uuid=str(uuid.UUID(int=i)))
             for i in range(5)
@@ -163,7 +164,7 @@ class TestSync:
     def test_a_long_list_is_written_in_pieces(
         self, world, host, monkeypatch
     ):
-        monkeypatch.setattr(instances_, 'PAGE', 2)
+        monkeypatch.setattr(instance_sync, 'PAGE', 2)
         servers = {world.add_server('a').uuid for _ in range(5)}
         before = world.ledger.changes(0)['newest']
         assert sync(world).keys() == servers
@@ -173,7 +174,7 @@ class TestSync:
         self, world, host, monkeypatch
     ):
         """One that cannot be shelved now, of many."""
-        monkeypatch.setattr(instances_, 'PAGE', 1)
+        monkeypatch.setattr(instance_sync, 'PAGE', 1)
         early = world.add_server(
             'a', start=world.now + 500, end=world.now + 900
         )
@@ -252,7 +253,7 @@ class TestLook:
         assert asked == {server.uuid: 3}
 
     def test_on_the_move_for_ever(self, world, host, asked, monkeypatch):
-        monkeypatch.setattr(instances_, 'LOOKS', 3)
+        monkeypatch.setattr(instance_sync, 'LOOKS', 3)
         server = world.add_server('a', task='deleting')
         look(world, server)
         for _ in range(5):
@@ -332,7 +333,7 @@ class TestLook:
         assert look(world).keys() == {server.uuid}
 
     def test_some_hundred_at_a_time(self, world, host, monkeypatch):
-        monkeypatch.setattr(instances_, 'MOST', 2)
+        monkeypatch.setattr(instance_sync, 'MOST', 2)
         servers = [world.add_server('a') for _ in range(5)]
         assert len(look(world, *servers)) == 2
         assert len(look(world)) == 4
@@ -341,7 +342,7 @@ class TestLook:
     def test_a_flood_becomes_one_look_at_all(
         self, world, host, asked, monkeypatch
     ):
-        monkeypatch.setattr(instances_, 'FLOOD', 4)
+        monkeypatch.setattr(instance_sync, 'FLOOD', 4)
         instances = world.manager.instances
         monkeypatch.setattr(instances, 'poke', instances.sync)
         servers = [world.add_server('a') for _ in range(6)]
@@ -442,7 +443,7 @@ class TestEnd:
             'amounts': {'VCPU': 1}, 'end': window.FOREVER,
             'reservation_id': None, 'preemptible': False, **values,
         })
-        return instances_.record(replica, 'h', server, self.NOW).end
+        return instance_record.make(replica, 'h', server, self.NOW).end
 
     def own(self, replica, start, end):
         """Have the server a lease of its own."""

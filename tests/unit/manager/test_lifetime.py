@@ -9,13 +9,13 @@ from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import allocation
+from blazar_sched.domain import duration
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
@@ -593,7 +593,7 @@ class TestExtend:
         server, lease = made(world, end=HOUR)
         world.create(whole(), start=3 * HOUR, end=4 * HOUR)
         furthest = world.now + 3 * HOUR
-        text = lifetime.format_time(furthest)
+        text = duration.format_time(furthest)
         for end in (furthest + 1, window.FOREVER):
             with pytest.raises(
                 exception.NotEnoughHostsAvailable,
@@ -772,7 +772,7 @@ def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
         book()
         assert tx.put == dataclasses.replace(known, end=end)
     else:
-        text = lifetime.format_time(furthest)
+        text = duration.format_time(furthest)
         with pytest.raises(
             exception.NotEnoughHostsAvailable, match=f'to {text} at most'
         ):

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from blazar_sched.service.manager import listener as listener_
+from blazar_sched.service.bus import nova_notifications as nova_notifications_
 from tests import notifications
 
 # Seconds for what is to come, or is not to.
@@ -36,7 +36,9 @@ def listen(conf, topic):
     started = []
 
     def listen(heard):
-        each = listener_.Listener(conf, lambda: heard('services'), heard)
+        each = nova_notifications_.Listener(
+            conf, lambda: heard('services'), heard
+        )
         each.start()
         started.append(each)
 
@@ -148,7 +150,9 @@ class TestManager:
         notify('service.update', {})
         manager.stop()
         conf.set_override('enable_notification_monitor', True, 'manager')
-        each = listener_.Listener(conf, lambda: heard('services'), heard)
+        each = nova_notifications_.Listener(
+            conf, lambda: heard('services'), heard
+        )
         each.start()
         assert heard.wait(1) == [('services',)]
         each.stop()

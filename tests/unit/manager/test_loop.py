@@ -8,7 +8,7 @@ from oslo_config import cfg
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.manager import loop
+from blazar_sched.service import loop
 
 PATIENCE = 10
 

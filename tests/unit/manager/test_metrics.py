@@ -13,10 +13,10 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.service import assembly
 from blazar_sched.service import metrics
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.manager import monitor
-from blazar_sched.service.manager import rpc
 
 
 @pytest.fixture

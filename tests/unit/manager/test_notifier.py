@@ -10,7 +10,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.service.manager import notifier as notifier_
+from blazar_sched.service.bus import notifier as notifier_
 
 EVENT = 'lease.event.'
 

@@ -12,9 +12,9 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import options as options_
 from blazar_sched.service.manager import offer
-from blazar_sched.service.manager import placing
-from blazar_sched.service.manager import terms as terms_
 from tests.unit.manager import test_placing
 
 OTHERS = st.lists(
@@ -41,7 +41,7 @@ def has_room(world, wanted, at, duration):
     window = window_.Window(at, at + duration)
     lease = test_placing.make_lease('mine', 'mine', window, wanted)
     try:
-        placing.place(world.replica, lease, window)
+        lease_placing.place(world.replica, lease, window)
     except exception.NotEnoughHostsAvailable:
         return False
     return True
@@ -51,9 +51,9 @@ def refuse(world, lease):
     """Return what a lease that has no room is offered."""
     ledger = types.SimpleNamespace(look=lambda query: query(world.replica))
     try:
-        placing.place(world.replica, lease, lease.window)
+        lease_placing.place(world.replica, lease, lease.window)
     except exception.NotEnoughHostsAvailable as e:
-        refusal = offer.with_start(e, ledger, lease, terms_.PLAIN)
+        refusal = offer.with_start(e, ledger, lease, options_.DEFAULTS)
         assert refusal.args == e.args and refusal.field == e.field
         return refusal.kwargs['offer']
     assume(False)

@@ -17,12 +17,12 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import options as options_
+from blazar_sched.placing import reallocation
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.service.manager import leaving
-from blazar_sched.service.manager import placing
-from blazar_sched.service.manager import terms as terms_
 
 TIMES = 8
 NAMES = 'abc'
@@ -122,9 +122,9 @@ class Cleaning:
     own: tuple
 
     @property
-    def terms(self):
+    def options(self):
         by_type = {name: MINUTE * n for name, n in self.by_type.items()}
-        return terms_.Terms(MINUTE * self.cloud, aparts=by_type)
+        return options_.Options(MINUTE * self.cloud, aparts=by_type)
 
     def of(self, resource_type):
         usual = self.by_type.get(resource_type, self.cloud)
@@ -150,7 +150,7 @@ CHOOSY = st.lists(
     max_size=3,
 )
 TERMS = st.builds(
-    lambda retry: terms_.Terms(0, requirements.parse(CHEAP, 'x'), retry),
+    lambda retry: options_.Options(0, requirements.parse(CHEAP, 'x'), retry),
     st.booleans(),
 )
 
@@ -178,15 +178,16 @@ class World:
         self.replica.load(0, map(record.encode, self.hosts.values()))
         self.allocations = {}
 
-    def place(self, lease, window, active=False, terms=terms_.PLAIN):
+    def place(self, lease, window, active=False, options=options_.DEFAULTS):
         """Place and commit; None if there is no room."""
         old = {
             r.id: self.allocations.get(r.id, []) for r in lease.reservations
         }
         before = self.look()
         try:
-            placed = placing.place(
-                self.replica, lease, window, old, active=active, terms=terms
+            placed = lease_placing.place(
+                self.replica, lease, window, old, active=active,
+                options=options,
             )
         except exception.NotEnoughHostsAvailable:
             placed = None
@@ -332,32 +333,32 @@ def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
     TERMS,
 )
 def test_a_default_is_as_if_it_were_asked_for(
-    hosts, others, window, wanted, terms
+    hosts, others, window, wanted, options
 ):
-    def place(lease, terms=terms_.PLAIN):
+    def place(lease, options=options_.DEFAULTS):
         world = World(hosts)
         for n, (when, theirs) in enumerate(others):
             world.place(make_lease(f'other-{n}', 'theirs', when, theirs), when)
-        return sizes(world.place(lease, window, terms=terms))
+        return sizes(world.place(lease, window, options=options))
 
     mine = make_lease('mine', 'mine', window, wanted)
     spelt_out = place(make_lease('mine', 'mine', window, spell_out(wanted)))
-    if spelt_out is None and terms.retry:
+    if spelt_out is None and options.retry:
         spelt_out = place(mine)
 
-    assert place(mine, terms) == spelt_out
+    assert place(mine, options) == spelt_out
 
 
 @settings(max_examples=100, deadline=None)
 @given(HOSTS, WINDOWS, CHOOSY, TERMS, st.booleans())
 def test_what_is_held_stays_whatever_the_default(
-    hosts, window, wanted, terms, active
+    hosts, window, wanted, options, active
 ):
     world = World(hosts)
     mine = make_lease('mine', 'mine', window, wanted)
     placed = world.place(mine, window)
     if placed is not None:
-        again = world.place(mine, window, active, terms)
+        again = world.place(mine, window, active, options)
         assert {id_: amounts(many) for id_, many in again.items()} == {
             id_: amounts(many) for id_, many in placed.items()
         }
@@ -372,11 +373,13 @@ def test_what_is_held_stays_whatever_the_default(
     st.integers(1, 2),
 )
 def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
-    hosts, window, wanted, terms, count
+    hosts, window, wanted, options, count
 ):
-    def leave(wanted, terms=terms_.PLAIN):
+    def leave(wanted, options=options_.DEFAULTS):
         lease = make_lease('mine', 'mine', window, wanted)
-        return leaving.leave(world.replica, lease, window, failed, None, terms)
+        return reallocation.leave(
+            world.replica, lease, window, failed, None, options
+        )
 
     world = World(hosts)
     placed = world.place(make_lease('mine', 'mine', window, wanted), window)
@@ -385,10 +388,10 @@ def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
     [old] = placed.values()
     failed = {a.host for a in old[:count]}
     spelt_out = leave(spell_out(wanted))
-    if terms.retry and is_short(wanted[0], old, *spelt_out.values()):
+    if options.retry and is_short(wanted[0], old, *spelt_out.values()):
         spelt_out = leave(wanted)
 
-    assert sizes(leave(wanted, terms)) == sizes(spelt_out)
+    assert sizes(leave(wanted, options)) == sizes(spelt_out)
 
 
 @pytest.mark.row('F25')
@@ -425,8 +428,8 @@ def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
     make_others()
     [old] = placed.values()
     if change == 'leave':
-        again = leaving.leave(
-            world.replica, mine, window, {old[0].host}, None, cleaning.terms
+        again = reallocation.leave(
+            world.replica, mine, window, {old[0].host}, None, cleaning.options
         )
         world.allocations |= again
     else:
@@ -434,7 +437,7 @@ def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
         mine = dataclasses.replace(mine, reservations=(grow(asked, more),))
         window = window_.Window(window.start, window.end + MINUTE * longer)
         again = world.place(
-            mine, window, change == 'update active', cleaning.terms
+            mine, window, change == 'update active', cleaning.options
         )
         old = []
     for many in (again or {}).values():

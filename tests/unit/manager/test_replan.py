@@ -14,7 +14,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
-from blazar_sched.service.manager import replan
+from blazar_sched.placing import overload
 
 HOUR = 3600
 GPU = 'CUSTOM_GPU'
@@ -275,7 +275,7 @@ class TestRaced:
         lease = world.create(slots(1))
         force('a', amounts={'VCPU': 1, 'VGPU': 1})
         before = revision()
-        assert replan.crowded(world.ledger.replica, world.now) == []
+        assert overload.crowded(world.ledger.replica, world.now) == []
         step(world)
         assert on(lease) == ['a']
         assert revision() == before
@@ -479,14 +479,14 @@ class TestOthers:
         force('a')
         force('b')
         bad = world.host('a').uuid
-        leaving = replan.leaving
+        leaving = overload.leaving
 
         def fail(tx, host, *args):
             if host == bad:
                 raise RuntimeError
             return leaving(tx, host, *args)
 
-        monkeypatch.setattr(replan, 'leaving', fail)
+        monkeypatch.setattr(overload, 'leaving', fail)
         step(world)
         [first] = [on(each) for each in leases if on(each) in (['a'], ['b'])]
         assert first == ['a']

@@ -16,7 +16,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.replica import puller
 from blazar_sched.replica import wire
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import time
 import oslo_messaging
 
 from blazar_sched.replica import wire
-from blazar_sched.replica import worker
+from blazar_sched.worker import process
 
 HOST = {
     'uuid': 'h1', 'id': '1', 'hypervisor_hostname': 'h1', 'inventory': {},
@@ -40,7 +40,7 @@ def pullers():
 
 
 def serve():
-    transport = oslo_messaging.get_rpc_transport(worker.CONF, url='fake:/')
+    transport = oslo_messaging.get_rpc_transport(process.CONF, url='fake:/')
     target = oslo_messaging.Target(
         exchange=wire.EXCHANGE, topic=wire.TOPIC, server='me'
     )
@@ -51,9 +51,9 @@ def report(who):
     alive = len(pullers())
     serve()
     deadline = time.monotonic() + 20
-    while worker.current()[1] and time.monotonic() < deadline:
+    while process.current()[1] and time.monotonic() < deadline:
         time.sleep(0.01)
-    replica, stale = worker.current()
+    replica, stale = process.current()
     hosts = 'stale' if stale else ', '.join(replica.hosts)
     print(f'{who}: {alive} puller, hosts [{hosts}]', flush=True)
 
@@ -68,17 +68,17 @@ def fork(work):
 
 
 def main():
-    worker.CONF([], default_config_files=[])
+    process.CONF([], default_config_files=[])
     for option, value in (
         ('transport_url', 'fake:/'),
         ('poll_interval', 0.01),
         ('snapshot_path', ''),
     ):
-        worker.CONF.set_override(option, value, 'blazar_sched')
-    worker.prepare()
+        process.CONF.set_override(option, value, 'blazar_sched')
+    process.prepare()
     print(f'master: {"a" if pullers() else "no"} puller', flush=True)
     fork(lambda: report('worker'))
-    with worker._lock:
+    with process._lock:
         # As if another thread had it.
         fork(lambda: report('worker of a busy master'))
     fork(lambda: report('worker'))

@@ -13,10 +13,10 @@ from blazar_sched.domain import allocation
 from blazar_sched.domain import host
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
-from blazar_sched.replica import magnet
 from blazar_sched.replica import record
-from blazar_sched.replica import request
 from blazar_sched.replica import state
+from blazar_sched.worker import magnetic
+from blazar_sched.worker import request
 
 HOSTS = [types.SimpleNamespace(uuid=uuid) for uuid in ('h1', 'h2')]
 
@@ -51,7 +51,7 @@ def reservation(projects=('friend',), **fields):
 
 
 def drawn(replica, project_id, now=150, **fields):
-    found = magnet.drawn(replica, asked(project_id, **fields), HOSTS, now)
+    found = magnetic.drawn(replica, asked(project_id, **fields), HOSTS, now)
     return [h.uuid for h in found]
 
 

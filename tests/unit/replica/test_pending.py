@@ -6,10 +6,10 @@ import dataclasses
 from blazar_sched.domain import instance
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
-from blazar_sched.replica import pending as pending_
 from blazar_sched.replica import record
-from blazar_sched.replica import request
 from blazar_sched.replica import state
+from blazar_sched.worker import pending as pending_
+from blazar_sched.worker import request
 
 ASKED = request.Request(
     instance_uuid='i1', project_id='p', amounts=(1, 2, 3), extra={},

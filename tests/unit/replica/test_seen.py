@@ -4,7 +4,7 @@
 import random
 import types
 
-from blazar_sched.replica import seen
+from blazar_sched.worker import seen
 
 
 def states(*numbers):

@@ -18,14 +18,14 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import accounting
-from blazar_sched.replica import decisions
-from blazar_sched.replica import listener
 from blazar_sched.replica import metrics
 from blazar_sched.replica import pace
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
-from blazar_sched.replica import worker
+from blazar_sched.worker import decision_log
+from blazar_sched.worker import listener
+from blazar_sched.worker import process
 
 DEADLINE = 20
 
@@ -54,8 +54,8 @@ class EndPoint:
 @pytest.fixture
 def configure(tmp_path, monkeypatch):
     monkeypatch.setattr(pace, 'MAX_PAUSE', 0.05)
-    monkeypatch.setattr(worker, 'RPC_TIMEOUT', 0.5)
-    config = config_fixture.Config(worker.CONF)
+    monkeypatch.setattr(process, 'RPC_TIMEOUT', 0.5)
+    config = config_fixture.Config(process.CONF)
     config.setUp()
 
     def configure(**options):
@@ -66,7 +66,7 @@ def configure(tmp_path, monkeypatch):
         snapshot_path=str(tmp_path / 'snapshot'), start_timeout=0,
     )
     yield configure
-    worker.stop()
+    process.stop()
     config.cleanUp()
 
 
@@ -97,7 +97,7 @@ def end_point(manager, configure, ledger):
     manager.ledger = ledger
     manager.broken = None
     yield manager
-    worker.stop()
+    process.stop()
     # From here on it fails to answer.
     manager.ledger = None
 
@@ -121,13 +121,13 @@ def pullers():
 
 
 def hosts():
-    replica, stale = worker.current()
+    replica, stale = process.current()
     return None if replica is None or stale else set(replica.hosts)
 
 
 def test_follows_the_ledger(end_point, ledger, make):
     ledger.commit(make.host('h1'))
-    worker.ensure_started()
+    process.ensure_started()
     assert eventually(lambda: hosts() == {'h1'})
 
     ledger.commit(make.host('h2'))
@@ -137,7 +137,7 @@ def test_follows_the_ledger(end_point, ledger, make):
 
 def test_one_puller_however_many_ask(end_point):
     asking = [
-        threading.Thread(target=worker.ensure_started) for _ in range(20)
+        threading.Thread(target=process.ensure_started) for _ in range(20)
     ]
     for thread in asking:
         thread.start()
@@ -148,23 +148,23 @@ def test_one_puller_however_many_ask(end_point):
 
 
 def test_nothing_is_started_in_the_master(configure):
-    worker.prepare()
+    process.prepare()
 
     assert pullers() == []
 
 
 def test_nobody_there_is_no_replica(configure):
-    assert worker.current() == (None, True)
+    assert process.current() == (None, True)
 
 
 def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
     ledger.commit(make.host('h1'))
-    worker.ensure_started()
+    process.ensure_started()
     assert eventually(lambda: hosts() == {'h1'})
 
     end_point.broken = {'version': wire.WIRE_VERSION}
-    assert eventually(lambda: worker.current()[1])
-    assert 'h1' in worker.current()[0].hosts
+    assert eventually(lambda: process.current()[1])
+    assert 'h1' in process.current()[0].hosts
 
     end_point.broken = None
     assert eventually(lambda: hosts() == {'h1'})
@@ -176,7 +176,7 @@ def test_no_number_of_failures_ends_it(configure, monkeypatch):
     def fail(now):
         raise ConnectionError('nobody is there')
 
-    mine = worker.Worker()
+    mine = process.Worker()
     monkeypatch.setattr(mine.puller, 'pull', fail)
     mine._failures = 5000
 
@@ -187,13 +187,13 @@ def test_a_replica_that_somebody_else_feeds(configure):
     configure(max_age=1)
     replica = state.Replica(accounting.SchedulerAccounting)
 
-    with worker.following(replica, lambda: 7.5):
-        assert worker.current() == (replica, False)
-        assert worker.last_known() is replica
-        assert worker.now() == 7
-        worker.stop()
+    with process.following(replica, lambda: 7.5):
+        assert process.current() == (replica, False)
+        assert process.last_known() is replica
+        assert process.now() == 7
+        process.stop()
 
-    assert worker.last_known() is None
+    assert process.last_known() is None
     assert pullers() == []
 
 
@@ -201,20 +201,20 @@ def test_another_version_is_told_of_once(
     end_point, ledger, make, caplog, configure
 ):
     """F14: stale, not wrong; it recovers when the peer is upgraded."""
-    caplog.set_level(logging.INFO, logger=worker.__name__)
+    caplog.set_level(logging.INFO, logger=process.__name__)
     configure(max_age=1)
     ledger.commit(make.host('h1'))
-    worker.ensure_started()
+    process.ensure_started()
     assert eventually(lambda: hosts() == {'h1'})
 
     end_point.broken = {'version': 1}
-    assert eventually(lambda: worker.current()[1])
-    assert 'h1' in worker.current()[0].hosts
+    assert eventually(lambda: process.current()[1])
+    assert 'h1' in process.current()[0].hosts
 
     end_point.broken = None
     assert eventually(lambda: hosts() == {'h1'})
     told = [
-        r.getMessage() for r in caplog.records if r.name == worker.__name__
+        r.getMessage() for r in caplog.records if r.name == process.__name__
     ]
     warning, *_, last = told
     assert 'wire version 1 is older than ours' in warning
@@ -229,7 +229,7 @@ class TestNews:
     def tell(self):
         """Cast news to the workers, as managers do."""
         client = oslo_messaging.get_rpc_client(
-            oslo_messaging.get_rpc_transport(worker.CONF, url='fake:/'),
+            oslo_messaging.get_rpc_transport(process.CONF, url='fake:/'),
             oslo_messaging.Target(
                 exchange=wire.EXCHANGE, topic=wire.NEWS_TOPIC, fanout=True,
                 version=wire.RPC_VERSION,
@@ -256,7 +256,7 @@ class TestNews:
         monkeypatch.setattr(end_point, 'changes', counted)
         configure(poll_interval=1000)
         ledger.commit(make.host('h1'))
-        worker.ensure_started()
+        process.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
         return asked
 
@@ -298,7 +298,7 @@ class TestNews:
         tell(ledger_id, revision)
 
         assert eventually(lambda: hosts() == {'h1', 'h2', 'h3'})
-        assert worker.current()[0].revision == ledger.newest
+        assert process.current()[0].revision == ledger.newest
 
     def test_many_are_one(self, asked, ledger, make, tell, monkeypatch):
         self.test_pulls_at_once(asked, ledger, make, tell)
@@ -332,11 +332,11 @@ class TestTrouble:
         return asked
 
     def test_neither_decisions_nor_news_undo_the_pause(self, asked):
-        mine = worker.ensure_started()
+        mine = process.ensure_started()
         assert eventually(lambda: mine._failures == 1)
 
-        for n in range(5 * decisions.MANY_FRESH):
-            worker.note(_Decided(str(n)), 0.001)
+        for n in range(5 * decision_log.MANY_FRESH):
+            process.note(_Decided(str(n)), 0.001)
             mine._hear('ledger', n)
         assert eventually(lambda: len(mine.decisions._settled) > 0)
         mine._thread.join(0.2)
@@ -344,7 +344,7 @@ class TestTrouble:
         assert len(asked) == 1
 
     def test_stops_in_the_pause(self, asked):
-        mine = worker.ensure_started()
+        mine = process.ensure_started()
         assert eventually(lambda: mine._failures == 1)
 
         mine.stop()
@@ -368,15 +368,15 @@ class TestSilence:
             )
             return answer(*kwargs.values())
 
-        monkeypatch.setattr(worker.Worker, 'call', call)
+        monkeypatch.setattr(process.Worker, 'call', call)
         ledger.commit(make.host('h1'))
         folder = tmp_path / 'metrics'
         folder.mkdir()
         configure(max_age=1, metrics_path=str(folder))
-        mine = worker.ensure_started()
+        mine = process.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
         bus.clear()
-        assert eventually(lambda: worker.current()[1])
+        assert eventually(lambda: process.current()[1])
         yield bus
         bus.set()
         mine.stop()
@@ -403,7 +403,7 @@ class TestSilence:
         assert eventually(lambda: self.gauge(tmp_path, metrics.STALE) == 0)
 
     def test_the_log_tells(self, bus, caplog):
-        caplog.set_level(logging.INFO, logger=worker.__name__)
+        caplog.set_level(logging.INFO, logger=process.__name__)
 
         def told(text):
             return [
@@ -420,14 +420,14 @@ class TestSilence:
     def test_novas_objects_are_let_go(self, bus):
         decision = _Decided()
 
-        worker.note(decision, 0.001)
+        process.note(decision, 0.001)
 
         assert eventually(lambda: decision.settled)
 
 
 def test_a_bus_that_is_lost_is_not_waited_for_without_end(end_point):
     """oslo.messaging would connect again and again inside of one call."""
-    mine = worker.Worker()
+    mine = process.Worker()
     mine.call('changes', since=0, limit=1)
 
     assert mine._client.retry == listener.RETRIES
@@ -443,10 +443,10 @@ class TestSnapshotFile:
             configure(max_age=max_age)
             ledger.commit(make.host('h1'))
             snapshot.write(
-                worker.CONF.blazar_sched.snapshot_path,
+                process.CONF.blazar_sched.snapshot_path,
                 ledger.id,
                 ledger.newest,
-                worker.now() - age,
+                process.now() - age,
                 ledger.items(),
             )
 
@@ -455,7 +455,7 @@ class TestSnapshotFile:
     def test_decides_with_the_manager_down(self, kept):
         kept(age=60)
 
-        worker.ensure_started()
+        process.ensure_started()
 
         assert eventually(lambda: hosts() == {'h1'})
 
@@ -463,32 +463,32 @@ class TestSnapshotFile:
     def test_its_age_counts(self, kept, age):
         kept(age)
 
-        worker.ensure_started()
+        process.ensure_started()
 
-        assert eventually(lambda: worker.current()[0] is not None)
-        replica, stale = worker.current()
+        assert eventually(lambda: process.current()[0] is not None)
+        replica, stale = process.current()
         assert stale
         assert 'h1' in replica.hosts
 
     def test_one_from_the_future_is_told_of(self, kept, caplog):
         kept(-121)
 
-        worker.ensure_started()
+        process.ensure_started()
 
-        assert eventually(lambda: worker.current()[0] is not None)
+        assert eventually(lambda: process.current()[0] is not None)
         assert any('from now' in r.getMessage() for r in caplog.records)
 
     def test_it_ages_on(self, kept, monkeypatch):
         kept(age=110)
-        worker.ensure_started()
+        process.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
 
         later = time.monotonic() + 11
         monkeypatch.setattr(
-            worker.ensure_started().puller, '_monotonic', lambda: later
+            process.ensure_started().puller, '_monotonic', lambda: later
         )
 
-        assert worker.current()[1]
+        assert process.current()[1]
 
     @pytest.mark.parametrize(
         'content',
@@ -497,16 +497,16 @@ class TestSnapshotFile:
     def test_bad_file_is_ignored_with_a_warning(
         self, configure, end_point, ledger, make, caplog, content
     ):
-        path = pathlib.Path(worker.CONF.blazar_sched.snapshot_path)
+        path = pathlib.Path(process.CONF.blazar_sched.snapshot_path)
         path.write_bytes(content)
         ledger.commit(make.host('h1'))
 
-        worker.ensure_started()
+        process.ensure_started()
 
         assert eventually(lambda: hosts() == {'h1'})
         told = [
             r for r in caplog.records
-            if r.levelno >= logging.WARNING and r.name == worker.__name__
+            if r.levelno >= logging.WARNING and r.name == process.__name__
         ]
         assert len(told) == 1
         assert 'is ignored' in told[0].getMessage()
@@ -514,9 +514,9 @@ class TestSnapshotFile:
     def test_is_kept(self, end_point, ledger, make):
         ledger.commit(make.host('h1'))
 
-        worker.ensure_started()
+        process.ensure_started()
 
-        path = worker.CONF.blazar_sched.snapshot_path
+        path = process.CONF.blazar_sched.snapshot_path
         assert eventually(lambda: os.path.exists(path))
         with snapshot.reading(path) as kept:
             assert (kept.ledger, kept.revision) == (
@@ -530,11 +530,11 @@ class TestSnapshotFile:
         kept(age=1)
         ledger.commit(make.host('h2'))
 
-        worker.ensure_started()
+        process.ensure_started()
         assert eventually(lambda: hosts() == {'h1', 'h2'})
 
         with snapshot.reading(
-            worker.CONF.blazar_sched.snapshot_path
+            process.CONF.blazar_sched.snapshot_path
         ) as left:
             assert left.revision == 1
 
@@ -542,12 +542,12 @@ class TestSnapshotFile:
         self, kept, end_point, monkeypatch
     ):
         kept(age=60)
-        path = worker.CONF.blazar_sched.snapshot_path
+        path = process.CONF.blazar_sched.snapshot_path
         os.utime(path, (0, 0))
         before = os.stat(path).st_ino
-        began = worker.now()
+        began = process.now()
 
-        worker.ensure_started()
+        process.ensure_started()
 
         def written_at():
             with snapshot.reading(path) as found:
@@ -559,11 +559,11 @@ class TestSnapshotFile:
     def test_one_that_cannot_be_used_is_replaced_at_once(
         self, configure, end_point, ledger, make
     ):
-        path = pathlib.Path(worker.CONF.blazar_sched.snapshot_path)
+        path = pathlib.Path(process.CONF.blazar_sched.snapshot_path)
         path.write_bytes(b'damaged a moment ago')
         ledger.commit(make.host('h1'))
 
-        worker.ensure_started()
+        process.ensure_started()
 
         def revision():
             try:
@@ -577,10 +577,10 @@ class TestSnapshotFile:
     def test_a_fifo_in_its_place_stops_nothing(
         self, configure, end_point, ledger, make
     ):
-        os.mkfifo(worker.CONF.blazar_sched.snapshot_path)
+        os.mkfifo(process.CONF.blazar_sched.snapshot_path)
         ledger.commit(make.host('h1'))
 
-        worker.ensure_started()
+        process.ensure_started()
 
         assert eventually(lambda: hosts() == {'h1'})
 
@@ -590,7 +590,7 @@ class TestSnapshotFile:
         configure(snapshot_path=str(tmp_path / 'no' / 'such' / 'snapshot'))
         ledger.commit(make.host('h1'))
 
-        worker.ensure_started()
+        process.ensure_started()
 
         assert eventually(lambda: hosts() == {'h1'})
 
@@ -602,14 +602,14 @@ class TestStart:
 
     @pytest.fixture
     def path(self, configure):
-        return pathlib.Path(worker.CONF.blazar_sched.snapshot_path)
+        return pathlib.Path(process.CONF.blazar_sched.snapshot_path)
 
     @pytest.fixture
     def unusable(self, path, ledger, make):
         """Leave what a worker of another version has left."""
         ledger.commit(make.host(self.HOST))
         snapshot.write(
-            str(path), ledger.id, ledger.newest, worker.now(), ledger.items()
+            str(path), ledger.id, ledger.newest, process.now(), ledger.items()
         )
         path.write_bytes(b'of another version')
 
@@ -631,15 +631,15 @@ class TestStart:
     def kept(self, path, ledger, make):
         ledger.commit(make.host(self.HOST))
         snapshot.write(
-            str(path), ledger.id, ledger.newest, worker.now(), ledger.items()
+            str(path), ledger.id, ledger.newest, process.now(), ledger.items()
         )
 
     def test_waits_for_the_file(self, configure, kept, slow):
         configure(start_timeout=DEADLINE)
-        worker.ensure_started()
+        process.ensure_started()
         threading.Timer(0.1, slow.set).start()
 
-        replica, stale = worker.current()
+        replica, stale = process.current()
 
         assert set(replica.hosts) == {self.HOST}
         assert not stale
@@ -650,7 +650,7 @@ class TestStart:
         configure(start_timeout=DEADLINE)
         ledger.commit(make.host(self.HOST))
 
-        assert set(worker.current()[0].hosts) == {self.HOST}
+        assert set(process.current()[0].hosts) == {self.HOST}
 
     def test_waits_no_longer_than_it_may(self, configure, kept, slow):
         """And all requests together no longer than one."""
@@ -658,7 +658,7 @@ class TestStart:
         began = time.monotonic()
 
         for _ in range(100):
-            assert worker.current() == (None, True)
+            assert process.current() == (None, True)
 
         assert time.monotonic() - began < DEADLINE / 2
 
@@ -668,16 +668,16 @@ class TestStart:
         """File and manager were tried: nobody knows when there is a copy."""
         configure(start_timeout=10 * DEADLINE)
         end_point.broken = {'version': 1}
-        worker.ensure_started()
+        process.ensure_started()
         began = time.monotonic()
 
-        assert worker.current() == (None, True)
+        assert process.current() == (None, True)
         assert time.monotonic() - began < DEADLINE
 
     def test_whoever_waits_is_let_go_by_a_stop(self, configure, kept, slow):
         configure(start_timeout=10 * DEADLINE)
-        mine = worker.ensure_started()
-        waiting = threading.Thread(target=worker.current)
+        mine = process.ensure_started()
+        waiting = threading.Thread(target=process.current)
         waiting.start()
 
         mine._stopping.set()
@@ -688,24 +688,24 @@ class TestStart:
         assert not waiting.is_alive()
 
     def test_the_hosts_are_known_without_a_copy(self, unusable):
-        worker.ensure_started()
+        process.ensure_started()
 
-        assert worker.current() == (None, True)
-        assert worker.reservable_hosts() == {self.HOST}
+        assert process.current() == (None, True)
+        assert process.reservable_hosts() == {self.HOST}
 
     def test_where_there_was_never_a_copy_they_are_not(self, configure):
-        worker.ensure_started()
+        process.ensure_started()
 
-        assert worker.reservable_hosts() is None
+        assert process.reservable_hosts() is None
 
     def test_a_list_that_cannot_be_used_is_told_of(
         self, unusable, path, caplog
     ):
         path.with_name('snapshot.hosts').write_bytes(b'not a uuid')
 
-        worker.ensure_started()
+        process.ensure_started()
 
-        assert worker.reservable_hosts() is None
+        assert process.reservable_hosts() is None
         assert [
             r for r in caplog.records
             if 'list of reservable hosts' in r.getMessage()
@@ -716,10 +716,10 @@ class TestStart:
         self, unusable, end_point, ledger, make
     ):
         ledger.commit(make.host('h2'), gone=[('host', self.HOST)])
-        worker.ensure_started()
+        process.ensure_started()
 
         assert eventually(lambda: hosts() == {'h2'})
-        assert set(worker.reservable_hosts()) == {'h2'}
+        assert set(process.reservable_hosts()) == {'h2'}
 
 
 class TestOptions:
@@ -737,18 +737,18 @@ class TestOptions:
         configure(**{option: value})
 
         with pytest.raises(exception.InvalidInput, match=option):
-            worker.prepare()
+            process.prepare()
 
     def test_bad_choice(self, configure, tmp_path):
         conf = tmp_path / 'nova.conf'
         conf.write_text('[blazar_sched]\non_stale = ajar\n')
-        worker.CONF([], default_config_files=[str(conf)])
+        process.CONF([], default_config_files=[str(conf)])
         try:
             with pytest.raises(ValueError, match='ajar'):
-                worker.prepare()
+                process.prepare()
         finally:
-            worker.CONF.reset()
-            worker.CONF([], default_config_files=[])
+            process.CONF.reset()
+            process.CONF([], default_config_files=[])
 
 
 def test_each_forked_process_has_its_own_live_puller():
@@ -781,7 +781,7 @@ class TestMetrics:
         configure(metrics_path=str(folder))
 
         def written(metric, *labels):
-            name = worker.ensure_started().name
+            name = process.ensure_started().name
             path = folder / f'blazar-sched-{name}.prom'
             if not path.exists():
                 return None
@@ -800,7 +800,7 @@ class TestMetrics:
 
     def test_how_the_replica_is(self, end_point, ledger, make, written):
         ledger.commit(make.host('h1'))
-        worker.ensure_started()
+        process.ensure_started()
 
         assert eventually(lambda: written(metrics.REVISION) == 1)
         assert eventually(lambda: written(metrics.STALE) == 0)
@@ -810,7 +810,7 @@ class TestMetrics:
 
     def test_that_it_is_stale(self, end_point, ledger, make, written):
         ledger.commit(make.host('h1'))
-        worker.ensure_started()
+        process.ensure_started()
         assert eventually(lambda: written(metrics.STALE) == 0)
 
         end_point.broken = {'version': wire.WIRE_VERSION}
@@ -821,7 +821,7 @@ class TestMetrics:
         assert written(metrics.REVISION) == 1
 
     def test_that_there_is_none(self, written):
-        worker.ensure_started()
+        process.ensure_started()
 
         assert eventually(lambda: written(metrics.STALE) == 1)
         assert written(metrics.REVISION) == 0
@@ -831,7 +831,7 @@ class TestMetrics:
     ):
         configure(metrics_path=str(tmp_path / 'none'))
         ledger.commit(make.host('h1'))
-        worker.ensure_started()
+        process.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
 
         ledger.commit(make.host('h2'))
@@ -841,10 +841,10 @@ class TestMetrics:
     def test_the_file_goes_with_the_worker(
         self, end_point, ledger, written, tmp_path
     ):
-        worker.ensure_started()
+        process.ensure_started()
         assert eventually(lambda: written(metrics.STALE) is not None)
 
-        worker.stop()
+        process.stop()
 
         assert list((tmp_path / 'metrics').iterdir()) == []
 
@@ -871,35 +871,35 @@ class TestDecisions:
     def test_are_settled_and_drive_no_pull(
         self, end_point, ledger, make, configure, monkeypatch
     ):
-        monkeypatch.setattr(worker, 'CHORES_PAUSE', 3600)
+        monkeypatch.setattr(process, 'CHORES_PAUSE', 3600)
         configure(poll_interval=3600)
-        mine = worker.ensure_started()
+        mine = process.ensure_started()
         assert eventually(lambda: hosts() == set())
         pulls = mine.metrics.of(metrics.PULLS, 'done')
         before = pulls._value.get()
 
         for _ in range(5):
-            many = [_Decided() for _ in range(decisions.MANY_FRESH)]
+            many = [_Decided() for _ in range(decision_log.MANY_FRESH)]
             for each in many:
-                worker.note(each, 0.001)
+                process.note(each, 0.001)
             assert eventually(lambda many=many: all(d.settled for d in many))
         mine._thread.join(0.2)
 
         assert pulls._value.get() == before
 
     def test_those_that_wait_are_bounded(self):
-        kept = decisions.Decisions(lambda: 1000, lambda: None)
-        for n in range(decisions.MOST_FRESH + 5):
+        kept = decision_log.Decisions(lambda: 1000, lambda: None)
+        for n in range(decision_log.MOST_FRESH + 5):
             kept.add(_Decided(str(n)))
 
-        assert len(kept) == decisions.MOST_FRESH
+        assert len(kept) == decision_log.MOST_FRESH
         assert kept.explain(None, '0') == []
         assert kept.explain(None, '5') == [{'of': '5'}]
 
     def test_they_are_counted(self, end_point):
-        mine = worker.ensure_started()
-        worker.note(_Decided(), 0.001)
-        worker.note(_Decided(), 0.001)
+        mine = process.ensure_started()
+        process.note(_Decided(), 0.001)
+        process.note(_Decided(), 0.001)
 
         def value(metric, suffix, **labels):
             return mine.metrics.registry.get_sample_value(

@@ -10,10 +10,10 @@ from urllib import parse
 
 from oslo_utils import strutils
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import hints as hints_
-from blazar_sched.domain import lifetime
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 
@@ -113,7 +113,7 @@ class Servers:
         :param since: epoch seconds: a move counts that was over then or later
         :raises Unavailable: if Nova does not answer
         """
-        query = parse.urlencode({'changes-since': lifetime.format_time(since)})
+        query = parse.urlencode({'changes-since': duration.format_time(since)})
         answer = self._rest.request(
             'GET',
             f'/servers/{server.uuid}/os-instance-actions?{query}',
@@ -279,7 +279,7 @@ def _server(shown: Mapping[str, Any]) -> Server:
     # Whatever it hints at, a reservation's flavor has it hold a slot of that.
     hints = {name: _single(hint) for name, hint in hints.items()}
     claim = flavor_.reservation_id(specs) or hints.get(hints_.RESERVATION)
-    created = lifetime.parse_time(shown['created'], 'created')
+    created = duration.parse_time(shown['created'], 'created')
     declared = _declared(hints, specs, created)
     amounts, used = _amounts(shown)
     return Server(

@@ -16,9 +16,9 @@ import oslo_messaging
 
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
-from blazar_sched.service import payload as payload_
-from blazar_sched.service.manager import loop
-from blazar_sched.service.manager import rpc
+from blazar_sched.service import loop
+from blazar_sched.service.bus import payload as payload_
+from blazar_sched.service.bus import rpc
 
 LOG = log.getLogger(__name__)
 

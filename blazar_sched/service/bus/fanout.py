@@ -11,8 +11,8 @@ from oslo_log import log
 import oslo_messaging
 
 from blazar_sched.replica import wire
-from blazar_sched.service.manager import loop
-from blazar_sched.service.manager import rpc
+from blazar_sched.service import loop
+from blazar_sched.service.bus import rpc
 
 LOG = log.getLogger(__name__)
 

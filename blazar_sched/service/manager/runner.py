@@ -24,16 +24,16 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
 from blazar_sched.service import faults
+from blazar_sched.service import loop
 from blazar_sched.service import metrics as metrics_
 from blazar_sched.service import resources
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import rest
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.manager import attempts as attempts_
 from blazar_sched.service.manager import claim
 from blazar_sched.service.manager import clock as clock_
-from blazar_sched.service.manager import loop
-from blazar_sched.service.manager import notifier as notifier_
 from blazar_sched.service.manager import transition
-from blazar_sched.service.manager import tries as tries_
 
 LOG = log.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Runner:
         self._claims = claim.Claims(
             ledger, clock, monotonic, self._conf.event_claim_seconds
         )
-        self._tries = tries_.Tries()
+        self._tries = attempts_.Tries()
         workers = self._conf.event_max_workers
         self._pool = pool or futurist.ThreadPoolExecutor(workers)
         # What failed is tried again in a pool of its own: however many
@@ -386,7 +386,7 @@ class Runner:
         event: event_.Event,
         lease: lease_.Lease,
         mine: claim.Held,
-        tried: tries_.Tried,
+        tried: attempts_.Tried,
         reasons: transition.Reasons,
     ) -> bool:
         """Put off an event that other services are still at.
@@ -414,7 +414,7 @@ class Runner:
         event: event_.Event,
         lease: lease_.Lease,
         mine: claim.Held,
-        tried: tries_.Tried,
+        tried: attempts_.Tried,
         failed: transition.Failed | None = None,
     ) -> bool:
         """Put off an event that failed, unless it has failed for too long."""
@@ -461,7 +461,7 @@ class Runner:
         self._transitions.tell(event, lease, notifier_.ERROR)
         return True
 
-    def _remember(self, event: event_.Event) -> tries_.Tried:
+    def _remember(self, event: event_.Event) -> attempts_.Tried:
         return self._tries.remember(event, self._monotonic())
 
     def _parts(self, lease: lease_.Lease) -> list[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 """Reasons in words: looked for by the index, and only when asked for."""
 
 from blazar_sched import ext
-from blazar_sched.domain import lifetime
+from blazar_sched.domain import duration
 from blazar_sched.domain import window
 from blazar_sched.replica import present
 
@@ -42,7 +42,7 @@ def no_room(
 
 def time(at: int) -> str:
     """Return a time as people read it, in UTC."""
-    return lifetime.format_time(at)
+    return duration.format_time(at)
 
 
 def until(end: int) -> str:

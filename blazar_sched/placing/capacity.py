@@ -18,8 +18,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
-from blazar_sched.domain import placing
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import host_selection
 
 # By resource class, a number for each host.
 Columns = Mapping[str, Sequence[int]]
@@ -96,7 +96,7 @@ def parts(window: window_.Window, count: int) -> list[window_.Window]:
 
 def look(
     index: ext.TimelineIndex,
-    extra: placing.Extra,
+    extra: host_selection.Extra,
     candidates: catalog.Candidates,
     window: window_.Window,
     reserved: ext.TimelineIndex | None = None,
@@ -106,14 +106,16 @@ def look(
 
     def peaks(asked: window_.Window) -> Peaks:
         return Peaks(
-            placing.peaks_of(index, candidates.rows, asked),
+            host_selection.peaks_of(index, candidates.rows, asked),
             {
-                name: (each.hosts, placing.peaks_of(each, None, asked))
+                name: (each.hosts, host_selection.peaks_of(each, None, asked))
                 for name, each in extra.items()
             },
             None
             if reserved is None
-            else placing.peaks_of(reserved, reserved.rows(hosts), asked),
+            else host_selection.peaks_of(
+                reserved, reserved.rows(hosts), asked
+            ),
         )
 
     return Look(
@@ -157,7 +159,9 @@ class Site:
             look.window.start,
             look.window.end,
             self._count_untaken(look.throughout),
-            None if slot is None else sum(placing.count_each(free, slot)),
+            None
+            if slot is None
+            else sum(host_selection.count_each(free, slot)),
             [
                 Resource(
                     name,
@@ -189,7 +193,7 @@ class Site:
             for name, totals in self.totals.items()
         }
         whole = itertools.compress(
-            range(len(self.hosts)), taken[placing.WHOLE]
+            range(len(self.hosts)), taken[host_selection.WHOLE]
         )
         for position in whole:
             for column in free.values():
@@ -222,10 +226,10 @@ class Site:
     def _count_untaken(self, peaks: Peaks) -> int:
         """Count the hosts of which nothing is taken of any class."""
         taken = [
-            peaks.main[placing.WHOLE],
-            peaks.main[placing.SHARED],
+            peaks.main[host_selection.WHOLE],
+            peaks.main[host_selection.SHARED],
             *(
-                self._in_order(hosts, columns[placing.SHARED])
+                self._in_order(hosts, columns[host_selection.SHARED])
                 for hosts, columns in peaks.extra.values()
             ),
         ]

@@ -18,16 +18,16 @@ import uuid
 
 from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import lifetime
-from blazar_sched.domain import placing
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import host_selection
+from blazar_sched.placing import options as options_
+from blazar_sched.placing import trial
 from blazar_sched.replica import state
-from blazar_sched.service.manager import terms as terms_
-from blazar_sched.service.manager import trial
 
 Allocations = dict[str, list[allocation_.Allocation]]
 
@@ -47,12 +47,12 @@ def place(
     old: Allocations | None = None,
     active: bool = False,
     settled: Collection[str] = (),
-    terms: terms_.Terms = terms_.PLAIN,
+    options: options_.Options = options_.DEFAULTS,
     left: Allocations | None = None,
 ) -> Allocations:
     """Return allocations for each reservation of a lease, by its id.
 
-    All of it is tried again on the next of the terms where it finds no room.
+    All of it is tried again on the next of the options where it finds no room.
 
     :param lease: as it is to be
     :param window: what is left of its own
@@ -67,7 +67,7 @@ def place(
     attempt = functools.partial(
         _place, replica, lease, window, old or {}, left or {}, active, settled
     )
-    *first, last = terms.tries()
+    *first, last = options.tries()
     for each in first:
         with contextlib.suppress(exception.NotEnoughHostsAvailable):
             return attempt(each)
@@ -82,7 +82,7 @@ def _place(
     left: Allocations,
     active: bool,
     settled: Collection[str],
-    terms: terms_.Terms,
+    options: options_.Options,
 ) -> Allocations:
     placed: Allocations = {r.id: [] for r in lease.reservations}
     with contextlib.ExitStack() as undo:
@@ -103,7 +103,7 @@ def _place(
             else:
                 with _which(lease.reservations.index(r)):
                     new = (_keep if active and mine else _choose)(
-                        replica, r, lease.project_id, window, mine, terms
+                        replica, r, lease.project_id, window, mine, options
                     )
             undo.enter_context(trial.having(replica, new, fitting=True))
             placed[r.id] = new
@@ -159,12 +159,12 @@ def _choose(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
-    terms: terms_.Terms,
+    options: options_.Options,
 ) -> list[allocation_.Allocation]:
-    return placing.place(
+    return host_selection.place(
         replica.index, replica.extra, replica.catalog, reservation,
-        project_id, window, old, new_id, terms.default,
-        terms.apart_for(reservation.resource_type), replica.reserved,
+        project_id, window, old, new_id, options.default,
+        options.apart_for(reservation.resource_type), replica.reserved,
     )
 
 
@@ -174,15 +174,15 @@ def _keep(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
-    terms: terms_.Terms,
+    options: options_.Options,
 ) -> list[allocation_.Allocation]:
     """Place so that nothing held is lost."""
     if reservation.resource_type != reservation_.PHYSICAL_HOST:
-        return _grow(replica, reservation, project_id, window, old, terms)
-    apart = terms.apart_for(reservation.resource_type)
+        return _grow(replica, reservation, project_id, window, old, options)
+    apart = options.apart_for(reservation.resource_type)
     for each in old:
         _check_free(replica, replica.hosts[each.host], window, apart)
-    new = _choose(replica, reservation, project_id, window, old, terms)
+    new = _choose(replica, reservation, project_id, window, old, options)
     _check_kept(replica, old, new)
     return new
 
@@ -199,7 +199,7 @@ def _check_free(
     """
     seconds = host.apart(apart)
     until = min(
-        lifetime.end_after(window.start, free)
+        duration.end_after(window.start, free)
         for index in (replica.index, *replica.extra.values())
         for free in index.horizon(
             catalog.rows(index, [host.uuid]), window.start, None, whole=True
@@ -211,7 +211,7 @@ def _check_free(
     if window.start < latest < window.end:
         raise exception.NotEnoughHostsAvailable(
             f'host {host.hypervisor_hostname}, which is in use, can be kept '
-            f'until {lifetime.format_time(latest)} at most',
+            f'until {duration.format_time(latest)} at most',
             field='reservations',
         )
 
@@ -237,18 +237,18 @@ def _grow(
     project_id: str,
     window: window_.Window,
     old: Sequence[allocation_.Allocation],
-    terms: terms_.Terms,
+    options: options_.Options,
 ) -> list[allocation_.Allocation]:
     """Keep every slot of an instance reservation and place what is more."""
     kept = {a.host: a for a in moved(old, window)}
     more = count_missing(reservation, old, old)
-    apart = terms.apart_for(reservation.resource_type)
+    apart = options.apart_for(reservation.resource_type)
     wide = _widened(replica, kept.values(), apart)
     with trial.having(replica, wide, fitting=False):
-        added = more and placing.place_instances(
+        added = more and host_selection.place_instances(
             replica.index,
             replica.extra,
-            growing(replica, reservation, project_id, kept, terms),
+            growing(replica, reservation, project_id, kept, options),
             window,
             reservation.slot(),
             more,
@@ -300,14 +300,14 @@ def growing(
     reservation: reservation_.Reservation,
     project_id: str,
     kept: Mapping[str, allocation_.Allocation],
-    terms: terms_.Terms,
+    options: options_.Options,
 ) -> catalog.Candidates:
     """Return the hosts on which the reservation's affinity lets it grow.
 
     Whole hosts have none.
     """
     candidates = replica.catalog.candidates(
-        reservation, project_id, terms.default
+        reservation, project_id, options.default
     )
     affinity = reservation.parameters.get('affinity')
     if affinity is None or not kept:
@@ -350,4 +350,6 @@ def count(
     if reservation.resource_type == reservation_.PHYSICAL_HOST:
         return len(allocations)
     slot = reservation.slot()
-    return sum(placing.count_slots(a.amounts, slot) for a in allocations)
+    return sum(
+        host_selection.count_slots(a.amounts, slot) for a in allocations
+    )

@@ -13,14 +13,14 @@ from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import placing as placing_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
+from blazar_sched.placing import host_selection as host_selection_
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import options as options_
+from blazar_sched.placing import trial
 from blazar_sched.replica import state
-from blazar_sched.service.manager import placing
-from blazar_sched.service.manager import terms as terms_
-from blazar_sched.service.manager import trial
 
 
 def leave(
@@ -29,8 +29,8 @@ def leave(
     window: window_.Window,
     hosts: Collection[str],
     only: Collection[str] | None = None,
-    terms: terms_.Terms = terms_.PLAIN,
-) -> placing.Allocations:
+    options: options_.Options = options_.DEFAULTS,
+) -> lease_placing.Allocations:
     """Return what reservations hold once they have left some hosts.
 
     Other hosts take it over, and what was missing before, as far as there is
@@ -41,9 +41,9 @@ def leave(
     :param only: the ids of the reservations that leave, None for all that
         are on hosts
     """
-    old = placing.held(replica, lease)
+    old = lease_placing.held(replica, lease)
     active = lease.status == states.LEASE_ACTIVE
-    placed: placing.Allocations = {}
+    placed: lease_placing.Allocations = {}
     with contextlib.ExitStack() as undo:
         for r in lease.reservations:
             if not (
@@ -51,9 +51,9 @@ def leave(
             ):
                 continue
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
-            for each in terms.tries():
+            for each in options.tries():
                 candidates = _others(
-                    placing.growing(
+                    lease_placing.growing(
                         replica, r, lease.project_id, kept, each
                     ),
                     replica,
@@ -61,9 +61,12 @@ def leave(
                 )
                 new = _refilled(
                     replica, r, window, candidates, old[r.id], kept,
-                    terms.apart_for(r.resource_type),
+                    options.apart_for(r.resource_type),
                 )
-                if placing.count_missing(r, old[r.id], new.values()) <= 0:
+                missing = lease_placing.count_missing(
+                    r, old[r.id], new.values()
+                )
+                if missing <= 0:
                     break
             changed = [a for h, a in new.items() if kept.get(h) != a]
             grown = [kept[a.host] for a in changed if a.host in kept]
@@ -99,7 +102,7 @@ def _refilled(
     fill = _with_hosts if whole else _with_most
     return fill(
         replica, reservation, window, candidates, kept,
-        placing.count_missing(reservation, old, kept.values()), apart,
+        lease_placing.count_missing(reservation, old, kept.values()), apart,
     )
 
 
@@ -113,14 +116,14 @@ def _with_hosts(
     apart: int,
 ) -> dict[str, allocation_.Allocation]:
     """Return allocations by host, with up to so many whole hosts added."""
-    names = count > 0 and placing_.place_hosts(
+    names = count > 0 and host_selection_.place_hosts(
         replica.index, replica.extra, candidates, window, 0, count,
         apart=apart,
     )
     return dict(kept) | {
         name: allocation_.Allocation(
-            placing.new_id(), reservation.id, name, window.start, window.end,
-            whole=True,
+            lease_placing.new_id(), reservation.id, name, window.start,
+            window.end, whole=True,
         )
         for name in names or ()
     }
@@ -143,7 +146,7 @@ def _with_most(
     most = count
     while least < most:
         try:
-            added = placing_.place_instances(
+            added = host_selection_.place_instances(
                 replica.index, replica.extra, candidates, window, slot,
                 count, reservation.parameters['affinity'], apart=apart,
                 reserved=replica.reserved,
@@ -152,4 +155,4 @@ def _with_most(
         except exception.NotEnoughHostsAvailable:
             most = count - 1
         count = -(-(least + most) // 2)
-    return placing.with_slots(reservation, window, kept, added)
+    return lease_placing.with_slots(reservation, window, kept, added)

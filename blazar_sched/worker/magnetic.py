@@ -4,8 +4,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from blazar_sched.replica import request
 from blazar_sched.replica import state
+from blazar_sched.worker import request
 
 
 def drawn(

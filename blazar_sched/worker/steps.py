@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 from typing import NamedTuple
 
-from blazar_sched.replica import request
 from blazar_sched.replica import state
+from blazar_sched.worker import request
 
 # What a HostState had of instances when steps first looked at it.
 FIRST_COUNT = 'blazar_sched_num_instances'

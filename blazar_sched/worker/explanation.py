@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A decision, kept so that it can be explained; see replica.decisions.
+"""A decision, kept so that it can be explained; see worker.decision_log.
 
 Who passed is a fact, and recorded. Why the others did not is looked for when
 somebody asks: by the same steps, in the same window, with what HostStates
@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
-from blazar_sched.filters import judgement
-from blazar_sched.filters import placed
-from blazar_sched.replica import magnet
-from blazar_sched.replica import request
-from blazar_sched.replica import seen
 from blazar_sched.replica import state
+from blazar_sched.worker import consumption
+from blazar_sched.worker import magnetic
+from blazar_sched.worker import request
+from blazar_sched.worker import seen
+from blazar_sched.worker import steps as steps_
 
 # How a filter came to its answer.
 DECIDED = 'decided'
@@ -59,7 +59,7 @@ class Decided:
     def __init__(
         self,
         filter_name: str,
-        judge: judgement.Judge,
+        judge: steps_.Judge,
         asked: request.Request | None,
         at: int,
         revision: int | None,
@@ -168,11 +168,11 @@ class Decided:
         found = dict.fromkeys(map(id, refused), _NOW_IT_WOULD)
         drawn = {
             id(h)
-            for h in magnet.drawn(replica, self._asked, refused, self._at)
+            for h in magnetic.drawn(replica, self._asked, refused, self._at)
         }
         steps = self._judge(replica, self._asked, self._at)
         judged = [h for h in refused if id(h) not in drawn]
-        return found | judgement.reasons(steps, judged)
+        return found | steps_.reasons(steps, judged)
 
 
 class _Noted(NamedTuple):
@@ -219,19 +219,19 @@ class _Seen:
         self.disk_mb_used = disk_gb * 1024
         self.instances = instances
         self.num_instances = copies
-        setattr(self, judgement.FIRST_COUNT, 0)
+        setattr(self, steps_.FIRST_COUNT, 0)
 
 
 def _noted(
     host_state: Any, replica: state.Replica, asked: request.Request
 ) -> _Noted:
     named = host_state.instances or ()
-    first = vars(host_state).get(judgement.FIRST_COUNT)
+    first = vars(host_state).get(steps_.FIRST_COUNT)
     own_id = asked.own_id
     own = (own_id,) if own_id is not None and own_id in named else ()
     return _Noted(
         0 if first is None else host_state.num_instances - first,
-        (*own, *placed.consumed(host_state)),
+        (*own, *consumption.consumed(host_state)),
         () if asked.bound else tuple(
             uuid for uuid in replica.present.given_back(host_state.uuid)
             if uuid not in named

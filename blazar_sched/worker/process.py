@@ -24,17 +24,17 @@ from oslo_log import log as logging
 import oslo_messaging
 
 from blazar_sched.conf import scheduler
-from blazar_sched.replica import decisions
 from blazar_sched.replica import files
-from blazar_sched.replica import listener
 from blazar_sched.replica import metrics as metrics_
 from blazar_sched.replica import pace
-from blazar_sched.replica import pending as pending_
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
 from blazar_sched.replica import wire
+from blazar_sched.worker import decision_log
+from blazar_sched.worker import listener
+from blazar_sched.worker import pending as pending_
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -69,7 +69,7 @@ class Worker:
         )
         self.pending = pending_.Pending()
         self.metrics = metrics_.Metrics(metrics_.ALL, self.name)
-        self.decisions = decisions.Decisions(
+        self.decisions = decision_log.Decisions(
             lambda: CONF.blazar_sched.decisions_kept, self.wake
         )
         self._transport: Any = None
@@ -121,7 +121,7 @@ class Worker:
             if thread.is_alive():
                 thread.join(STOP_TIMEOUT)
 
-    def note(self, decision: decisions.Decision, seconds: float) -> None:
+    def note(self, decision: decision_log.Decision, seconds: float) -> None:
         """Count a decision, and keep it for who asks why."""
         name, of = decision.filter, self.metrics.of
         of(metrics_.DECISIONS, name, decision.outcome).inc()
@@ -486,7 +486,7 @@ def pending() -> pending_.Pending:
     return ensure_started().pending
 
 
-def note(decision: decisions.Decision, seconds: float) -> None:
+def note(decision: decision_log.Decision, seconds: float) -> None:
     """Count a decision that took so long, and keep it; never raise.
 
     Where nothing was started, there is nobody to tell of it.

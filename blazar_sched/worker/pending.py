@@ -11,8 +11,8 @@ import dataclasses
 import threading
 import time
 
-from blazar_sched.replica import request
 from blazar_sched.replica import state
+from blazar_sched.worker import request
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import host as host_
 from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
-from blazar_sched.domain import replan
 from blazar_sched.domain import window
+from blazar_sched.placing import replan
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 
@@ -109,7 +109,7 @@ def leaving(
 ) -> list[tuple[allocation_.Allocation, str]]:
     """Return what has to leave a host, so that what stays there fits.
 
-    Only of what has not started, the fewest: see `domain.replan`.
+    Only of what has not started, the fewest: see `placing.replan`.
 
     :param host: a uuid
     :param kept: the ids of reservations that stay

@@ -12,8 +12,8 @@ from oslo_config import cfg
 import oslo_messaging
 from oslo_utils import uuidutils
 
-from blazar_sched.service.manager import loop
-from blazar_sched.service.manager import rpc
+from blazar_sched.service import loop
+from blazar_sched.service.bus import rpc
 
 SERVICE_UPDATE = 'service.update'
 # Notifications are shared by the managers, and taken from nobody else.

@@ -9,10 +9,10 @@ from oslo_log import log
 from prometheus_client import core
 
 from blazar_sched.domain import exception
+from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import loop
-from blazar_sched.service.manager import notifier as notifier_
 
 LOG = log.getLogger(__name__)
 

@@ -13,14 +13,14 @@ from nova.scheduler import utils
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from blazar_sched.filters import decided
-from blazar_sched.filters import judgement
-from blazar_sched.filters import placed
-from blazar_sched.replica import magnet
-from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
-from blazar_sched.replica import worker
+from blazar_sched.worker import consumption
+from blazar_sched.worker import explanation
+from blazar_sched.worker import magnetic
+from blazar_sched.worker import process
+from blazar_sched.worker import request
+from blazar_sched.worker import steps
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -30,7 +30,7 @@ failure = trouble.Trouble(LOG)
 
 
 def decide(
-    name: str, judge: judgement.Judge, host_states: list[Any], spec: Any
+    name: str, judge: steps.Judge, host_states: list[Any], spec: Any
 ) -> list[Any]:
     """Return the host states that pass by `judge`; never raise.
 
@@ -38,32 +38,32 @@ def decide(
     ``on_stale``.
     """
     began = time.perf_counter()
-    replica, asked, now = worker.last_known(), None, 0
+    replica, asked, now = process.last_known(), None, 0
     revision = None if replica is None else replica.revision
     try:
         # Nova leaves this to who overrides filter_all.
         if utils.request_is_rebuild(spec):
             return host_states
-        now, options = worker.now(), CONF.blazar_sched
+        now, options = process.now(), CONF.blazar_sched
         # First by what is known, so that what fails below finds it read.
         asked = request.read_once(spec, replica, now, options)
-        replica, stale = worker.current()
+        replica, stale = process.current()
         if replica is None or stale:
             outcome = _tell_of_stale(replica)
             passing = _on_stale(host_states, asked.bound)
         else:
-            outcome = decided.DECIDED
+            outcome = explanation.DECIDED
             revision = replica.revision
             # They may be others by now.
             asked = request.read_once(spec, replica, now, options)
-            passing = judgement.either(
+            passing = steps.either(
                 host_states,
-                judgement.passing(judge(replica, asked, now), host_states),
-                magnet.drawn(replica, asked, host_states, now),
+                steps.passing(judge(replica, asked, now), host_states),
+                magnetic.drawn(replica, asked, host_states, now),
             )
-            placed.watch(passing, replica)
+            consumption.watch(passing, replica)
     except Exception as e:
-        outcome = decided.FAILED
+        outcome = explanation.FAILED
         failure.report(f'{name} failed: {type(e).__name__}: {e}', trace=True)
         bound = asked is not None and asked.bound
         passing = _on_stale(host_states, bound)
@@ -72,8 +72,8 @@ def decide(
             '%s: %d of %d hosts pass for instance %s', name, len(passing),
             len(host_states), asked and asked.instance_uuid,
         )
-    worker.note(
-        decided.Decided(
+    process.note(
+        explanation.Decided(
             name, judge, asked, now, revision, outcome, host_states, passing
         ),
         time.perf_counter() - began,
@@ -84,18 +84,18 @@ def decide(
 def _tell_of_stale(replica: state.Replica | None) -> str:
     """Log why `on_stale` decides; return the outcome."""
     options = CONF.blazar_sched
-    if worker.reservable_hosts() is not None:
+    if process.reservable_hosts() is not None:
         stale_replica.report(
             f'The replica is {"missing" if replica is None else "stale"}, '
             f'on_stale = {options.on_stale} decides'
         )
-        return decided.STALE
+        return explanation.STALE
     stale_replica.report(
         'There is no copy of the ledger and no list of reservable hosts yet: '
         f'on_stale = {options.on_stale} and on_unknown_hosts = '
         f'{options.on_unknown_hosts} decide'
     )
-    return decided.UNKNOWN
+    return explanation.UNKNOWN
 
 
 def _on_stale(host_states: list[Any], bound: bool) -> list[Any]:
@@ -104,7 +104,7 @@ def _on_stale(host_states: list[Any], bound: bool) -> list[Any]:
         return host_states
     if bound:
         return []
-    reservable = worker.reservable_hosts()
+    reservable = process.reservable_hosts()
     if reservable is None:
         return host_states if options.on_unknown_hosts == 'open' else []
     return [h for h in host_states if h.uuid not in reservable]

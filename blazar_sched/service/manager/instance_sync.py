@@ -29,17 +29,14 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
-from blazar_sched.replica import drawing
-from blazar_sched.replica import state
+from blazar_sched.service import loop
+from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import tx as tx_
 from blazar_sched.service.manager import lifetime as lifetime_
-from blazar_sched.service.manager import loop
 from blazar_sched.service.manager import misplaced
-from blazar_sched.service.manager import notifier as notifier_
+from blazar_sched.service.resources import instance_record
 
 LOG = log.getLogger(__name__)
 
@@ -309,62 +306,10 @@ def _put(
         old = replica.instances.get(server.uuid)
         host = nodes.get(server.node or '', '')
         if host in replica.hosts:
-            new = record(replica, host, server, now)
+            new = instance_record.make(replica, host, server, now)
             if new != old:
                 tx.put_instance(new)
                 changed.append(new)
         elif old is not None:
             tx.delete_instance(server.uuid)
     return changed
-
-
-def record(
-    replica: state.Replica, host: str, server: nova_.Server, now: int
-) -> instance_.Instance:
-    """Return a server's record.
-
-    A server that draws on a reservation lives as long as the reservation,
-    or for itself if the reservation keeps its servers. The server is bound
-    where the reservation has the host, and counts for itself on a host that
-    the reservation has left.
-    """
-    new = instance_.Instance(
-        uuid=server.uuid,
-        host=host,
-        project_id=server.project_id,
-        amounts=server.amounts,
-        used=server.used,
-        end=_end(replica, server, now),
-        preemptible=server.preemptible,
-    )
-    reservation = drawing.claim(replica, server, host, now)
-    if reservation is None:
-        return new
-    bound = drawing.has(replica, reservation.id, host)
-    end = reservation.end
-    if reservation.keeps:
-        # An end inside the window is overruled: nothing would be kept.
-        end = new.end if new.end > end else window_.FOREVER
-    return dataclasses.replace(
-        new,
-        end=end,
-        reservation_id=reservation.id if bound else None,
-        claim=reservation.id,
-    )
-
-
-def _end(replica: state.Replica, server: nova_.Server, now: int) -> int:
-    """Return how long a server counts for itself.
-
-    Until the end of its own lease, which may not be what was declared any
-    more. One that is to start later has left its host by then.
-    """
-    own = replica.reservations.get(reservation_.lifetime_id(server.uuid))
-    if own is None:
-        start, end = server.start or 0, server.end
-        if server.reservation_id is not None and end <= now:
-            # It had no lease of its own to end it: the reservation had it.
-            end = window_.FOREVER
-    else:
-        start, end = own.start, own.end
-    return start if start > now else end

@@ -14,12 +14,12 @@ from oslo_log import log as logging
 from oslo_utils import strutils
 
 from blazar_sched.conf import scheduler
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import hints as hints_
 from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
-from blazar_sched.domain import lifetime
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
 from blazar_sched.replica import state
@@ -199,5 +199,5 @@ def _end(
         LOG.debug('Taken for unbounded: %r', str(e))
         return window.FOREVER
     if declared.start is not None:
-        return lifetime.end_after(now, options.shelving_time)
+        return duration.end_after(now, options.shelving_time)
     return declared.end

@@ -10,7 +10,7 @@ once for all the decisions that saw it so.
 from collections.abc import Iterable
 from typing import Any
 
-# What a host had left, packed; see filters.decided.
+# What a host had left, packed; see worker.explanation.
 Cell = bytes
 # Of hosts with consecutive numbers; all but the last chunk have CHUNK cells.
 Chunk = tuple[Cell, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks nova-scheduler's workers: see replica.wire and replica.listener.
+"""Asks nova-scheduler's workers: see replica.wire and worker.listener.
 
 Over the bus alone: no manager and no database is needed, and no worker waits
 for anything. Whoever answers in time is heard.
@@ -16,7 +16,7 @@ import oslo_messaging
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
-from blazar_sched.service.manager import rpc
+from blazar_sched.service.bus import rpc
 
 
 class _EndPoint:

@@ -14,11 +14,11 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from blazar_sched.replica import pending
-from blazar_sched.replica import request
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
-from blazar_sched.replica import worker
+from blazar_sched.worker import pending
+from blazar_sched.worker import process
+from blazar_sched.worker import request
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -72,7 +72,7 @@ def beside(
 
     What the HostState's figures hold is left out.
     """
-    by_host = worker.pending().by_host(replica)
+    by_host = process.pending().by_host(replica)
     if not by_host:
         return {}
     found = {}
@@ -105,12 +105,12 @@ def _note(host_state: Any, spec: Any) -> None:
     try:
         options = CONF.blazar_sched
         asked = request.read_once(
-            spec, worker.last_known(), worker.now(), options
+            spec, process.last_known(), process.now(), options
         )
         vars(host_state).setdefault(_CONSUMED, set()).add(
             asked.instance_uuid
         )
-        worker.pending().add(host_state.uuid, asked, options.pending_ttl)
+        process.pending().add(host_state.uuid, asked, options.pending_ttl)
     except Exception as e:
         failure.report(
             f'What was placed is not noted: {type(e).__name__}: {e}',

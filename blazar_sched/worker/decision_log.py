@@ -12,8 +12,8 @@ import threading
 from typing import Any
 from typing import Protocol
 
-from blazar_sched.replica import seen as seen_
 from blazar_sched.replica import state
+from blazar_sched.worker import seen as seen_
 
 # Decisions that wait at most to be settled, and how many ask for it.
 MOST_FRESH = 20
@@ -23,7 +23,7 @@ FORGET_AFTER = 1000
 
 
 class Decision(Protocol):
-    """What a filter has decided; see filters.decided.
+    """What a filter has decided; see worker.explanation.
 
     `seen` and `passed` are how many hosts it was about, and how many passed.
     """

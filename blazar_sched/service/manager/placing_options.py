@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the options by which leases are placed from the configuration."""
+
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import requirements
+from blazar_sched.placing import options
+
+
+def read(conf: Any) -> options.Options:
+    """Return the options by which leases are placed.
+
+    :param conf: the manager's group of options
+    :raises ValueError: if the default cannot be read
+    """
+    try:
+        default = requirements.parse(
+            conf.default_resource_properties, 'default_resource_properties'
+        )
+    except (exception.InvalidInput, cfg.Error) as e:
+        raise ValueError(
+            '[manager] default_resource_properties is no requirement (each '
+            f'$ of it is written $$): {e}'
+        ) from e
+    pairs = (each.rsplit('=', 1) for each in conf.cleaning_times)
+    return options.Options(
+        60 * conf.cleaning_time,
+        default,
+        conf.retry_without_defaults,
+        {resource_type: 60 * int(minutes) for resource_type, minutes in pairs},
+    )

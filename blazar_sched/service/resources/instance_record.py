@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ledger records of one of Nova's servers."""
+
+import dataclasses
+
+from blazar_sched.domain import instance as instance_
+from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import window as window_
+from blazar_sched.replica import drawing
+from blazar_sched.replica import state
+from blazar_sched.service.clients import nova as nova_
+
+
+def make(
+    replica: state.Replica, host: str, server: nova_.Server, now: int
+) -> instance_.Instance:
+    """Return a server's record.
+
+    A server that draws on a reservation lives as long as the reservation,
+    or for itself if the reservation keeps its servers. The server is bound
+    where the reservation has the host, and counts for itself on a host that
+    the reservation has left.
+    """
+    new = instance_.Instance(
+        uuid=server.uuid,
+        host=host,
+        project_id=server.project_id,
+        amounts=server.amounts,
+        used=server.used,
+        end=_end(replica, server, now),
+        preemptible=server.preemptible,
+    )
+    reservation = drawing.claim(replica, server, host, now)
+    if reservation is None:
+        return new
+    bound = drawing.has(replica, reservation.id, host)
+    end = reservation.end
+    if reservation.keeps:
+        # An end inside the window is overruled: nothing would be kept.
+        end = new.end if new.end > end else window_.FOREVER
+    return dataclasses.replace(
+        new,
+        end=end,
+        reservation_id=reservation.id if bound else None,
+        claim=reservation.id,
+    )
+
+
+def _end(replica: state.Replica, server: nova_.Server, now: int) -> int:
+    """Return how long a server counts for itself.
+
+    Until the end of its own lease, which may not be what was declared any
+    more. One that is to start later has left its host by then.
+    """
+    own = replica.reservations.get(reservation_.lifetime_id(server.uuid))
+    if own is None:
+        start, end = server.start or 0, server.end
+        if server.reservation_id is not None and end <= now:
+            # It had no lease of its own to end it: the reservation had it.
+            end = window_.FOREVER
+    else:
+        start, end = own.start, own.end
+    return start if start > now else end
