@@ -167,8 +167,8 @@ class _Nova(test.TestCase):
             super().setUp()
         # Nova has each idle thread wake up a hundred times a second, so that
         # a test ends sooner; a cloud lives longer and has hundreds.
-        process: Any = futurist._thread.ThreadWorker
-        process.MAX_IDLE_FOR = 0.25
+        pool_worker: Any = futurist._thread.ThreadWorker
+        pool_worker.MAX_IDLE_FOR = 0.25
         # Nova's fixture would have every debug line made, and thrown away.
         logging.getLogger().setLevel(logging.INFO)
         # Nova 34 was made for SQLAlchemy 2.0 and takes 2.1's word of this

@@ -11,7 +11,6 @@ from collections.abc import Collection
 from collections.abc import Mapping
 import itertools
 import operator
-from typing import Any
 
 from blazar_sched import ext
 from blazar_sched.domain import allocation as allocation_
@@ -22,6 +21,7 @@ from blazar_sched.domain import window
 from blazar_sched.placing import replan
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
+from blazar_sched.service.ledger.tx import PlacingTx
 
 
 def crowded(replica: state.Replica, now: int) -> list[str]:
@@ -105,7 +105,7 @@ def exceeded(
 
 
 def leaving(
-    tx: Any, host: str, now: int, kept: Collection[str]
+    tx: PlacingTx, host: str, now: int, kept: Collection[str]
 ) -> list[tuple[allocation_.Allocation, str]]:
     """Return what has to leave a host, so that what stays there fits.
 

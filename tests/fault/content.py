@@ -30,4 +30,4 @@ def _nouns(replica: state.Replica) -> Iterator[record.Noun]:
 
 def rebuilt(ledger: ledger_.Ledger) -> state.Replica:
     """Return a new replica of what is in SQL."""
-    return ledger._read(snapshot.load)
+    return ledger._run(snapshot.load)

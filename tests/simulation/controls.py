@@ -20,6 +20,7 @@ from blazar_sched.replica import state
 from blazar_sched.service.clients import nova
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import reader
+from blazar_sched.service.ledger import tx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import transition
@@ -207,7 +208,8 @@ def _records_stay():
         *(
             mock.patch.object(instance, name, lambda *args, **kwargs: [])
             for name in ('bind', 'set_end', 'release')
-        )
+        ),
+        mock.patch.object(tx.Tx, 'release_instances', lambda *args: None),
     )
 
 

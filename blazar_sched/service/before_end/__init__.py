@@ -22,7 +22,7 @@ from blazar_sched.service.before_end import base
 from blazar_sched.service.clients import keystone as keystone_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service.ledger.tx import Tx
 
 NAMESPACE = 'blazar_sched.before_end'
 # By which a reservation asks for no action.
@@ -118,13 +118,13 @@ class Actions:
     ) -> None:
         """Have it known to whoever tries the event again."""
 
-        def work(tx: tx_.Tx) -> None:
+        def work(tx: Tx) -> None:
             for r in reservations:
                 made = {**r.made, reservation_.BEFORE_END: done}
                 made.pop(reservation_.BEFORE_END_FAILED, None)
                 tx.set_reservation_made(r.id, made)
 
-        self._ledger.commit(work, placing=False)
+        self._ledger.write(work)
 
 
 def asked(

@@ -27,6 +27,7 @@ from blazar_sched.service import extension
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import reader
+from blazar_sched.service.ledger.tx import PlacingTx
 
 LOG = log.getLogger(__name__)
 
@@ -73,7 +74,9 @@ class Enforcement:
         """Return what puts one request to the filters."""
         return Inquiry(self._filters, self._ledger, now)
 
-    def check_limits(self, tx: Any, lease: lease_.Lease, now: int) -> None:
+    def check_limits(
+        self, tx: PlacingTx, lease: lease_.Lease, now: int
+    ) -> None:
         """Refuse a new lease that nobody has asked the API for.
 
         By what the filters check in the commit that writes it: no other
@@ -141,7 +144,7 @@ class Inquiry:
 
     def check(
         self,
-        tx: Any,
+        tx: PlacingTx,
         lease: lease_.Lease,
         current: lease_.Lease | None = None,
     ) -> None:

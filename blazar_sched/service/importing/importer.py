@@ -4,7 +4,6 @@
 from collections.abc import Callable
 import functools
 import time
-from typing import Any
 
 from oslo_config import cfg
 
@@ -16,6 +15,8 @@ from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.importing import cloud as cloud_
 from blazar_sched.service.importing import plan as plan_
 from blazar_sched.service.ledger import blazar
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import instance_record
 
@@ -84,7 +85,7 @@ class Importer:
         )
 
 
-def _require_empty(source: Any, revision: int) -> None:
+def _require_empty(source: Reader, revision: int) -> None:
     """Refuse a ledger that has, or had, a lease, a host or a floating IP.
 
     :param source: the ledger, or a commit
@@ -98,7 +99,7 @@ def _require_empty(source: Any, revision: int) -> None:
 
 
 def _write(
-    tx: Any, plan: plan_.Plan, servers: list[nova_.Server], now: int
+    tx: PlacingTx, plan: plan_.Plan, servers: list[nova_.Server], now: int
 ) -> None:
     _require_empty(tx, tx.replica.revision)
     # Numbers are given to those that have none after the others' are known.
@@ -127,7 +128,7 @@ def _write(
 
 
 def _write_servers(
-    tx: Any, plan: plan_.Plan, servers: list[nova_.Server], now: int
+    tx: PlacingTx, plan: plan_.Plan, servers: list[nova_.Server], now: int
 ) -> None:
     # The commit's own replica lacks what is written here.
     replica = state.Replica(accounting.LedgerAccounting)

@@ -11,13 +11,13 @@ from collections.abc import Callable
 import contextlib
 import dataclasses
 import time
-from typing import Any
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 
 # Seconds: whoever starts sooner is left alone, as it may just be opened.
@@ -88,7 +88,7 @@ def _remove(
 def _forget(services: base.Services, lease: lease_.Lease) -> None:
     """Show no longer what is gone."""
 
-    def work(tx: Any) -> None:
+    def work(tx: PlacingTx) -> None:
         known = tx.lease(lease.id)
         if known.status != states.LEASE_PENDING:
             # What its start has made meanwhile is its own.

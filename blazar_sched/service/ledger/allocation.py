@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import allocation
 from blazar_sched.replica import record
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
@@ -30,13 +31,18 @@ def from_row(row: Any) -> allocation.Allocation:
 
 def list_(
     connection: sa.Connection,
-    reservation_id: str | None,
-    lease_id: str | None,
-    host: str | None,
-    after: int | None,
-    hosts: Collection[str] | None,
+    reservation_id: str | None = None,
+    lease_id: str | None = None,
+    host: str | None = None,
+    after: int | None = None,
+    hosts: Collection[str] | None = None,
 ) -> list[tuple[allocation.Allocation, str]]:
-    """Return allocations with their lease's id; None does not restrict."""
+    """Return allocations, each with its lease's id, by their starts.
+
+    :param host: a host's uuid
+    :param after: leave out the allocations that have ended by then
+    :param hosts: the uuids of some hosts
+    """
     given = [i for i in (reservation_id, lease_id, host) if i is not None]
     if not all(map(models.is_id, given)):
         return []
@@ -64,7 +70,10 @@ def put(
     reservation_id: str,
     wanted: Iterable[allocation.Allocation],
 ) -> list[record.Record]:
-    """Make the reservation's allocations `wanted`; return the records."""
+    """Make the reservation's allocations `wanted`; return the records.
+
+    Servers on a host that the reservation has left count for themselves.
+    """
     parent = models.Allocation.reservation_id == reservation_id
     old = {a.id: a for a in _select(connection, parent)}
     new = {a.id: a for a in wanted}
@@ -124,3 +133,15 @@ def _select(
 ) -> list[allocation.Allocation]:
     query = sa.select(models.Allocation).where(condition)
     return [from_row(row) for row in connection.execute(query)]
+
+
+class Reads(access.Reads):
+    """The queries of allocations."""
+
+    allocations = access.read(list_)
+
+
+class Writes(access.Writes):
+    """The changes of allocations."""
+
+    put_allocations = access.noted(put)

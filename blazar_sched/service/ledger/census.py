@@ -6,6 +6,7 @@ import dataclasses
 import sqlalchemy as sa
 
 from blazar_sched.domain import states
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import models
 
@@ -26,7 +27,7 @@ class Census:
 
 
 def take(connection: sa.Connection) -> Census:
-    """Count in four queries, however much there is."""
+    """Return how much there is, and the newest revision: in four queries."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count).group_by(models.Lease.status)
@@ -49,3 +50,9 @@ def take(connection: sa.Connection) -> Census:
         available=sum(n for well, off, n in hosts if well and not off),
         unavailable=sum(n for well, off, n in hosts if off or not well),
     )
+
+
+class Reads(access.Reads):
+    """The query of metrics."""
+
+    census = access.read(take)

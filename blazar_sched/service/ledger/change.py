@@ -11,6 +11,7 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import left_out
 from blazar_sched.replica import record
 from blazar_sched.replica import wire
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -113,7 +114,9 @@ def between(
     return _records(found)
 
 
-def page(connection: sa.Connection, since: int, limit: int) -> wire.Page:
+def page(
+    connection: sa.Connection, since: int, limit: int = 1000
+) -> wire.Page:
     """Return about `limit` records after `since`, whole revisions only.
 
     A revision that is longer than a page of the wire is not told: whoever
@@ -179,3 +182,10 @@ def _records(found: Iterable[Any]) -> list[record.Record]:
     return list(
         left_out.check((row.kind, row.key, row.data) for row in found)
     )
+
+
+class Reads(access.Reads):
+    """The queries of revisions."""
+
+    newest = access.read(newest)
+    changes = access.read(page)

@@ -19,6 +19,7 @@ from blazar_sched.domain import event
 from blazar_sched.domain import host
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation as allocation_
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import host as host_
@@ -38,7 +39,7 @@ _BATCH = 5000
 
 
 def check(connection: sa.Connection) -> list[str]:
-    """Return the faults, one line each."""
+    """Return what every row has that must never be; one line each."""
     return [
         *_orphans(connection),
         *_inconsistent(connection),
@@ -347,3 +348,9 @@ def _gaps(connection: sa.Connection) -> Iterator[str]:
     )
     for revision in connection.scalars(cut):
         yield f'changes: revision {revision} is not whole'
+
+
+class Reads(access.Reads):
+    """The query of faults."""
+
+    check = access.read(check)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import event
 from blazar_sched.domain import lease
 from blazar_sched.domain import states
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
@@ -76,10 +77,13 @@ def put(connection: sa.Connection, new: lease.Lease) -> None:
 def list_due(
     connection: sa.Connection, now: int, given_up: int | None = None
 ) -> list[tuple[event.Event, event.Claim | None]]:
-    """Return what is to be done at `now`, and all that is being done.
+    """Return the events that are due at `now`, in order, with their claims.
 
-    :param given_up: until when the start of an active lease was given up last
-        that is to be tried once more; None for no such start
+    All events in progress are among them: only who watches a claim can tell
+    that it is held no more.
+
+    :param given_up: if it is not None, the starts of active leases are among
+        them that were given up by then
     """
     query = sa.select(*_COLUMNS, *_CLAIM).where(
         sa.or_(
@@ -189,7 +193,7 @@ def finish(
     event_id: str,
     token: str,
     status: str,
-    now: int | None,
+    now: int | None = None,
 ) -> bool:
     """Give the event its status, and its claim up, if `token` holds it.
 
@@ -255,3 +259,19 @@ def is_blocked(connection: sa.Connection, lease_id: str) -> bool:
     however late all of them are.
     """
     return bool(connection.scalar(_BLOCKING, {'lease_id': lease_id}))
+
+
+class Reads(access.Reads):
+    """The queries of events."""
+
+    due_events = access.read(list_due)
+    is_blocked = access.read(is_blocked)
+    next_event = access.read(next_time)
+
+
+class Writes(access.Writes):
+    """The changes of events."""
+
+    claim_event = access.write(claim)
+    renew_claims = access.write(renew)
+    finish_event = access.write(finish)

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import flavor
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -55,3 +56,16 @@ def put(connection: sa.Connection, nouns: Iterable[flavor.Flavor]) -> None:
 def _to_row(noun: flavor.Flavor) -> dict[str, Any]:
     projects = None if noun.projects is None else list(noun.projects)
     return rows.columns(noun, projects=projects)
+
+
+class Reads(access.Reads):
+    """The queries of flavors."""
+
+    flavor = access.read(get)
+    flavors = access.read(list_)
+
+
+class Writes(access.Writes):
+    """The changes of flavors."""
+
+    put_flavors = access.write(put)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip
 from blazar_sched.domain import window as window_
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.models import FloatingIP
@@ -42,9 +43,12 @@ def get(
 
 
 def list_(
-    connection: sa.Connection, reservation_id: str | None
+    connection: sa.Connection, reservation_id: str | None = None
 ) -> list[floating_ip.FloatingIP]:
-    """Return all floating IPs, or those allocated to a reservation."""
+    """Return all floating IPs, or those allocated to a reservation.
+
+    In the order of their addresses, those of a network together.
+    """
     if reservation_id is None:
         return _select(connection, sa.true())
     return _select(
@@ -141,7 +145,10 @@ def put_allocations(
     floating_ip_ids: Collection[str],
     window: window_.Window,
 ) -> None:
-    """Make those the reservation's floating IPs, all of them in `window`."""
+    """Make those the reservation's floating IPs, all of them in `window`.
+
+    None of them may be another reservation's then: see `free`.
+    """
     parent = FloatingIPAllocation.reservation_id == reservation_id
     held = sa.select(
         FloatingIPAllocation.floating_ip_id, FloatingIPAllocation.id
@@ -194,3 +201,21 @@ def _select(
 ) -> list[floating_ip.FloatingIP]:
     found = connection.execute(sa.select(FloatingIP).where(condition))
     return sorted(map(from_row, found), key=floating_ip.order)
+
+
+class Reads(access.Reads):
+    """The queries of floating IPs."""
+
+    floating_ip = access.read(get)
+    floating_ips = access.read(list_)
+    free_floating_ips = access.read(free)
+
+
+class Writes(access.Writes):
+    """The changes of floating IPs."""
+
+    add_floating_ip = access.write(add)
+    update_floating_ip = access.write(update)
+    delete_floating_ip = access.write(delete)
+    put_floating_ip_allocations = access.write(put_allocations)
+    drop_floating_ip_allocations = access.write(drop_allocations)

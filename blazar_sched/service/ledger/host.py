@@ -11,6 +11,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.replica import record
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
@@ -75,7 +76,9 @@ def list_(
 ) -> list[host.Host]:
     """Return all hosts, or those of `uuids` that are there.
 
-    :param after: the id of the host that they come after
+    :param after: the id of the host that they come after, which need not be
+        there; the first one is registered first
+    :param limit: how many at most
     """
     condition: sa.ColumnElement[bool] = sa.true()
     if uuids is not None:
@@ -150,3 +153,27 @@ def _select(
 ) -> list[host.Host]:
     query = sa.select(models.Host).where(condition).order_by(models.Host.id)
     return [from_row(row) for row in connection.execute(query.limit(limit))]
+
+
+class Reads(access.Reads):
+    """The queries of hosts."""
+
+    host = access.read(get)
+    hosts = access.read(list_)
+
+
+class Writes(access.Writes):
+    """The changes of hosts."""
+
+    add_host = access.noted(add)
+    delete_host = access.noted(delete)
+
+    def put_host(self, new: host.Host) -> host.Host:
+        """Insert a host that has no id, else update it; return it with id.
+
+        :raises HostExists: if it is to be inserted and is there
+        :raises HostNotFound: if it is to be updated and is not there
+        """
+        kept, records = self._run(put, new)
+        self._note(records)
+        return kept

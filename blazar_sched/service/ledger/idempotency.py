@@ -3,13 +3,17 @@
 
 import sqlalchemy as sa
 
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
 def get(
     connection: sa.Connection, project_id: str, key: str
 ) -> tuple[str, str] | None:
-    """Return the lease's id and the request's digest."""
+    """Return the lease that an idempotency key has made.
+
+    :returns: the lease's id and the digest that came with the key
+    """
     found = connection.execute(
         sa.select(
             models.IdempotencyKey.lease_id, models.IdempotencyKey.digest
@@ -28,6 +32,7 @@ def put(
     lease_id: str,
     digest: str,
 ) -> None:
+    """Write which lease an idempotency key has made; it must be new."""
     connection.execute(
         sa.insert(models.IdempotencyKey).values(
             project_id=project_id, key=key, lease_id=lease_id, digest=digest
@@ -42,3 +47,15 @@ def drop(connection: sa.Connection, lease_id: str) -> None:
             models.IdempotencyKey.lease_id == lease_id
         )
     )
+
+
+class Reads(access.Reads):
+    """The query of idempotency keys."""
+
+    lease_by_key = access.read(get)
+
+
+class Writes(access.Writes):
+    """The change of idempotency keys."""
+
+    put_key = access.write(put)

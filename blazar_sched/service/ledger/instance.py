@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import instance
 from blazar_sched.replica import record
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
@@ -27,8 +28,12 @@ def from_row(row: Any) -> instance.Instance:
 
 
 def list_(
-    connection: sa.Connection, hosts: Collection[str] | None
+    connection: sa.Connection, hosts: Collection[str] | None = None
 ) -> list[instance.Instance]:
+    """Return all instances, or those on hosts.
+
+    :param hosts: the hosts' uuids
+    """
     query = sa.select(models.Instance).order_by(models.Instance.uuid)
     if hosts is not None:
         query = query.where(models.Instance.host.in_(hosts))
@@ -36,6 +41,7 @@ def list_(
 
 
 def get(connection: sa.Connection, uuid: str) -> instance.Instance | None:
+    """Return an instance, None if it is not there."""
     found = _select(connection, models.Instance.uuid == uuid)
     return found[0] if found else None
 
@@ -109,6 +115,18 @@ def bind(
     return records
 
 
+def bind_on(
+    connection: sa.Connection, hosts: Collection[str]
+) -> list[record.Record]:
+    """Bind the instances on hosts to the reservations that they draw on.
+
+    Where a reservation has the host: see `bind`.
+
+    :param hosts: uuids
+    """
+    return bind(connection, models.Instance.host.in_(hosts))
+
+
 def set_end(
     connection: sa.Connection, reservation_id: str, end: int
 ) -> list[record.Record]:
@@ -122,7 +140,7 @@ def set_end(
 def release(
     connection: sa.Connection,
     reservation_ids: Collection[str],
-    end: int | None,
+    end: int | None = None,
 ) -> list[record.Record]:
     """Have the instances that draw on reservations count for themselves.
 
@@ -151,8 +169,30 @@ def drop(
     return [(record.INSTANCE, uuid, None) for uuid in gone]
 
 
+def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
+    """Delete an instance, if it is there."""
+    return drop(connection, models.Instance.uuid == uuid)
+
+
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[instance.Instance]:
     query = sa.select(models.Instance).where(condition)
     return [from_row(row) for row in connection.execute(query)]
+
+
+class Reads(access.Reads):
+    """The queries of instances."""
+
+    instance = access.read(get)
+    instances = access.read(list_)
+    claiming = access.read(claiming)
+
+
+class Writes(access.Writes):
+    """The changes of instances."""
+
+    put_instance = access.noted(put)
+    bind_instances = access.noted(bind_on)
+    release_instances = access.noted(release)
+    delete_instance = access.noted(delete)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases in SQL, with the reservations and events that they own."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease
 from blazar_sched.domain import states
 from blazar_sched.replica import record
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
+from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
@@ -22,7 +25,9 @@ _OVER = (states.LEASE_TERMINATED, states.LEASE_DELETING)
 
 
 def get(
-    connection: sa.Connection, lease_id: str, project_id: str | None
+    connection: sa.Connection,
+    lease_id: str,
+    project_id: str | None = None,
 ) -> lease.Lease:
     """Return a lease, of `project_id` if that is given.
 
@@ -97,9 +102,9 @@ def open_(connection: sa.Connection, project_id: str) -> list[lease.Lease]:
 def with_type(
     connection: sa.Connection, resource_type: str
 ) -> list[lease.Lease]:
-    """Return the leases with a reservation of a type, by their starts.
+    """Return the leases that have reserved something of a type.
 
-    Not those that are terminated.
+    In the order of their starts. Not those that are terminated.
     """
     reserved = sa.select(models.Reservation.lease_id).where(
         models.Reservation.resource_type == resource_type
@@ -115,7 +120,14 @@ def with_type(
 
 
 def put(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
-    """Insert or update a lease and what it owns; return the records."""
+    """Make the lease, its reservations and its events those of `new`.
+
+    Servers that draw on its reservations end with the lease from then on.
+    Allocations of a reservation that is left out go with it, and its servers
+    count for themselves.
+
+    :returns: the records of what has changed
+    """
     old = _find(connection, new.id)
     if old is None:
         return add(connection, new, ())
@@ -132,17 +144,25 @@ def put(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
 def add(
     connection: sa.Connection,
     new: lease.Lease,
-    allocations: Sequence[allocation_.Allocation],
+    allocations: Iterable[allocation_.Allocation],
 ) -> list[record.Record]:
-    """Insert a new lease and what it owns; return the records."""
+    """Insert a new lease and what it owns; return the records.
+
+    Reads nothing: one statement a table, so that others wait less.
+    """
     rows.add(connection, models.Lease, [_row(new)])
     records = reservation.add(connection, new)
     event.add(connection, new)
-    return records + allocation.add(connection, allocations)
+    return records + allocation.add(connection, list(allocations))
 
 
 def split(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
-    """Insert a lease with reservations of another; return the records."""
+    """Insert a lease that takes its reservations from another one.
+
+    The reservations are as they were, with all that is theirs.
+
+    :returns: the records of what has changed
+    """
     rows.add(connection, models.Lease, [_row(new)])
     event.add(connection, new)
     return reservation.move(connection, new)
@@ -178,7 +198,7 @@ def delete(connection: sa.Connection, lease_id: str) -> list[record.Record]:
 
     :raises LeaseNotFound: if it is not there
     """
-    old = get(connection, lease_id, None)
+    old = get(connection, lease_id)
     records = reservation.drop(connection, [r.id for r in old.reservations])
     idempotency.drop(connection, lease_id)
     connection.execute(
@@ -195,7 +215,7 @@ def set_status(
     lease_id: str,
     status: str,
     now: int,
-    degraded: bool | None,
+    degraded: bool | None = None,
 ) -> None:
     """Set the status and, unless it is None, the flag.
 
@@ -211,3 +231,29 @@ def set_status(
     )
     if changed.rowcount != 1:
         raise exception.LeaseNotFound(f'no lease {lease_id}')
+
+
+def cut(connection: sa.Connection, ended: lease.Lease) -> list[record.Record]:
+    """Have all that a lease allocates end with it; return the records."""
+    ids = [reservation.id for reservation in ended.reservations]
+    floating_ip.cut_allocations(connection, ids, ended.end)
+    return allocation.cut(connection, ids, ended.end)
+
+
+class Reads(access.Reads):
+    """The queries of single leases, and of those of a kind."""
+
+    lease = access.read(get)
+    open_leases = access.read(open_)
+    leases_with = access.read(with_type)
+
+
+class Writes(access.Writes):
+    """The changes of leases."""
+
+    add_lease = access.noted(add)
+    put_lease = access.noted(put)
+    split_lease = access.noted(split)
+    cut_allocations = access.noted(cut)
+    delete_lease = access.noted(delete)
+    set_lease_status = access.write(set_status)

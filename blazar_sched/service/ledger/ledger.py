@@ -96,7 +96,7 @@ class Ledger(reader.Reader):
     @functools.cached_property
     def id(self) -> str:
         """The uuid that tells this ledger from every other one."""
-        return self._read(change.newest)[0]
+        return self._run(change.newest)[0]
 
     @property
     def name(self) -> str:
@@ -126,7 +126,7 @@ class Ledger(reader.Reader):
         """
         from blazar_sched.service.ledger import migrations
 
-        if not self._read(migrations.is_current):
+        if not self._run(migrations.is_current):
             raise exception.NotUpgraded(
                 "the database's tables are not those of this version: run "
                 '`blazar-sched db upgrade`'
@@ -137,27 +137,32 @@ class Ledger(reader.Reader):
         with self._lock:
             self._retry(self._load)
 
-    def commit(self, work: Callable[[tx.Tx], T], placing: bool = True) -> T:
+    def commit(self, work: Callable[[tx.PlacingTx], T]) -> T:
         """Return `work(tx)`, all that it wrote being committed, or nothing.
 
         After a conflict the work is run again from its start, so it must
         have no other effect than through its `tx`, nor commit by itself.
 
-        :param placing: whether it needs the replica, or changes anything
-            that replicas know of
         :raises Uncountable: if the replicas could not hold what was allocated
         :raises Unavailable: if conflicts do not end
         """
-        began = time.monotonic()
-        result, revision = self._retry(lambda: self._commit(work, placing))
-        self._metrics.of(metrics_.COMMIT_SECONDS).observe(
-            time.monotonic() - began
-        )
+        with self._measured():
+            result, revision = self._retry(lambda: self._commit(work))
         if revision is not None:
             self._tell(revision)
         return result
 
-    def rehearse(self, work: Callable[[tx.Tx], T]) -> T:
+    def write(self, work: Callable[[tx.Tx], T]) -> T:
+        """Return `work(tx)` as `commit` does, without the replica.
+
+        It makes no revision, so it may change nothing that replicas know of.
+
+        :raises Unavailable: if conflicts do not end
+        """
+        with self._measured():
+            return self._retry(lambda: self._write(work))
+
+    def rehearse(self, work: Callable[[tx.PlacingTx], T]) -> T:
         """Return `work(tx)` as a commit would now, and write nothing.
 
         Others wait for it as for a commit, and like one it is run again
@@ -183,7 +188,7 @@ class Ledger(reader.Reader):
 
         :returns: how many revisions went
         """
-        newest = self._read(change.newest)[1]
+        newest = self._run(change.newest)[1]
         silent = newest - max(keep, writer.REVISIONS_KEPT)
         self._retry(lambda: self._drop_writers(silent))
         gone = 0
@@ -200,7 +205,7 @@ class Ledger(reader.Reader):
         :returns: yields how many went, after each slice
         :raises Unavailable: if conflicts do not end; what went is gone
         """
-        while old := self._read(lease.ended, before, PURGE_SLICE):
+        while old := self._run(lease.ended, before, PURGE_SLICE):
             yield self.commit(functools.partial(_delete, lease_ids=old))
 
     def close(self) -> None:
@@ -214,7 +219,7 @@ class Ledger(reader.Reader):
         self._metrics.of(metrics_.CONFLICTS).inc()
         self._sleep(seconds)
 
-    def _read(
+    def _run(
         self,
         query: Callable[Concatenate[sa.Connection, P], T],
         *args: P.args,
@@ -227,33 +232,46 @@ class Ledger(reader.Reader):
         return self._retry(attempt)
 
     def _commit(
-        self, work: Callable[[tx.Tx], T], placing: bool
+        self, work: Callable[[tx.PlacingTx], T]
     ) -> tuple[T, int | None]:
         """Return the work's result, and the revision if it made one."""
         with self._lock:
-            replica = self._load() if placing else None
+            replica = self._load()
             with self._to_write.connect() as connection:
-                revision = change.take(connection, 0 if replica is None else 1)
-                if replica is not None:
-                    self._catch_up(connection, replica, revision - 1)
-                attempt = tx.Tx(connection, replica)
+                revision = change.take(connection, 1)
+                self._catch_up(connection, replica, revision - 1)
+                attempt = tx.PlacingTx(connection, replica)
                 result = work(attempt)
-                if replica is not None:
-                    _check(replica, attempt.records)
-                    change.write(connection, revision, attempt.records)
+                _check(replica, attempt.records)
+                change.write(connection, revision, attempt.records)
                 self._finish(connection, revision)
             if not attempt.records:
                 return result, None
             self._apply(revision, attempt.records)
         return result, revision
 
-    def _rehearse(self, work: Callable[[tx.Tx], T]) -> T:
+    def _write(self, work: Callable[[tx.Tx], T]) -> T:
+        with self._lock, self._to_write.connect() as connection:
+            revision = change.take(connection, 0)
+            result = work(tx.Tx(connection))
+            self._finish(connection, revision)
+        return result
+
+    @contextlib.contextmanager
+    def _measured(self) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self._metrics.of(metrics_.COMMIT_SECONDS).observe(
+            time.monotonic() - began
+        )
+
+    def _rehearse(self, work: Callable[[tx.PlacingTx], T]) -> T:
         with self._lock:
             replica = self._load()
             # A connection that is given back uncommitted is rolled back.
             with self._to_write.connect() as connection:
                 self._catch_up(connection, replica, change.take(connection, 0))
-                attempt = tx.Tx(connection, replica)
+                attempt = tx.PlacingTx(connection, replica)
                 result = work(attempt)
                 _check(replica, attempt.records)
                 return result

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.exact import Exact
@@ -29,16 +30,23 @@ _Order = Sequence[tuple[sa.ColumnElement[Any], bool]]
 
 def list_(
     connection: sa.Connection,
-    project_id: str | None,
-    name: str | None,
-    status: str | None,
-    sort: Sequence[tuple[str, bool]],
-    limit: int | None,
-    marker: str | None,
+    project_id: str | None = None,
+    *,
+    name: str | None = None,
+    status: str | None = None,
+    sort: Sequence[tuple[str, bool]] = (),
+    limit: int | None = None,
+    marker: str | None = None,
 ) -> list[lease_.Lease]:
     """Return leases; None does not restrict.
 
-    :raises InvalidInput: naming `sort`, `limit` or `marker`
+    :param sort: keys, the first one first, each with whether it descends: id,
+        name, status, start, end, created_at, updated_at; without any the
+        oldest lease is first
+    :param limit: how many at most
+    :param marker: the id of the lease that they come after
+    :raises InvalidInput: naming `sort` for another key, `limit` if it is
+        below 1, `marker` if the project has no such lease
     """
     if limit is not None and limit < 1:
         raise exception.InvalidInput(f'limit is {limit}', field='limit')
@@ -101,3 +109,9 @@ def _after(order: _Order, values: Sequence[Any]) -> sa.ColumnElement[bool]:
         beyond = key < value if descending else key > value
         after = sa.or_(beyond, sa.and_(key == value, after))
     return after
+
+
+class Reads(lease.Reads):
+    """The queries of leases, lists of them included."""
+
+    leases = access.read(list_)

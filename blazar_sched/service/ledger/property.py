@@ -3,6 +3,7 @@
 
 import sqlalchemy as sa
 
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
@@ -24,3 +25,15 @@ def put(connection: sa.Connection, name: str, private: bool) -> None:
             .where(models.HostProperty.name == name)
             .values(private=private)
         )
+
+
+class Reads(access.Reads):
+    """The query of properties."""
+
+    properties = access.read(list_)
+
+
+class Writes(access.Writes):
+    """The change of properties."""
+
+    put_property = access.write(put)

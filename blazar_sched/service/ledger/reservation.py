@@ -14,6 +14,7 @@ from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.replica import record
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import instance
@@ -63,9 +64,10 @@ def by_lease(
 
 
 def list_lacking(connection: sa.Connection) -> list[str]:
-    """Return the ids of the leases of which something on hosts is missing.
+    """Return the ids of the leases that lack what they have reserved.
 
-    Not of those that are over.
+    That is hosts, or something on hosts; the oldest lease is first. Not those
+    that are over.
     """
     query = (
         sa.select(models.Lease.id)
@@ -218,10 +220,11 @@ def set_made(
     connection: sa.Connection,
     reservation_id: str,
     made: Mapping[str, Any],
-    missing_resources: bool | None,
+    missing_resources: bool | None = None,
 ) -> list[record.Record]:
-    """Write what was made for it, and the flag unless it is None.
+    """Write what was made for a reservation: this, and nothing else.
 
+    :param missing_resources: the flag, None to leave it
     :returns: the record, if it is another one now
     :raises NotFound: if there is no such reservation
     """
@@ -241,8 +244,8 @@ def set_status(
     reservation_id: str,
     status: str,
     now: int,
-    missing_resources: bool | None,
-    resources_changed: bool | None,
+    missing_resources: bool | None = None,
+    resources_changed: bool | None = None,
 ) -> list[record.Record]:
     """Write the status, and the flags that are not None.
 
@@ -282,3 +285,16 @@ def _record(
     if row is None:
         raise exception.NotFound(f'no reservation {reservation_id}')
     return to_record(from_row(row), row.project_id, row.start, row.end)
+
+
+class Reads(access.Reads):
+    """The query of reservations."""
+
+    lacking = access.read(list_lacking)
+
+
+class Writes(access.Writes):
+    """The changes of single reservations."""
+
+    set_reservation_made = access.noted(set_made)
+    set_reservation_status = access.noted(set_status)

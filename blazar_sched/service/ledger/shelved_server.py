@@ -5,26 +5,40 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
 def list_(connection: sa.Connection) -> set[str]:
-    """Return the uuids of all servers that are to be brought back."""
+    """Return the uuids of the servers shelved to vacate their hosts."""
     return set(
         connection.execute(sa.select(models.ShelvedServer.uuid)).scalars()
     )
 
 
 def add(connection: sa.Connection, uuid: str) -> None:
-    """Note a server; it may be noted already."""
+    """Note that a server is shelved to vacate its host, if it is not yet."""
     drop(connection, [uuid])
     connection.execute(sa.insert(models.ShelvedServer).values(uuid=uuid))
 
 
 def drop(connection: sa.Connection, uuids: Collection[str]) -> None:
-    """Forget servers."""
+    """Forget servers that are not to be brought back any more."""
     connection.execute(
         sa.delete(models.ShelvedServer).where(
             models.ShelvedServer.uuid.in_(uuids)
         )
     )
+
+
+class Reads(access.Reads):
+    """The query of shelved servers."""
+
+    shelved_servers = access.read(list_)
+
+
+class Writes(access.Writes):
+    """The changes of shelved servers."""
+
+    add_shelved_server = access.write(add)
+    drop_shelved_servers = access.write(drop)

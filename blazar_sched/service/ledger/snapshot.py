@@ -27,6 +27,7 @@ from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
@@ -86,7 +87,7 @@ _ALLOCATIONS = sa.select(
 
 
 def page(
-    connection: sa.Connection, after: str | None, limit: int
+    connection: sa.Connection, after: str | None = None, limit: int = 1000
 ) -> wire.Page:
     """Return the next page after the one that said `after`.
 
@@ -239,3 +240,9 @@ def _noun(row: Any) -> allocation.Allocation:
 def _amounts(text: str) -> tuple[int, ...]:
     """Read amounts, of which many are equal."""
     return packing.amounts_of(json.loads(text))
+
+
+class Reads(access.Reads):
+    """The query of full copies."""
+
+    snapshot = access.read(page)

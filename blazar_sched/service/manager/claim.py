@@ -27,7 +27,7 @@ from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service.ledger.tx import Tx
 
 LOG = log.getLogger(__name__)
 
@@ -114,8 +114,8 @@ class Claims:
             return
         good_until = self._good_until()
         until = self._next_until()
-        kept = self._ledger.commit(
-            lambda tx: tx.renew_claims(list(held), until), placing=False
+        kept = self._ledger.write(
+            lambda tx: tx.renew_claims(list(held), until)
         )
         for token, mine in held.items():
             mine.until = good_until if token in kept else float('-inf')
@@ -156,7 +156,7 @@ class Claims:
         for mine in held:
             mine.until = float('-inf')
         try:
-            self._ledger.commit(lambda tx: _undo(tx, held), placing=False)
+            self._ledger.write(lambda tx: _undo(tx, held))
         except exception.Unavailable as e:
             LOG.warning('%d claims have to run out: %s', len(held), e)
 
@@ -175,6 +175,6 @@ class Claims:
             return self._until
 
 
-def _undo(tx: tx_.Tx, held: Iterable[Held]) -> None:
+def _undo(tx: Tx, held: Iterable[Held]) -> None:
     for mine in held:
         tx.finish_event(mine.event_id, mine.token, states.EVENT_UNDONE)

@@ -20,7 +20,7 @@ class Flavors:
         """
         new = self._nova.flavors()
         if _by_id(new) != _by_id(self._ledger.flavors()):
-            self._ledger.commit(lambda tx: tx.put_flavors(new), placing=False)
+            self._ledger.write(lambda tx: tx.put_flavors(new))
 
 
 def _by_id(flavors: list[flavor_.Flavor]) -> dict[str, flavor_.Flavor]:

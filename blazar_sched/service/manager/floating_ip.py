@@ -2,12 +2,12 @@
 """Floating IPs: what the operator registers as reservable."""
 
 from collections.abc import Callable
-from typing import Any
 import uuid
 
 from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import Tx
 
 
 class FloatingIPs:
@@ -49,10 +49,10 @@ class FloatingIPs:
             created_at=int(self._clock()),
         )
 
-        def work(tx: Any) -> None:
+        def work(tx: Tx) -> None:
             tx.add_floating_ip(new)
 
-        self._ledger.commit(work, placing=False)
+        self._ledger.write(work)
         return new
 
     def delete(self, floating_ip_id: str) -> None:
@@ -62,7 +62,7 @@ class FloatingIPs:
         :raises CantDeleteFloatingIP: while it is allocated
         """
 
-        def work(tx: Any) -> None:
+        def work(tx: Tx) -> None:
             tx.delete_floating_ip(floating_ip_id)
 
-        self._ledger.commit(work, placing=False)
+        self._ledger.write(work)

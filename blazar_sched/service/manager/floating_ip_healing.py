@@ -12,7 +12,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
 
 from oslo_log import log
 
@@ -24,6 +23,8 @@ from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import healing
 from blazar_sched.service.resources import floating_ip as driver
 
@@ -91,7 +92,7 @@ class Healer:
         if not view.changed(registered, leases):
             return
 
-        def work(tx: Any) -> list[floating_ip_.FloatingIP]:
+        def work(tx: Tx) -> list[floating_ip_.FloatingIP]:
             # Who has opened one since is no stranger.
             known = leases + tx.leases_with(reservation_.FLOATING_IP)
             changed = [
@@ -102,7 +103,7 @@ class Healer:
                 tx.update_floating_ip(floating_ip)
             return changed
 
-        for floating_ip in self._ledger.commit(work, placing=False):
+        for floating_ip in self._ledger.write(work):
             if floating_ip.reservable:
                 LOG.info('%s can be reserved again', floating_ip.address)
             else:
@@ -132,7 +133,7 @@ class Healer:
         if _healed(self._ledger, old, view, now) == (old, {}):
             return
 
-        def work(tx: Any) -> lease_.Lease:
+        def work(tx: Tx) -> lease_.Lease:
             try:
                 if tx.lease(old.id) != old:
                     return old
@@ -149,7 +150,7 @@ class Healer:
                 )
             return new
 
-        self._healer.tell(old, self._ledger.commit(work, placing=False))
+        self._healer.tell(old, self._ledger.write(work))
 
 
 class _View:
@@ -242,7 +243,7 @@ class _Part:
 
 
 def _healed(
-    source: Any, old: lease_.Lease, view: _View, now: int
+    source: Reader, old: lease_.Lease, view: _View, now: int
 ) -> tuple[lease_.Lease, dict[str, list[str]]]:
     """Return a lease with what it is to have now.
 
@@ -286,7 +287,7 @@ def _healed(
 
 
 def _part(
-    source: Any,
+    source: Reader,
     lease: lease_.Lease,
     reservation: reservation_.Reservation,
     view: _View,

@@ -13,7 +13,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 import contextlib
 import dataclasses
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
@@ -30,6 +29,7 @@ from blazar_sched.placing import overload
 from blazar_sched.placing import reallocation
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import placing_options
 
 LOG = log.getLogger(__name__)
@@ -105,7 +105,7 @@ class Healer:
                 field='reservation_id' if reservation_id else 'lease_id',
             )
 
-        def work(tx: Any) -> tuple[lease_.Lease, lease_.Lease]:
+        def work(tx: PlacingTx) -> tuple[lease_.Lease, lease_.Lease]:
             old = tx.lease(held[0][1])
             if not is_healable(old, now):
                 raise exception.InvalidStatus(
@@ -161,7 +161,7 @@ class Healer:
         return at_risk
 
     def _take_off(
-        self, tx: Any, host: str, now: int, tried: Collection[str]
+        self, tx: PlacingTx, host: str, now: int, tried: Collection[str]
     ) -> tuple[str, lease_.Lease, lease_.Lease] | None:
         """Try to move one of the allocations that have to leave a host.
 
@@ -198,7 +198,7 @@ class Healer:
         ]
 
     def _heal(self, lease_id: str, now: int, until: int) -> None:
-        def work(tx: Any) -> tuple[lease_.Lease, lease_.Lease]:
+        def work(tx: PlacingTx) -> tuple[lease_.Lease, lease_.Lease]:
             old = tx.lease(lease_id)
             if old.start > until or not is_healable(old, now):
                 return old, old
@@ -208,7 +208,7 @@ class Healer:
 
     def _move(
         self,
-        tx: Any,
+        tx: PlacingTx,
         old: lease_.Lease,
         hosts: Collection[str],
         now: int,
@@ -331,7 +331,7 @@ def _is_movable(lease: lease_.Lease, now: int) -> bool:
     return lease.status == states.LEASE_PENDING and is_healable(lease, now)
 
 
-def _failed(tx: Any, lease: lease_.Lease) -> set[str]:
+def _failed(tx: PlacingTx, lease: lease_.Lease) -> set[str]:
     """Return the uuids of the failed hosts that a lease is on."""
     held = lease_placing.held(tx.replica, lease)
     used = {a.host for many in held.values() for a in many}

@@ -22,6 +22,9 @@ from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import host_settings
 from blazar_sched.service.resources import freepool as freepool_
 from blazar_sched.service.resources import instance_record
@@ -99,7 +102,7 @@ class Hosts:
         ]
         self._prepare(wanted, servers)
 
-        def work(tx: Any) -> host_.Host:
+        def work(tx: PlacingTx) -> host_.Host:
             if wanted.uuid in tx.replica.hosts:
                 raise _exists(name)
             host: host_.Host = tx.put_host(wanted)
@@ -138,8 +141,8 @@ class Hosts:
         now = int(self._clock())
         settings = host_settings.settings(values, self._default_hold)
 
-        def change(source: Any) -> host_.Host:
-            old: host_.Host = source.host(host_id)
+        def change(source: Reader) -> host_.Host:
+            old = source.host(host_id)
             new = dataclasses.replace(
                 old,
                 **settings,
@@ -184,7 +187,7 @@ class Hosts:
         if host.hold == host_.DEDICATED:
             self._freepool.leave([host.service_name])
 
-        def work(tx: Any) -> None:
+        def work(tx: PlacingTx) -> None:
             gone = tx.host(host_id)
             _check_unallocated(tx, gone)
             tx.delete_host(gone.uuid)
@@ -350,14 +353,14 @@ class Hosts:
         :raises PropertyNotFound: if no host has it
         """
 
-        def work(tx: Any) -> None:
+        def work(tx: Tx) -> None:
             if not any(name in h.capabilities for h in tx.hosts()):
                 raise exception.PropertyNotFound(
                     f'no host has the property {name!r}', field='property'
                 )
             tx.put_property(name, private)
 
-        self._ledger.commit(work, placing=False)
+        self._ledger.write(work)
         return {'property': name, 'private': private}
 
 
@@ -394,7 +397,7 @@ def _exists(name: str) -> exception.HostExists:
     )
 
 
-def _refresh(tx: Any, facts: Mapping[str, Facts], now: int) -> list[str]:
+def _refresh(tx: PlacingTx, facts: Mapping[str, Facts], now: int) -> list[str]:
     """Write what differs; return the names of those that fall short."""
     short = []
     for old in tx.hosts(facts):
@@ -422,7 +425,7 @@ def _has_less_than_promised(
 
 
 def _check_free(
-    tx: Any, old: host_.Host, new: host_.Host, now: int
+    source: Reader, old: host_.Host, new: host_.Host, now: int
 ) -> None:
     """Refuse to change a capability that a reservation there depends on."""
     before, after = old.properties(), new.properties()
@@ -433,8 +436,8 @@ def _check_free(
     }
     if not changed:
         return
-    for allocation, lease_id in tx.allocations(host=old.uuid, after=now):
-        for reservation in tx.lease(lease_id).reservations:
+    for allocation, lease_id in source.allocations(host=old.uuid, after=now):
+        for reservation in source.lease(lease_id).reservations:
             if reservation.id != allocation.reservation_id:
                 continue
             used = changed & catalog.requirement(reservation).names()
@@ -446,7 +449,7 @@ def _check_free(
                 )
 
 
-def _check_unallocated(source: Any, host: host_.Host) -> None:
+def _check_unallocated(source: Reader, host: host_.Host) -> None:
     held = source.allocations(host=host.uuid)
     if held:
         raise exception.CantDeleteHost(

@@ -8,6 +8,7 @@ from typing import Any
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_
+from blazar_sched.service.ledger.reader import Reader
 
 # Who asks is no part of what is asked for.
 _CALLER = ('project_id', 'user_id', 'trust_id')
@@ -24,7 +25,7 @@ def digest(values: Mapping[str, Any]) -> str:
 
 
 def made(
-    source: Any, project_id: str, key: str, asked: str
+    source: Reader, project_id: str, key: str, asked: str
 ) -> lease_.Lease | None:
     """Return the lease that an idempotency key has made, None if none.
 

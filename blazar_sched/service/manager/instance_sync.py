@@ -33,7 +33,7 @@ from blazar_sched.service import loop
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import lifetime as lifetime_
 from blazar_sched.service.manager import misplaced
 from blazar_sched.service.resources import instance_record
@@ -173,7 +173,7 @@ class Instances:
                     self._noticed.setdefault(uuid, left)
 
     def _view(self) -> _View:
-        def work(tx: Any) -> tuple[list[Any], dict[str, Any]]:
+        def work(tx: PlacingTx) -> tuple[list[Any], dict[str, Any]]:
             return list(tx.replica.hosts.values()), dict(tx.replica.instances)
 
         hosts, instances = self._ledger.commit(work)
@@ -184,7 +184,7 @@ class Instances:
     def _missing(self, listed: Collection[str]) -> list[str]:
         """Return the uuids of servers that are known and were not listed."""
 
-        def work(tx: tx_.Tx) -> set[str]:
+        def work(tx: PlacingTx) -> set[str]:
             assert tx.replica is not None
             return set(tx.replica.instances)
 
@@ -258,7 +258,7 @@ class Instances:
             return []
         now = int(self._clock())
 
-        def work(tx: Any) -> Any:
+        def work(tx: PlacingTx) -> Any:
             known = tx.replica.instances
             current = [
                 s for s in servers
@@ -291,7 +291,7 @@ def _is_moving(server: nova_.Server) -> bool:
 
 
 def _put(
-    tx: Any,
+    tx: PlacingTx,
     nodes: Mapping[str, str],
     servers: Iterable[nova_.Server],
     now: int,

@@ -24,6 +24,7 @@ from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service import resources
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager import offer
@@ -104,7 +105,7 @@ class Leases:
         inquiry = self._enforcement.inquiry(now)
         commit = inquiry.rehearse if dry_run else inquiry.commit
 
-        def work(tx: Any) -> lease_.Lease:
+        def work(tx: PlacingTx) -> lease_.Lease:
             made = key and idempotency.made(tx, project_id, key, digest)
             if made:
                 return made
@@ -187,7 +188,7 @@ class Leases:
         commit = inquiry.rehearse if dry_run else inquiry.commit
 
         def work(
-            tx: Any, left: lease_placing.Allocations | None = None
+            tx: PlacingTx, left: lease_placing.Allocations | None = None
         ) -> tuple[lease_.Lease, lease_.Lease, shrinking.Shrink | None]:
             old = tx.lease(lease_id, project_id)
             _check_changeable(old, values)
@@ -265,7 +266,7 @@ class Leases:
         now = int(self._clock())
         commit = self._ledger.rehearse if dry_run else self._ledger.commit
 
-        def work(tx: Any) -> tuple[Any, ...]:
+        def work(tx: PlacingTx) -> tuple[Any, ...]:
             lease = tx.lease(lease_id, project_id)
             _check_idle(lease)
             if _has_nothing(lease):
@@ -297,7 +298,7 @@ class Leases:
 
     def _book(
         self,
-        tx: Any,
+        tx: PlacingTx,
         lease: lease_.Lease,
         window: window_.Window,
         settled: Collection[str] = (),
@@ -345,7 +346,7 @@ class Leases:
 
     def _put(
         self,
-        tx: Any,
+        tx: PlacingTx,
         old: lease_.Lease,
         new: lease_.Lease,
         now: int,
@@ -420,7 +421,7 @@ def _has_nothing(lease: lease_.Lease) -> bool:
     )
 
 
-def _end_window(tx: Any, lease: lease_.Lease) -> None:
+def _end_window(tx: PlacingTx, lease: lease_.Lease) -> None:
     """Have the hosts of a lease that is being deleted serve others.
 
     However long it takes to undo the rest in other services.

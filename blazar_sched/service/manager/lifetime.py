@@ -14,7 +14,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from typing import Any
 import uuid
 
 from oslo_config import cfg
@@ -36,6 +35,7 @@ from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import placing_options
 
@@ -93,7 +93,7 @@ class Lifetimes:
         self._clock = clock
 
     def write(
-        self, tx: Any, servers: Iterable[nova_.Server], now: int
+        self, tx: PlacingTx, servers: Iterable[nova_.Server], now: int
     ) -> Written:
         """Make the leases of servers, or bring them up to date.
 
@@ -117,7 +117,7 @@ class Lifetimes:
                     self._make(tx, server, lease, now, trial, written)
         return written
 
-    def forget(self, tx: Any, uuids: Collection[str]) -> Written:
+    def forget(self, tx: PlacingTx, uuids: Collection[str]) -> Written:
         """Delete the leases of servers that are gone.
 
         Without an end: there is nothing left to be ended. What is being
@@ -258,7 +258,7 @@ class Lifetimes:
 
     def _make(
         self,
-        tx: Any,
+        tx: PlacingTx,
         server: nova_.Server,
         lease: lease_.Lease,
         now: int,
@@ -312,7 +312,7 @@ def _needs_lease(
 
 
 def _bring_up_to_date(
-    tx: Any,
+    tx: PlacingTx,
     server: nova_.Server,
     known: record.Reservation,
     now: int,

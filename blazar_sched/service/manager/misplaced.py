@@ -8,7 +8,6 @@ from collections.abc import Collection
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-from typing import Any
 
 from oslo_log import log
 
@@ -22,6 +21,7 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import PlacingTx
 
 LOG = log.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def report(
     if not suspects:
         return
 
-    def work(tx: Any) -> list[tuple[instance_.Instance, list[str]]]:
+    def work(tx: PlacingTx) -> list[tuple[instance_.Instance, list[str]]]:
         tx.replica.advance(now)
         known = tx.replica.instances
         found = [
@@ -113,7 +113,7 @@ def _fits(
     )
 
 
-def _vacate_again(tx: Any, lease_id: str) -> None:
+def _vacate_again(tx: PlacingTx, lease_id: str) -> None:
     """Have a lease's hosts vacated once more, if that was over already."""
     with contextlib.suppress(exception.LeaseNotFound):
         lease = tx.lease(lease_id)

@@ -7,7 +7,6 @@ that a nova-compute service was changed.
 
 from collections.abc import Iterator
 import dataclasses
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
@@ -18,6 +17,7 @@ from blazar_sched.service import loop
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import floating_ip_healing
 from blazar_sched.service.manager import healing
 
@@ -87,7 +87,7 @@ class Monitor(loop.Looped):
         if not changed:
             return []
 
-        def work(tx: Any) -> list[host_.Host]:
+        def work(tx: PlacingTx) -> list[host_.Host]:
             return [tx.put_host(h) for h in _changed(tx.hosts(changed), up)]
 
         written = self._ledger.commit(work)

@@ -120,9 +120,7 @@ class Restorer(loop.Looped):
     def _forget(self, uuids: Collection[str]) -> None:
         """Forget servers that are back, or are no more."""
         if uuids:
-            self._ledger.commit(
-                lambda tx: tx.drop_shelved_servers(uuids), placing=False
-            )
+            self._ledger.write(lambda tx: tx.drop_shelved_servers(uuids))
 
     def _take_back(self, servers: Iterable[nova_.Server]) -> None:
         """Take the metadata off servers that have nothing ahead any more."""

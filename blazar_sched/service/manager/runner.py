@@ -30,6 +30,8 @@ from blazar_sched.service import resources
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.clients import rest
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import attempts as attempts_
 from blazar_sched.service.manager import claim
 from blazar_sched.service.manager import clock as clock_
@@ -173,7 +175,7 @@ class Runner:
         """
         return self._take(event, seen) and self._run(event, seen)
 
-    def claim_start(self, tx: Any, lease: lease_.Lease) -> claim.Held:
+    def claim_start(self, tx: PlacingTx, lease: lease_.Lease) -> claim.Held:
         """Claim the start of a lease that is open, to be done again.
 
         :param lease: as the ledger has it, with no event in progress
@@ -210,7 +212,7 @@ class Runner:
                 raise exception.Unavailable('it is left to others') from e
             raise
 
-    def release_start(self, tx: Any, mine: claim.Held) -> None:
+    def release_start(self, tx: PlacingTx, mine: claim.Held) -> None:
         """Leave a start that is claimed to whoever does it next.
 
         :raises Lost: if it has been taken over
@@ -257,9 +259,8 @@ class Runner:
                 self._ledger, event
             ):
                 raise _Blocked
-            lease = self._ledger.commit(
-                lambda tx: self._claim(tx, event, mine, seen, now),
-                placing=False,
+            lease = self._ledger.write(
+                lambda tx: self._claim(tx, event, mine, seen, now)
             )
         except _Blocked:
             tried = self._remember(event)
@@ -274,7 +275,7 @@ class Runner:
 
     def _claim(
         self,
-        tx: Any,
+        tx: Tx,
         event: event_.Event,
         mine: claim.Held,
         seen: event_.Claim | None,
@@ -368,15 +369,16 @@ class Runner:
 
         over = int(self._clock()) if status != states.EVENT_UNDONE else None
 
-        def work(tx: Any) -> None:
+        def work(tx: Tx) -> None:
             _settle(tx, mine, status, over)
             write(tx)
 
         # Replicas learn of the aggregates that were made, and of room.
         tells = event.event_type in (event_.START_LEASE, event_.END_LEASE)
-        self._ledger.commit(
-            work, placing=tells and status == states.EVENT_DONE
-        )
+        if tells and status == states.EVENT_DONE:
+            self._ledger.commit(work)
+        else:
+            self._ledger.write(work)
         self._metrics.of(
             metrics_.EVENTS, event.event_type, _OUTCOMES[status]
         ).inc()
@@ -488,7 +490,7 @@ def _name(event: event_.Event) -> str:
 
 
 def _settle(
-    tx: Any, mine: claim.Held, status: str, now: int | None = None
+    tx: Tx, mine: claim.Held, status: str, now: int | None = None
 ) -> None:
     """Give the event of a claim its status, and the claim up.
 

@@ -16,6 +16,7 @@ from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
 from blazar_sched.placing import lease_placing
 from blazar_sched.service import resources
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import claim
 from blazar_sched.service.manager import runner as runner_
 
@@ -45,7 +46,7 @@ class Shrinker:
         self._runner = runner
 
     def begin(
-        self, tx: Any, old: lease_.Lease, new: lease_.Lease
+        self, tx: PlacingTx, old: lease_.Lease, new: lease_.Lease
     ) -> Shrink | None:
         """Claim a lease's start if a change has it give some up.
 
@@ -76,14 +77,14 @@ class Shrinker:
                 for driver, r, *args in shrink.steps
             }
 
-            def last(tx: Any) -> T:
+            def last(tx: PlacingTx) -> T:
                 self._runner.release_start(tx, shrink.mine)
                 return work(tx, left)
 
             return commit(last)
 
     def rehearse(
-        self, tx: Any, old: lease_.Lease, new: lease_.Lease
+        self, tx: PlacingTx, old: lease_.Lease, new: lease_.Lease
     ) -> lease_placing.Allocations:
         """Return what reservations would have left that give some up.
 
@@ -102,7 +103,7 @@ class Shrinker:
         }
 
     def _steps(
-        self, tx: Any, old: lease_.Lease, new: lease_.Lease
+        self, tx: PlacingTx, old: lease_.Lease, new: lease_.Lease
     ) -> list[tuple[Any, ...]]:
         """Return what is open and has to give some up for a change."""
         if old.status != states.LEASE_ACTIVE:

@@ -23,6 +23,8 @@ from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service.before_end import base as before_end
 from blazar_sched.service.bus import notifier as notifier_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import trust
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import servers as servers_
@@ -30,7 +32,7 @@ from blazar_sched.service.resources import servers as servers_
 LOG = log.getLogger(__name__)
 
 # Writes an event's outcome.
-Write = Callable[[Any], object]
+Write = Callable[[Tx], object]
 # A driver and the arguments of its start or end, for each reservation.
 Steps = Iterable[tuple[Any, ...]]
 
@@ -180,7 +182,7 @@ class Transitions:
         # What is too late to be opened tells nothing new.
         degraded = None if over else _is_degraded(lease, opened)
 
-        def write(tx: Any) -> None:
+        def write(tx: Tx) -> None:
             for reservation in lease.reservations:
                 outcome = opened.get(reservation.id)
                 if outcome is not None:
@@ -238,7 +240,7 @@ class Transitions:
         if not all(ended):
             return Waiting()
 
-        def write(tx: Any) -> None:
+        def write(tx: Tx) -> None:
             tx.discard_trust(lease.trust_id)
             _release_servers(tx, lease, now)
             if lease.status == states.LEASE_DELETING:
@@ -287,7 +289,7 @@ def can_reopen(lease: lease_.Lease, now: int) -> bool:
     )
 
 
-def is_blocked(source: Any, event: event_.Event) -> bool:
+def is_blocked(source: Reader, event: event_.Event) -> bool:
     """Tell whether another lease has yet to leave a host.
 
     :param source: the ledger, which many can ask at once, or a commit,
@@ -299,7 +301,7 @@ def is_blocked(source: Any, event: event_.Event) -> bool:
 
 
 def begin(
-    tx: Any, event: event_.Event, lease: lease_.Lease, now: int
+    tx: Tx, event: event_.Event, lease: lease_.Lease, now: int
 ) -> lease_.Lease:
     """Return a lease as it is while an event of it is being done."""
     if event.event_type == event_.START_LEASE and lease.end <= now:
@@ -313,7 +315,7 @@ def begin(
 
 
 def fail(
-    tx: Any, lease: lease_.Lease, now: int, reasons: Reasons
+    tx: Tx, lease: lease_.Lease, now: int, reasons: Reasons
 ) -> None:
     """Put a lease in ERROR, or, if its machine forbids that, flag it.
 
@@ -360,7 +362,7 @@ def _order(event: event_.Event) -> tuple[int, int]:
     return event.time, event_.ORDER.index(event.event_type)
 
 
-def _release_servers(tx: Any, lease: lease_.Lease, now: int) -> None:
+def _release_servers(tx: Tx, lease: lease_.Lease, now: int) -> None:
     """Have the servers of a lease that is over count for themselves."""
     tx.release_instances(lease.keeping)
     all_ = [reservation.id for reservation in lease.reservations]
@@ -369,7 +371,7 @@ def _release_servers(tx: Any, lease: lease_.Lease, now: int) -> None:
 
 
 def _set_reservations(
-    tx: Any, lease: lease_.Lease, status: str, now: int
+    tx: Tx, lease: lease_.Lease, status: str, now: int
 ) -> None:
     for reservation in lease.reservations:
         if status in state_machine.allowed(

@@ -54,6 +54,4 @@ class Trusts(loop.Looped):
 
     def _delete(self, trust_id: str) -> None:
         self._keystone.delete_trust(trust_id)
-        self._ledger.commit(
-            lambda tx: tx.forget_trust(trust_id), placing=False
-        )
+        self._ledger.write(lambda tx: tx.forget_trust(trust_id))

@@ -20,6 +20,7 @@ from blazar_sched.service.clients import neutron as neutron_
 from blazar_sched.service.clients import nova as nova_
 from blazar_sched.service.clients import placement as placement_
 from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import freepool as freepool_
 from blazar_sched.service.resources import servers as servers_
 from blazar_sched.service.resources import vacating as vacating_
@@ -141,7 +142,7 @@ class Resource:
 
     def book(
         self,
-        tx: Any,
+        tx: PlacingTx,
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
         window: window_.Window,

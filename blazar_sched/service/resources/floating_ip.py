@@ -22,6 +22,8 @@ from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
 from blazar_sched.service.clients import neutron as neutron_
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import parameters as parameters_
 
@@ -85,7 +87,7 @@ class FloatingIPResource(base.Resource):
 
     def book(
         self,
-        tx: Any,
+        tx: PlacingTx,
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
         window: window_.Window,
@@ -216,7 +218,7 @@ class FloatingIPResource(base.Resource):
         """
         window = lease.left(now)
 
-        def work(tx: Any) -> floating_ip_.FloatingIP | None:
+        def work(tx: Tx) -> floating_ip_.FloatingIP | None:
             kept = {f.id for f in tx.floating_ips(reservation.id)}
             free = [
                 f
@@ -233,7 +235,7 @@ class FloatingIPResource(base.Resource):
             )
             return new
 
-        return self._ledger.commit(work, placing=False)
+        return self._ledger.write(work)
 
 
 def choose(
@@ -322,7 +324,7 @@ def _required(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def _place(
-    tx: Any,
+    tx: PlacingTx,
     lease: lease_.Lease,
     reservation: reservation_.Reservation,
     window: window_.Window,

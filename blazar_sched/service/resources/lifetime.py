@@ -24,6 +24,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain import window as window_
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
 
@@ -75,7 +76,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
 
     def book(
         self,
-        tx: Any,
+        tx: PlacingTx,
         lease: lease_.Lease,
         reservation: reservation_.Reservation,
         window: window_.Window,

@@ -403,8 +403,8 @@ class Vacater:
         if action == _SHELVE:
             # Owners write metadata as they like: it is the ledger that says
             # which servers the service has shelved, and may bring back.
-            self._ledger.commit(
-                lambda tx: tx.add_shelved_server(server.uuid), placing=False
+            self._ledger.write(
+                lambda tx: tx.add_shelved_server(server.uuid)
             )
             # Nova does not let it be marked any more once it is shelved.
             self._nova.set_server_metadata(server, {RESTORE: 'true'})

@@ -429,8 +429,8 @@ def test_every_commit_writes_the_ledgers_row(store, database):
             return connection.execute(sa.text('SELECT * FROM ledger')).one()
 
     rows = [row()]
-    for placing in (False, True):
-        store.commit(lambda tx: None, placing=placing)
+    for commit in (store.write, store.commit):
+        commit(lambda tx: None)
         rows.append(row())
     assert len(set(rows)) == 3
     assert len({row.revision for row in rows}) == 1
@@ -438,12 +438,13 @@ def test_every_commit_writes_the_ledgers_row(store, database):
 
 def test_replicas_must_not_miss_a_change(store, nouns):
     with pytest.raises(RuntimeError):
-        store.commit(lambda tx: tx.put_lease(nouns.lease()), placing=False)
+        store.write(lambda tx: tx.put_lease(nouns.lease()))
     assert store.leases() == []
 
 
-def test_a_commit_that_does_not_place_has_no_replica(store):
-    assert store.commit(lambda tx: tx.replica, placing=False) is None
+def test_a_write_needs_no_replica(store):
+    store.write(lambda tx: tx.put_property('ssd', True))
+    assert store.properties() == {'ssd': True}
     assert store.replica is None
 
 

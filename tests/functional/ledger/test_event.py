@@ -20,22 +20,21 @@ def lease(store, nouns):
 def claim(store, event, owner='me', until=160, seen=None):
     """Return the new claim, None if it was refused."""
     new = event_.Claim(owner, str(uuid.uuid4()), until)
-    taken = store.commit(
-        lambda tx: tx.claim_event(event.id, new, seen), placing=False
+    taken = store.write(
+        lambda tx: tx.claim_event(event.id, new, seen)
     )
     return new if taken else None
 
 
 def renew(store, tokens, until):
-    return store.commit(
-        lambda tx: tx.renew_claims(tokens, until), placing=False
+    return store.write(
+        lambda tx: tx.renew_claims(tokens, until)
     )
 
 
 def finish(store, event, held, status='DONE'):
-    return store.commit(
-        lambda tx: tx.finish_event(event.id, held.token, status),
-        placing=False,
+    return store.write(
+        lambda tx: tx.finish_event(event.id, held.token, status)
     )
 
 

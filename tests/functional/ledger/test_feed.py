@@ -246,15 +246,13 @@ def test_a_start_that_made_the_same_again_is_no_change(store, nouns):
     [held] = lease.reservations
     store.commit(lambda tx: tx.put_lease(lease))
 
-    def revision(made, **kwargs):
-        store.commit(
-            lambda tx: tx.set_reservation_made(held.id, made), **kwargs
-        )
+    def revision(made, commit=store.commit):
+        commit(lambda tx: tx.set_reservation_made(held.id, made))
         return store.changes(0, 1)['newest']
 
     first = revision({'aggregate_uuid': 'one'})
     again = {'aggregate_uuid': 'one', 'aggregate_id': 2}
-    assert revision(again, placing=False) == first
+    assert revision(again, store.write) == first
     assert store.lease(lease.id).reservations[0].made == again
     assert revision({'aggregate_uuid': 'another'}) == first + 1
 

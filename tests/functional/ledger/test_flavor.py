@@ -25,7 +25,7 @@ NOBODYS = flavor_.Flavor('2', 'small', 1, 512, 0, projects=())
 @pytest.fixture
 def put(store):
     def work(*flavors):
-        store.commit(lambda tx: tx.put_flavors(flavors), placing=False)
+        store.write(lambda tx: tx.put_flavors(flavors))
 
     return work
 

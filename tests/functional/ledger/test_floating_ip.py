@@ -40,7 +40,7 @@ def pair(store):
         for each in reversed(both):
             tx.add_floating_ip(each)
 
-    store.commit(work, placing=False)
+    store.write(work)
     return both
 
 
@@ -101,17 +101,17 @@ def test_an_unknown_one(store, pair, unknown):
     with pytest.raises(exception.FloatingIPNotFound):
         store.floating_ip(unknown)
     with pytest.raises(exception.FloatingIPNotFound):
-        store.commit(
-            lambda tx: tx.delete_floating_ip(unknown), placing=False
+        store.write(
+            lambda tx: tx.delete_floating_ip(unknown)
         )
 
 
 def test_an_address_is_one_network_s_once(store, pair):
     again = noun(pair[0].address)
     with pytest.raises(exception.FloatingIPExists):
-        store.commit(lambda tx: tx.add_floating_ip(again), placing=False)
+        store.write(lambda tx: tx.add_floating_ip(again))
     elsewhere = dataclasses.replace(again, network_id=str(uuid.uuid4()))
-    store.commit(lambda tx: tx.add_floating_ip(elsewhere), placing=False)
+    store.write(lambda tx: tx.add_floating_ip(elsewhere))
     assert len(store.floating_ips()) == 3
 
 
@@ -135,7 +135,7 @@ def test_what_is_free_in_a_window(store, pair, book, start, end, left):
 
 def test_what_is_never_free(store, pair):
     hidden = noun('203.0.113.11', reservable=False)
-    store.commit(lambda tx: tx.add_floating_ip(hidden), placing=False)
+    store.write(lambda tx: tx.add_floating_ip(hidden))
     assert free(store) == pair
     for network in (str(uuid.uuid4()), '\0', 'no id'):
         assert free(store, network=network) == []
@@ -146,7 +146,7 @@ def test_a_reservation_s_own_is_free_to_it_though_not_reservable(
 ):
     lease = book(pair[0])
     broken = dataclasses.replace(pair[0], reservable=False, updated_at=7)
-    store.commit(lambda tx: tx.update_floating_ip(broken), placing=False)
+    store.write(lambda tx: tx.update_floating_ip(broken))
     assert store.floating_ips() == [broken, pair[1]]
     own = lease.reservations[0].id
     assert free(store, reservation_id=own) == [broken, pair[1]]
@@ -159,8 +159,8 @@ def test_who_has_reserved_some(store, pair, nouns, book):
     )
     other = nouns.lease(100, 200)
     store.commit(lambda tx: tx.add_lease(other, ()))
-    store.commit(
-        lambda tx: tx.set_lease_status(over.id, 'TERMINATED', 1), placing=False
+    store.write(
+        lambda tx: tx.set_lease_status(over.id, 'TERMINATED', 1)
     )
     found = store.leases_with(reservation.FLOATING_IP)
     assert [lease.id for lease in found] == [first.id, later.id]
@@ -183,7 +183,7 @@ def test_a_commit_sees_what_it_has_written(store, pair, book):
         put(tx, lease, pair[1:])
         assert free(tx) == pair[:1]
 
-    store.commit(work, placing=False)
+    store.write(work)
     assert held(store, lease) == pair[1:]
 
 
@@ -196,7 +196,7 @@ def test_another_window_of_the_same(store, pair, book, database):
             return {row.id: (row.start, row.end) for row in found}
 
     before = rows()
-    store.commit(lambda tx: put(tx, lease, pair, 120, 180), placing=False)
+    store.write(lambda tx: put(tx, lease, pair, 120, 180))
     assert rows() == dict.fromkeys(before, (120, 180))
     assert free(store, 100, 120) == pair
 
@@ -204,12 +204,12 @@ def test_another_window_of_the_same(store, pair, book, database):
 def test_they_go_with_their_lease(store, pair, book):
     lease = book(*pair)
     with pytest.raises(exception.CantDeleteFloatingIP):
-        store.commit(
-            lambda tx: tx.delete_floating_ip(pair[0].id), placing=False
+        store.write(
+            lambda tx: tx.delete_floating_ip(pair[0].id)
         )
     store.commit(lambda tx: tx.delete_lease(lease.id))
     assert free(store) == pair
-    store.commit(lambda tx: tx.delete_floating_ip(pair[0].id), placing=False)
+    store.write(lambda tx: tx.delete_floating_ip(pair[0].id))
     assert store.floating_ips() == pair[1:]
     assert store.check() == []
 
@@ -225,11 +225,10 @@ def test_they_go_with_their_reservation(store, pair, book):
 
 def test_they_are_dropped(store, pair, book):
     first, second = book(pair[0]), book(pair[1])
-    store.commit(
+    store.write(
         lambda tx: tx.drop_floating_ip_allocations(
             [r.id for r in first.reservations]
-        ),
-        placing=False,
+        )
     )
     assert held(store, first) == []
     assert held(store, second) == pair[1:]
@@ -245,7 +244,7 @@ class TestBlocking:
             tx.claim_event(end.id, event.Claim('me', token, 1), None)
             tx.finish_event(end.id, token, 'DONE')
 
-        store.commit(work, placing=False)
+        store.write(work)
 
     def test_until_the_lease_before_it_is_over(self, store, pair, book):
         first = book(pair[0], start=50, end=100)
@@ -274,7 +273,7 @@ class TestCheck:
 
     def test_outside_the_lease(self, store, pair, book):
         lease = book(pair[0])
-        store.commit(lambda tx: put(tx, lease, pair[:1], 99), placing=False)
+        store.write(lambda tx: put(tx, lease, pair[:1], 99))
         [fault] = store.check()
         assert 'from 99 to 200, its lease is from 100 to 200' in fault
 

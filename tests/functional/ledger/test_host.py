@@ -99,8 +99,8 @@ def test_properties(store):
         tx.put_property('GPU', False)
         tx.put_property('ssd', False)
 
-    store.commit(work, placing=False)
-    store.commit(lambda tx: tx.put_property('ssd', True), placing=False)
+    store.write(work)
+    store.write(lambda tx: tx.put_property('ssd', True))
     assert store.properties() == {'gpu': True, 'GPU': False, 'ssd': True}
 
 

@@ -272,12 +272,11 @@ def test_flags_that_are_not_named_stay(store, nouns):
             held.id, 'active', 6, missing_resources=True
         )
 
-    store.commit(work, placing=False)
-    store.commit(
+    store.write(work)
+    store.write(
         lambda tx: tx.set_reservation_status(
             held.id, 'error', 7, resources_changed=True
-        ),
-        placing=False,
+        )
     )
     now = store.lease(lease.id)
     assert (now.status, now.degraded) == ('ACTIVE', True)

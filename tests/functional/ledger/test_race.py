@@ -159,7 +159,7 @@ def floating_ip(store):
     last = floating_ip_.FloatingIP(
         str(uuid.uuid4()), str(uuid.uuid4()), 'subnet', '203.0.113.9'
     )
-    store.commit(lambda tx: tx.add_floating_ip(last), placing=False)
+    store.write(lambda tx: tx.add_floating_ip(last))
     return last
 
 

@@ -153,7 +153,7 @@ def test_what_is_not_placed_is_looked_up_too(store, fail, errors):
         tx.put_property('gpu', True)
 
     fail(errors[0], 'after')
-    store.commit(work, placing=False)
+    store.write(work)
     assert len(runs) == 1
 
 

@@ -483,8 +483,8 @@ class TestGivenUp:
         ]
         end = next(e for e in lease.events if e.event_type == 'end_lease')
         theirs = event_.Claim('another', str(uuid.uuid4()), world.now + 30)
-        assert world.ledger.commit(
-            lambda tx: tx.claim_event(end.id, theirs, None), placing=False
+        assert world.ledger.write(
+            lambda tx: tx.claim_event(end.id, theirs, None)
         )
         world.nova.failures = 0
         assert not world.runner.run(start)
@@ -748,16 +748,15 @@ class TestClaims:
     def claim(self, world, event, seen=None):
         """Another manager's claim, as it has just been written."""
         new = event_.Claim('another', str(uuid.uuid4()), world.now + 30)
-        world.ledger.commit(
-            lambda tx: tx.claim_event(event.id, new, seen), placing=False
+        world.ledger.write(
+            lambda tx: tx.claim_event(event.id, new, seen)
         )
         return new
 
     def renew(self, world, claim):
         new = dataclasses.replace(claim, until=claim.until + 10)
-        world.ledger.commit(
-            lambda tx: tx.renew_claims([claim.token], new.until),
-            placing=False,
+        world.ledger.write(
+            lambda tx: tx.renew_claims([claim.token], new.until)
         )
         return new
 

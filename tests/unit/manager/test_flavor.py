@@ -37,7 +37,7 @@ def test_they_come_change_and_go(world, sync):
 
 def test_nothing_new_is_no_commit(world, sync, monkeypatch):
     sync(LARGE, SMALL)
-    monkeypatch.setattr(world.ledger, 'commit', None)
+    monkeypatch.setattr(world.ledger, 'write', None)
     sync(SMALL, LARGE)
 
 

@@ -595,14 +595,13 @@ def commits(world, monkeypatch):
     Of those that place nothing: hosts are healed in others.
     """
     made = []
-    commit = world.ledger.commit
+    write = world.ledger.write
 
-    def count(work, placing=True):
-        if not placing:
-            made.append(work)
-        return commit(work, placing)
+    def count(work):
+        made.append(work)
+        return write(work)
 
-    monkeypatch.setattr(world.ledger, 'commit', count)
+    monkeypatch.setattr(world.ledger, 'write', count)
 
     def commits():
         number = len(made)
@@ -1174,8 +1173,8 @@ class TestHealingActive:
             for e in world.lease(lease).events
             if e.event_type == event_.END_LEASE
         ]
-        assert world.ledger.commit(
-            lambda tx: tx.claim_event(end.id, claim, None), placing=False
+        assert world.ledger.write(
+            lambda tx: tx.claim_event(end.id, claim, None)
         )
         world.monitor.step()
         assert allocated(world, lease) == [ONE, TWO]

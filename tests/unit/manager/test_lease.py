@@ -1513,8 +1513,8 @@ class TestDelete:
         lease = world.create(start='now')
         start = lease.events[0]
         claim = event_.Claim('x', 'token', world.now + 9)
-        world.ledger.commit(
-            lambda tx: tx.claim_event(start.id, claim, None), placing=False
+        world.ledger.write(
+            lambda tx: tx.claim_event(start.id, claim, None)
         )
         for change in (
             lambda: world.leases.delete(lease.id, None),
@@ -1523,11 +1523,10 @@ class TestDelete:
             with pytest.raises(exception.InvalidStatus):
                 change()
         assert world.lease(lease).name == 'lease'
-        world.ledger.commit(
+        world.ledger.write(
             lambda tx: tx.finish_event(
                 start.id, claim.token, states.EVENT_UNDONE
-            ),
-            placing=False,
+            )
         )
         world.leases.delete(lease.id, None)
         assert world.ledger.leases() == []

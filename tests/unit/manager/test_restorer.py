@@ -33,8 +33,8 @@ def lease(site, whole):
 def shelved(site, **values):
     """Have a server that the service has shelved to vacate its host."""
     server = site.server(None, **values)
-    site.ledger.commit(
-        lambda tx: tx.add_shelved_server(server['id']), placing=False
+    site.ledger.write(
+        lambda tx: tx.add_shelved_server(server['id'])
     )
     server['status'] = 'SHELVED_OFFLOADED'
     server['metadata'] = {
@@ -155,8 +155,8 @@ def test_another_end_of_its_lease_is_what_holds(site):
         lease.id, 'other', {'end': site.now + 7200}
     )
     server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = None
-    site.ledger.commit(
-        lambda tx: tx.add_shelved_server(server['id']), placing=False
+    site.ledger.write(
+        lambda tx: tx.add_shelved_server(server['id'])
     )
     server['status'] = 'SHELVED_OFFLOADED'
     site.clock.now += 3700

@@ -114,7 +114,7 @@ class TestChangedMeanwhile:
             assert tx.claim_event(start.id, claim, None)
 
         def act():
-            site.ledger.commit(begin, placing=False)
+            site.ledger.write(begin)
             leases = site.manager.leases
             for change in (
                 lambda: leases.update(lease.id, None, {'name': 'new'}),
