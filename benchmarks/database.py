@@ -17,8 +17,8 @@ import uuid
 import sqlalchemy as sa
 
 from benchmarks import workload
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger.ledger import Ledger
 
 VARIABLE = 'BLAZAR_SCHED_BENCH_DATABASE'
 
@@ -46,7 +46,7 @@ def database() -> Iterator[str]:
                 hide_password=False
             )
         try:
-            ledger = ledger_.Ledger(url)
+            ledger = Ledger(url)
             ledger.upgrade()
             ledger.close()
             yield url

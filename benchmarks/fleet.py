@@ -23,14 +23,15 @@ from typing import Any
 from benchmarks import database
 from benchmarks.measure import Result
 from benchmarks.measure import Target
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import pace
 from blazar_sched.replica import puller
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import feed
-from blazar_sched.worker import process as process_
+from blazar_sched.worker import process
 
 WORKERS = 1000
 HOSTS = 20
@@ -56,7 +57,7 @@ TARGETS = [
     Target(IDLE, FLEET, at_most=WORKERS / pace.LEAST_OF_POLL / POLL_INTERVAL),
     Target(KNOWN, FLEET, at_most=POLL_INTERVAL),
     Target(READS, FLEET, at_most=WORKERS / 20),
-    Target(RECOVERED, FLEET, at_most=2 * process_.RPC_TIMEOUT),
+    Target(RECOVERED, FLEET, at_most=2 * process.RPC_TIMEOUT),
 ]
 
 
@@ -87,7 +88,7 @@ class _Span:
 class _Manager:
     """Answers calls one after the other, or not at all."""
 
-    def __init__(self, ledger: ledger_.Ledger) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.is_away = False
         self.reads = 0
@@ -144,7 +145,7 @@ class _Worker:
             self._puller.pull(int(time.time()))
         except puller.Unanswered:
             self.failures += 1
-            self.ended += process_.RPC_TIMEOUT
+            self.ended += process.RPC_TIMEOUT
             self.due = self.ended + pace.pause(self.failures, POLL_INTERVAL)
             return
         if self.failures or self.revision != before:
@@ -197,7 +198,7 @@ class _Fleet:
 def run(say: Callable[[str], None]) -> Iterator[Result]:
     """Play a quiet time, a commit, and a restart of the manager."""
     with database.database() as url:
-        ledger = ledger_.Ledger(url)
+        ledger = Ledger(url)
         try:
             yield from _played(ledger, say)
         finally:
@@ -205,7 +206,7 @@ def run(say: Callable[[str], None]) -> Iterator[Result]:
 
 
 def _played(
-    ledger: ledger_.Ledger, say: Callable[[str], None]
+    ledger: Ledger, say: Callable[[str], None]
 ) -> Iterator[Result]:
     ledger.commit(_hosts)
     manager = _Manager(ledger)
@@ -241,9 +242,9 @@ def _played(
 def _hosts(tx: Any) -> None:
     for n in range(HOSTS):
         tx.put_host(
-            host.Host(
+            Host(
                 database.host_uuid(n), '', f'compute-{n}',
-                inventory={inventory.VCPU: inventory.Inventory(64)},
+                inventory={inventory.VCPU: Inventory(64)},
             )
         )
 
@@ -251,7 +252,7 @@ def _hosts(tx: Any) -> None:
 def _instances(tx: Any) -> None:
     for n in range(RECORDS):
         tx.put_instance(
-            instance.Instance(
+            Instance(
                 database.host_uuid(HOSTS + n), database.host_uuid(n), 'p1',
                 {inventory.VCPU: 1},
             )

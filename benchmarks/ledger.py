@@ -30,15 +30,15 @@ from benchmarks.measure import Result
 from benchmarks.measure import Target
 from benchmarks.measure import timed
 from blazar_sched.cmd import service as cmd_service
-from blazar_sched.conf import service as conf_
-from blazar_sched.domain import allocation as allocation_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.service import assembly
 from blazar_sched.service.ledger import models
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.manager import Manager
 
 SERVICE = 'blazar-sched'
 BARE = 'bare transaction'
@@ -83,7 +83,7 @@ def run(
 
 
 def _conf(url: str) -> Any:
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('port', 0, 'api')
@@ -95,7 +95,7 @@ def _creates(
     url: str, work: str, hosts: int, seed: int, budget: float
 ) -> Iterator[Result]:
     """Create leases in the manager, in windows of up to half a day."""
-    manager = manager_.Manager(_conf(url), clock=lambda: workload.NOW)
+    manager = Manager(_conf(url), clock=lambda: workload.NOW)
     chance = random.Random(seed)
 
     def create() -> None:
@@ -147,9 +147,9 @@ class _ByQueries:
         self.engine = sa.create_engine(url)
 
     def __call__(
-        self, replica: Any, lease: lease_.Lease, window: window_.Window,
+        self, replica: Any, lease: Lease, window: Window,
         **unused: Any,
-    ) -> dict[str, list[allocation_.Allocation]]:
+    ) -> dict[str, list[Allocation]]:
         (reservation,) = lease.reservations
         held = models.Allocation
         free = None
@@ -165,7 +165,7 @@ class _ByQueries:
                     free = free or host
         if free is None:
             raise exception.NotEnoughHostsAvailable('full')
-        return {reservation.id: [allocation_.Allocation(
+        return {reservation.id: [Allocation(
             str(uuid.uuid4()), reservation.id, free, window.start, window.end,
             whole=True,
         )]}

@@ -28,13 +28,14 @@ from benchmarks import database
 from benchmarks import workload
 from benchmarks.measure import Result
 from benchmarks.measure import Target
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import models
-from blazar_sched.worker import process as process_
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.worker.process import CONF
+from blazar_sched.worker.process import Worker
 
 BROKER = 'BLAZAR_SCHED_BENCH_BROKER'
 
@@ -122,13 +123,13 @@ def fill(url: str, hosts: int, allocations: int, seed: int) -> None:
 
 def _from_ledger(url: str, path: str) -> Iterator[Result]:
     """Have a worker ask this process, as its manager, for everything."""
-    ledger = ledger_.Ledger(url)
+    ledger = Ledger(url)
     broker = os.environ.get(BROKER)
     if broker is None:
         told = _child('from_ledger', path, answer=ledger)
         way = 'through a pipe'
     else:
-        conf = conf_.load(files=[])
+        conf = service_conf.load(files=[])
         conf.set_override('transport_url', broker)
         server = rpc.Server(rpc.transport(conf), [_EndPoint(ledger)])
         server.start()
@@ -145,7 +146,7 @@ def _from_ledger(url: str, path: str) -> Iterator[Result]:
 
 
 class _EndPoint:
-    def __init__(self, ledger: ledger_.Ledger) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def changes(self, ctxt: Any, since: int, limit: int) -> Any:
@@ -166,7 +167,7 @@ def _told(
 
 
 def _child(
-    *arguments: str, answer: ledger_.Ledger | None = None
+    *arguments: str, answer: Ledger | None = None
 ) -> dict[str, Any]:
     """Run one of the works below in a process; return what it tells.
 
@@ -220,9 +221,9 @@ def from_ledger(path: str, broker: str | None = None) -> dict[str, Any]:
     """Pull everything, then write it to the file."""
     call = _ask
     if broker is not None:
-        process_.CONF([], default_config_files=[])
-        process_.CONF.set_override('transport_url', broker, 'blazar_sched')
-        call = process_.Worker().call
+        CONF([], default_config_files=[])
+        CONF.set_override('transport_url', broker, 'blazar_sched')
+        call = Worker().call
         # The bus has its connections then.
         call('changes', since=0, limit=1)
     pulled = puller.Puller(call, time.monotonic, lambda: 120)
@@ -257,7 +258,7 @@ def from_file(path: str) -> dict[str, Any]:
 
 
 def in_manager(url: str) -> dict[str, Any]:
-    ledger = ledger_.Ledger(url)
+    ledger = Ledger(url)
     meter = Meter()
     ledger.commit(lambda tx: None)
     seconds, peak = meter.read()

@@ -41,10 +41,11 @@ from nova.scheduler.filters import compute_filter
 from nova.scheduler.weights import ram
 
 from benchmarks import measure
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
@@ -219,12 +220,12 @@ class Cloud:
 
     def _records(self) -> Iterator[record.Record]:
         held = {
-            resource_class: inventory.Inventory(total)
+            resource_class: Inventory(total)
             for resource_class, total in CAPACITY.items()
         }
         for number, each in enumerate(self.uuids):
             yield record.encode(
-                host.Host(each, str(number), f'c{number}', inventory=held)
+                Host(each, str(number), f'c{number}', inventory=held)
             )
         yield record.encode(
             record.Reservation(
@@ -256,7 +257,7 @@ class Cloud:
         amounts: dict[str, int],
     ) -> record.Record:
         return record.encode(
-            allocation.Allocation(
+            Allocation(
                 self._uuid(), reservation_id, host_uuid, start, end, amounts,
                 whole=not amounts,
             )

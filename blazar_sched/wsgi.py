@@ -21,7 +21,7 @@ from wsgiref import types as wsgi
 from oslo_config import cfg
 import oslo_messaging
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.service import logs
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import server
@@ -76,7 +76,7 @@ def build(files: list[str]) -> wsgi.WSGIApplication:
     :raises UnsafeAddress: if it is ``noauth``, as a WSGI server does not tell
         who can reach it
     """
-    conf = conf_.load(files=files)
+    conf = service_conf.load(files=files)
     logs.setup(conf)
     oslo_messaging.TransportURL.parse(conf)
     if conf.api.auth_strategy == 'noauth':

@@ -5,7 +5,7 @@ import threading
 
 import oslo_messaging
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 
 
 def of_server(uuid):
@@ -24,7 +24,7 @@ def nova(url, topic):
     Call it with an event type, a payload and, unless that is info, a
     priority.
     """
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     conf.set_override('transport_url', url)
     conf.set_override('control_exchange', 'nova')
     notifier = oslo_messaging.Notifier(

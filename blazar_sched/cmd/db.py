@@ -9,7 +9,7 @@ from blazar_sched.cmd import importing
 from blazar_sched.cmd import service
 
 if typing.TYPE_CHECKING:
-    from blazar_sched.service.ledger import ledger as ledger_
+    from blazar_sched.service.ledger.ledger import Ledger
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,17 +52,17 @@ def _check(args: argparse.Namespace) -> int:
     return 1 if faults else 0
 
 
-def _open(args: argparse.Namespace) -> 'ledger_.Ledger':
+def _open(args: argparse.Namespace) -> 'Ledger':
     """Return the ledger; print which database it is and who says so.
 
     :raises oslo_config.cfg.Error: if no database has such a URL
     """
-    from blazar_sched.conf import service as conf_
+    from blazar_sched.conf import service as service_conf
     from blazar_sched.service import database
 
     conf = service.configuration(args)
     ledger = database.open_ledger(conf)
-    print(f'Database {ledger.name}, read from: {conf_.sources(conf)}')
+    print(f'Database {ledger.name}, read from: {service_conf.sources(conf)}')
     return ledger
 
 

@@ -11,7 +11,7 @@ from blazar_sched.cmd import service
 
 if typing.TYPE_CHECKING:
     from blazar_sched.service import assembly
-    from blazar_sched.service import metrics as metrics_
+    from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _start(
-    conf: cfg.ConfigOpts, metrics: 'metrics_.Metrics'
+    conf: cfg.ConfigOpts, metrics: 'Metrics'
 ) -> 'assembly.Service':
     from blazar_sched.service import assembly
 

@@ -96,14 +96,14 @@ def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
 
     :raises oslo_config.cfg.Error: if a file or a value cannot be read
     """
-    from blazar_sched.conf import service as conf_
+    from blazar_sched.conf import service as service_conf
 
     logging.basicConfig(
         level=logging.WARNING, format='%(levelname)s %(name)s: %(message)s'
     )
     # It warns of how each connection is closed.
     logging.getLogger('amqp').setLevel(logging.ERROR)
-    return conf_.load(args.config)
+    return service_conf.load(args.config)
 
 
 class _Signals:
@@ -148,10 +148,10 @@ def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
 
     :param args: what `conf` was loaded with
     """
-    from blazar_sched.conf import service as conf_
+    from blazar_sched.conf import service as service_conf
 
     try:
-        conf_.load(args)
+        service_conf.load(args)
         conf.mutate_config_files()
     except cfg.Error as e:
         LOG.error('The configuration stays as it was: %s', e)
@@ -165,7 +165,7 @@ def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
     :param start: called with the configuration, and `metrics` to count with
     :returns: what it ends with if it cannot be started
     """
-    from blazar_sched.conf import service as conf_
+    from blazar_sched.conf import service as service_conf
     from blazar_sched.service import faults
     from blazar_sched.service import logs
     from blazar_sched.service import metrics
@@ -173,7 +173,7 @@ def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
     signals = _Signals()
     try:
         faults.arm_from_environment()
-        conf = conf_.load(args.config)
+        conf = service_conf.load(args.config)
         logs.setup(conf)
         counted = metrics.new()
         metrics.serve(conf, counted)

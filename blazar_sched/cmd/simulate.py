@@ -8,7 +8,7 @@ import os
 import sys
 
 from blazar_sched.simulate import lease
-from blazar_sched.simulate import policy as policy_
+from blazar_sched.simulate import policy
 
 DAY = 86400
 
@@ -131,7 +131,7 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         '--without',
         action='append',
         default=[],
-        choices=policy_.PARTS,
+        choices=policy.PARTS,
         help='play ours with this off, too; may be given several times',
     )
     parser.add_argument(
@@ -182,6 +182,6 @@ def run(args: argparse.Namespace) -> int:
         args.seed, args.sample, args.repeat, args.until_refused,
     )
     stage.perform(
-        setting, policy_.compared(args.without), args.json, args.plot
+        setting, policy.compared(args.without), args.json, args.plot
     )
     return 0

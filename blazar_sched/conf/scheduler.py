@@ -9,7 +9,8 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar_sched.domain import duration as duration_
+from blazar_sched.domain.duration import parse_duration
+from blazar_sched.domain.duration import parse_unbounded
 
 GROUP = 'blazar_sched'
 
@@ -183,7 +184,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     options = conf[GROUP]
     for opt in opts:
         getattr(options, opt.dest)
-    duration_.parse_unbounded(options.unbounded, 'unbounded')
+    parse_unbounded(options.unbounded, 'unbounded')
     for name, defaults in (
         ('default_lifetime', [options.default_lifetime]),
         (
@@ -192,7 +193,7 @@ def check(conf: cfg.ConfigOpts) -> None:
         ),
     ):
         for duration in filter(None, defaults):
-            duration_.parse_duration(duration, name)
+            parse_duration(duration, name)
 
 
 def default_lifetime(options: Any, project_id: str | None) -> str:

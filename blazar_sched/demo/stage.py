@@ -9,20 +9,24 @@ import tempfile
 import threading
 import time
 
-# Before anything that imports oslo.messaging: see its docstring.
-from blazar_sched.demo import cloud as cloud_  # isort: skip
-
 from keystoneauth1 import adapter
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
-from rich import console as console_
-from rich import table as table_
+from rich.console import Console
+from rich.table import Table
 
-from blazar_sched.conf import service as conf_
-from blazar_sched.demo import story as story_
+from blazar_sched.conf import service as service_conf
+
+# Before anything that imports oslo.messaging: see its docstring.
+from blazar_sched.demo.cloud import Cloud
+from blazar_sched.demo.story import ADMIN
+from blazar_sched.demo.story import ALICE
+from blazar_sched.demo.story import BOB
+from blazar_sched.demo.story import HOSTS
+from blazar_sched.demo.story import Story
 from blazar_sched.service import assembly
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
 
 PROMISES = {
     'a': 'a bounded instance runs on the reserved host before its window',
@@ -39,7 +43,7 @@ export OS_TOKEN=admin
 
 def perform(keep: bool, port: int) -> int:
     """Run the demonstration; return 0 only if every promise held."""
-    console = console_.Console(highlight=False)
+    console = Console(highlight=False)
     begun = time.monotonic()
 
     def say(line: str) -> None:
@@ -48,10 +52,10 @@ def perform(keep: bool, port: int) -> int:
     with contextlib.ExitStack() as stack:
         with console.status('starting Nova: API, conductor, scheduler…'):
             cloud = stack.enter_context(_cloud())
-        say(f'Nova 34 is up, with computes {", ".join(story_.HOSTS)}')
+        say(f'Nova 34 is up, with computes {", ".join(HOSTS)}')
         api = stack.enter_context(_service(cloud, port))
         say(f'the reservation service is up: http://127.0.0.1:{api}/v1')
-        story = story_.Story(cloud, _clients(api), say, console.status)
+        story = Story(cloud, _clients(api), say, console.status)
         held = story.tell()
         _report(console, story)
         if keep:
@@ -67,19 +71,19 @@ def perform(keep: bool, port: int) -> int:
     return 0 if held else 1
 
 
-def _cloud() -> cloud_.Cloud:
-    return cloud_.Cloud(
-        story_.HOSTS,
+def _cloud() -> Cloud:
+    return Cloud(
+        HOSTS,
         # Nova's own weighers would see two equal hosts differ by a server.
         options={'lease_gap_weight_multiplier': 10.0},
     )
 
 
 @contextlib.contextmanager
-def _service(cloud: cloud_.Cloud, port: int) -> Iterator[int]:
+def _service(cloud: Cloud, port: int) -> Iterator[int]:
     """Run the whole service over SQLite; yield the API's port."""
     with tempfile.TemporaryDirectory(prefix='blazar-sched-') as folder:
-        conf = conf_.load(files=[])
+        conf = service_conf.load(files=[])
         path = pathlib.Path(folder) / 'ledger.sqlite'
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')
@@ -89,8 +93,8 @@ def _service(cloud: cloud_.Cloud, port: int) -> Iterator[int]:
         conf.set_override('sync_interval', 1.0, 'manager')
         service = assembly.start_all(
             conf,
-            nova_.Nova(_adapter(cloud, 'compute')),
-            placement_.Placement(_adapter(cloud, 'placement')),
+            Nova(_adapter(cloud, 'compute')),
+            Placement(_adapter(cloud, 'placement')),
         )
         try:
             yield service.api.port
@@ -98,7 +102,7 @@ def _service(cloud: cloud_.Cloud, port: int) -> Iterator[int]:
             service.stop()
 
 
-def _adapter(cloud: cloud_.Cloud, service_type: str) -> adapter.Adapter:
+def _adapter(cloud: Cloud, service_type: str) -> adapter.Adapter:
     return adapter.Adapter(cloud.session(), service_type=service_type)
 
 
@@ -106,9 +110,9 @@ def _clients(port: int) -> Mapping[str, adapter.Adapter]:
     """Return a client of the reservation API for each who acts."""
     endpoint = f'http://127.0.0.1:{port}/v1'
     tokens = {
-        story_.ADMIN: 'admin',
-        story_.ALICE: 'alice:alice',
-        story_.BOB: 'bob:bob',
+        ADMIN: 'admin',
+        ALICE: 'alice:alice',
+        BOB: 'bob:bob',
     }
     return {
         who: adapter.Adapter(
@@ -119,8 +123,8 @@ def _clients(port: int) -> Mapping[str, adapter.Adapter]:
     }
 
 
-def _report(console: console_.Console, story: story_.Story) -> None:
-    table = table_.Table(title='Placements', title_justify='left')
+def _report(console: Console, story: Story) -> None:
+    table = Table(title='Placements', title_justify='left')
     for column in ('', 'who', 'asked', 'host', 'why'):
         table.add_column(column)
     for note in story.placements:
@@ -130,7 +134,7 @@ def _report(console: console_.Console, story: story_.Story) -> None:
             note.why, style=style,
         )
     console.print(table)
-    taken = max(map(len, story_.HOSTS)) + len('│  │  │')
+    taken = max(map(len, HOSTS)) + len('│  │  │')
     console.print(story.picture(min(72, console.width - taken)))
     for chapter, promise in PROMISES.items():
         held = story.promises.get(chapter, False)

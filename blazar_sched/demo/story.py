@@ -15,8 +15,10 @@ from typing import Any
 
 from keystoneauth1 import adapter
 
-from blazar_sched.demo import cloud as cloud_
 from blazar_sched.demo import picture
+from blazar_sched.demo.cloud import Cloud
+from blazar_sched.demo.cloud import host_of
+from blazar_sched.demo.cloud import wait_for
 from blazar_sched.worker import process
 
 ADMIN = 'admin'
@@ -67,7 +69,7 @@ class Story:
 
     def __init__(
         self,
-        cloud: cloud_.Cloud,
+        cloud: Cloud,
         api: Mapping[str, adapter.Adapter],
         say: Callable[[str], None],
         waiting: Callable[[str], Any],
@@ -132,7 +134,7 @@ class Story:
             f'{ALICE} books {RESERVED} whole, for {LENGTH} s, '
             f'{AHEAD} s from now (lease {self.lease["status"]})'
         )
-        cloud_.wait_for(
+        wait_for(
             'the lease in the scheduler', self._known_to_the_scheduler
         )
 
@@ -212,7 +214,7 @@ class Story:
             self.flavor, hints, project_id=who, **wanted
         )
         if server['status'] == 'ACTIVE':
-            note.host = cloud_.host_of(server)
+            note.host = host_of(server)
         self.placements.append(note)
         where = f'is on {note.host}' if note.host else 'is refused'
         mark = 'as promised' if note.held else 'NOT as promised'
@@ -222,7 +224,7 @@ class Story:
     def _wait_for_status(self, status: str, at: int, what: str) -> None:
         with self.waiting(f'waiting for {what}'):
             time.sleep(max(0, at - time.time()))
-            cloud_.wait_for(what, lambda: self._status() == status)
+            wait_for(what, lambda: self._status() == status)
         late = max(0.0, time.time() - at)
         self.say(f'the lease is {status}, {late:.1f} s after its time')
 

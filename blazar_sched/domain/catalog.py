@@ -11,29 +11,34 @@ import operator
 
 from blazar_sched import ext
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import requirements
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.requirements import Requirement
+from blazar_sched.domain.reservation import FLAVOR_INSTANCE
+from blazar_sched.domain.reservation import INSTANCE_LIFETIME
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 
 # So many requirements are remembered; each takes a few bytes a host.
 MAX_REQUIREMENTS = 256
 
 # The parameters that hold a requirement, by resource type.
 _REQUIREMENTS = {
-    reservation_.PHYSICAL_HOST: (
+    PHYSICAL_HOST: (
         'hypervisor_properties',
         'resource_properties',
     ),
-    reservation_.VIRTUAL_INSTANCE: ('resource_properties',),
-    reservation_.FLAVOR_INSTANCE: ('resource_properties',),
-    reservation_.INSTANCE_LIFETIME: ('resource_properties',),
+    VIRTUAL_INSTANCE: ('resource_properties',),
+    FLAVOR_INSTANCE: ('resource_properties',),
+    INSTANCE_LIFETIME: ('resource_properties',),
 }
 # The one of them that a default stands in for, as it was asked for.
 _ASKED = {
-    reservation_.PHYSICAL_HOST: 'resource_properties',
-    reservation_.VIRTUAL_INSTANCE: 'resource_properties',
-    reservation_.FLAVOR_INSTANCE: 'asked_properties',
-    reservation_.INSTANCE_LIFETIME: 'resource_properties',
+    PHYSICAL_HOST: 'resource_properties',
+    VIRTUAL_INSTANCE: 'resource_properties',
+    FLAVOR_INSTANCE: 'asked_properties',
+    INSTANCE_LIFETIME: 'resource_properties',
 }
 # Any host meets it.
 ANY = requirements.all_of()
@@ -48,7 +53,7 @@ class Candidates:
     have a cleaning time of their own.
     """
 
-    hosts: Mapping[str, host_.Host]
+    hosts: Mapping[str, Host]
     rows: 'array.array[int]'
     closed: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
@@ -81,7 +86,7 @@ class Candidates:
         if not self.own:
             return [(otherwise, self)]
         if otherwise not in self._parts:
-            parts: dict[int, dict[str, host_.Host]] = defaultdict(dict)
+            parts: dict[int, dict[str, Host]] = defaultdict(dict)
             for uuid, host in self.hosts.items():
                 parts[host.apart(otherwise)][uuid] = host
             self._parts[otherwise] = [
@@ -105,17 +110,17 @@ class Catalog:
     """
 
     def __init__(
-        self, index: ext.TimelineIndex, hosts: Mapping[str, host_.Host]
+        self, index: ext.TimelineIndex, hosts: Mapping[str, Host]
     ) -> None:
         self._index = index
         self._hosts = hosts
         self._known: dict[
-            tuple[requirements.Requirement, str | None], Candidates
+            tuple[Requirement, str | None], Candidates
         ] = {}
         # The hosts that meet a requirement, with the version of all hosts
         # that was looked at.
         self._met: dict[
-            requirements.Requirement, tuple[int, frozenset[str]]
+            Requirement, tuple[int, frozenset[str]]
         ] = {}
         self._version = 0
         # The projects that hosts are restricted to, None if not looked at.
@@ -134,8 +139,8 @@ class Catalog:
 
     def match(
         self,
-        reservation: reservation_.Reservation,
-        default: requirements.Requirement = ANY,
+        reservation: Reservation,
+        default: Requirement = ANY,
     ) -> None:
         """Match a reservation's requirement ahead, because it takes long.
 
@@ -152,9 +157,9 @@ class Catalog:
 
     def candidates(
         self,
-        reservation: reservation_.Reservation,
+        reservation: Reservation,
         project_id: str,
-        default: requirements.Requirement = ANY,
+        default: Requirement = ANY,
         kept: Iterable[str] = (),
     ) -> Candidates:
         """Return the hosts that a reservation of the project may use.
@@ -171,10 +176,10 @@ class Catalog:
 
     def meeting(
         self,
-        requirement: requirements.Requirement,
+        requirement: Requirement,
         project_id: str,
         kept: Iterable[str] = (),
-        default: requirements.Requirement = ANY,
+        default: Requirement = ANY,
     ) -> Candidates:
         """Return the hosts that meet the requirement, for the project.
 
@@ -211,8 +216,8 @@ class Catalog:
 
     def _meets(
         self,
-        wanted: requirements.Requirement,
-        hosts: Collection[host_.Host],
+        wanted: Requirement,
+        hosts: Collection[Host],
     ) -> frozenset[str]:
         """Return the hosts that meet a requirement, and remember them."""
         version = self._version
@@ -253,7 +258,7 @@ class Catalog:
         return project_id if project_id in self._restricted else None
 
     def _may_keep(
-        self, uuid: str, requirement: requirements.Requirement
+        self, uuid: str, requirement: Requirement
     ) -> bool:
         host = self._hosts.get(uuid)
         return (
@@ -264,8 +269,8 @@ class Catalog:
 
 
 def requirement(
-    reservation: reservation_.Reservation,
-) -> requirements.Requirement:
+    reservation: Reservation,
+) -> Requirement:
     """Return what a host must meet to be used by the reservation.
 
     :raises InvalidInput: if the resource type or a requirement is wrong
@@ -292,7 +297,7 @@ def rows(
 
 
 def check_size(
-    reservations: Iterable[reservation_.Reservation],
+    reservations: Iterable[Reservation],
 ) -> None:
     """Refuse a lease whose requirements are too large together.
 
@@ -312,15 +317,15 @@ def check_size(
 
 
 def _default(
-    reservation: reservation_.Reservation, default: requirements.Requirement
-) -> requirements.Requirement:
+    reservation: Reservation, default: Requirement
+) -> Requirement:
     """Return the default if it is for the reservation, else ANY."""
     if default == ANY or not _takes_default(reservation):
         return ANY
     return default
 
 
-def _takes_default(reservation: reservation_.Reservation) -> bool:
+def _takes_default(reservation: Reservation) -> bool:
     """Tell whether it may have a default, and asks for nothing itself."""
     field = _ASKED.get(reservation.resource_type)
     if field is None:

@@ -8,7 +8,8 @@ import dataclasses
 import uuid
 
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 
 START_LEASE = 'start_lease'
 BEFORE_END_LEASE = 'before_end_lease'
@@ -67,7 +68,7 @@ def due_order(
 
 def plan(
     lease_id: str,
-    window: window_.Window,
+    window: Window,
     before_end: int | None,
     now: int,
     old: Iterable[Event] = (),
@@ -85,7 +86,7 @@ def plan(
         times[VACATE_HOSTS] = vacate
     if before_end is not None:
         times[BEFORE_END_LEASE] = before_end
-    if window.end != window_.FOREVER:
+    if window.end != FOREVER:
         times[END_LEASE] = window.end
     known = {e.event_type: e for e in old}
     events = tuple(

@@ -10,11 +10,13 @@ import dataclasses
 import json
 from typing import Any
 
-from blazar_sched.domain import duration as duration_
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.duration import end_after
+from blazar_sched.domain.duration import parse_duration
+from blazar_sched.domain.duration import parse_time
 
 RESERVATION = 'reservation'
 LEASE_START = 'lease_start'
@@ -105,21 +107,21 @@ def _end(
     :param since: when durations begin, None if that is not known
     """
     if LEASE_END in hints:
-        return duration_.parse_time(hints[LEASE_END], LEASE_END)
+        return parse_time(hints[LEASE_END], LEASE_END)
     for field, text in (
         (LIFETIME, hints.get(LIFETIME)),
         (flavor.LIFETIME, extra_specs.get(flavor.LIFETIME)),
     ):
         if text is not None:
-            return _after(since, duration_.parse_duration(text, field))
+            return _after(since, parse_duration(text, field))
     if flavor.reservation_id(extra_specs):
         # It ends with that, which nova-api could not see.
         return window.FOREVER
     if DEFAULT_END in hints:
-        return duration_.parse_time(hints[DEFAULT_END], DEFAULT_END)
+        return parse_time(hints[DEFAULT_END], DEFAULT_END)
     if default:
         return _after(
-            since, duration_.parse_duration(default, 'default_lifetime')
+            since, parse_duration(default, 'default_lifetime')
         )
     return window.FOREVER
 
@@ -127,14 +129,14 @@ def _end(
 def _after(since: int | None, duration: int) -> int:
     if since is None:
         return window.FOREVER
-    return duration_.end_after(since, duration)
+    return end_after(since, duration)
 
 
 def _start(text: Any, at: int) -> int | None:
     """Return the start, None if that is now, or has been."""
     if text == NOW:
         return None
-    start = duration_.parse_time(text, LEASE_START)
+    start = parse_time(text, LEASE_START)
     return start if start > at else None
 
 

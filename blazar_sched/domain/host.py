@@ -5,8 +5,12 @@ from collections.abc import Mapping
 import dataclasses
 
 from blazar_sched import ext
-from blazar_sched.domain import inventory as inventory_
 from blazar_sched.domain import requirements
+from blazar_sched.domain.inventory import DISK_GB
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.inventory import MEMORY_MB
+from blazar_sched.domain.inventory import RESOURCE_CLASSES
+from blazar_sched.domain.inventory import VCPU
 
 # How a host is held: 'shared' lets ordinary instances use it by the
 # timeline, 'dedicated' keeps them off it altogether (Blazar's freepool).
@@ -43,7 +47,7 @@ class Host:
     hypervisor_version: int = 0
     cpu_info: str = ''
     availability_zone: str = ''
-    inventory: Mapping[str, inventory_.Inventory] = dataclasses.field(
+    inventory: Mapping[str, Inventory] = dataclasses.field(
         default_factory=dict
     )
     hold: str = SHARED
@@ -74,7 +78,7 @@ class Host:
         Nova counts the reserved part of a host as used, Placement takes it
         off the total: who subtracts Nova's figure needs it added back.
         """
-        held = [self.inventory.get(c) for c in inventory_.RESOURCE_CLASSES]
+        held = [self.inventory.get(c) for c in RESOURCE_CLASSES]
         return tuple(
             0
             if i is None
@@ -116,9 +120,9 @@ class Host:
             'hypervisor_version': str(self.hypervisor_version),
             'cpu_info': self.cpu_info,
             'availability_zone': self.availability_zone,
-            'vcpus': total(inventory_.VCPU),
-            'memory_mb': total(inventory_.MEMORY_MB),
-            'local_gb': total(inventory_.DISK_GB),
+            'vcpus': total(VCPU),
+            'memory_mb': total(MEMORY_MB),
+            'local_gb': total(DISK_GB),
         }
 
 

@@ -10,7 +10,9 @@ from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 
 NOW = 'now'
 # Many clients know minutes only: this minute's start is now.
@@ -30,14 +32,14 @@ class Lease:
     status: str
     degraded: bool = False
     trust_id: str | None = None
-    reservations: tuple[reservation.Reservation, ...] = ()
-    events: tuple[event.Event, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    events: tuple[Event, ...] = ()
     created_at: int | None = None
     updated_at: int | None = None
 
     @property
-    def window(self) -> window_.Window:
-        return window_.Window(self.start, self.end)
+    def window(self) -> Window:
+        return Window(self.start, self.end)
 
     @property
     def before_end(self) -> int | None:
@@ -110,9 +112,9 @@ class Lease:
                 return e.time
         return None
 
-    def left(self, now: int) -> window_.Window:
+    def left(self, now: int) -> Window:
         """What is left of its window; its last second if it ends by now."""
-        return window_.Window(
+        return Window(
             max(self.start, min(now, self.end - 1)), self.end
         )
 
@@ -133,7 +135,7 @@ def soon(at: int | str, now: int, field: str) -> int:
 
 def changed_window(
     old: Lease, values: Mapping[str, Any], now: int
-) -> window_.Window:
+) -> Window:
     """Return a lease's window once `start` or `end` in `values` are so.
 
     :raises CantUpdateParameter: if it has started and its start would move
@@ -155,7 +157,7 @@ def changed_window(
         end = soon(values['end'], now, 'end_date')
         if started:
             end = max(end, start + 1)
-    return window_.Window(start, end)
+    return Window(start, end)
 
 
 def leaving(old: Lease, new: Lease, now: int) -> Lease | None:

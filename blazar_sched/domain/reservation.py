@@ -38,7 +38,7 @@ LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 BEFORE_END = 'before_end'
 # In `made`: why that was not done for the end to come, once it is given up.
 BEFORE_END_FAILED = 'before_end_failed'
-DEFAULT = 'default'
+DEFAULT_BEFORE_END = 'default'
 
 # How many projects a lease is shared with, by one or several reservations,
 # and their ids' length.

@@ -7,7 +7,7 @@ again, and a reservation's may not be among them.
 
 from typing import Any
 
-from nova.objects import request_spec as request_spec_
+from nova.objects.request_spec import Destination
 from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -47,7 +47,7 @@ def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
             'requested_destination' not in spec
             or spec.requested_destination is None
         ):
-            spec.requested_destination = request_spec_.Destination()
+            spec.requested_destination = Destination()
         spec.requested_destination.require_aggregates([aggregate])
     except Exception as e:
         failure.report(

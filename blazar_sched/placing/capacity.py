@@ -13,12 +13,13 @@ import itertools
 import operator
 
 from blazar_sched import ext
-from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 
 # By resource class, a number for each host.
@@ -72,13 +73,13 @@ class Peaks:
 class Look:
     """The peaks on `hosts` at a part's start, and throughout it."""
 
-    window: window_.Window
+    window: Window
     hosts: Sequence[str]
     start: Peaks
     throughout: Peaks
 
 
-def parts(window: window_.Window, count: int) -> list[window_.Window]:
+def parts(window: Window, count: int) -> list[Window]:
     """Cut a window that has an end in parts, as equal as seconds allow.
 
     :raises InvalidInput: if they are more than its seconds
@@ -91,20 +92,20 @@ def parts(window: window_.Window, count: int) -> list[window_.Window]:
     borders = [
         window.start + n * window.duration // count for n in range(count + 1)
     ]
-    return [window_.Window(*each) for each in itertools.pairwise(borders)]
+    return [Window(*each) for each in itertools.pairwise(borders)]
 
 
 def look(
     index: ext.TimelineIndex,
     extra: host_selection.Extra,
-    candidates: catalog.Candidates,
-    window: window_.Window,
+    candidates: Candidates,
+    window: Window,
     reserved: ext.TimelineIndex | None = None,
 ) -> Look:
     """Ask the indexes about a part."""
     hosts = index.row_keys(candidates.rows)
 
-    def peaks(asked: window_.Window) -> Peaks:
+    def peaks(asked: Window) -> Peaks:
         return Peaks(
             host_selection.peaks_of(index, candidates.rows, asked),
             {
@@ -121,7 +122,7 @@ def look(
     return Look(
         window,
         hosts,
-        peaks(window_.Window(window.start, window.start + 1)),
+        peaks(Window(window.start, window.start + 1)),
         peaks(window),
     )
 
@@ -129,7 +130,7 @@ def look(
 class Site:
     """Hosts side by side, with what there is of each resource class."""
 
-    def __init__(self, hosts: Iterable[host.Host]) -> None:
+    def __init__(self, hosts: Iterable[Host]) -> None:
         self.hosts = list(hosts)
         self.positions = {h.uuid: n for n, h in enumerate(self.hosts)}
         has = {name for h in self.hosts for name in h.inventory}
@@ -245,7 +246,7 @@ class Use:
     """
 
     def __init__(
-        self, site: Site, occupying: Iterable[tuple[instance.Instance, int]]
+        self, site: Site, occupying: Iterable[tuple[Instance, int]]
     ) -> None:
         self._site = site
         self._used = {name: [0] * len(site.hosts) for name in site.totals}
@@ -254,7 +255,7 @@ class Use:
             self._add(noun, 1)
         # The next one last.
         self._ends = sorted(
-            (each for each in here if each[1] != window_.FOREVER),
+            (each for each in here if each[1] != FOREVER),
             key=operator.itemgetter(1),
             reverse=True,
         )
@@ -265,7 +266,7 @@ class Use:
             self._add(self._ends.pop()[0], -1)
         return self._used
 
-    def _add(self, noun: instance.Instance, sign: int) -> None:
+    def _add(self, noun: Instance, sign: int) -> None:
         position = self._site.positions[noun.host]
         has = self._site.hosts[position].inventory
         for name, amount in noun.amounts.items():

@@ -23,14 +23,17 @@ import dataclasses
 import itertools
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import catalog as catalog_
+from blazar_sched.domain import catalog as host_catalog
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import inventory
-from blazar_sched.domain import requirements
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.catalog import Catalog
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.requirements import Requirement
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 
 # Indexes of one resource class each, by its name.
 Extra = Mapping[str, ext.TimelineIndex]
@@ -43,16 +46,16 @@ WHOLE = 'whole'
 def place(
     index: ext.TimelineIndex,
     extra: Extra,
-    catalog: catalog_.Catalog,
-    reservation: reservation_.Reservation,
+    catalog: Catalog,
+    reservation: Reservation,
     project_id: str,
-    window: window_.Window,
-    kept: Iterable[allocation_.Allocation],
+    window: Window,
+    kept: Iterable[Allocation],
     new_id: Callable[[], str],
-    default: requirements.Requirement = catalog_.ANY,
+    default: Requirement = host_catalog.ANY,
     apart: int = 0,
     reserved: ext.TimelineIndex | None = None,
-) -> list[allocation_.Allocation]:
+) -> list[Allocation]:
     """Return the allocations of a reservation over a window.
 
     What the reservation holds in the index already is looked past.
@@ -71,7 +74,7 @@ def place(
     """
     held = {allocation.host: allocation for allocation in kept}
     candidates = catalog.candidates(reservation, project_id, default, held)
-    whole = reservation.resource_type == reservation_.PHYSICAL_HOST
+    whole = reservation.resource_type == PHYSICAL_HOST
     taken = (
         _take_hosts(
             index, extra, candidates, reservation, window, held, apart
@@ -83,7 +86,7 @@ def place(
         )
     )
     return [
-        allocation_.Allocation(
+        Allocation(
             id=held[name].id if name in held else new_id(),
             reservation_id=reservation.id,
             host=name,
@@ -99,10 +102,10 @@ def place(
 def _take_hosts(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: catalog_.Candidates,
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    held: Mapping[str, allocation_.Allocation],
+    candidates: Candidates,
+    reservation: Reservation,
+    window: Window,
+    held: Mapping[str, Allocation],
     apart: int,
 ) -> dict[str, dict[str, int]]:
     names = place_hosts(
@@ -122,10 +125,10 @@ def _take_hosts(
 def _take_slots(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: catalog_.Candidates,
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    held: Mapping[str, allocation_.Allocation],
+    candidates: Candidates,
+    reservation: Reservation,
+    window: Window,
+    held: Mapping[str, Allocation],
     apart: int,
     reserved: ext.TimelineIndex | None,
 ) -> dict[str, dict[str, int]]:
@@ -152,8 +155,8 @@ def _take_slots(
 def place_hosts(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: catalog_.Candidates,
-    window: window_.Window,
+    candidates: Candidates,
+    window: Window,
     minimum: int,
     maximum: int,
     kept: Collection[str] = (),
@@ -185,7 +188,7 @@ def place_hosts(
     del names[maximum:]
     for wide, part in parts:
         if len(names) < maximum:
-            held = catalog_.rows(index, part.known(kept))
+            held = host_catalog.rows(index, part.known(kept))
             names += _pick_whole(
                 index, extra, part.others(held), maximum - len(names), wide,
                 ignore,
@@ -204,11 +207,11 @@ def _free(
     index: ext.TimelineIndex,
     extra: Extra,
     names: Iterable[str],
-    window: window_.Window,
+    window: Window,
     ignore: str | None,
 ) -> list[str]:
     """Return those of which nothing is taken."""
-    rows = catalog_.rows(index, names)
+    rows = host_catalog.rows(index, names)
     free = index.fits(
         rows, window.start, window.end, None, whole=True, ignore=ignore
     )
@@ -222,7 +225,7 @@ def _pick_whole(
     extra: Extra,
     rows: 'array.array[int]',
     count: int,
-    window: window_.Window,
+    window: Window,
     ignore: str | None,
 ) -> list[str]:
     def pick() -> list[str]:
@@ -250,13 +253,13 @@ def _pick_whole(
 def _taken(
     extra: Extra,
     names: Iterable[str],
-    window: window_.Window,
+    window: Window,
     ignore: str | None,
 ) -> set[str]:
     """Return those of which something of another class is taken."""
     taken: set[str] = set()
     for index in extra.values():
-        rows = catalog_.rows(index, names)
+        rows = host_catalog.rows(index, names)
         free = index.fits(
             rows, window.start, window.end, None, whole=True, ignore=ignore
         )
@@ -271,8 +274,8 @@ def _taken(
 def place_instances(
     index: ext.TimelineIndex,
     extra: Extra,
-    candidates: catalog_.Candidates,
-    window: window_.Window,
+    candidates: Candidates,
+    window: Window,
     slot: Mapping[str, int],
     amount: int,
     affinity: bool | None,
@@ -311,7 +314,7 @@ def place_instances(
         return {_for_all(looks, amount, kept): amount}
     room: dict[str, int] = {}
     for look, part in looks:
-        held = catalog_.rows(index, part.known(kept))
+        held = host_catalog.rows(index, part.known(kept))
         # More hosts than instances are never needed.
         room |= look.room(held, len(held))
         room |= look.room(part.others(held), amount)
@@ -327,7 +330,7 @@ def place_instances(
 
 
 def _for_all(
-    looks: 'Collection[tuple[_Look, catalog_.Candidates]]',
+    looks: 'Collection[tuple[_Look, Candidates]]',
     amount: int,
     kept: Mapping[str, int],
 ) -> str:
@@ -339,13 +342,13 @@ def _for_all(
     others = []
     for look, part in looks:
         known = part.known(kept)
-        may_stay = catalog_.rows(look.index, (
+        may_stay = host_catalog.rows(look.index, (
             name
             for name in known
             if name not in part.closed or kept[name] >= amount
         ))
         stays.append((look, may_stay))
-        held = catalog_.rows(look.index, known)
+        held = host_catalog.rows(look.index, known)
         others.append((look, part.others(held)))
     for look, rows in stays + others:
         for name in look.fullest(look.fitting(rows, amount), 1, amount):
@@ -394,8 +397,8 @@ class _Look:
     index: ext.TimelineIndex
     extra: Extra
     reserved: ext.TimelineIndex | None
-    hosts: Mapping[str, host_.Host]
-    window: window_.Window
+    hosts: Mapping[str, Host]
+    window: Window
     slot: Mapping[str, int]
     ignore: str | None
 
@@ -511,7 +514,7 @@ class _Look:
             index = self.extra.get(resource_class)
             if index is None or slots * amount > ext.AMOUNT_LIMIT:
                 return []
-            rows = catalog_.rows(index, names)
+            rows = host_catalog.rows(index, names)
             fits = index.fits(
                 rows, self.window.start, self.window.end, [slots * amount],
                 ignore=self.ignore,
@@ -533,7 +536,7 @@ class _Look:
 def peaks_of(
     index: ext.TimelineIndex,
     rows: 'array.array[int] | None',
-    window: window_.Window,
+    window: Window,
     ignore: str | None = None,
 ) -> 'dict[str, array.array[int]]':
     """Return what is taken of hosts at most, by resource class.

@@ -16,23 +16,27 @@ import functools
 from typing import Any
 import uuid
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
-from blazar_sched.placing import options as options_
 from blazar_sched.placing import trial
+from blazar_sched.placing.options import DEFAULT_OPTIONS
+from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 
-Allocations = dict[str, list[allocation_.Allocation]]
+Allocations = dict[str, list[Allocation]]
 
 
-def held(replica: state.Replica, lease: lease_.Lease) -> Allocations:
+def held(replica: state.Replica, lease: Lease) -> Allocations:
     """Return what each reservation of a lease holds, by its id."""
     return {
         r.id: list(replica.held(r.id).values())
@@ -42,12 +46,12 @@ def held(replica: state.Replica, lease: lease_.Lease) -> Allocations:
 
 def place(
     replica: state.Replica,
-    lease: lease_.Lease,
-    window: window_.Window,
+    lease: Lease,
+    window: Window,
     old: Allocations | None = None,
     active: bool = False,
     settled: Collection[str] = (),
-    options: options_.Options = options_.DEFAULTS,
+    options: Options = DEFAULT_OPTIONS,
     left: Allocations | None = None,
 ) -> Allocations:
     """Return allocations for each reservation of a lease, by its id.
@@ -76,13 +80,13 @@ def place(
 
 def _place(
     replica: state.Replica,
-    lease: lease_.Lease,
-    window: window_.Window,
+    lease: Lease,
+    window: Window,
     old: Allocations,
     left: Allocations,
     active: bool,
     settled: Collection[str],
-    options: options_.Options,
+    options: Options,
 ) -> Allocations:
     placed: Allocations = {r.id: [] for r in lease.reservations}
     with contextlib.ExitStack() as undo:
@@ -122,8 +126,8 @@ def _which(position: int) -> Iterator[None]:
 
 
 def _cut(
-    many: Iterable[allocation_.Allocation], window: window_.Window
-) -> list[allocation_.Allocation]:
+    many: Iterable[Allocation], window: Window
+) -> list[Allocation]:
     """Return what of the allocations is inside a window.
 
     Of one that would begin only after it, the window's last second.
@@ -139,8 +143,8 @@ def _cut(
 
 
 def moved(
-    many: Iterable[allocation_.Allocation], window: window_.Window
-) -> list[allocation_.Allocation]:
+    many: Iterable[Allocation], window: Window
+) -> list[Allocation]:
     """Return the allocations with another window."""
     return [
         dataclasses.replace(a, start=window.start, end=window.end)
@@ -155,12 +159,12 @@ def new_id() -> str:
 
 def _choose(
     replica: state.Replica,
-    reservation: reservation_.Reservation,
+    reservation: Reservation,
     project_id: str,
-    window: window_.Window,
-    old: Sequence[allocation_.Allocation],
-    options: options_.Options,
-) -> list[allocation_.Allocation]:
+    window: Window,
+    old: Sequence[Allocation],
+    options: Options,
+) -> list[Allocation]:
     return host_selection.place(
         replica.index, replica.extra, replica.catalog, reservation,
         project_id, window, old, new_id, options.default,
@@ -170,14 +174,14 @@ def _choose(
 
 def _keep(
     replica: state.Replica,
-    reservation: reservation_.Reservation,
+    reservation: Reservation,
     project_id: str,
-    window: window_.Window,
-    old: Sequence[allocation_.Allocation],
-    options: options_.Options,
-) -> list[allocation_.Allocation]:
+    window: Window,
+    old: Sequence[Allocation],
+    options: Options,
+) -> list[Allocation]:
     """Place so that nothing held is lost."""
-    if reservation.resource_type != reservation_.PHYSICAL_HOST:
+    if reservation.resource_type != PHYSICAL_HOST:
         return _grow(replica, reservation, project_id, window, old, options)
     apart = options.apart_for(reservation.resource_type)
     for each in old:
@@ -189,8 +193,8 @@ def _keep(
 
 def _check_free(
     replica: state.Replica,
-    host: host_.Host,
-    window: window_.Window,
+    host: Host,
+    window: Window,
     apart: int,
 ) -> None:
     """Refuse a window over which a host in use is not free to its end.
@@ -205,7 +209,7 @@ def _check_free(
             catalog.rows(index, [host.uuid]), window.start, None, whole=True
         )
     )
-    if until == window_.FOREVER:
+    if until == FOREVER:
         return
     latest = until - seconds
     if window.start < latest < window.end:
@@ -218,8 +222,8 @@ def _check_free(
 
 def _check_kept(
     replica: state.Replica,
-    old: Iterable[allocation_.Allocation],
-    new: Iterable[allocation_.Allocation],
+    old: Iterable[Allocation],
+    new: Iterable[Allocation],
 ) -> None:
     lost = {a.host for a in old} - {a.host for a in new}
     if lost:
@@ -233,12 +237,12 @@ def _check_kept(
 
 def _grow(
     replica: state.Replica,
-    reservation: reservation_.Reservation,
+    reservation: Reservation,
     project_id: str,
-    window: window_.Window,
-    old: Sequence[allocation_.Allocation],
-    options: options_.Options,
-) -> list[allocation_.Allocation]:
+    window: Window,
+    old: Sequence[Allocation],
+    options: Options,
+) -> list[Allocation]:
     """Keep every slot of an instance reservation and place what is more."""
     kept = {a.host: a for a in moved(old, window)}
     more = count_missing(reservation, old, old)
@@ -261,28 +265,28 @@ def _grow(
 
 def _widened(
     replica: state.Replica,
-    many: Iterable[allocation_.Allocation],
+    many: Iterable[Allocation],
     apart: int,
-) -> list[allocation_.Allocation]:
+) -> list[Allocation]:
     """Return allocations with all the time that is to be free for them."""
     wide = []
     for each in many:
         seconds = replica.hosts[each.host].apart(apart)
-        window = window_.Window(each.start, each.end).widened(seconds)
+        window = Window(each.start, each.end).widened(seconds)
         wide += moved([each], window)
     return wide
 
 
 def with_slots(
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    kept: Mapping[str, allocation_.Allocation],
+    reservation: Reservation,
+    window: Window,
+    kept: Mapping[str, Allocation],
     added: Mapping[str, int],
-) -> dict[str, allocation_.Allocation]:
+) -> dict[str, Allocation]:
     """Return allocations by host, with slots added to those that are kept."""
     both = dict(kept)
     for host, count in added.items():
-        base = kept.get(host) or allocation_.Allocation(
+        base = kept.get(host) or Allocation(
             new_id(), reservation.id, host, window.start, window.end
         )
         amounts = {
@@ -297,11 +301,11 @@ def with_slots(
 
 def growing(
     replica: state.Replica,
-    reservation: reservation_.Reservation,
+    reservation: Reservation,
     project_id: str,
-    kept: Mapping[str, allocation_.Allocation],
-    options: options_.Options,
-) -> catalog.Candidates:
+    kept: Mapping[str, Allocation],
+    options: Options,
+) -> Candidates:
     """Return the hosts on which the reservation's affinity lets it grow.
 
     Whole hosts have none.
@@ -317,7 +321,7 @@ def growing(
     )
 
 
-def sizes(allocations: Iterable[allocation_.Allocation]) -> set[Any]:
+def sizes(allocations: Iterable[Allocation]) -> set[Any]:
     """Return how much of what each host has, for comparison."""
     return {
         (a.reservation_id, a.host, *sorted(a.amounts.items()))
@@ -326,16 +330,16 @@ def sizes(allocations: Iterable[allocation_.Allocation]) -> set[Any]:
 
 
 def count_missing(
-    reservation: reservation_.Reservation,
-    old: Collection[allocation_.Allocation],
-    new: Collection[allocation_.Allocation],
+    reservation: Reservation,
+    old: Collection[Allocation],
+    new: Collection[Allocation],
 ) -> int:
     """Return how many hosts or slots there are to place beside `new`.
 
     Hosts no fewer than there were, or `min`.
     """
     wanted: int
-    if reservation.resource_type == reservation_.PHYSICAL_HOST:
+    if reservation.resource_type == PHYSICAL_HOST:
         wanted = max(len(old), reservation.parameters['min'])
     else:
         wanted = reservation.parameters['amount']
@@ -343,11 +347,11 @@ def count_missing(
 
 
 def count(
-    reservation: reservation_.Reservation,
-    allocations: Collection[allocation_.Allocation],
+    reservation: Reservation,
+    allocations: Collection[Allocation],
 ) -> int:
     """Return how many hosts or slots there are."""
-    if reservation.resource_type == reservation_.PHYSICAL_HOST:
+    if reservation.resource_type == PHYSICAL_HOST:
         return len(allocations)
     slot = reservation.slot()
     return sum(

@@ -14,8 +14,9 @@ from typing import Any
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import TIME_LIMIT
+from blazar_sched.domain.window import Window
 
 Offer = Mapping[str, Any]
 
@@ -26,9 +27,9 @@ TRIES = 16
 
 def bound(
     index: ext.TimelineIndex,
-    reservation: reservation_.Reservation,
+    reservation: Reservation,
     rows: 'array.array[int]',
-    window: window_.Window,
+    window: Window,
 ) -> int | None:
     """Return a start before which a reservation finds no room in an index.
 
@@ -51,7 +52,7 @@ def bound(
 
 
 def _least(
-    reservation: reservation_.Reservation,
+    reservation: Reservation,
 ) -> tuple[int, list[int] | None]:
     """Return how many hosts it needs at least, and what of each.
 
@@ -82,7 +83,7 @@ def search(fits: Callable[[int], bool], start: int) -> int | None:
     failed, step = start, STEP
     for _ in range(TRIES):
         later = failed + step
-        if later >= window_.TIME_LIMIT:
+        if later >= TIME_LIMIT:
             return None
         if fits(later):
             return _between(fits, failed, later)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from blazar_sched.domain import catalog
-from blazar_sched.domain import requirements
+from blazar_sched.domain.requirements import Requirement
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Options:
     """
 
     apart: int = 0
-    default: requirements.Requirement = catalog.ANY
+    default: Requirement = catalog.ANY
     retry: bool = False
     aparts: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -39,4 +39,4 @@ class Options:
 
 
 # Where the operator leaves all options as they are.
-DEFAULTS = Options()
+DEFAULT_OPTIONS = Options()

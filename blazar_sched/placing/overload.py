@@ -13,11 +13,11 @@ import itertools
 import operator
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.placing import replan
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
@@ -43,7 +43,7 @@ def crowded(replica: state.Replica, now: int) -> list[str]:
 
 
 def _counts(
-    replica: state.Replica, noun: instance_.Instance, now: int
+    replica: state.Replica, noun: Instance, now: int
 ) -> bool:
     """Tell whether a server takes something for itself, until its end."""
     occupied = accounting.occupancy(noun, overdue=False)
@@ -81,7 +81,7 @@ def _full(index: ext.TimelineIndex, now: int) -> 'array.array[int]':
 def exceeded(
     index: ext.TimelineIndex,
     rows: 'array.array[int]',
-    hosts: Mapping[str, host_.Host],
+    hosts: Mapping[str, Host],
     now: int,
 ) -> set[str]:
     """Return the hosts of which more is taken than they have.
@@ -106,7 +106,7 @@ def exceeded(
 
 def leaving(
     tx: PlacingTx, host: str, now: int, kept: Collection[str]
-) -> list[tuple[allocation_.Allocation, str]]:
+) -> list[tuple[Allocation, str]]:
     """Return what has to leave a host, so that what stays there fits.
 
     Only of what has not started, the fewest: see `placing.replan`.
@@ -120,7 +120,7 @@ def leaving(
     if known is None:
         return []
     fixed = [
-        allocation_.Allocation(n.uuid, n.uuid, host, 0, n.end, n.amounts)
+        Allocation(n.uuid, n.uuid, host, 0, n.end, n.amounts)
         # Not all of the replica's: everybody waits for this commit.
         for n in tx.instances([host])
         if _counts(tx.replica, n, now)

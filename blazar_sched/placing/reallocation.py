@@ -9,27 +9,29 @@ from collections.abc import Collection
 from collections.abc import Mapping
 import contextlib
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
-from blazar_sched.placing import host_selection as host_selection_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import host_selection
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import options as options_
 from blazar_sched.placing import trial
+from blazar_sched.placing.options import DEFAULT_OPTIONS
+from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 
 
 def leave(
     replica: state.Replica,
-    lease: lease_.Lease,
-    window: window_.Window,
+    lease: Lease,
+    window: Window,
     hosts: Collection[str],
     only: Collection[str] | None = None,
-    options: options_.Options = options_.DEFAULTS,
+    options: Options = DEFAULT_OPTIONS,
 ) -> lease_placing.Allocations:
     """Return what reservations hold once they have left some hosts.
 
@@ -77,10 +79,10 @@ def leave(
 
 
 def _others(
-    candidates: catalog.Candidates,
+    candidates: Candidates,
     replica: state.Replica,
     hosts: Collection[str],
-) -> catalog.Candidates:
+) -> Candidates:
     if candidates.hosts.keys().isdisjoint(hosts):
         return candidates
     return replica.catalog.among(
@@ -90,15 +92,15 @@ def _others(
 
 def _refilled(
     replica: state.Replica,
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    candidates: catalog.Candidates,
-    old: Collection[allocation_.Allocation],
-    kept: Mapping[str, allocation_.Allocation],
+    reservation: Reservation,
+    window: Window,
+    candidates: Candidates,
+    old: Collection[Allocation],
+    kept: Mapping[str, Allocation],
     apart: int,
-) -> dict[str, allocation_.Allocation]:
+) -> dict[str, Allocation]:
     """Return allocations by host: those kept, and what replaces the rest."""
-    whole = reservation.resource_type == reservation_.PHYSICAL_HOST
+    whole = reservation.resource_type == PHYSICAL_HOST
     fill = _with_hosts if whole else _with_most
     return fill(
         replica, reservation, window, candidates, kept,
@@ -108,20 +110,20 @@ def _refilled(
 
 def _with_hosts(
     replica: state.Replica,
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    candidates: catalog.Candidates,
-    kept: Mapping[str, allocation_.Allocation],
+    reservation: Reservation,
+    window: Window,
+    candidates: Candidates,
+    kept: Mapping[str, Allocation],
     count: int,
     apart: int,
-) -> dict[str, allocation_.Allocation]:
+) -> dict[str, Allocation]:
     """Return allocations by host, with up to so many whole hosts added."""
-    names = count > 0 and host_selection_.place_hosts(
+    names = count > 0 and host_selection.place_hosts(
         replica.index, replica.extra, candidates, window, 0, count,
         apart=apart,
     )
     return dict(kept) | {
-        name: allocation_.Allocation(
+        name: Allocation(
             lease_placing.new_id(), reservation.id, name, window.start,
             window.end, whole=True,
         )
@@ -131,13 +133,13 @@ def _with_hosts(
 
 def _with_most(
     replica: state.Replica,
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    candidates: catalog.Candidates,
-    kept: Mapping[str, allocation_.Allocation],
+    reservation: Reservation,
+    window: Window,
+    candidates: Candidates,
+    kept: Mapping[str, Allocation],
     count: int,
     apart: int,
-) -> dict[str, allocation_.Allocation]:
+) -> dict[str, Allocation]:
     """Return allocations by host, with up to so many slots added."""
     slot = reservation.slot()
     added: dict[str, int] = {}
@@ -146,7 +148,7 @@ def _with_most(
     most = count
     while least < most:
         try:
-            added = host_selection_.place_instances(
+            added = host_selection.place_instances(
                 replica.index, replica.extra, candidates, window, slot,
                 count, reservation.parameters['affinity'], apart=apart,
                 reserved=replica.reserved,

@@ -15,8 +15,8 @@ import dataclasses
 import heapq
 import itertools
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import inventory
+from blazar_sched.domain.allocation import Allocation
 
 # So many are chosen from by trying all choices.
 EXACT = 12
@@ -53,10 +53,10 @@ class _Strain:
 
 def leaving(
     capacity: Mapping[str, int],
-    fixed: Sequence[allocation_.Allocation],
-    movable: Sequence[allocation_.Allocation],
+    fixed: Sequence[Allocation],
+    movable: Sequence[Allocation],
     now: int,
-) -> list[allocation_.Allocation]:
+) -> list[Allocation]:
     """Return what leaves a host, so that whatever else may leave it fits.
 
     The fewest; of as many, those with the fewest whole hosts, then the least
@@ -83,8 +83,8 @@ def leaving(
 
 def _strains(
     capacity: Mapping[str, int],
-    fixed: Sequence[allocation_.Allocation],
-    movable: Sequence[allocation_.Allocation],
+    fixed: Sequence[Allocation],
+    movable: Sequence[Allocation],
     now: int,
 ) -> Iterator[_Strain]:
     """Yield what is too much, at each time at which something starts."""
@@ -106,7 +106,7 @@ def _strains(
 
 
 def _taken(
-    allocation: allocation_.Allocation, count: int
+    allocation: Allocation, count: int
 ) -> dict[str, int]:
     """Return what an allocation takes, by resource class and _WHOLE.
 
@@ -132,8 +132,8 @@ def _groups(strains: Iterable[_Strain]) -> list[list[_Strain]]:
 
 
 def _try_all(
-    strains: Sequence[_Strain], rivals: Sequence[allocation_.Allocation]
-) -> Sequence[allocation_.Allocation]:
+    strains: Sequence[_Strain], rivals: Sequence[Allocation]
+) -> Sequence[Allocation]:
     for count in range(1, len(rivals)):
         enough = [
             chosen
@@ -146,8 +146,8 @@ def _try_all(
 
 
 def _be_greedy(
-    strains: Sequence[_Strain], rivals: Sequence[allocation_.Allocation]
-) -> Iterable[allocation_.Allocation]:
+    strains: Sequence[_Strain], rivals: Sequence[Allocation]
+) -> Iterable[Allocation]:
     missing = [strain.excess for strain in strains]
     takes = [
         [(n, s.takes[a.id]) for n, s in enumerate(strains) if a.id in s.takes]
@@ -179,7 +179,7 @@ def _be_greedy(
 
 
 def _size(
-    allocations: Iterable[allocation_.Allocation],
+    allocations: Iterable[Allocation],
 ) -> tuple[int, ...]:
     sizes = (
         (a.whole, *(a.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES))

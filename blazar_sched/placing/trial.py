@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import contextlib
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.replica import state
 
 
 @contextlib.contextmanager
 def having(
     replica: state.Replica,
-    many: Sequence[allocation_.Allocation],
+    many: Sequence[Allocation],
     fitting: bool,
 ) -> Iterator[None]:
     """Have allocations in the indexes for a while.
@@ -44,7 +44,7 @@ def having(
 
 
 def _check_not_taken_whole(
-    replica: state.Replica, many: Iterable[allocation_.Allocation]
+    replica: state.Replica, many: Iterable[Allocation]
 ) -> None:
     """Refuse what is on a host that is taken whole.
 
@@ -65,7 +65,7 @@ def _check_not_taken_whole(
 
 @contextlib.contextmanager
 def without(
-    replica: state.Replica, many: Sequence[allocation_.Allocation]
+    replica: state.Replica, many: Sequence[Allocation]
 ) -> Iterator[None]:
     """Have allocations out of the indexes for a while."""
     with contextlib.ExitStack() as undo:

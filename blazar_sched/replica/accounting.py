@@ -9,10 +9,10 @@ So do both for the resource classes that HostState has no figure of: see
 replica.extra.
 """
 
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import packing
 
 # A step on the timeline: (start, end, amounts by RESOURCE_CLASSES).
@@ -32,7 +32,7 @@ class SchedulerAccounting:
     """
 
     @staticmethod
-    def capacity(noun: host.Host, reserved: bool = True) -> tuple[int, ...]:
+    def capacity(noun: Host, reserved: bool = True) -> tuple[int, ...]:
         """Return the capacities by RESOURCE_CLASSES.
 
         A class that the host has no inventory of comes from another resource
@@ -46,7 +46,7 @@ class SchedulerAccounting:
         )
 
     @staticmethod
-    def steps(noun: instance.Instance, overdue: bool) -> list[Step]:
+    def steps(noun: Instance, overdue: bool) -> list[Step]:
         off = packing.amounts_of(noun.countable_use(), -1)
         occupied = occupancy(noun, overdue)
         if occupied is None:
@@ -63,11 +63,11 @@ class LedgerAccounting:
     """Occupancy against inventory, for placing leases."""
 
     @staticmethod
-    def capacity(noun: host.Host) -> tuple[int, ...]:
+    def capacity(noun: Host) -> tuple[int, ...]:
         return noun.amounts()
 
     @staticmethod
-    def steps(noun: instance.Instance, overdue: bool) -> list[Step]:
+    def steps(noun: Instance, overdue: bool) -> list[Step]:
         occupied = occupancy(noun, overdue)
         if occupied is None:
             return []
@@ -80,7 +80,7 @@ Accounting = type[SchedulerAccounting] | type[LedgerAccounting]
 
 
 def occupancy(
-    noun: instance.Instance, overdue: bool
+    noun: Instance, overdue: bool
 ) -> tuple[int, int] | None:
     """Return from when until when an instance counts for itself, if ever.
 

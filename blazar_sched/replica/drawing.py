@@ -8,8 +8,8 @@ done to the servers at the start, before the end and at the end.
 import dataclasses
 from typing import Protocol
 
-from blazar_sched.domain import instance
 from blazar_sched.domain import reservation
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 
@@ -37,7 +37,7 @@ class Server(Protocol):
 def draws_on(
     noun: record.Reservation,
     server: Server,
-    known: instance.Instance | None,
+    known: Instance | None,
     host: str | None,
 ) -> bool:
     """Tell whether a server draws on a reservation.
@@ -117,7 +117,7 @@ def has(replica: state.Replica, reservation_id: str, host: str) -> bool:
 def _candidates(
     replica: state.Replica,
     server: Server,
-    known: instance.Instance | None,
+    known: Instance | None,
     host: str | None,
     now: int,
 ) -> list[record.Reservation]:

@@ -16,8 +16,9 @@ import itertools
 from typing import Any
 
 from blazar_sched import ext
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
 
 # Of an index; see ext.TimelineIndex.apply.
 Change = tuple[Any, ...]
@@ -35,7 +36,7 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        self.hosts: dict[str, host_.Host | None] = {}
+        self.hosts: dict[str, Host | None] = {}
         self.removes: list[str] = []
         # (resource class, change)
         self.adds: list[tuple[str, Change]] = []
@@ -71,7 +72,7 @@ class Extra(dict[str, ext.TimelineIndex]):
         changes it must `prune`
     """
 
-    def __init__(self, hosts: Mapping[str, host_.Host]) -> None:
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
         super().__init__()
         self._hosts = hosts
         # Those hosts, as (resource class, uuid).
@@ -202,7 +203,7 @@ class Extra(dict[str, ext.TimelineIndex]):
         plan: _Plan,
         name: str,
         uuid: str,
-        now: inventory.Inventory | None,
+        now: Inventory | None,
     ) -> None:
         if now is None:
             self._without.add((name, uuid))
@@ -222,5 +223,5 @@ class Extra(dict[str, ext.TimelineIndex]):
             del self[name]
 
 
-def _capacity(held: inventory.Inventory | None) -> int:
+def _capacity(held: Inventory | None) -> int:
     return 0 if held is None else held.capacity

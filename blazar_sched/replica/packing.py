@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import itertools
 from typing import Any
 
-from blazar_sched.domain import allocation
 from blazar_sched.domain import inventory
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.ext import packed
 from blazar_sched.replica import record
 
@@ -34,7 +34,7 @@ Entry = tuple[str, str, str, int, int, Sequence[int], bool]
 Part = tuple[Any, ...]
 Item = record.Record | str
 # Many without an amount of another class, or one with it.
-Allocations = packed.Columns | allocation.Allocation
+Allocations = packed.Columns | Allocation
 
 
 def amounts_of(
@@ -113,7 +113,7 @@ def placed(
     ), left_out
 
 
-def nouns(columns: packed.Columns) -> Iterator[allocation.Allocation]:
+def nouns(columns: packed.Columns) -> Iterator[Allocation]:
     """Yield the allocations that columns hold."""
     hosts, _, ids, owners, rows, starts, ends, amounts, whole = columns
     for n, id_ in enumerate(ids):
@@ -122,7 +122,7 @@ def nouns(columns: packed.Columns) -> Iterator[allocation.Allocation]:
             amounts[n * WIDTH : (n + 1) * WIDTH],
             strict=True,
         )
-        yield allocation.Allocation(
+        yield Allocation(
             id_, owners[n], hosts[rows[n]], starts[n], ends[n],
             {name: amount for name, amount in own if amount}, bool(whole[n]),
         )
@@ -181,9 +181,9 @@ def split(
     return records(), allocations()
 
 
-def _noun(item: record.Record) -> allocation.Allocation:
+def _noun(item: record.Record) -> Allocation:
     kind, key, data = item
     noun = record.decode(kind, data) if data is not None else None
-    if not isinstance(noun, allocation.Allocation) or noun.id != key:
+    if not isinstance(noun, Allocation) or noun.id != key:
         raise ValueError(f'the {kind} {key!r} comes after the allocations')
     return noun

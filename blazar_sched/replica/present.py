@@ -27,9 +27,9 @@ from typing import Any
 from typing import TypeAlias
 
 from blazar_sched import ext
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 
@@ -38,7 +38,7 @@ Room: TypeAlias = 'array.array[int]'
 _DISK = inventory.RESOURCE_CLASSES.index(inventory.DISK_GB)
 
 # The record of an instance before and after a change; None for no record.
-Change = tuple[instance_.Instance | None, instance_.Instance | None]
+Change = tuple[Instance | None, Instance | None]
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,7 +53,7 @@ class _OnHost:
 
     room: list[int]
     reserved: int = 0
-    instances: dict[str, instance_.Instance] = dataclasses.field(
+    instances: dict[str, Instance] = dataclasses.field(
         default_factory=dict
     )
     given_back: set[str] = dataclasses.field(default_factory=set)
@@ -62,7 +62,7 @@ class _OnHost:
         self,
         left: Room,
         named: Collection[str],
-        unnamed: Iterable[instance_.Instance],
+        unnamed: Iterable[Instance],
         own_id: str | None,
     ) -> Room:
         """Return what is left at least, without the unnamed in the index.
@@ -122,7 +122,7 @@ class Present:
     :param hosts: every host by uuid; whoever changes one calls `resize`
     """
 
-    def __init__(self, hosts: Mapping[str, host_.Host]) -> None:
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
         self.version = 0
         self._hosts = hosts
         self._on: dict[str, _OnHost] = {}
@@ -149,7 +149,7 @@ class Present:
         for old, new in changes:
             self._remove(old, new)
 
-    def add(self, new: instance_.Instance | None) -> None:
+    def add(self, new: Instance | None) -> None:
         """Count a record."""
         if new is None:
             return
@@ -257,7 +257,7 @@ class Present:
         }
 
     def _remove(
-        self, old: instance_.Instance | None, new: instance_.Instance | None
+        self, old: Instance | None, new: Instance | None
     ) -> None:
         """Cease to count a record that `new`, if any, replaces."""
         if old is None:
@@ -304,14 +304,14 @@ def plain(
     return Headroom(rows, room, () if own_id is None else (own_id,), False)
 
 
-def _is_given_back(noun: instance_.Instance) -> bool:
+def _is_given_back(noun: Instance) -> bool:
     """Tell whether nova-scheduler's index may have entries of an instance."""
     return noun.used is not None or bool(
         accounting.SchedulerAccounting.steps(noun, overdue=False)
     )
 
 
-def _beyond(noun: instance_.Instance) -> tuple[int, ...]:
+def _beyond(noun: Instance) -> tuple[int, ...]:
     """Return what Placement counts beyond Nova's figure of an instance."""
     if noun.used is None or noun.preemptible:
         return (0,) * packing.WIDTH
@@ -323,7 +323,7 @@ def _beyond(noun: instance_.Instance) -> tuple[int, ...]:
     )
 
 
-def _take(room: list[int], noun: instance_.Instance, sign: int) -> None:
+def _take(room: list[int], noun: Instance, sign: int) -> None:
     amounts = packing.amounts_of(noun.countable_use(), sign)
     for lane, amount in enumerate(amounts):
         room[lane] += amount

@@ -10,11 +10,11 @@ import dataclasses
 import sys
 from typing import Any
 
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
-from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 
 HOST = 'host'
 RESERVATION = 'reservation'
@@ -71,15 +71,15 @@ class Reservation:
         )
 
 
-Noun = host.Host | Reservation | allocation.Allocation | instance.Instance
+Noun = Host | Reservation | Allocation | Instance
 
 
-def _host(data: dict[str, Any]) -> host.Host:
+def _host(data: dict[str, Any]) -> Host:
     held = {
-        resource_class: inventory.Inventory(**figures)
+        resource_class: Inventory(**figures)
         for resource_class, figures in data['inventory'].items()
     }
-    return host.Host(
+    return Host(
         **{
             **data,
             'inventory': held,
@@ -107,19 +107,19 @@ def _reservation(data: dict[str, Any]) -> Reservation:
 _DECODE: dict[str, Any] = {
     HOST: _host,
     RESERVATION: _reservation,
-    ALLOCATION: lambda data: allocation.Allocation(**data),
-    INSTANCE: lambda data: instance.Instance(**data),
+    ALLOCATION: lambda data: Allocation(**data),
+    INSTANCE: lambda data: Instance(**data),
 }
 _KIND = {
-    host.Host: HOST,
+    Host: HOST,
     Reservation: RESERVATION,
-    allocation.Allocation: ALLOCATION,
-    instance.Instance: INSTANCE,
+    Allocation: ALLOCATION,
+    Instance: INSTANCE,
 }
 
 
 def key_of(noun: Noun) -> str:
-    if isinstance(noun, host.Host | instance.Instance):
+    if isinstance(noun, Host | Instance):
         return noun.uuid
     return noun.id
 
@@ -127,7 +127,7 @@ def key_of(noun: Noun) -> str:
 def encode(noun: Noun) -> Record:
     """Return the noun's record; they may share what is in it."""
     data = _fields(noun)
-    if isinstance(noun, host.Host):
+    if isinstance(noun, Host):
         data['inventory'] = {
             resource_class: _fields(held)
             for resource_class, held in noun.inventory.items()

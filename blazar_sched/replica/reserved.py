@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import itertools
 
 from blazar_sched import ext
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
 from blazar_sched.replica import extra
 from blazar_sched.replica import packing
 
@@ -24,7 +24,7 @@ def new() -> ext.TimelineIndex:
 
 def load(
     index: ext.TimelineIndex,
-    hosts: Mapping[str, host_.Host],
+    hosts: Mapping[str, Host],
     parts: Iterable[packing.Part],
 ) -> None:
     """Fill a new index, in bulk.
@@ -54,7 +54,7 @@ def apply(index: ext.TimelineIndex, batch: extra.Batch) -> None:
     )
 
 
-def _capacity(host: host_.Host) -> tuple[int, ...]:
+def _capacity(host: Host) -> tuple[int, ...]:
     return tuple(
         host.capacity(name, overcommit=False)
         for name in inventory.RESOURCE_CLASSES

@@ -18,13 +18,14 @@ from typing import Any
 from typing import cast
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation
-from blazar_sched.domain import catalog
 from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.catalog import Catalog
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
 from blazar_sched.replica import extra
@@ -68,9 +69,9 @@ class Replica:
     ) -> None:
         self.accounting = accounting_
         self.revision = revision
-        self.hosts: dict[str, host.Host] = {}
+        self.hosts: dict[str, Host] = {}
         self.reservations: dict[str, record.Reservation] = {}
-        self.instances: dict[str, instance.Instance] = {}
+        self.instances: dict[str, Instance] = {}
         # The hosts that are held so, and those with a policy of their own.
         self.dedicated: set[str] = set()
         self.with_policy: set[str] = set()
@@ -89,7 +90,7 @@ class Replica:
         self.reserved = None if overcommit else reserved.new()
         self.present = present.Present(self.hosts)
         self.left_out = left_out.LeftOut()
-        self.catalog = catalog.Catalog(self.index, self.hosts)
+        self.catalog = Catalog(self.index, self.hosts)
         self._nouns: dict[str, dict[str, Any]] = {
             record.HOST: self.hosts,
             record.RESERVATION: self.reservations,
@@ -183,7 +184,7 @@ class Replica:
         def parts() -> Iterator[packing.Part]:
             adds = [c for c in changes if c[0] == 'add']
             for each in allocations:
-                if isinstance(each, allocation.Allocation):
+                if isinstance(each, Allocation):
                     adds += _add_allocation(each, batch)
                 else:
                     part = placed(each)
@@ -259,12 +260,12 @@ class Replica:
                 self._settle()
         self.index.advance(now)
 
-    def held(self, reservation_id: str) -> dict[str, allocation.Allocation]:
+    def held(self, reservation_id: str) -> dict[str, Allocation]:
         """Return a reservation's allocations by host.
 
         An amount of 0 is left out of them. O(their number).
         """
-        found: dict[str, allocation.Allocation] = {}
+        found: dict[str, Allocation] = {}
         all_amounts: dict[str, dict[str, int]] = defaultdict(dict)
         for index in (self.index, *tuple(self.extra.values())):
             for id_, on, start, end, amounts, whole in index.held(
@@ -279,13 +280,13 @@ class Replica:
                     if amount
                 )
                 if on not in found:
-                    found[on] = allocation.Allocation(
+                    found[on] = Allocation(
                         id_, reservation_id, on, start, end, own, whole
                     )
         return found
 
     def counted(
-        self, noun: instance.Instance
+        self, noun: Instance
     ) -> Iterator[tuple[ext.TimelineIndex, list[int]]]:
         """Yield each index that an instance counts in, and its amounts there.
 
@@ -301,7 +302,7 @@ class Replica:
             yield index, [amounts.get(c, 0) for c in index.resource_classes]
 
     def entries(
-        self, many: Iterable[allocation.Allocation]
+        self, many: Iterable[Allocation]
     ) -> Iterator[tuple[ext.TimelineIndex, list[Change]]]:
         """Yield what adds allocations to which index."""
         batch = extra.Batch()
@@ -360,7 +361,7 @@ class Replica:
         """
         # Known first: they say which of an instance's amounts count.
         batch.hosts = {
-            key: cast(host.Host | None, noun)
+            key: cast(Host | None, noun)
             for (kind, key), noun in image.items()
             if kind == record.HOST
         }
@@ -386,13 +387,13 @@ class Replica:
                 removes += self._remove(key, batch)
                 if noun is not None:
                     adds += _add_allocation(
-                        cast(allocation.Allocation, noun), batch
+                        cast(Allocation, noun), batch
                     )
             elif kind == record.INSTANCE:
                 removes += self._remove_instance(key, batch)
                 if noun is not None:
                     adds += self._add_instance(
-                        cast(instance.Instance, noun), batch
+                        cast(Instance, noun), batch
                     )
         for uuid in self._counted_anew(batch):
             of = record.INSTANCE, uuid
@@ -407,7 +408,7 @@ class Replica:
             if kind == record.INSTANCE:
                 yield (
                     self.instances.get(key),
-                    cast(instance.Instance | None, noun),
+                    cast(Instance | None, noun),
                 )
 
     def _use(self, image: Image) -> None:
@@ -446,7 +447,7 @@ class Replica:
         except ext.TimelineError as e:
             if noun is None:
                 self.left_out.add((*key, None), e)
-            elif isinstance(noun, host.Host):
+            elif isinstance(noun, Host):
                 # It gets a resource class that its instances have.
                 self._leave_out(
                     [self.instances[uuid]
@@ -474,7 +475,7 @@ class Replica:
         there: Image = {
             (record.INSTANCE, noun.uuid): noun
             for noun in nouns
-            if isinstance(noun, instance.Instance)
+            if isinstance(noun, Instance)
         }
         instances = self._instance_changes(there)
         with self.present.changing(instances), self.extra.changing(batch):
@@ -522,16 +523,16 @@ class Replica:
         else:
             self._nouns[kind].pop(key, None)
         if kind == record.HOST:
-            self._keep_host(key, cast(host.Host, noun))
+            self._keep_host(key, cast(Host, noun))
         elif kind == record.INSTANCE:
-            self._keep_instance(key, old, cast(instance.Instance, noun))
+            self._keep_instance(key, old, cast(Instance, noun))
         elif kind == record.RESERVATION:
             _move(self.whole, key, _project_of_whole(old),
                   _project_of_whole(cast(record.Reservation, noun)))
             _move(self.magnetic, key, _drawn_project(old),
                   _drawn_project(cast(record.Reservation, noun)))
 
-    def _keep_host(self, uuid: str, new: host.Host | None) -> None:
+    def _keep_host(self, uuid: str, new: Host | None) -> None:
         self.catalog.forget()
         self.present.resize(uuid)
         if new is not None and new.hold == host.DEDICATED:
@@ -546,8 +547,8 @@ class Replica:
     def _keep_instance(
         self,
         uuid: str,
-        old: instance.Instance | None,
-        new: instance.Instance | None,
+        old: Instance | None,
+        new: Instance | None,
     ) -> None:
         self._overdue.discard(uuid)
         for noun, sign in ((old, -1), (new, 1)):
@@ -588,7 +589,7 @@ class Replica:
             heapq.heapify(self._ends)
 
     def _add_instance(
-        self, noun: instance.Instance, batch: extra.Batch
+        self, noun: Instance, batch: extra.Batch
     ) -> list[Change]:
         overdue = noun.end <= self._now
         self._add_others(noun, batch)
@@ -601,7 +602,7 @@ class Replica:
         ]
 
     def _add_others(
-        self, noun: instance.Instance, batch: extra.Batch
+        self, noun: Instance, batch: extra.Batch
     ) -> None:
         """What HostState does not know of is added up for everybody.
 
@@ -660,7 +661,7 @@ def _move(
             del groups[was]
 
 
-def _host_of_others(noun: instance.Instance | None) -> str | None:
+def _host_of_others(noun: Instance | None) -> str | None:
     """Return an instance's host if it has amounts of other classes."""
     if noun is None or not inventory.others(noun.amounts):
         return None
@@ -690,9 +691,9 @@ def _turn(key: record.Key, noun: record.Noun | None) -> int:
     return 1 if noun is None else 2
 
 
-def _stub(uuid: str) -> host.Host:
+def _stub(uuid: str) -> Host:
     """Return what stands for a host of which nothing can be read."""
-    return host.Host(uuid, '', '', disabled=True)
+    return Host(uuid, '', '', disabled=True)
 
 
 def _closing_id(host_uuid: str) -> str:
@@ -715,13 +716,13 @@ def _records_of(
     allocations: Iterable[packing.Allocations],
 ) -> Iterator[record.Record]:
     for each in allocations:
-        if isinstance(each, allocation.Allocation):
+        if isinstance(each, Allocation):
             yield record.encode(each)
         else:
             yield from map(record.encode, packing.nouns(each))
 
 
-def add_allocation(noun: allocation.Allocation) -> Change:
+def add_allocation(noun: Allocation) -> Change:
     return (
         'add', noun.id, noun.reservation_id, noun.host, noun.start, noun.end,
         packing.amounts_of(noun.amounts), noun.whole,
@@ -729,7 +730,7 @@ def add_allocation(noun: allocation.Allocation) -> Change:
 
 
 def _add_allocation(
-    noun: allocation.Allocation, batch: extra.Batch
+    noun: Allocation, batch: extra.Batch
 ) -> list[Change]:
     """Add an allocation to the index, and to those that `batch` is for."""
     before = len(batch.adds)

@@ -6,19 +6,19 @@ import dataclasses
 from oslo_config import cfg
 
 from blazar_sched.service import database
-from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import server
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.metrics import Metrics
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Service:
     """A running service; `api` says on which host and port."""
 
-    manager: manager_.Manager
+    manager: Manager
     api: server.Server
 
     def stop(self) -> None:
@@ -28,15 +28,15 @@ class Service:
 
 def start_manager(
     conf: cfg.ConfigOpts,
-    nova: nova_.Nova | None = None,
-    placement: placement_.Placement | None = None,
-    metrics: metrics_.Metrics | None = None,
-) -> manager_.Manager:
+    nova: Nova | None = None,
+    placement: Placement | None = None,
+    metrics: Metrics | None = None,
+) -> Manager:
     """Start a manager; its clients are made of `conf` unless given.
 
     One that cannot be started leaves nothing behind: another try follows.
     """
-    manager = manager_.Manager(conf, nova, placement, metrics=metrics)
+    manager = Manager(conf, nova, placement, metrics=metrics)
     try:
         manager.start()
     except BaseException:
@@ -47,9 +47,9 @@ def start_manager(
 
 def start_all(
     conf: cfg.ConfigOpts,
-    nova: nova_.Nova | None = None,
-    placement: placement_.Placement | None = None,
-    metrics: metrics_.Metrics | None = None,
+    nova: Nova | None = None,
+    placement: Placement | None = None,
+    metrics: Metrics | None = None,
 ) -> Service:
     """Start all in this process, over a database brought up to date."""
     database.open_ledger(conf).upgrade()

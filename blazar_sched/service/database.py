@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 from oslo_config import cfg
 
-from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.ledger import ledger
+from blazar_sched.service.metrics import Metrics
 
 
 def open_ledger(
     conf: cfg.ConfigOpts,
     on_change: Callable[[int], object] | None = None,
-    metrics: metrics_.Metrics | None = None,
+    metrics: Metrics | None = None,
 ) -> ledger.Ledger:
     """Return the ledger of the [database] group; nothing is asked of it yet.
 

@@ -18,24 +18,26 @@ import uuid
 
 from nova.scheduler import host_manager
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
 from blazar_sched.domain import inventory
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host as ReservableHost
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import placing
-from blazar_sched.simulate import policy as policy_
 from blazar_sched.simulate import result
 from blazar_sched.simulate import scheduler
 from blazar_sched.simulate import trace
+from blazar_sched.simulate.policy import FREEPOOL
+from blazar_sched.simulate.policy import Policy
 
 
 @dataclasses.dataclass(slots=True)
@@ -52,7 +54,7 @@ class Host:
     state: Any
     running: list[str] = dataclasses.field(default_factory=list)
     # What should run there, and had no room when its window opened.
-    waiting: list[allocation_.Allocation] = dataclasses.field(
+    waiting: list[Allocation] = dataclasses.field(
         default_factory=list
     )
 
@@ -69,7 +71,7 @@ class Host:
         self.state.vcpus_used += vcpus
         self.state.free_ram_mb -= memory_mb
 
-    def size(self, allocation: allocation_.Allocation) -> tuple[int, int]:
+    def size(self, allocation: Allocation) -> tuple[int, int]:
         """Return the vCPUs and MB that an allocation has of it."""
         if allocation.whole:
             return self.vcpus, self.memory_mb
@@ -95,7 +97,7 @@ class Cloud:
     """
 
     def __init__(
-        self, hosts: Sequence[trace.Host], pool: int, policy: policy_.Policy
+        self, hosts: Sequence[trace.Host], pool: int, policy: Policy
     ) -> None:
         self.now = 0
         self.policy = policy
@@ -108,7 +110,7 @@ class Cloud:
         }
         self._running: dict[str, Running] = {}
         # By the lease's id.
-        self._allocations: dict[str, list[allocation_.Allocation]] = {}
+        self._allocations: dict[str, list[Allocation]] = {}
         self._revision = 1
         self.ledger = state.Replica(accounting.LedgerAccounting)
         self.seen = state.Replica(accounting.SchedulerAccounting)
@@ -172,7 +174,7 @@ class Cloud:
         # Blazar knows nothing of the servers that run.
         if host.uuid not in self.held or self.policy.closed:
             return
-        self._tell([record.encode(instance_.Instance(
+        self._tell([record.encode(Instance(
             id_, host.uuid, lease.PROJECT,
             {
                 inventory.VCPU: new.vcpus,
@@ -188,7 +190,7 @@ class Cloud:
 
     # Leases
 
-    def book(self, asked: lease_.Lease) -> bool:
+    def book(self, asked: Lease) -> bool:
         """Place a lease, if there is room for it."""
         self.ledger.advance(self.now)
         packing = self.policy.packing
@@ -241,7 +243,7 @@ class Cloud:
             (record.RESERVATION, allocations[0].reservation_id, None),
         ])
 
-    def _use(self, allocation: allocation_.Allocation) -> bool:
+    def _use(self, allocation: Allocation) -> bool:
         """Boot what fills an allocation; False if it has no room yet."""
         host = self._by_uuid[allocation.host]
         size = host.size(allocation)
@@ -261,7 +263,7 @@ class Cloud:
         return True
 
     def _evict(
-        self, host: Host, allocation: allocation_.Allocation
+        self, host: Host, allocation: Allocation
     ) -> Iterator[str]:
         """Clear a host of what yields, youngest first, as far as needed."""
         size = host.size(allocation)
@@ -282,7 +284,7 @@ class Cloud:
             replica.apply(self._revision, records)
 
 
-def _user(allocation: allocation_.Allocation) -> str:
+def _user(allocation: Allocation) -> str:
     """Return the uuid of the instance that fills an allocation."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, allocation.id))
 
@@ -312,7 +314,7 @@ def least_pool(
 def _holds(
     hosts: Sequence[trace.Host], pool: int, bookings: Sequence[lease.Booking]
 ) -> bool:
-    there = Cloud(hosts, pool, policy_.FREEPOOL)
+    there = Cloud(hosts, pool, FREEPOOL)
     over: list[tuple[int, str]] = []
     for booking in bookings:
         there.now = booking.at
@@ -333,10 +335,10 @@ def _host(number: int, host: trace.Host) -> Host:
 
 
 def _record(host: Host) -> record.Record:
-    return record.encode(host_.Host(
+    return record.encode(ReservableHost(
         host.uuid, host.uuid, host.state.host,
         inventory={
-            inventory.VCPU: inventory.Inventory(host.vcpus),
-            inventory.MEMORY_MB: inventory.Inventory(host.memory_mb),
+            inventory.VCPU: Inventory(host.vcpus),
+            inventory.MEMORY_MB: Inventory(host.memory_mb),
         },
     ))

@@ -7,9 +7,11 @@ import dataclasses
 import math
 import random
 
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
@@ -47,7 +49,7 @@ class Booking:
     """A lease, and the time at which it is asked for."""
 
     at: int
-    lease: lease_.Lease
+    lease: Lease
 
 
 def draw(
@@ -108,14 +110,14 @@ Asked = tuple[str, dict[str, object]]
 
 
 def _hosts(count: int) -> Asked:
-    return reservation_.PHYSICAL_HOST, {
+    return PHYSICAL_HOST, {
         'min': count, 'max': count, 'hypervisor_properties': '',
         'resource_properties': '',
     }
 
 
 def _instances(count: int) -> Asked:
-    return reservation_.VIRTUAL_INSTANCE, {
+    return VIRTUAL_INSTANCE, {
         'vcpus': SLOT_VCPUS, 'memory_mb': SLOT_MEMORY_MB, 'disk_gb': 0,
         'amount': count, 'affinity': None, 'resource_properties': '',
     }
@@ -124,13 +126,13 @@ def _instances(count: int) -> Asked:
 def _lease(
     number: int, start: int, end: int, resource_type: str,
     parameters: dict[str, object],
-) -> lease_.Lease:
+) -> Lease:
     id_ = f'lease-{number}'
-    reservation = reservation_.Reservation(
+    reservation = Reservation(
         f'reservation-{number}', id_, resource_type,
         states.RESERVATION_PENDING, parameters,
     )
-    return lease_.Lease(
+    return Lease(
         id_, id_, PROJECT, 'user', start, end, states.LEASE_PENDING,
         reservations=(reservation,),
     )

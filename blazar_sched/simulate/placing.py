@@ -6,18 +6,18 @@ from collections.abc import Iterator
 import itertools
 import random
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.replica import packing
 from blazar_sched.replica import state
 
 
 def scatter(
-    replica: state.Replica, lease: lease_.Lease, window: window_.Window
+    replica: state.Replica, lease: Lease, window: Window
 ) -> lease_placing.Allocations:
     """Return allocations for a lease's one reservation, by its id.
 
@@ -27,7 +27,7 @@ def scatter(
     :raises NotEnoughHostsAvailable: if there is no room
     """
     [reservation] = lease.reservations
-    whole = reservation.resource_type == reservation_.PHYSICAL_HOST
+    whole = reservation.resource_type == PHYSICAL_HOST
     slot = {} if whole else reservation.slot()
     count = reservation.parameters['min' if whole else 'amount']
     names = sorted(replica.hosts)
@@ -48,7 +48,7 @@ def scatter(
             field='reservations',
         )
     return {reservation.id: [
-        allocation_.Allocation(
+        Allocation(
             f'{reservation.id}/{name}', reservation.id, name, window.start,
             window.end, {c: taken * amount for c, amount in slot.items()},
             whole,

@@ -13,10 +13,10 @@ import uuid
 
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
-from blazar_sched.simulate import policy as policy_
 from blazar_sched.simulate import result
 from blazar_sched.simulate import scheduler
 from blazar_sched.simulate import trace
+from blazar_sched.simulate.policy import Policy
 
 # What happens at one instant, in this order: whoever goes makes room.
 LEAVE, END, START, BOOK, ARRIVE = range(5)
@@ -47,7 +47,7 @@ class Scene:
 
 
 def play(
-    scene: Scene, policy: policy_.Policy, tell: Tell = lambda _: None
+    scene: Scene, policy: Policy, tell: Tell = lambda _: None
 ) -> result.Result:
     """Return what a policy makes of a scene.
 

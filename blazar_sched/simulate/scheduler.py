@@ -16,14 +16,15 @@ from nova.scheduler import weights
 from nova.scheduler.weights import ram
 
 from blazar_sched.conf import scheduler as scheduler_conf
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import hints as hints_
+from blazar_sched.domain.flavor import PREEMPTIBLE
+from blazar_sched.domain.hints import LIFETIME
+from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import state
 from blazar_sched.simulate import freepool
 from blazar_sched.simulate import lease
-from blazar_sched.simulate import policy as policy_
+from blazar_sched.simulate.policy import Policy
 from blazar_sched.weighers import base
 from blazar_sched.weighers import lease_gap
 from blazar_sched.weighers import vacate_cost
@@ -45,7 +46,7 @@ class Scheduler:
     """
 
     def __init__(
-        self, policy: policy_.Policy, held: freepool.Held
+        self, policy: Policy, held: freepool.Held
     ) -> None:
         chain: list[Any] = [
             freepool.FreepoolFilter(held) if policy.closed
@@ -82,9 +83,9 @@ def spec(
     """
     hints: dict[str, list[str]] = {}
     if lifetime is not None:
-        hints[hints_.LIFETIME] = [f'{lifetime}s']
+        hints[LIFETIME] = [f'{lifetime}s']
     if reservation_id is not None:
-        hints[hints_.RESERVATION] = [reservation_id]
+        hints[RESERVATION] = [reservation_id]
     return request_spec.RequestSpec(
         instance_uuid=uuid, project_id=lease.PROJECT,
         flavor=_flavor(vcpus, memory_mb, preemptible), is_bfv=False,
@@ -94,7 +95,7 @@ def spec(
 
 @functools.lru_cache
 def _flavor(vcpus: int, memory_mb: int, preemptible: bool) -> Any:
-    extra_specs = {flavor_.PREEMPTIBLE: 'true'} if preemptible else {}
+    extra_specs = {PREEMPTIBLE: 'true'} if preemptible else {}
     return flavor.Flavor(
         vcpus=vcpus, memory_mb=memory_mb, root_gb=0, ephemeral_gb=0, swap=0,
         extra_specs=extra_specs,

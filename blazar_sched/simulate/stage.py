@@ -16,9 +16,10 @@ from blazar_sched.domain import exception
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import play
-from blazar_sched.simulate import policy as policy_
 from blazar_sched.simulate import result
 from blazar_sched.simulate import trace
+from blazar_sched.simulate.policy import FREEPOOL
+from blazar_sched.simulate.policy import Policy
 
 # An instance is not had more often than this, whatever is refused.
 MOST_TIMES = 4096
@@ -47,7 +48,7 @@ class Setting:
 
 def perform(
     setting: Setting,
-    policies: Sequence[policy_.Policy],
+    policies: Sequence[Policy],
     json_path: str | None = None,
     plot_path: str | None = None,
 ) -> None:
@@ -118,7 +119,7 @@ def _until_refused(
 
     def enough(times: int) -> bool:
         found = _played(
-            repeated(times), policy_.FREEPOOL, bar,
+            repeated(times), FREEPOOL, bar,
             f'freepool, instances {times} times',
         )
         return found.refused_share >= share
@@ -142,7 +143,7 @@ def _until_refused(
 
 def _played(
     scene: play.Scene,
-    policy: policy_.Policy,
+    policy: Policy,
     bar: progress.Progress,
     name: str | None = None,
 ) -> result.Result:

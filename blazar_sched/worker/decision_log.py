@@ -13,7 +13,7 @@ from typing import Any
 from typing import Protocol
 
 from blazar_sched.replica import state
-from blazar_sched.worker import seen as seen_
+from blazar_sched.worker.seen import Hosts
 
 # Decisions that wait at most to be settled, and how many ask for it.
 MOST_FRESH = 20
@@ -35,7 +35,7 @@ class Decision(Protocol):
     passed: int
 
     def settle(
-        self, replica: state.Replica | None, hosts: seen_.Hosts
+        self, replica: state.Replica | None, hosts: Hosts
     ) -> None:
         """Keep no more than it takes to explain it.
 
@@ -69,7 +69,7 @@ class Decisions:
         )
         self._settled: collections.deque[Decision] = collections.deque()
         # What the settled ones share; the older of them may have other hosts.
-        self._hosts = seen_.Hosts()
+        self._hosts = Hosts()
         self._settled_with_hosts = 0
         self._lock = threading.Lock()
 
@@ -98,10 +98,10 @@ class Decisions:
             while len(self._settled) > kept:
                 self._settled.popleft()
 
-    def _hosts_to_share(self) -> seen_.Hosts:
+    def _hosts_to_share(self) -> Hosts:
         self._settled_with_hosts += 1
         if self._settled_with_hosts > FORGET_AFTER:
-            self._hosts, self._settled_with_hosts = seen_.Hosts(), 1
+            self._hosts, self._settled_with_hosts = Hosts(), 1
         return self._hosts
 
     def explain(

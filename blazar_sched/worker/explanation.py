@@ -19,7 +19,9 @@ from blazar_sched.worker import consumption
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import request
 from blazar_sched.worker import seen
-from blazar_sched.worker import steps as steps_
+from blazar_sched.worker import steps as filter_steps
+from blazar_sched.worker.steps import FIRST_COUNT
+from blazar_sched.worker.steps import Judge
 
 # How a filter came to its answer.
 DECIDED = 'decided'
@@ -59,7 +61,7 @@ class Decided:
     def __init__(
         self,
         filter_name: str,
-        judge: steps_.Judge,
+        judge: Judge,
         asked: request.Request | None,
         at: int,
         revision: int | None,
@@ -172,7 +174,7 @@ class Decided:
         }
         steps = self._judge(replica, self._asked, self._at)
         judged = [h for h in refused if id(h) not in drawn]
-        return found | steps_.reasons(steps, judged)
+        return found | filter_steps.reasons(steps, judged)
 
 
 class _Noted(NamedTuple):
@@ -219,14 +221,14 @@ class _Seen:
         self.disk_mb_used = disk_gb * 1024
         self.instances = instances
         self.num_instances = copies
-        setattr(self, steps_.FIRST_COUNT, 0)
+        setattr(self, FIRST_COUNT, 0)
 
 
 def _noted(
     host_state: Any, replica: state.Replica, asked: request.Request
 ) -> _Noted:
     named = host_state.instances or ()
-    first = vars(host_state).get(steps_.FIRST_COUNT)
+    first = vars(host_state).get(FIRST_COUNT)
     own_id = asked.own_id
     own = (own_id,) if own_id is not None and own_id in named else ()
     return _Noted(

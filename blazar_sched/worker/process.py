@@ -25,16 +25,17 @@ import oslo_messaging
 
 from blazar_sched.conf import scheduler
 from blazar_sched.replica import files
-from blazar_sched.replica import metrics as metrics_
+from blazar_sched.replica import metrics
 from blazar_sched.replica import pace
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
 from blazar_sched.replica import wire
+from blazar_sched.replica.metrics import Metrics
 from blazar_sched.worker import decision_log
 from blazar_sched.worker import listener
-from blazar_sched.worker import pending as pending_
+from blazar_sched.worker.pending import Pending
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -67,8 +68,8 @@ class Worker:
         self.puller = puller.Puller(
             self.call, time.monotonic, lambda: CONF.blazar_sched.max_age, copy
         )
-        self.pending = pending_.Pending()
-        self.metrics = metrics_.Metrics(metrics_.ALL, self.name)
+        self.pending = Pending()
+        self.metrics = Metrics(metrics.ALL, self.name)
         self.decisions = decision_log.Decisions(
             lambda: CONF.blazar_sched.decisions_kept, self.wake
         )
@@ -124,10 +125,10 @@ class Worker:
     def note(self, decision: decision_log.Decision, seconds: float) -> None:
         """Count a decision, and keep it for who asks why."""
         name, of = decision.filter, self.metrics.of
-        of(metrics_.DECISIONS, name, decision.outcome).inc()
-        of(metrics_.SEEN, name).inc(decision.seen)
-        of(metrics_.PASSED, name).inc(decision.passed)
-        of(metrics_.DECISION_SECONDS, name).observe(seconds)
+        of(metrics.DECISIONS, name, decision.outcome).inc()
+        of(metrics.SEEN, name).inc(decision.seen)
+        of(metrics.PASSED, name).inc(decision.passed)
+        of(metrics.DECISION_SECONDS, name).observe(seconds)
         self.decisions.add(decision)
 
     def wait_for_copy(self) -> None:
@@ -172,7 +173,7 @@ class Worker:
             self._unsettled.clear()
             self._do_chores()
         if CONF.blazar_sched.metrics_path:
-            metrics_.remove(CONF.blazar_sched.metrics_path, self.name)
+            metrics.remove(CONF.blazar_sched.metrics_path, self.name)
 
     def wake(self) -> None:
         """Have what was decided settled soon."""
@@ -222,7 +223,7 @@ class Worker:
         except Exception as e:
             # Whatever it is, the thread must live and try again.
             self._failures += 1
-            self.metrics.of(metrics_.PULLS, 'failed').inc()
+            self.metrics.of(metrics.PULLS, 'failed').inc()
             self._trouble.report(
                 'The ledger cannot be pulled from, trying on. '
                 f'{type(e).__name__}: {e}'
@@ -230,9 +231,9 @@ class Worker:
             return pace.pause(self._failures, interval)
         copy = self.puller.copy
         assert copy is not None
-        self.metrics.of(metrics_.PULLS, 'done').inc()
+        self.metrics.of(metrics.PULLS, 'done').inc()
         if copy.replica is not before:
-            self.metrics.of(metrics_.SNAPSHOTS).inc()
+            self.metrics.of(metrics.SNAPSHOTS).inc()
         if self._failures:
             LOG.info('The ledger can be pulled from again.')
         self._failures = 0
@@ -281,16 +282,16 @@ class Worker:
         if folder and at - self._measured_at >= CHORES_PAUSE:
             self._measured_at = at
             self._measure()
-            metrics_.write(self.metrics, folder, self.name)
+            metrics.write(self.metrics, folder, self.name)
 
     def _measure(self) -> None:
         now, of = self._report(), self.metrics.of
         age = now['age']
-        of(metrics_.REVISION).set(now['revision'] or 0)
-        of(metrics_.AGE).set(float('inf') if age is None else age)
-        of(metrics_.STALE).set(now['stale'])
+        of(metrics.REVISION).set(now['revision'] or 0)
+        of(metrics.AGE).set(float('inf') if age is None else age)
+        of(metrics.STALE).set(now['stale'])
         replica = self._replica()
-        of(metrics_.LEFT_OUT).set(
+        of(metrics.LEFT_OUT).set(
             0 if replica is None else len(replica.left_out)
         )
 
@@ -481,7 +482,7 @@ def _started() -> Worker | None:
     return _worker if _pid == os.getpid() else None
 
 
-def pending() -> pending_.Pending:
+def pending() -> Pending:
     """Return what this process has placed of late."""
     return ensure_started().pending
 

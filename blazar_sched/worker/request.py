@@ -16,12 +16,14 @@ from oslo_utils import strutils
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import hints as hints_
-from blazar_sched.domain import instance
+from blazar_sched.domain import flavor as flavor_rules
+from blazar_sched.domain import hints as server_hints
 from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.flavor import PREEMPTIBLE
+from blazar_sched.domain.hints import RESERVATION
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import state
 
 LOG = logging.getLogger(__name__)
@@ -49,7 +51,7 @@ class Request:
     reservation_id: str | None
     preemptible: bool
     end: int
-    own: instance.Instance | None
+    own: Instance | None
 
     @property
     def bound(self) -> bool:
@@ -95,13 +97,13 @@ def read(
     extra_specs = (
         flavor.extra_specs or {} if 'extra_specs' in flavor else {}
     )
-    hints = {name: spec.get_scheduler_hint(name) for name in hints_.ALL}
-    asked = flavor_.resources(
+    hints = {name: spec.get_scheduler_hint(name) for name in server_hints.ALL}
+    asked = flavor_rules.resources(
         spec.vcpus, spec.memory_mb, _disk_gb(spec), extra_specs
     )
     # Whatever is hinted, a reservation's flavor takes a slot of that one.
-    flavor_s = flavor_.reservation_id(extra_specs)
-    hint = hints[hints_.RESERVATION]
+    flavor_s = flavor_rules.reservation_id(extra_specs)
+    hint = hints[RESERVATION]
     booked = _booked(uuid, replica) if hint is None else None
     # The feed may still know it where it was before it was shelved.
     returns = booked is not None and bool(booked[0]) and booked[1] <= now
@@ -123,7 +125,7 @@ def read(
             claim if isinstance(claim, str | None) else UNREADABLE
         ),
         preemptible=strutils.bool_from_string(
-            extra_specs.get(flavor_.PREEMPTIBLE, '')
+            extra_specs.get(PREEMPTIBLE, '')
         ),
         end=end if end > now else window.FOREVER,
         own=own,
@@ -161,7 +163,7 @@ def _is_new(spec: Any) -> bool:
 
 def _disk_gb(spec: Any) -> int:
     root_gb: int = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
-    return flavor_.disk_gb(root_gb, spec.ephemeral_gb, spec.swap)
+    return flavor_rules.disk_gb(root_gb, spec.ephemeral_gb, spec.swap)
 
 
 def _booked(
@@ -172,7 +174,7 @@ def _booked(
     That of its own lifetime. No reservation if it keeps no place, as it does
     until the instance has come; None if the instance has none.
     """
-    id_ = reservation_.lifetime_id(uuid)
+    id_ = reservation.lifetime_id(uuid)
     known = None if replica is None else replica.reservations.get(id_)
     if replica is None or known is None:
         return None
@@ -190,7 +192,7 @@ def _end(
 ) -> int:
     """Return the end that is declared; FOREVER if it is no use."""
     try:
-        declared = hints_.read(
+        declared = server_hints.read(
             hints, extra_specs, now, default_lifetime, is_new
         )
     except exception.InvalidInput as e:

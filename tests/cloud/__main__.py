@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 
-from tests.cloud import cloud as cloud_
 from tests.cloud import person
 from tests.cloud import processes
+from tests.cloud.cloud import Cloud
 from tests.services import private
 
 # The description, as JSON.
@@ -37,7 +37,7 @@ def main() -> int:
     status = 1
     try:
         with contextlib.ExitStack() as stack:
-            cloud = cloud_.Cloud(
+            cloud = Cloud(
                 folder, stack, args.computes, args.hold
             )
             status = _keep(cloud) if args.keep else _run(cloud, args.command)
@@ -75,7 +75,7 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _run(cloud: cloud_.Cloud, command: list[str]) -> int:
+def _run(cloud: Cloud, command: list[str]) -> int:
     """Run the command, and again what of the cloud ends meanwhile."""
     process = subprocess.Popen(
         command, env={**os.environ, **_variables(cloud)}
@@ -87,7 +87,7 @@ def _run(cloud: cloud_.Cloud, command: list[str]) -> int:
     return status
 
 
-def _keep(cloud: cloud_.Cloud) -> int:
+def _keep(cloud: Cloud) -> int:
     print('It is up until Ctrl-C. In another shell:\n')
     for name, value in _variables(cloud).items():
         print(f'export {name}={shlex.quote(value)}')
@@ -99,7 +99,7 @@ def _keep(cloud: cloud_.Cloud) -> int:
     return 0
 
 
-def _variables(cloud: cloud_.Cloud) -> dict[str, str]:
+def _variables(cloud: Cloud) -> dict[str, str]:
     description = cloud.describe()
     return {
         **person.variables(description['auth_url'], 'admin', 'admin'),

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
 
-from tests.cloud import person as person_
 from tests.cloud import polling
 from tests.cloud import seed
+from tests.cloud.person import Person
 
 
 class Nova:
-    def __init__(self, admin: person_.Person) -> None:
+    def __init__(self, admin: Person) -> None:
         self._compute = admin.sdk.compute
 
     def host_of(self, server: Any) -> str:
@@ -51,7 +51,7 @@ class Nova:
 
 
 class Placement:
-    def __init__(self, admin: person_.Person) -> None:
+    def __init__(self, admin: Person) -> None:
         self._placement = admin.sdk.placement
 
     def change(
@@ -87,7 +87,7 @@ def _class(reservation_id: str) -> str:
     return f'CUSTOM_RESERVATION_{reservation_id.upper().replace("-", "_")}'
 
 
-def clear(admin: person_.Person) -> None:
+def clear(admin: Person) -> None:
     """Remove servers, leases, hosts, reservable addresses and images."""
     # Servers first: whose lease alone is removed may get another.
     compute = admin.sdk.compute
@@ -105,7 +105,7 @@ def clear(admin: person_.Person) -> None:
             images.delete_image(image)
 
 
-def _remove(admin: person_.Person, collection: str) -> None:
+def _remove(admin: Person, collection: str) -> None:
     def ids() -> Iterable[str]:
         name = collection.removeprefix('os-')
         return [each['id'] for each in admin.get(collection)[name]]

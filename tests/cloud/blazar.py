@@ -12,9 +12,9 @@ from blazarclient import client as blazarclient
 import requests
 
 from tests.cloud import home
-from tests.cloud import person as person_
-from tests.cloud import processes as processes_
-from tests.cloud import site as site_
+from tests.cloud import site
+from tests.cloud.person import Person
+from tests.cloud.processes import Processes
 
 USER = 'blazar'
 FREEPOOL = 'freepool'
@@ -31,11 +31,11 @@ _API = (
 )
 
 
-def client(person: person_.Person, url: str) -> blazarclient.Client:
+def client(person: Person, url: str) -> blazarclient.Client:
     """Return python-blazarclient's library, as a person."""
     return blazarclient.Client(
         '1', session=person.sdk.session, service_type='reservation',
-        endpoint_override=url, region_name=site_.REGION,
+        endpoint_override=url, region_name=site.REGION,
     )  # fmt: skip
 
 
@@ -51,8 +51,8 @@ class Blazar:
         self, folder: pathlib.Path, database: str, description: dict[str, str]
     ) -> None:
         self._conf = folder / 'blazar.conf'
-        self._port = site_.free_ports(['blazar'])['blazar']
-        self._processes = processes_.Processes(
+        self._port = site.free_ports(['blazar'])['blazar']
+        self._processes = Processes(
             folder, home.blazar() / 'bin', {}
         )
         self._configure(database, description)
@@ -71,9 +71,9 @@ class Blazar:
                 'os_auth_host': keystone.hostname,
                 'os_auth_port': keystone.port,
                 'os_admin_username': USER,
-                'os_admin_password': site_.PASSWORD,
+                'os_admin_password': site.PASSWORD,
                 'os_admin_project_name': 'service',
-                'os_region_name': site_.REGION,
+                'os_region_name': site.REGION,
                 'identity_service': 'identity',
             },
             'database': {'connection': database},
@@ -81,7 +81,7 @@ class Blazar:
             'nova': {'aggregate_freepool_name': FREEPOOL},
             'keystone_authtoken': credentials(description),
         }
-        self._conf.write_text(site_.ini(sections))
+        self._conf.write_text(site.ini(sections))
 
     def start(self) -> None:
         arguments = '--config-file', self._conf
@@ -110,11 +110,11 @@ def credentials(description: dict[str, str]) -> dict[str, object]:
         'auth_url': description['auth_url'],
         'www_authenticate_uri': description['auth_url'],
         'username': USER,
-        'password': site_.PASSWORD,
+        'password': site.PASSWORD,
         'project_name': 'service',
         'user_domain_name': 'Default',
         'project_domain_name': 'Default',
-        'region_name': site_.REGION,
+        'region_name': site.REGION,
         'service_token_roles': 'service',
         'service_token_roles_required': True,
     }

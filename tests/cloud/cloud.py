@@ -20,15 +20,16 @@ from tests.cloud import neutron
 from tests.cloud import nova
 from tests.cloud import person
 from tests.cloud import placement
-from tests.cloud import processes as processes_
 from tests.cloud import reservation
 from tests.cloud import seed
-from tests.cloud import service as service_
-from tests.cloud import site as site_
+from tests.cloud import site
+from tests.cloud.processes import Processes
+from tests.cloud.service import Service
+from tests.cloud.site import Site
 from tests.services import database
 from tests.services import found
 
-SERVICES: tuple[type[service_.Service], ...] = (
+SERVICES: tuple[type[Service], ...] = (
     keystone.Keystone,
     nova.Nova,
     neutron.Neutron,
@@ -58,7 +59,7 @@ class Cloud:
         venv = home.venv()
         self._told(f'programs in {venv}')
         server = found.database(stack, 'mysql')
-        self.site = site_.Site(
+        self.site = Site(
             folder=folder,
             venv=venv,
             databases={
@@ -67,11 +68,11 @@ class Cloud:
                 for name in service.databases
             },
             bus=found.broker(stack),
-            ports=site_.free_ports(service.name for service in SERVICES),
+            ports=site.free_ports(service.name for service in SERVICES),
             hosts=[f'compute-{n + 1}' for n in range(computes)],
             hold=hold,
         )
-        self.processes = processes_.Processes(
+        self.processes = Processes(
             folder, venv / 'bin', self._environment()
         )
         # They end before the databases go.

@@ -5,8 +5,8 @@ import pathlib
 
 import openstack
 
-from tests.cloud import processes as processes_
-from tests.cloud import site as site_
+from tests.cloud.processes import Processes
+from tests.cloud.site import Site
 
 # By its path: that of this tree's other modules is not to be searched, as
 # some have names of Nova's.
@@ -17,7 +17,7 @@ class Computes:
     """nova-compute with its fake driver, once for each host."""
 
     def __init__(
-        self, site: site_.Site, processes: processes_.Processes
+        self, site: Site, processes: Processes
     ) -> None:
         self._site = site
         self._processes = processes

@@ -12,7 +12,7 @@ import pathlib
 import oslo_messaging
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from tests.cloud import __main__ as main
 from tests.cloud import account
 from tests.cloud import person
@@ -107,7 +107,7 @@ def placement(admin):
 @pytest.fixture(scope='session')
 def notified(description):
     """notified(event_type) -> the payloads of our notifications of a type."""
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     conf.set_override('transport_url', description['bus'])
     payloads = collections.defaultdict(list)
 

@@ -4,7 +4,9 @@
 from collections.abc import Mapping
 
 from tests.cloud import service
-from tests.cloud import site as site_
+from tests.cloud.site import PASSWORD
+from tests.cloud.site import REGION
+from tests.cloud.site import Site
 
 _KEYS = ('fernet_tokens', 'credential')
 
@@ -18,7 +20,7 @@ class Keystone(service.Service):
     databases = ('keystone',)
 
     @classmethod
-    def environment(cls, site: site_.Site) -> Mapping[str, str]:
+    def environment(cls, site: Site) -> Mapping[str, str]:
         return {'OS_KEYSTONE_CONFIG_DIR': str(site.etc)}
 
     def configure(self) -> None:
@@ -46,8 +48,8 @@ class Keystone(service.Service):
         ]
         self._manage(
             'bootstrap',
-            f'--bootstrap-password={site_.PASSWORD}',
-            f'--bootstrap-region-id={site_.REGION}',
+            f'--bootstrap-password={PASSWORD}',
+            f'--bootstrap-region-id={REGION}',
             *endpoints,
         )
 

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from tests.cloud import service
-from tests.cloud import site as site_
+from tests.cloud.site import Site
 
 
 class Neutron(service.Service):
@@ -14,7 +14,7 @@ class Neutron(service.Service):
     databases = ('neutron',)
 
     @classmethod
-    def environment(cls, site: site_.Site) -> Mapping[str, str]:
+    def environment(cls, site: Site) -> Mapping[str, str]:
         return {
             'OS_NEUTRON_CONFIG_DIR': str(site.etc),
             'OS_NEUTRON_CONFIG_FILES': 'neutron.conf',

@@ -10,7 +10,7 @@ import re
 
 from tests.cloud import home
 from tests.cloud import service
-from tests.cloud import site as site_
+from tests.cloud.site import Site
 
 # What the README has, which this cloud has elsewhere.
 _STATE = '/var/lib/nova'
@@ -28,7 +28,7 @@ class Nova(service.Service):
     databases = ('nova_api', 'nova_cell0', 'nova_cell1')
 
     @classmethod
-    def environment(cls, site: site_.Site) -> Mapping[str, str]:
+    def environment(cls, site: Site) -> Mapping[str, str]:
         return {
             'OS_NOVA_CONFIG_DIR': str(site.etc),
             'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1',

@@ -14,7 +14,7 @@ import requests
 
 from tests.cloud import polling
 from tests.cloud import seed
-from tests.cloud import site as site_
+from tests.cloud import site
 
 
 def variables(auth_url: str, user: str, project: str) -> dict[str, str]:
@@ -22,12 +22,12 @@ def variables(auth_url: str, user: str, project: str) -> dict[str, str]:
     return {
         'OS_AUTH_URL': auth_url,
         'OS_USERNAME': user,
-        'OS_PASSWORD': site_.PASSWORD,
+        'OS_PASSWORD': site.PASSWORD,
         'OS_PROJECT_NAME': project,
         'OS_USER_DOMAIN_NAME': 'Default',
         'OS_PROJECT_DOMAIN_NAME': 'Default',
         'OS_IDENTITY_API_VERSION': '3',
-        'OS_REGION_NAME': site_.REGION,
+        'OS_REGION_NAME': site.REGION,
         'OS_COMPUTE_API_VERSION': '2.100',
     }
 
@@ -39,11 +39,11 @@ def connect(
     return openstack.connect(
         load_yaml_config=False,
         load_envvars=False,
-        region_name=site_.REGION,
+        region_name=site.REGION,
         auth={
             'auth_url': auth_url,
             'username': user,
-            'password': site_.PASSWORD,
+            'password': site.PASSWORD,
             'project_name': project,
             'user_domain_name': 'Default',
             'project_domain_name': 'Default',
@@ -69,7 +69,7 @@ class Person:
         self.reservation = adapter.Adapter(
             self.sdk.session,
             service_type='reservation',
-            region_name=site_.REGION,
+            region_name=site.REGION,
             raise_exc=False,
         )
 

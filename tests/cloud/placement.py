@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from tests.cloud import service
-from tests.cloud import site as site_
+from tests.cloud.site import Site
 
 
 class Placement(service.Service):
@@ -14,7 +14,7 @@ class Placement(service.Service):
     databases = ('placement',)
 
     @classmethod
-    def environment(cls, site: site_.Site) -> Mapping[str, str]:
+    def environment(cls, site: Site) -> Mapping[str, str]:
         return {'OS_PLACEMENT_CONFIG_DIR': str(site.etc)}
 
     def configure(self) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import openstack
 
-from tests.cloud import service as service_
-from tests.cloud import site as site_
+from tests.cloud import site
+from tests.cloud.service import Service
 
 # Each is a project with a member of the same name.
 PROJECTS = ('demo', 'alt')
@@ -22,7 +22,7 @@ POOL = {'start': '203.0.113.200', 'end': '203.0.113.220'}
 
 def identity(
     cloud: openstack.connection.Connection,
-    services: Sequence[service_.Service],
+    services: Sequence[Service],
 ) -> None:
     """Make projects, users and the catalog."""
     keystone = cloud.identity
@@ -30,7 +30,7 @@ def identity(
 
     def user(name: str, project: str, *role_names: str) -> None:
         made = keystone.create_user(
-            name=name, password=site_.PASSWORD, domain_id='default'
+            name=name, password=site.PASSWORD, domain_id='default'
         )
         for role in role_names:
             keystone.assign_project_role_to_user(project, made, roles[role])
@@ -46,7 +46,7 @@ def identity(
             keystone.create_endpoint(
                 service_id=made.id,
                 interface=interface,
-                region_id=site_.REGION,
+                region_id=site.REGION,
                 url=each.url,
             )
     for name in PROJECTS:

@@ -6,8 +6,8 @@ import pathlib
 
 import requests
 
-from tests.cloud import processes as processes_
-from tests.cloud import site as site_
+from tests.cloud.processes import Processes
+from tests.cloud.site import Site
 
 
 class Service:
@@ -29,7 +29,7 @@ class Service:
     databases: tuple[str, ...] = ()
 
     def __init__(
-        self, site: site_.Site, processes: processes_.Processes
+        self, site: Site, processes: Processes
     ) -> None:
         self._site = site
         self._processes = processes
@@ -44,7 +44,7 @@ class Service:
         return self._site.folder / f'{self.name}.access'
 
     @classmethod
-    def environment(cls, site: site_.Site) -> Mapping[str, str]:
+    def environment(cls, site: Site) -> Mapping[str, str]:
         """Return what tells its programs where their configuration is."""
         return {}
 

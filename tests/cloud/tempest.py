@@ -11,16 +11,16 @@ import pathlib
 import subprocess
 import sys
 
-from tests.cloud import __main__ as main_
-from tests.cloud import person as person_
 from tests.cloud import seed
 from tests.cloud import site
+from tests.cloud.__main__ import VARIABLE
+from tests.cloud.person import Person
 
 SCENARIOS = 'blazar_tempest_plugin.tests.scenario'
 
 
 def main(arguments: list[str]) -> int:
-    description = json.loads(os.environ[main_.VARIABLE])
+    description = json.loads(os.environ[VARIABLE])
     folder = pathlib.Path(description['folder'], 'tempest')
     subprocess.run(
         [
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         ],
         check=True,
     )  # fmt: skip
-    admin = person_.Person(description['auth_url'], 'admin', 'admin')
+    admin = Person(description['auth_url'], 'admin', 'admin')
     (folder / 'etc/tempest.conf').write_text(
         site.ini(_configuration(admin, description['auth_url']))
     )
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _configuration(
-    admin: person_.Person, auth_url: str
+    admin: Person, auth_url: str
 ) -> dict[str, dict[str, object]]:
     image = admin.sdk.image.find_image(seed.IMAGE)
     flavor = admin.sdk.compute.find_flavor('m1.tiny')

@@ -13,14 +13,14 @@ import pytest
 import requests
 
 from tests.cloud import person
-from tests.cloud import reservation as reservation_
 from tests.cloud import seed
 from tests.cloud import site
+from tests.cloud.reservation import MAX_LEASE_DURATION
 
 V1_1 = '1.1'
 V1_2 = '1.2'
 LATER = datetime.timedelta(days=1)
-LONGEST = datetime.timedelta(seconds=reservation_.MAX_LEASE_DURATION)
+LONGEST = datetime.timedelta(seconds=MAX_LEASE_DURATION)
 # As a proxy of Keystone's would have it.
 CLAIMED = {
     'X-Identity-Status': 'Confirmed',

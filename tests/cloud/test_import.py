@@ -15,7 +15,9 @@ from tests.cloud import person
 from tests.cloud import polling
 from tests.cloud import processes
 from tests.cloud import seed
-from tests.cloud import site as site_
+from tests.cloud import site
+from tests.cloud.blazar import Blazar
+from tests.cloud.blazar import FREEPOOL
 from tests.functional.importing import shown
 from tests.services import database
 from tests.services import found
@@ -38,13 +40,13 @@ def blazar(tmp_path, description, admin):
             )
     # A test before may have had us make it.
     pool = (
-        compute.find_aggregate(blazar_.FREEPOOL)
-        or compute.create_aggregate(name=blazar_.FREEPOOL)
+        compute.find_aggregate(FREEPOOL)
+        or compute.create_aggregate(name=FREEPOOL)
     )
     with contextlib.ExitStack() as stack:
         server = found.database(stack, 'mysql')
         url = stack.enter_context(database.made(server))
-        made = blazar_.Blazar(tmp_path, url, description)
+        made = Blazar(tmp_path, url, description)
         made.database = url
         stack.callback(made.stop)
         made.start()
@@ -58,7 +60,7 @@ class Ours:
 
     def __init__(self, folder, description):
         self._file = folder / 'blazar-sched.conf'
-        self._port = site_.free_ports(['ours'])['ours']
+        self._port = site.free_ports(['ours'])['ours']
         user = blazar_.credentials(description)
         sections = {
             # Alone: the cloud's nova-scheduler is fed by another.
@@ -72,7 +74,7 @@ class Ours:
             'keystone_authtoken': user,
             **dict.fromkeys(_CALLED, user),
         }
-        self._file.write_text(site_.ini(sections))
+        self._file.write_text(site.ini(sections))
         self._processes = processes.Processes(folder, PROGRAMS, {})
 
     @property
@@ -215,14 +217,14 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
     assert '1 leases' in ours.db('tidy-blazar')
     gone(member)
     assert nova.status_of(server) is None
-    assert [a.name for a in compute.aggregates()] == [blazar_.FREEPOOL]
+    assert [a.name for a in compute.aggregates()] == [FREEPOOL]
     flavors = compute.flavors(is_public=None)
     assert not any(f.name.startswith('reservation:') for f in flavors)
     classes = admin.sdk.placement.resource_classes()
     assert not any(c.name.startswith('CUSTOM_RESERVATION') for c in classes)
     assert list(compute.server_groups(all_projects=True)) == []
     assert list(network.ips()) == []
-    assert nova.hosts_in(blazar_.FREEPOOL) == [
+    assert nova.hosts_in(FREEPOOL) == [
         'compute-1', 'compute-2', 'compute-3',
     ]  # fmt: skip
     assert '\n0 faults' in ours.db('check')

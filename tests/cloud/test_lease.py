@@ -6,9 +6,9 @@ import datetime
 import pytest
 
 from tests.cloud import person
-from tests.cloud import reservation as reservation_
+from tests.cloud.reservation import MAX_LEASE_DURATION
 
-LONGEST = datetime.timedelta(seconds=reservation_.MAX_LEASE_DURATION)
+LONGEST = datetime.timedelta(seconds=MAX_LEASE_DURATION)
 LATER = datetime.timedelta(days=1)
 # As the service has it by default.
 BEFORE_END = datetime.timedelta(hours=1)

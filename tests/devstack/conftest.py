@@ -3,13 +3,13 @@
 
 import pytest
 
-from tests.devstack import node as node_
+from tests.devstack.node import Node
 
 
 @pytest.fixture(scope='session')
 def stacked(tmp_path_factory):
     """A node after stack.sh, to look at only."""
-    node = node_.Node(tmp_path_factory.mktemp('stacked'))
+    node = Node(tmp_path_factory.mktemp('stacked'))
     node.stack()
     return node
 
@@ -21,7 +21,7 @@ def new_node(tmp_path):
     def make(name='node', **settings):
         state = tmp_path / name
         state.mkdir()
-        return node_.Node(state, **settings)
+        return Node(state, **settings)
 
     return make
 

@@ -11,7 +11,8 @@ from paste.deploy import loadwsgi
 import pytest
 
 from blazar_sched.hooks import middleware
-from tests.devstack import node as node_
+from tests.devstack.node import api_paste_ini
+from tests.devstack.node import REPOSITORY
 
 FILTERS = ['ReservationFilter', 'LifetimeFilter']
 AVAILABLE = 'blazar_sched.filters.all_filters'
@@ -57,7 +58,7 @@ def pipeline(path, name):
 def passed_once(path):
     """Say whether our API filter is where it belongs in all pipelines."""
     for name in PIPELINES:
-        expected = pipeline(node_.api_paste_ini(), name)
+        expected = pipeline(api_paste_ini(), name)
         after = expected.index('keystonecontext') + 1
         expected.insert(after, 'blazar_sched')
         if pipeline(path, name) != expected:
@@ -158,7 +159,7 @@ def test_clean_leaves_novas_files_byte_for_byte(node):
     node.clean()
 
     assert node.nova_conf.read_bytes() == before
-    assert node.api_paste.read_bytes() == node_.api_paste_ini().read_bytes()
+    assert node.api_paste.read_bytes() == api_paste_ini().read_bytes()
 
 
 def test_nothing_of_others_is_lost(new_node):
@@ -223,7 +224,7 @@ def test_clean_on_a_node_that_was_never_stacked(new_node):
 
 def test_pipelines_that_it_does_not_know_are_told(new_node, tmp_path):
     strange = tmp_path / 'api-paste.ini'
-    text = node_.api_paste_ini().read_text()
+    text = api_paste_ini().read_text()
     strange.write_text(text.replace('keystonecontext', 'context'))
     node = new_node(API_PASTE_INI=strange)
 
@@ -256,7 +257,7 @@ def test_without_its_guard_a_second_run_would_add_it_twice(
     name, new_node, tmp_path
 ):
     guard, without, is_once = GUARDS[name]
-    shutil.copytree(node_.REPOSITORY / 'devstack', tmp_path / 'devstack')
+    shutil.copytree(REPOSITORY / 'devstack', tmp_path / 'devstack')
     path = tmp_path / 'devstack/lib/blazar_sched'
     text = path.read_text()
     assert text.count(guard) == 1

@@ -8,7 +8,7 @@ import time
 import pytest
 import requests
 
-from tests.devstack import node as node_
+from tests.devstack.node import PROGRAMS
 from tests.services import broker
 from tests.services import database
 
@@ -21,7 +21,7 @@ def new_site(new_node, port):
 
     def make(database_url, bus):
         node = new_node(
-            programs=node_.PROGRAMS,
+            programs=PROGRAMS,
             DATABASE_URL=database_url,
             TRANSPORT_URL=bus,
             BLAZAR_SCHED_PORT=port,

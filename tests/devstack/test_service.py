@@ -8,7 +8,9 @@ import urllib.parse
 from keystoneauth1 import loading
 import pytest
 
-from tests.devstack import node as node_
+from tests.devstack.node import api_paste_ini
+from tests.devstack.node import CONTROLLER
+from tests.devstack.node import REPOSITORY
 
 # What other services, and systemd, keep of us.
 KEPT = (
@@ -30,7 +32,7 @@ def apache(node):
 
 def of_service(*services):
     """Return what is enabled on a node without them."""
-    enabled = node_.CONTROLLER.split(',')
+    enabled = CONTROLLER.split(',')
     return ','.join(each for each in enabled if each not in services)
 
 
@@ -102,12 +104,12 @@ def test_it_is_installed_with_the_driver_of_the_database(new_node, database):
     node.stack()
 
     installed, client = node.lines('calls')[:2]
-    assert installed.endswith(f'{node_.REPOSITORY} -e {database}')
+    assert installed.endswith(f'{REPOSITORY} -e {database}')
     assert client == 'pip_install python-blazarclient'
 
 
 def test_behind_the_tls_proxy(new_node):
-    node = new_node(ENABLED_SERVICES=f'{node_.CONTROLLER},tls-proxy')
+    node = new_node(ENABLED_SERVICES=f'{CONTROLLER},tls-proxy')
     node.stack()
 
     [endpoint] = node.lines('endpoints')
@@ -149,7 +151,7 @@ PANEL = 'opt/stack/horizon/openstack_dashboard/local/enabled/_90_panelgroup.py'
 
 
 def test_horizon_gets_its_panels(new_node):
-    node = new_node(ENABLED_SERVICES=f'{node_.CONTROLLER},horizon')
+    node = new_node(ENABLED_SERVICES=f'{CONTROLLER},horizon')
     for _ in range(2):
         node.stack()
 
@@ -197,7 +199,7 @@ def test_the_lines_that_enable_the_plugin_name_its_branch():
         'devstack/README.md', 'devstack/local.conf.sample',
         'doc/source/admin/devstack.rst',
     ):
-        text = (node_.REPOSITORY / page).read_text()
+        text = (REPOSITORY / page).read_text()
         [line] = re.findall(r'enable_plugin blazar-sched <.*?>[^`\n]*', text)
         done = subprocess.run(
             [
@@ -216,7 +218,7 @@ def test_the_lines_that_enable_the_plugin_name_its_branch():
 def test_the_branch_is_there():
     known = subprocess.run(
         ['git', 'for-each-ref', '--format=%(refname)'],
-        cwd=node_.REPOSITORY, capture_output=True, text=True,
+        cwd=REPOSITORY, capture_output=True, text=True,
     )
     names = {name.rpartition('/')[2] for name in known.stdout.split()}
     if not names:
@@ -309,11 +311,11 @@ def test_on_a_node_with_a_scheduler_alone(new_node):
     assert not node.conf.exists()
     assert not any(kept(node).values())
     assert node.lines('calls') == [
-        f'setup_package -bindep=compile {node_.REPOSITORY} -e '
+        f'setup_package -bindep=compile {REPOSITORY} -e '
     ]
     enabled = node.nova_options().filter_scheduler.enabled_filters
     assert 'ReservationFilter' in enabled
-    assert node.api_paste.read_text() == node_.api_paste_ini().read_text()
+    assert node.api_paste.read_text() == api_paste_ini().read_text()
     node.clean()
     assert not node.conf.parent.exists()
 

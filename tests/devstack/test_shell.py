@@ -8,22 +8,22 @@ import sys
 
 import pytest
 
-from tests.devstack import node as node_
+from tests.devstack import node
 
-PLUGIN = node_.REPOSITORY / 'devstack'
+PLUGIN = node.REPOSITORY / 'devstack'
 FILES = [
     PLUGIN / 'lib/blazar_sched',
     PLUGIN / 'override-defaults',
     PLUGIN / 'plugin.sh',
     PLUGIN / 'settings',
-    node_.SCRIPTS,
+    node.SCRIPTS,
 ]
 
 
 def check(*command):
     done = subprocess.run(
         [*command, *FILES],
-        cwd=node_.REPOSITORY,
+        cwd=node.REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

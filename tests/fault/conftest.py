@@ -10,9 +10,9 @@ import pathlib
 
 import pytest
 
-from tests.fault import cloud as cloud_
-from tests.fault import fleet as fleet_
-from tests.fault import processes as processes_
+from tests.fault.cloud import Cloud
+from tests.fault.fleet import Fleet
+from tests.fault.processes import Processes
 from tests.services import broker
 from tests.services import database
 
@@ -66,14 +66,14 @@ def database_url(request, database_on):
 @pytest.fixture
 def processes(tmp_path, database_on):
     # They end before the databases go.
-    processes = processes_.Processes(tmp_path)
+    processes = Processes(tmp_path)
     yield processes
     processes.end()
 
 
 @pytest.fixture
 def cloud():
-    with cloud_.Cloud(HOSTS) as cloud:
+    with Cloud(HOSTS) as cloud:
         yield cloud
 
 
@@ -94,7 +94,7 @@ def new_fleet(tmp_path, cloud, processes):
 
     def make(database, bus, **numbers):
         fleets.append(
-            fleet_.Fleet(tmp_path, processes, database, bus, cloud, **numbers)
+            Fleet(tmp_path, processes, database, bus, cloud, **numbers)
         )
         return fleets[-1]
 

@@ -7,8 +7,8 @@ import json
 
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import snapshot
+from blazar_sched.service.ledger.ledger import Ledger
 
 
 def digest(replica: state.Replica) -> str:
@@ -28,6 +28,6 @@ def _nouns(replica: state.Replica) -> Iterator[record.Noun]:
         yield from replica.held(reservation.id).values()
 
 
-def rebuilt(ledger: ledger_.Ledger) -> state.Replica:
+def rebuilt(ledger: Ledger) -> state.Replica:
     """Return a new replica of what is in SQL."""
     return ledger._run(snapshot.load)

@@ -11,11 +11,14 @@ from typing import Any
 import requests
 
 from tests import serving
-from tests.fault import cloud as cloud_
 from tests.fault import content
-from tests.fault import processes as processes_
 from tests.fault import site as site_
-from tests.fault import traffic as traffic_
+from tests.fault.cloud import Cloud
+from tests.fault.processes import Process
+from tests.fault.processes import Processes
+from tests.fault.site import Site
+from tests.fault.site import wait_for
+from tests.fault.traffic import Traffic
 
 Line = dict[str, Any]
 
@@ -26,7 +29,7 @@ class Schedulers:
     def __init__(
         self,
         folder: pathlib.Path,
-        processes: processes_.Processes,
+        processes: Processes,
         bus: str,
         workers: int,
     ) -> None:
@@ -81,15 +84,15 @@ class Fleet:
     def __init__(
         self,
         folder: pathlib.Path,
-        processes: processes_.Processes,
+        processes: Processes,
         database: str,
         bus: str,
-        cloud: cloud_.Cloud,
+        cloud: Cloud,
         managers: int = 1,
         apis: int = 1,
         workers: int = 1,
     ) -> None:
-        site = site_.Site(folder, database, bus, cloud.url)
+        site = Site(folder, database, bus, cloud.url)
         self.ledger = site.ledger()
         self._cloud = cloud
         self._processes = processes
@@ -102,7 +105,7 @@ class Fleet:
         ]
         self.running = [self._start(*command) for command in self._commands]
         self.schedulers = Schedulers(folder, processes, bus, workers)
-        site_.wait_for('an answer', self._answers)
+        wait_for('an answer', self._answers)
         for name in cloud.hosts:
             answer = requests.post(
                 f'http://127.0.0.1:{self.ports[0]}/v1/os-hosts',
@@ -111,7 +114,7 @@ class Fleet:
                 timeout=site_.TIMEOUT,
             )
             assert answer.status_code == 201, answer.text
-        site_.wait_for('fed replicas', self.fed)
+        wait_for('fed replicas', self.fed)
 
     def _answers(self) -> bool:
         url = f'http://127.0.0.1:{self.ports[0]}/v1/leases'
@@ -122,7 +125,7 @@ class Fleet:
         except requests.RequestException:
             return False
 
-    def _start(self, name: str, path: pathlib.Path) -> processes_.Process:
+    def _start(self, name: str, path: pathlib.Path) -> Process:
         return self._processes.start(name, '--config-file', path)
 
     def has_started(self) -> bool:
@@ -134,19 +137,19 @@ class Fleet:
         self.running[number] = self._start(*self._commands[number])
 
     @contextlib.contextmanager
-    def at_work(self, clients: int = 2) -> Iterator[traffic_.Traffic]:
+    def at_work(self, clients: int = 2) -> Iterator[Traffic]:
         """Have clients at work meanwhile; all must be as they know in the end.
 
         Without any further help.
         """
-        with traffic_.Traffic(self.ports, clients) as traffic:
+        with Traffic(self.ports, clients) as traffic:
             yield traffic
         assert not traffic.troubles, traffic.troubles
-        site_.wait_for(
+        wait_for(
             'every event done',
             lambda: not self.ledger.due_events(int(time.time())),
         )
-        site_.wait_for('replicas equal to SQL', self.fed)
+        wait_for('replicas equal to SQL', self.fed)
         leases = self.ledger.leases()
         assert {lease.id for lease in leases} == traffic.left()
         assert {lease.status for lease in leases} <= {'PENDING', 'ACTIVE'}

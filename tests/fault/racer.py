@@ -6,16 +6,16 @@ import multiprocessing.synchronize
 import time
 from typing import Any
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.placing import lease_placing
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
-from blazar_sched.service.ledger import tx as tx_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.manager.manager import Manager
 from tests import loopback
-from tests.fault import site as site_
+from tests.fault import site
 
 PATIENCE = 120
 
@@ -38,13 +38,13 @@ def race(
     :param pause: seconds between the check and the act
     :param protocol: whether to commit as the ledger does, or without
     """
-    conf = conf_.load(files=[path])
+    conf = service_conf.load(files=[path])
     if not protocol:
-        ledger_.Ledger.commit = _commit_anyhow
-        ledger_.Ledger.write = _commit_anyhow
+        Ledger.commit = _commit_anyhow
+        Ledger.write = _commit_anyhow
     _pause_after_placing(pause)
     servers = [
-        rpc.Server(rpc.transport(conf), [manager_.Manager(conf).endpoint])
+        rpc.Server(rpc.transport(conf), [Manager(conf).endpoint])
         for _ in range(managers)
     ]
     for server in servers:
@@ -58,7 +58,7 @@ def race(
             'name': 'lease',
             'start_date': start,
             'end_date': end,
-            'reservations': [site_.SLOT],
+            'reservations': [site.SLOT],
         }
         barrier.wait(PATIENCE)
         return api.simulate_post('/v1/leases', json=body).status_code
@@ -81,9 +81,9 @@ def _pause_after_placing(seconds: float) -> None:
     lease_placing.place = slowly
 
 
-def _commit_anyhow(ledger: ledger_.Ledger, work: Any) -> Any:
+def _commit_anyhow(ledger: Ledger, work: Any) -> Any:
     """As Ledger.commit, but nobody waits and nobody looks again."""
     with ledger._lock, ledger._to_write.connect() as connection:
-        result = work(tx_.PlacingTx(connection, ledger._load()))
+        result = work(PlacingTx(connection, ledger._load()))
         retry.commit(connection)
         return result

@@ -8,9 +8,9 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.service import database
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 
 TIMEOUT = 60.0
 PAUSE = 0.05
@@ -79,9 +79,9 @@ class Site:
         return path
 
     def conf(self) -> cfg.ConfigOpts:
-        return conf_.load(files=[str(self.file())])
+        return service_conf.load(files=[str(self.file())])
 
-    def ledger(self) -> ledger_.Ledger:
+    def ledger(self) -> Ledger:
         """Open the ledger; its tables are made if they are not there."""
         ledger = database.open_ledger(self.conf())
         ledger.upgrade()

@@ -6,13 +6,15 @@ import time
 
 import pytest
 
-from blazar_sched.conf import service as conf_
-from blazar_sched.domain import event as event_
+from blazar_sched.conf import service
+from blazar_sched.domain import event
 from blazar_sched.service import faults
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.manager import Manager
 from tests import told
-from tests.fault import site as site_
-from tests.unit import keystone as keystone_
+from tests.fault.site import Site
+from tests.fault.site import SLOT
+from tests.fault.site import wait_for
+from tests.unit.keystone import Keystone
 
 pytestmark = pytest.mark.row('F58')
 
@@ -25,7 +27,7 @@ class Place:
     def __init__(self, site, processes):
         self.mail = told.Mail()
         self.hook = told.Hook()
-        self._keystone = keystone_.Keystone()
+        self._keystone = Keystone()
         self._keystone.add_user('user')
         self._keystone.emails['user'] = 'user@example.org'
         self._file = site.file()
@@ -38,7 +40,7 @@ class Place:
             )
         self._processes = processes
         # Asked for by clients, so it does no events.
-        self.asked = manager_.Manager(conf_.load(files=[str(self._file)]))
+        self.asked = Manager(service.load(files=[str(self._file)]))
         self.asked.ledger.upgrade()
 
     def start(self, **environment):
@@ -54,7 +56,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path, database_on, cloud, processes):
-    site = site_.Site(tmp_path, database_on('sqlite'), cloud=cloud.url)
+    site = Site(tmp_path, database_on('sqlite'), cloud=cloud.url)
     place = Place(site, processes)
     for name in cloud.hosts:
         place.asked.hosts.create(name, {})
@@ -88,7 +90,7 @@ def test_nobody_is_told_twice_without_being_able_to_tell(
             'end': soon + HOUR,
             'before_end': soon,
             'reservations': [
-                {**site_.SLOT, 'before_end': 'email'},
+                {**SLOT, 'before_end': 'email'},
                 {
                     'resource_type': 'physical:host', 'min': 1, 'max': 1,
                     'before_end': 'webhook',
@@ -98,10 +100,10 @@ def test_nobody_is_told_twice_without_being_able_to_tell(
     )
     assert first.wait() == -signal.SIGKILL
     place.start()
-    site_.wait_for(
+    wait_for(
         'before_end_lease',
         lambda: any(
-            e.event_type == event_.BEFORE_END_LEASE and e.status == 'DONE'
+            e.event_type == event.BEFORE_END_LEASE and e.status == 'DONE'
             for e in place.asked.ledger.lease(lease.id).events
         ),
     )

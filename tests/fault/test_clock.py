@@ -9,11 +9,14 @@ import futurist
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.manager import clock as clock_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.clock import Clock
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.metrics import CLOCK_DIFFERENCE
 from tests.fault import site as site_
+from tests.fault.site import Site
+from tests.fault.site import SLOT
 
 HOUR = 3600
 SERVERS = ('mysql', 'postgresql')
@@ -28,12 +31,12 @@ class Member:
 
     def __init__(self, site, pool=None):
         self.ahead = 0
-        self.manager = manager_.Manager(
+        self.manager = Manager(
             site.conf(), clock=lambda: time.time() + self.ahead, pool=pool
         )
         self.manager.ledger.upgrade()
 
-    def create(self, start, end, reservation=site_.SLOT):
+    def create(self, start, end, reservation=SLOT):
         """Create a lease; times are seconds from now, by the true clock."""
         now = int(time.time())
         return self.manager.leases.create(
@@ -72,7 +75,7 @@ def new_member(tmp_path, database_on, cloud):
     made = []
 
     def make(engine):
-        site = site_.Site(tmp_path, database_on(engine), cloud=cloud.url)
+        site = Site(tmp_path, database_on(engine), cloud=cloud.url)
         member = Member(site, futurist.SynchronousExecutor())
         made.append(member)
         for name in cloud.hosts:
@@ -93,7 +96,7 @@ def member(request, new_member):
 def own(monkeypatch):
     """Have each manager go by its own clock, whatever the database's is."""
     monkeypatch.setattr(
-        clock_.Clock, 'ask', lambda self, query: query()[0]
+        Clock, 'ask', lambda self, query: query()[0]
     )
 
 
@@ -141,7 +144,7 @@ def test_it_says_so_once_and_does_nothing_meanwhile(member, caplog, ahead):
 
 def difference(member):
     metrics = member.manager.metrics
-    return metrics.of(metrics_.CLOCK_DIFFERENCE)._value.get()
+    return metrics.of(CLOCK_DIFFERENCE)._value.get()
 
 
 def test_a_small_difference_is_put_right(member):
@@ -192,7 +195,7 @@ def test_on_sqlite_it_is_the_managers_own(new_member):
 @pytest.fixture
 def members(tmp_path, database_on, cloud):
     """Two managers at work on one ledger, with two hosts."""
-    site = site_.Site(tmp_path, database_on('mysql'), cloud=cloud.url)
+    site = Site(tmp_path, database_on('mysql'), cloud=cloud.url)
     members = [Member(site), Member(site)]
     for name in cloud.hosts:
         members[0].manager.hosts.create(name, {})

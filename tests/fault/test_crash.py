@@ -13,11 +13,13 @@ import time
 
 import pytest
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.service import faults
-from blazar_sched.service.manager import manager as manager_
-from tests.fault import cloud as cloud_
-from tests.fault import site as site_
+from blazar_sched.service.manager.manager import Manager
+from tests.fault.cloud import Cloud
+from tests.fault.cloud import VCPUS
+from tests.fault.site import Site
+from tests.fault.site import wait_for
 
 HOSTS = ('compute-1', 'compute-2', 'compute-3')
 # How many lives go on at once; most of the time they wait.
@@ -29,9 +31,9 @@ PROJECT = 'project'
 EVENT_POINTS = [
     f'{event_type}:{step}'
     for event_type in (
-        event_.START_LEASE,
-        event_.BEFORE_END_LEASE,
-        event_.END_LEASE,
+        event.START_LEASE,
+        event.BEFORE_END_LEASE,
+        event.END_LEASE,
     )
     for step in ('claimed', 'stepped', 'worked', 'finished')
 ]
@@ -53,7 +55,7 @@ class Life:
         self._file = site.file()
         self._processes = processes
         # Asked for by clients, so it does no events.
-        self._asked = manager_.Manager(site.conf())
+        self._asked = Manager(site.conf())
         self._asked.ledger.upgrade()
         self.ledger = self._asked.ledger
         for name in HOSTS:
@@ -70,7 +72,7 @@ class Life:
         reservations = [
             {
                 'resource_type': 'virtual:instance',
-                'vcpus': cloud_.VCPUS,
+                'vcpus': VCPUS,
                 'memory_mb': 512,
                 'disk_gb': 1,
                 'amount': 2,
@@ -89,7 +91,7 @@ class Life:
                 'reservations': reservations,
             }
         ).id
-        self._await(event_.START_LEASE)
+        self._await(event.START_LEASE)
         for allocation, _ in self.ledger.allocations(lease_id=self.id):
             [host] = [
                 name
@@ -99,9 +101,9 @@ class Life:
             self.cloud.boot(host, PROJECT, allocation.reservation_id)
         once_active()
         self._update(before_end=int(time.time()))
-        self._await(event_.BEFORE_END_LEASE)
+        self._await(event.BEFORE_END_LEASE)
         self._update(end='now')
-        self._await(event_.END_LEASE)
+        self._await(event.END_LEASE)
         self._finish(crash_at)
 
     def effects(self):
@@ -135,7 +137,7 @@ class Life:
                 for e in lease.events
             )
 
-        site_.wait_for(event_type, done)
+        wait_for(event_type, done)
 
     def _finish(self, crash_at):
         if crash_at:
@@ -160,8 +162,8 @@ def new_life(tmp_path, database_on, processes):
     def make(engine, name):
         folder = tmp_path / name
         folder.mkdir()
-        with cloud_.Cloud(HOSTS) as cloud:
-            site = site_.Site(
+        with Cloud(HOSTS) as cloud:
+            site = Site(
                 folder, database_on(engine, name), cloud=cloud.url
             )
             life = Life(site, cloud, processes)

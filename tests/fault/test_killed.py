@@ -14,7 +14,9 @@ from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from tests import loopback
-from tests.fault import site as site_
+from tests.fault.site import Site
+from tests.fault.site import SLOT
+from tests.fault.site import wait_for
 
 # Seconds in which a client should have an answer whatever happens to managers,
 # and in which it must: 24 clients and all services share one machine.
@@ -32,7 +34,7 @@ def lease(number):
         'name': f'lease {number}',
         'start_date': '2031-02-01 10:00',
         'end_date': '2031-02-01 11:00',
-        'reservations': [site_.SLOT],
+        'reservations': [SLOT],
     }
 
 
@@ -49,7 +51,7 @@ class Pair:
         self._doomed = self._start(**{faults.VARIABLE: point})
         bus = rpc.Client(rpc.transport(site.conf()))
         self._api = loopback.client(deploy.deploy(site.conf(), bus))
-        site_.wait_for('a manager', lambda: self._get('/v1/leases'))
+        wait_for('a manager', lambda: self._get('/v1/leases'))
 
     def start_the_other(self):
         self._start()
@@ -85,7 +87,7 @@ class Pair:
 
 @pytest.fixture(params=['create_lease:called', 'create_lease:answering'])
 def pair(request, tmp_path, bus, cloud, database_on, processes):
-    site = site_.Site(tmp_path, database_on('mysql'), bus, cloud.url)
+    site = Site(tmp_path, database_on('mysql'), bus, cloud.url)
     pair = Pair(site, processes, request.param)
     for name in cloud.hosts:
         pair.add_host(name)
@@ -127,7 +129,7 @@ def test_nobody_waits_for_long_while_managers_are_killed(
         while time.monotonic() < end:
             time.sleep(BETWEEN)
             # On a busy machine all of them would be down at once.
-            site_.wait_for('the managers', fleet.has_started)
+            wait_for('the managers', fleet.has_started)
             fleet.running[number % MANAGERS].kill()
             fleet.start(number % MANAGERS)
             number += 1

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.service.bus import nova_notifications
 from tests import notifications
 
@@ -22,7 +22,7 @@ def topic():
 @pytest.fixture
 def listening(bus, topic):
     """listening(heard): so long as that is open, a manager listens."""
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     conf.set_override('transport_url', bus)
     conf.set_override('notification_topics', [topic], 'manager')
 

@@ -10,9 +10,12 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.manager import Manager
 from tests.fault import proxy as proxy_
-from tests.fault import site as site_
+from tests.fault.proxy import CUT_AFTER
+from tests.fault.proxy import Proxy
+from tests.fault.site import Site
+from tests.fault.site import wait_for
 from tests.services import database
 from tests.services import private
 
@@ -45,7 +48,7 @@ def proxied():
 
         def start(url):
             parts = sa.make_url(url)
-            proxy = stack.enter_context(proxy_.Proxy(parts.port))
+            proxy = stack.enter_context(Proxy(parts.port))
             through = parts.set(port=proxy.port)
             return proxy, through.render_as_string(hide_password=False)
 
@@ -90,7 +93,7 @@ def test_partition_from_the_broker(own, proxied, new_fleet, database_on):
 def goes_on(traffic):
     """Leases are made again, without any help."""
     made = len(traffic.made)
-    site_.wait_for('new leases', lambda: len(traffic.made) > made + 10)
+    wait_for('new leases', lambda: len(traffic.made) > made + 10)
 
 
 @pytest.mark.parametrize('outage', [restart, freeze])
@@ -122,7 +125,7 @@ def during_commit(proxy, cut):
 
     def judge(data):
         if commits(data) and cut():
-            return proxy_.CUT_AFTER
+            return CUT_AFTER
         return proxy_.PASS
 
     proxy.from_client = judge
@@ -139,7 +142,7 @@ def after_commit(proxy, cut):
     def to_client(data):
         if committing:
             committing.pop()
-            return proxy_.CUT_AFTER
+            return CUT_AFTER
         return proxy_.PASS
 
     proxy.from_client, proxy.to_client = from_client, to_client
@@ -150,8 +153,8 @@ def after_commit(proxy, cut):
 def test_of_a_connection(when, engine, proxied, database_on, cloud, tmp_path):
     """Each lease is made once, wherever a commit loses its connection."""
     proxy, url = proxied(database_on(engine))
-    site = site_.Site(tmp_path, url, cloud=cloud.url)
-    manager = manager_.Manager(site.conf())
+    site = Site(tmp_path, url, cloud=cloud.url)
+    manager = Manager(site.conf())
     manager.ledger.upgrade()
     manager.hosts.create('compute-1', {})
     chance = random.Random(1)

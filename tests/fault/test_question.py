@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus import schedulers
@@ -22,7 +22,7 @@ TIMES = 20
 def transport(bus):
     """Open the bus as another process would."""
     def transport():
-        conf = conf_.load(files=[])
+        conf = service_conf.load(files=[])
         conf.set_override('transport_url', bus)
         return rpc.transport(conf)
 

@@ -9,11 +9,12 @@ import collections
 
 import pytest
 
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
 from tests.fault import processes as processes_
 from tests.fault import racer
-from tests.fault import site as site_
+from tests.fault.site import Site
 
 # Beside the fleets of other tests the racers would be more than the
 # connections that PostgreSQL has by default.
@@ -39,9 +40,9 @@ def window(number):
 
 @pytest.fixture
 def site(tmp_path, database_url):
-    site = site_.Site(tmp_path, database_url)
-    one = inventory.Inventory(1)
-    host = host_.Host(
+    site = Site(tmp_path, database_url)
+    one = Inventory(1)
+    host = Host(
         uuid='h',
         id='',
         hypervisor_hostname='h',

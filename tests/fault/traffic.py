@@ -16,7 +16,7 @@ import uuid
 import requests
 
 from tests import serving
-from tests.fault import site as site_
+from tests.fault import site
 
 # Seconds until a client gives up on one answer, and on all of them.
 TIMEOUT = 25
@@ -121,7 +121,7 @@ class _Client:
             'name': 'lease',
             'start_date': start,
             'end_date': end,
-            'reservations': [site_.SLOT],
+            'reservations': [site.SLOT],
         }
 
     def _delete(self, lease_id: str) -> None:

@@ -10,15 +10,16 @@ import uuid
 
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import neutron
 from blazar_sched.service.clients import nova
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.manager import Manager
 from tests import loopback
 from tests.unit import neutron as neutron_edge
 
@@ -53,9 +54,9 @@ class Cloud:
 
     def inventories(self, provider):
         return {
-            inventory.VCPU: inventory.Inventory(16),
-            inventory.MEMORY_MB: inventory.Inventory(65536),
-            inventory.DISK_GB: inventory.Inventory(1000),
+            inventory.VCPU: Inventory(16),
+            inventory.MEMORY_MB: Inventory(65536),
+            inventory.DISK_GB: Inventory(1000),
         }
 
     def traits(self, provider):
@@ -85,7 +86,7 @@ class Cloud:
         pass
 
     def flavors(self):
-        return [flavor.Flavor(**FLAVOR)]
+        return [Flavor(**FLAVOR)]
 
     def create_aggregate(self, name, metadata):
         return nova.Aggregate(1, name, (), metadata)
@@ -118,9 +119,9 @@ def service(tmp_path):
         f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
         '[api]\nauth_strategy = noauth\nport = 0\n'
     )
-    conf = conf_.load(files=[str(file)])
+    conf = service_conf.load(files=[str(file)])
     cloud = Cloud([f'compute-{n}' for n in range(1, 5)])
-    manager = manager_.Manager(
+    manager = Manager(
         conf,
         nova=cloud,
         placement=cloud,

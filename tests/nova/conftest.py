@@ -11,20 +11,23 @@ from nova import rpc as nova_rpc
 import oslo_messaging
 import pytest
 
-from blazar_sched.conf import service as conf_
-from blazar_sched.demo import cloud as cloud_
-from blazar_sched.domain import allocation
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import Cloud
+from blazar_sched.demo.cloud import host_of
+from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import flavor
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
-from blazar_sched.domain import inventory
-from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import pace
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.worker import process
 
 HOSTS = ('c1', 'c2', 'c3', 'c4')
@@ -78,7 +81,7 @@ class Lab:
         """Make hosts reservable."""
         for name in names:
             held = {
-                resource_class: inventory.Inventory(
+                resource_class: Inventory(
                     figures['total'],
                     figures['reserved'],
                     figures['allocation_ratio'],
@@ -86,7 +89,7 @@ class Lab:
                 for resource_class, figures
                 in self.cloud.inventory(name).items()
             }
-            noun = host.Host(
+            noun = Host(
                 uuid=self.cloud.hosts[name],
                 id='',
                 hypervisor_hostname=name,
@@ -130,7 +133,7 @@ class Lab:
                 'min': len(names), 'max': len(names),
                 'hypervisor_properties': '', 'before_end': 'default',
             }
-        owned = reservation.Reservation(
+        owned = Reservation(
             id=reservation_id,
             lease_id=lease_id,
             resource_type=resource_type,
@@ -140,7 +143,7 @@ class Lab:
             magnetic=magnetic,
             created_at=self.now,
         )
-        noun = lease.Lease(
+        noun = Lease(
             id=lease_id,
             name=f'lease-{lease_id}',
             project_id=project_id or self.cloud.project_id,
@@ -152,7 +155,7 @@ class Lab:
             created_at=self.now,
         )
         allocations = [
-            allocation.Allocation(
+            Allocation(
                 id=str(uuid.uuid4()),
                 reservation_id=reservation_id,
                 host=self.cloud.hosts[name],
@@ -175,9 +178,9 @@ class Lab:
     def know(self, server, end=None, **fields):
         """Let the ledger know of a server; an end of None is for ever."""
         asked = server['flavor']
-        noun = instance.Instance(
+        noun = Instance(
             uuid=server['id'],
-            host=self.cloud.hosts[cloud_.host_of(server)],
+            host=self.cloud.hosts[host_of(server)],
             project_id=server['tenant_id'],
             amounts=flavor.resources(
                 asked['vcpus'], asked['ram'], asked['disk'],
@@ -197,7 +200,7 @@ class Lab:
             replica, stale = process.current()
             return not stale and replica.revision == newest
 
-        cloud_.wait_for(f'revision {newest}', probe)
+        wait_for(f'revision {newest}', probe)
 
     def passes(self, name, flavor=None, hints=None, project_id=None):
         """Whether an instance can be booted on the host; it goes again."""
@@ -209,7 +212,7 @@ class Lab:
             fault = server['fault']
             assert 'No valid host was found' in fault['message'], str(fault)
             return False
-        assert cloud_.host_of(server) == name
+        assert host_of(server) == name
         self.cloud.delete(server)
         return True
 
@@ -244,7 +247,7 @@ class Lab:
 @pytest.fixture(scope='module')
 def end_point(tmp_path_factory):
     path = tmp_path_factory.mktemp('ledger') / 'ledger.sqlite'
-    ledger = ledger_.Ledger(f'sqlite:///{path}')
+    ledger = Ledger(f'sqlite:///{path}')
     ledger.upgrade()
     yield EndPoint(ledger)
     ledger.close()
@@ -260,12 +263,12 @@ def hooks():
 def cloud(end_point, hooks):
     # What is placed the ledger learns of from the tests, if it does.
     options = {'pending_ttl': 0}
-    with cloud_.Cloud(HOSTS, VCPUS, options=options, hooks=hooks) as cloud, (
+    with Cloud(HOSTS, VCPUS, options=options, hooks=hooks) as cloud, (
         pytest.MonkeyPatch.context()
     ) as patch:
         patch.setattr(pace, 'MAX_PAUSE', 0.1)
         patch.setattr(process, 'RPC_TIMEOUT', 1)
-        service = conf_.load(files=[])
+        service = service_conf.load(files=[])
         service.set_override('transport_url', 'fake:/')
         server = rpc.Server(rpc.transport(service), [end_point])
         server.start()

@@ -4,7 +4,7 @@
 from nova.virt import fake
 import pytest
 
-from blazar_sched.demo import cloud as cloud_
+from blazar_sched.demo.cloud import host_of
 
 HOUR = 3600
 SOON = 900
@@ -82,7 +82,7 @@ class TestLifetime:
 
         # Elsewhere there is room for another one.
         servers = lab.cloud.boot_many(2, gpu_flavor[1])
-        assert sorted(map(cloud_.host_of, servers)) == ['c1', 'c2']
+        assert sorted(map(host_of, servers)) == ['c1', 'c2']
 
     def test_own_use_is_looked_past_in_a_resize(self, lab, gpu_flavor):
         lab.cloud.configure('DEFAULT', allow_resize_to_same_host=True)
@@ -146,4 +146,4 @@ def test_the_weigher_sees_its_gaps(lab, gpu_flavor, hours, host):
 
     server = lab.boot(gpu_flavor[1], lasting(hours * HOUR))
 
-    assert cloud_.host_of(server) == host
+    assert host_of(server) == host

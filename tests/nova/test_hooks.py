@@ -10,14 +10,14 @@ from nova.tests.functional.api import client
 import pytest
 
 from blazar_sched import filters
-from blazar_sched.conf import service as conf_
-from blazar_sched.demo import cloud as cloud_
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import host_of
 from blazar_sched.domain import duration
 from blazar_sched.hooks import request_filter
 from blazar_sched.replica import trouble
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 
 HOUR = 3600
@@ -189,15 +189,15 @@ class TestLeases:
 
     @pytest.fixture(scope='class')
     def manager(self, cloud, tmp_path_factory):
-        conf = conf_.load(files=[])
+        conf = service_conf.load(files=[])
         path = tmp_path_factory.mktemp('manager') / 'ledger.sqlite'
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake:/')
         session = cloud.session()
-        manager = manager_.Manager(
+        manager = Manager(
             conf,
-            nova_.Nova(adapter.Adapter(session, service_type='compute')),
-            placement_.Placement(
+            Nova(adapter.Adapter(session, service_type='compute')),
+            Placement(
                 adapter.Adapter(session, service_type='placement')
             ),
         )
@@ -353,7 +353,7 @@ class TestNarrowing:
         if server['status'] == 'ERROR':
             assert 'No valid host' in server['fault']['message']
             return None
-        name = cloud_.host_of(server)
+        name = host_of(server)
         lab.cloud.delete(server)
         return name
 
@@ -375,7 +375,7 @@ class TestNarrowing:
             2, lab.flavor(5), {'reservation': id_}
         )
 
-        assert {cloud_.host_of(each) for each in servers} == {'c3', 'c4'}
+        assert {host_of(each) for each in servers} == {'c3', 'c4'}
 
     def test_beside_a_host_that_is_asked_for(self, lab, each):
         lab.cloud.configure(narrow_placement=True)
@@ -391,7 +391,7 @@ class TestNarrowing:
 
         server = lab.boot()
 
-        assert cloud_.host_of(server) != 'c1'
+        assert host_of(server) != 'c1'
 
     def test_none_that_anybody_has(self, lab, each):
         lab.cloud.configure(narrow_placement=True)

@@ -6,8 +6,6 @@ threads that look at it have the real one.
 """
 
 # Before anything that imports oslo.messaging: see its docstring.
-from blazar_sched.demo import cloud as cloud_  # isort: skip
-
 import contextlib
 import json
 import time
@@ -19,13 +17,16 @@ from keystoneauth1 import token_endpoint
 from nova.tests.functional.api import client
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import Cloud
+from blazar_sched.demo.cloud import host_of
+from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration
 from blazar_sched.service.api import server as api_
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 
 HOSTS = ('c1', 'c2')
@@ -97,7 +98,7 @@ class Site:
             lease = self.leases(project_id).get(server['id'])
             return lease if lease and lease['status'] == status else None
 
-        return cloud_.wait_for(f'lease {status}', probe)
+        return wait_for(f'lease {status}', probe)
 
     def update(self, lease, **values):
         answer = self.client('alice').put(
@@ -119,7 +120,7 @@ class Site:
 
     def known(self, server):
         """Wait until all know the server's record; return it."""
-        found = cloud_.wait_for('record', lambda: self.record(server))
+        found = wait_for('record', lambda: self.record(server))
         self.told()
         return found
 
@@ -131,10 +132,10 @@ class Site:
             replica, stale = process.current()
             return not stale and replica.revision >= newest
 
-        cloud_.wait_for(f'revision {newest}', probe)
+        wait_for(f'revision {newest}', probe)
 
     def gone(self, server):
-        cloud_.wait_for(
+        wait_for(
             'server gone',
             lambda: server['id'] not in {s['id'] for s in self.cloud.servers()}
         )
@@ -162,7 +163,7 @@ def cloud(tmp_path_factory, clock):
     tmp_path_factory.getbasetemp()
     # Servers come and go faster here than a worker may count on.
     options = {'pending_ttl': 0}
-    with cloud_.Cloud(HOSTS, options=options) as cloud, (
+    with Cloud(HOSTS, options=options) as cloud, (
         pytest.MonkeyPatch.context()
     ) as patch:
         patch.setattr(process, '_clock', clock)
@@ -171,7 +172,7 @@ def cloud(tmp_path_factory, clock):
 
 @pytest.fixture(scope='module')
 def site(cloud, clock, tmp_path_factory):
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     path = tmp_path_factory.mktemp('lifetime') / 'ledger.sqlite'
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
@@ -189,8 +190,8 @@ def site(cloud, clock, tmp_path_factory):
         adapter.Adapter(cloud.session(), service_type=service_type)
         for service_type in ('compute', 'placement')
     )
-    manager = manager_.Manager(
-        conf, nova_.Nova(nova), placement_.Placement(placement), clock
+    manager = Manager(
+        conf, Nova(nova), Placement(placement), clock
     )
     manager.ledger.upgrade()
     manager.start()
@@ -209,10 +210,10 @@ def clear(site):
     for lease in site.manager.ledger.leases():
         if lease.status == 'TERMINATED' or not lease.is_lifetime:
             site.manager.leases.delete(lease.id, None)
-    cloud_.wait_for(
+    wait_for(
         'no leases', lambda: site.manager.ledger.leases() == []
     )
-    cloud_.wait_for(
+    wait_for(
         'no records', lambda: site.manager.ledger.instances() == []
     )
     assert site.manager.ledger.check() == []
@@ -266,22 +267,22 @@ def test_shelved_until_its_start_then_back_onto_its_place(site):
     site.cloud.settled(server, 'SHELVED_OFFLOADED')
     lease = site.lease(server, 'PENDING')
     place = site.place(lease)
-    cloud_.wait_for('no record', lambda: site.record(server) is None)
+    wait_for('no record', lambda: site.record(server) is None)
     # Nova's own weighers would send it where there is more memory.
     rival = site.boot('bob', host=place, lease_end=site.at(4 * HOUR))
     site.known(rival)
     # Whoever tries earlier has no host.
     site.cloud.api.post_server_action(server['id'], {'unshelve': None})
     early = site.cloud.settled(server, 'SHELVED_OFFLOADED')
-    assert cloud_.host_of(early) is None
+    assert host_of(early) is None
     site.clock.ahead += HOUR
     back = site.cloud.settled(server, 'ACTIVE')
-    assert cloud_.host_of(back) == place
+    assert host_of(back) == place
     assert site.lease(server, 'ACTIVE')['id'] == lease['id']
     assert site.known(server).end == int(duration.parse_time(
         lease['end_date'], ''
     ))
-    cloud_.wait_for('its place is given up', lambda: (
+    wait_for('its place is given up', lambda: (
         site.manager.ledger.allocations(lease_id=lease['id']) == []
     ))
     site.clock.ahead += 2 * HOUR
@@ -297,7 +298,7 @@ def test_without_a_place_neither_lease_nor_server(site):
         site.boot(
             lease_start=site.at(2 * HOUR), lease_end=site.at(4 * HOUR)
         )
-    cloud_.wait_for('no servers', lambda: site.cloud.servers() == [])
+    wait_for('no servers', lambda: site.cloud.servers() == [])
     assert site.leases() == {}
 
 
@@ -365,7 +366,7 @@ def test_nova_scheduler_goes_by_the_new_end(site):
     # By the time that the slot is taken the first one has gone.
     other = site.boot('bob', large, host='c1', lifetime='150m')
     site.cloud.delete(other)
-    cloud_.wait_for('no record', lambda: site.record(other) is None)
+    wait_for('no record', lambda: site.record(other) is None)
     end = site.update(lease, end_date=site.at(10 * HOUR))['end_date']
 
     def is_told():
@@ -373,7 +374,7 @@ def test_nova_scheduler_goes_by_the_new_end(site):
         known = replica.instances[server['id']]
         return duration.format_time(known.end) == end
 
-    cloud_.wait_for('nova-scheduler knows', is_told)
+    wait_for('nova-scheduler knows', is_told)
     refused = site.cloud.boot(
         large, {'lifetime': '150m'}, host='c1', project_id='bob'
     )

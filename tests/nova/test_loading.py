@@ -13,11 +13,12 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights
 import pytest
 
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -244,20 +245,20 @@ class TestRequest:
         asked = spec()
         uuid = asked.instance_uuid
         own = reservation.lifetime_id(uuid)
-        held = {c: inventory.Inventory(8) for c in inventory.RESOURCE_CLASSES}
+        held = {c: Inventory(8) for c in inventory.RESOURCE_CLASSES}
         nouns = [
-            host.Host('h', '1', 'h', inventory=held),
+            Host('h', '1', 'h', inventory=held),
             record.Reservation(
                 own, 'l', 'p1', reservation.INSTANCE_LIFETIME, start,
                 NOW + 500,
             ),
-            allocation.Allocation(
+            Allocation(
                 'a', own, 'h', start, NOW + 500, {'VCPU': 2}
             ),
         ]
         if seen:
             nouns.append(
-                instance.Instance(uuid, 'h', 'p1', {'VCPU': 2}, end=start)
+                Instance(uuid, 'h', 'p1', {'VCPU': 2}, end=start)
             )
         replica = state.Replica(accounting.SchedulerAccounting)
         replica.apply(1, map(record.encode, nouns))

@@ -17,10 +17,10 @@ from nova.scheduler import host_manager
 import pytest
 
 from blazar_sched import filters
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
-from blazar_sched.domain import inventory
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -41,20 +41,20 @@ class Site:
         self.replica = state.Replica(accounting.SchedulerAccounting)
         self.uuid = str(uuid.uuid4())
         held = {
-            name: inventory.Inventory(total)
+            name: Inventory(total)
             for name, total in (
                 ('VCPU', 8), ('MEMORY_MB', 8192), ('DISK_GB', 80)
             )
         }
         self.tell(
             record.encode(
-                host.Host(self.uuid, '1', 'h1', inventory=held)
+                Host(self.uuid, '1', 'h1', inventory=held)
             ),
             record.encode(record.Reservation(
                 'r', 'l', PROJECT, 'virtual:instance', NOW + HOUR,
                 NOW + 2 * HOUR, {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1},
             )),
-            record.encode(allocation.Allocation(
+            record.encode(Allocation(
                 'a', 'r', self.uuid, NOW + HOUR, NOW + 2 * HOUR,
                 {'VCPU': 6, 'MEMORY_MB': 3, 'DISK_GB': 3},
             )),
@@ -160,7 +160,7 @@ def test_what_the_host_shows_counts_once(site):
 def test_what_the_feed_knows_counts_once(site):
     first = spec(lifetime='30m')
     assert site.place(site.host_state(), first)
-    site.tell(record.encode(instance.Instance(
+    site.tell(record.encode(Instance(
         first.instance_uuid, site.uuid, PROJECT, {'VCPU': 2}, NOW + 1800
     )))
 
@@ -180,7 +180,7 @@ def test_a_second_try_is_not_in_its_own_way(site):
 def test_its_own_use_is_not_counted_twice_beside_it(site):
     """Eight are full with three others, and it has two of them."""
     own = spec()
-    site.tell(record.encode(instance.Instance(
+    site.tell(record.encode(Instance(
         own.instance_uuid, site.uuid, PROJECT,
         {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1}, NOW + 1800,
     )))

@@ -14,13 +14,14 @@ from keystoneauth1 import adapter
 from oslo_messaging.notify import _impl_test
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.demo import cloud as cloud_
+from blazar_sched.demo.cloud import wait_for
 from blazar_sched.service import database
-from blazar_sched.service.bus import nova_notifications as nova_notifications_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.bus.nova_notifications import Listener
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
 
 # The fourth host of the cloud is none of ours.
 HOSTS = ('c1', 'c2', 'c3')
@@ -34,10 +35,10 @@ class Site:
     def __init__(self, cloud, conf):
         self.cloud = cloud
         session = cloud.session()
-        self.manager = manager_.Manager(
+        self.manager = Manager(
             conf,
-            nova_.Nova(adapter.Adapter(session, service_type='compute')),
-            placement_.Placement(
+            Nova(adapter.Adapter(session, service_type='compute')),
+            Placement(
                 adapter.Adapter(session, service_type='placement')
             ),
         )
@@ -85,7 +86,7 @@ class Site:
 
     def follows(self):
         """Wait until the records are what Nova says; return them."""
-        cloud_.wait_for(
+        wait_for(
             'true records', lambda: self.records() == self.truth()
         )
         return self.records()
@@ -121,7 +122,7 @@ class Site:
         name = cloud_.host_of(server)
         self.cloud.stop_compute(name)
         self.cloud.api.post_server_action(server['id'], {'evacuate': {}})
-        cloud_.wait_for(
+        wait_for(
             'evacuation',
             lambda: cloud_.host_of(self.cloud.show(server)) != name,
         )
@@ -141,7 +142,7 @@ class Site:
 
 @pytest.fixture(scope='module')
 def conf(tmp_path_factory):
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     path = tmp_path_factory.mktemp('manager') / 'ledger.sqlite'
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake:/')
@@ -155,7 +156,7 @@ def conf(tmp_path_factory):
 def listening(site, conf, nova_notifies):
     """The manager hears of what Nova does."""
     conf.set_override('notification_exchange', nova_notifies, 'manager')
-    listener = nova_notifications_.Listener(
+    listener = Listener(
         conf, site.manager.monitor.notice, site.manager.instances.notice
     )
     parts = (site.manager.instances, listener)
@@ -277,7 +278,7 @@ class TestHeard:
         site.cloud.api.post_server_action(
             server['id'], {'forceDelete': None}
         )
-        cloud_.wait_for('no record', lambda: not site.records())
+        wait_for('no record', lambda: not site.records())
 
     def test_the_end_of_what_it_declares(self, site):
         server = site.boot(hints={'lifetime': '2h'}, host='c1')
@@ -312,7 +313,7 @@ class TestHeard:
                 if message['event_type'] == 'instance.misplaced'
             ]
 
-        cloud_.wait_for('the notification', told)
+        wait_for('the notification', told)
         assert [(p['instance_id'], p['lease_ids']) for p in told()] == [
             (server['id'], [lease.id])
         ]

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from blazar_sched.demo import cloud as cloud_
+from blazar_sched.demo import cloud
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import wire
-from blazar_sched.worker import answer as answer_
+from blazar_sched.worker import answer
 from blazar_sched.worker import process
 
 HOUR = 3600
@@ -61,7 +61,7 @@ def restart(lab):
     def restart(probe):
         process.stop()
         process.ensure_started()
-        cloud_.wait_for('worker', probe)
+        cloud.wait_for('worker', probe)
 
     yield restart
     process.stop()
@@ -94,7 +94,7 @@ class TestStale:
     def test_by_its_age(self, lab, setting, on_stale, passing):
         lab.end_point.answer = silence
         lab.cloud.configure(on_stale=on_stale, max_age=1)
-        cloud_.wait_for('stale', is_stale)
+        cloud.wait_for('stale', is_stale)
 
         assert setting.passing() == passing
 
@@ -102,7 +102,7 @@ class TestStale:
         """F14: an old scheduler by a new manager is stale, not wrong."""
         lab.cloud.configure(on_stale=on_stale, max_age=1)
         lab.end_point.answer = other_version
-        cloud_.wait_for('stale', is_stale)
+        cloud.wait_for('stale', is_stale)
 
         assert setting.passing() == passing
 
@@ -234,7 +234,7 @@ def test_good_snapshot_file_decides(lab, setting, restart, tmp_path):
 def test_recovers_by_itself(lab, setting):
     lab.cloud.configure(max_age=1)
     lab.end_point.answer = other_version
-    cloud_.wait_for('stale', is_stale)
+    cloud.wait_for('stale', is_stale)
     assert setting.passing() == CLOSED
 
     lab.end_point.answer = None
@@ -263,13 +263,13 @@ def test_error_of_our_own_fails_no_request(
     lab.cloud.configure(on_stale=on_stale)
     replica, _ = process.current()
     monkeypatch.setattr(replica, 'index', Broken())
-    monkeypatch.setattr(answer_.failure, '_logged_at', float('-inf'))
+    monkeypatch.setattr(answer.failure, '_logged_at', float('-inf'))
     told = _warnings(monkeypatch)
-    before = answer_.failure.count
+    before = answer.failure.count
 
     assert setting.passing() == passing
 
-    assert answer_.failure.count - before >= 2
+    assert answer.failure.count - before >= 2
     assert len(told) == 1
     assert 'broken index' in told[0]
 
@@ -294,8 +294,8 @@ def test_error_of_the_worker_fails_no_request(
 def test_stale_is_told_of_once_a_minute(lab, setting, monkeypatch):
     lab.cloud.configure(max_age=1)
     lab.end_point.answer = other_version
-    cloud_.wait_for('stale', is_stale)
-    monkeypatch.setattr(answer_.stale_replica, '_logged_at', float('-inf'))
+    cloud.wait_for('stale', is_stale)
+    monkeypatch.setattr(answer.stale_replica, '_logged_at', float('-inf'))
     told = _warnings(monkeypatch)
 
     for _ in range(3):
@@ -329,7 +329,7 @@ def _warnings(monkeypatch):
         def emit(self, record):
             told.append(record.getMessage())
 
-    logger = logging.getLogger(answer_.__name__)
+    logger = logging.getLogger(answer.__name__)
     monkeypatch.setattr(
         logger, 'handlers', [Handler(level=logging.WARNING)]
     )

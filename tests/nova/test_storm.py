@@ -15,8 +15,6 @@ A small storm runs with the other tests. A larger one:
 """
 
 # Before anything that imports oslo.messaging: see its docstring.
-from blazar_sched.demo import cloud as cloud_  # isort: skip
-
 from concurrent import futures
 import contextlib
 import os
@@ -29,13 +27,17 @@ from nova.tests.functional.api import client
 from oslo_messaging.notify import _impl_test
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import Cloud
+from blazar_sched.demo.cloud import host_of
+from blazar_sched.demo.cloud import Timeout
+from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 
 LARGE = os.environ.get('BLAZAR_SCHED_STORM')
@@ -55,13 +57,13 @@ LEAST, MOST_SECONDS = 1800, 9000
 def cloud(tmp_path_factory):
     # Before the cloud has its own temporary directory, which goes with it.
     tmp_path_factory.getbasetemp()
-    with cloud_.Cloud(HOSTS, VCPUS) as cloud:
+    with Cloud(HOSTS, VCPUS) as cloud:
         yield cloud
 
 
 @pytest.fixture
 def manager(cloud, nova_notifies, tmp_path):
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     url = f'sqlite:///{tmp_path}/ledger.sqlite'
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
@@ -72,10 +74,10 @@ def manager(cloud, nova_notifies, tmp_path):
     conf.set_override('enable_notification_monitor', True, 'manager')
     conf.set_override('notification_exchange', nova_notifies, 'manager')
     session = cloud.session()
-    manager = manager_.Manager(
+    manager = Manager(
         conf,
-        nova_.Nova(adapter.Adapter(session, service_type='compute')),
-        placement_.Placement(
+        Nova(adapter.Adapter(session, service_type='compute')),
+        Placement(
             adapter.Adapter(session, service_type='placement')
         ),
     )
@@ -124,7 +126,7 @@ class Storm:
     def act(self, act, draw):
         server = act(draw)
         if self.at_once == 1:
-            cloud_.wait_for('records', lambda: self._is_known(server))
+            wait_for('records', lambda: self._is_known(server))
 
     def _is_known(self, server):
         """Whether the ledger has it, if any, and nova-scheduler the ledger."""
@@ -217,13 +219,13 @@ class Storm:
             )
 
         try:
-            cloud_.wait_for('rest', resting)
-        except cloud_.Timeout:
+            wait_for('rest', resting)
+        except Timeout:
             # What was on its way to a host that failed never comes.
             for server in self.cloud.servers():
                 if server['OS-EXT-STS:task_state'] is not None:
                     self._delete(server)
-            cloud_.wait_for('rest', resting)
+            wait_for('rest', resting)
         self.manager.instances.sync()
         self.manager.monitor.step()
 
@@ -233,14 +235,14 @@ def seconds(draw):
 
 
 def is_placed(server):
-    return server['status'] == 'ACTIVE' and cloud_.host_of(server) is not None
+    return server['status'] == 'ACTIVE' and host_of(server) is not None
 
 
 def servers(cloud):
     """Return (host, vcpus, end) of all servers that stay, as Nova has them."""
     for server in cloud.servers():
         specs = server['flavor']['extra_specs']
-        host = cloud_.host_of(server)
+        host = host_of(server)
         if host is None or 'blazar:preemptible' in specs:
             continue
         hints = server['scheduler_hints']

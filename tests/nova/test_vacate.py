@@ -11,13 +11,14 @@ import types
 from keystoneauth1 import adapter
 import pytest
 
-from blazar_sched.conf import service as conf_
-from blazar_sched.demo import cloud as cloud_
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import host_of
+from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager.manager import Manager
 
 HOSTS = ('c1', 'c2', 'c3', 'c4')
 VCPUS = 8
@@ -45,10 +46,10 @@ class Site:
         self.cloud = lab.cloud
         self.clock = Clock()
         session = self.cloud.session()
-        self.manager = manager_.Manager(
+        self.manager = Manager(
             conf,
-            nova_.Nova(adapter.Adapter(session, service_type='compute')),
-            placement_.Placement(
+            Nova(adapter.Adapter(session, service_type='compute')),
+            Placement(
                 adapter.Adapter(session, service_type='placement')
             ),
             self.clock,
@@ -93,7 +94,7 @@ class Site:
         server = self.lab.boot(
             self.lab.flavor(vcpus), availability_zone=f'nova:{name}'
         )
-        assert cloud_.host_of(server) == name
+        assert host_of(server) == name
         return server
 
     def run(self):
@@ -118,7 +119,7 @@ class Site:
             self.run()
             return probe()
 
-        return cloud_.wait_for(what, probe_again)
+        return wait_for(what, probe_again)
 
     def told(self, server):
         return self.cloud.show(server)['metadata'].get('blazar_vacate_at')
@@ -144,7 +145,7 @@ def url(tmp_path_factory):
 @pytest.fixture(scope='module')
 def end_point(url):
     """What the scheduler's replica asks: the ledger that the manager has."""
-    ledger = ledger_.Ledger(url)
+    ledger = Ledger(url)
     ledger.upgrade()
     yield types.SimpleNamespace(
         ledger=ledger,
@@ -157,7 +158,7 @@ def end_point(url):
 
 @pytest.fixture(scope='module')
 def conf(url, cloud):
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake:/')
     conf.set_override('vacate_lead_time', LEAD, 'manager')
@@ -183,11 +184,11 @@ def test_a_forced_server_is_told_and_moved_to_another_host(site):
     site.set(lease.start - LEAD + NOTICE + 5)
     site.run_until(
         'live migration',
-        lambda: cloud_.host_of(site.cloud.show(server)) != 'c1',
+        lambda: host_of(site.cloud.show(server)) != 'c1',
     )
     moved = site.cloud.settled(server)
     assert moved['status'] == 'ACTIVE'
-    assert cloud_.host_of(moved) in HOSTS
+    assert host_of(moved) in HOSTS
     assert site.begins(lease)
     site.restore()
     assert site.cloud.show(server)['metadata'] == {}
@@ -216,7 +217,7 @@ def test_with_nowhere_to_go_it_is_shelved_and_comes_back(site):
     site.restore()
     site.restore()
     back = site.cloud.settled(server)
-    assert (back['status'], cloud_.host_of(back)) == ('ACTIVE', 'c2')
+    assert (back['status'], host_of(back)) == ('ACTIVE', 'c2')
     site.restore()
     assert site.cloud.show(server)['metadata'] == {}
 

@@ -8,7 +8,7 @@ import pytest
 
 from blazar_sched import filters
 from blazar_sched import weighers
-from blazar_sched.demo import cloud as cloud_
+from blazar_sched.demo import cloud
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
@@ -35,7 +35,7 @@ def gaps(lab):
 
 
 def chosen(lab, flavor=None, hints=None):
-    return cloud_.host_of(lab.boot(flavor, hints))
+    return cloud.host_of(lab.boot(flavor, hints))
 
 
 @pytest.mark.row('F40')
@@ -197,7 +197,7 @@ class TestNothingToSay:
         gaps.end_point.answer = lambda: wire.changes_page(
             'x', 0, 0, [], 0
         ) | {'version': wire.WIRE_VERSION + 1}
-        cloud_.wait_for('stale', lambda: process.current()[1])
+        cloud.wait_for('stale', lambda: process.current()[1])
 
         gaps.boot()
 

@@ -7,8 +7,8 @@ import pytest
 import rich.console
 
 from blazar_sched.cmd import why
-from blazar_sched.conf import service as conf_
-from blazar_sched.demo import cloud as cloud_
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import wait_for
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus import schedulers
@@ -21,7 +21,7 @@ THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 
 @pytest.fixture(scope='module')
 def bus():
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     conf.set_override('transport_url', 'fake:/')
     return rpc.transport(conf)
 
@@ -30,7 +30,7 @@ def bus():
 def ask(cloud, bus):
     """Ask about a server until it is answered."""
     def ask(server, host=None):
-        answers = cloud_.wait_for(
+        answers = wait_for(
             'an answer',
             lambda: schedulers.ask(
                 bus, 1, wire.EXPLAIN_METHOD, instance_uuid=server['id'],
@@ -96,7 +96,7 @@ def test_a_stale_replica(lab, ask):
     lab.register(*lab.cloud.hosts)
     # What cannot be understood makes it stale at once.
     lab.end_point.answer = dict
-    cloud_.wait_for('stale', lambda: process.current()[1])
+    wait_for('stale', lambda: process.current()[1])
     server = refused(lab, lab.flavor(), None)
     lab.end_point.answer = None
 
@@ -139,7 +139,7 @@ def test_it_is_readable(lab, ask):
 def test_each_worker_tells_its_revision(lab, bus):
     lab.register('c1')
 
-    [(name, report)] = cloud_.wait_for(
+    [(name, report)] = wait_for(
         'an answer', lambda: schedulers.ask(bus, 1, wire.REPORT_METHOD)
     )
 

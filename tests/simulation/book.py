@@ -7,8 +7,8 @@ project's own accounting.
 
 import dataclasses
 
-from blazar_sched.domain import event as event_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import event
+from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 
 _OVER = (states.LEASE_DELETING, states.LEASE_TERMINATED)
@@ -64,7 +64,7 @@ class Reservation:
 
         :param arrived: when it came to its host
         """
-        if self.resource_type == reservation_.INSTANCE_LIFETIME:
+        if self.resource_type == reservation.INSTANCE_LIFETIME:
             return server.uuid == self.instance_id
         if server.reservation_id is not None:
             return (
@@ -72,7 +72,7 @@ class Reservation:
                 and server.project_id in self.projects
             )
         return (
-            self.resource_type == reservation_.PHYSICAL_HOST
+            self.resource_type == reservation.PHYSICAL_HOST
             and server.project_id == self.project_id
             and server.node in self.nodes
             and self.start <= arrived < self.end
@@ -142,7 +142,7 @@ class Book:
         known.opened |= r.status == states.RESERVATION_ACTIVE
         known.trouble |= any(
             e.status == states.EVENT_ERROR
-            and not (was_active and e.event_type == event_.START_LEASE)
+            and not (was_active and e.event_type == event.START_LEASE)
             for e in lease.events
         )
         self._note_notice(lease, known, now)
@@ -162,7 +162,7 @@ class Book:
             known.told_of = lease.end
             known.notice = known.noticed_at = None
         for e in lease.events:
-            if e.event_type != event_.BEFORE_END_LEASE:
+            if e.event_type != event.BEFORE_END_LEASE:
                 continue
             known.notice = min(e.time, known.notice or e.time)
             if e.status == states.EVENT_DONE and known.added_at < now:

@@ -7,10 +7,10 @@ import dataclasses
 import re
 from unittest import mock
 
-from blazar_sched.domain import event as event_
-from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import event
+from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
-from blazar_sched.domain import lease as lease_
+from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.replica import accounting
 from blazar_sched.replica import drawing
@@ -28,8 +28,16 @@ from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import vacating
 from blazar_sched.worker import magnetic
-from tests.simulation import features as features_
 from tests.simulation.cloud import servers
+from tests.simulation.features import AWAY
+from tests.simulation.features import BEFORE_END
+from tests.simulation.features import FORCED
+from tests.simulation.features import LARGE
+from tests.simulation.features import LIFETIMES
+from tests.simulation.features import MAGNETIC
+from tests.simulation.features import ON_END
+from tests.simulation.features import SHARING
+from tests.simulation.features import UNSEEN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +76,7 @@ def _patched(*patches):
 def _images_for_any_end():
     """An image is taken for one that was made for an earlier end."""
     return mock.patch.object(
-        nova, 'image_mark', lambda id_, ending: {flavor_.RESERVATION: id_}
+        nova, 'image_mark', lambda id_, ending: {flavor.RESERVATION: id_}
     )
 
 
@@ -82,12 +90,12 @@ def _announced_at_the_start():
         return window.start if asked == draft.DEFAULT and short and at else at
 
     order = (
-        event_.BEFORE_END_LEASE, event_.END_LEASE, event_.VACATE_HOSTS,
-        event_.START_LEASE,
+        event.BEFORE_END_LEASE, event.END_LEASE, event.VACATE_HOSTS,
+        event.START_LEASE,
     )
     return _patched(
         mock.patch.object(draft, '_before_end', before_end),
-        mock.patch.object(event_, 'ORDER', order),
+        mock.patch.object(event, 'ORDER', order),
     )
 
 
@@ -257,7 +265,7 @@ def _records_never_late():
 def _drawn_until_deleted():
     """A lease that is deleted has its window until it is gone."""
     return mock.patch.object(
-        lease_, 'ending_now', lambda old, now: dataclasses.replace(
+        lease_rules, 'ending_now', lambda old, now: dataclasses.replace(
             old, status=states.LEASE_DELETING, updated_at=now
         )
     )
@@ -310,15 +318,15 @@ def _taken_back():
 ALL = {
     'accepted-leases': Control(None, 'is not there', 1, _taken_back),
     'kept-servers': Control(
-        (features_.ON_END,), 'server_goes.*keep', 10, _kept_until_the_end,
+        (ON_END,), 'server_goes.*keep', 10, _kept_until_the_end,
         ('open_now', 'boot_bound', 'follow_on'),
     ),
     'magnetic-images': Control(
-        (features_.BEFORE_END, features_.MAGNETIC), 'has_an_image', 12,
+        (BEFORE_END, MAGNETIC), 'has_an_image', 12,
         _copied_by_hint, ('change_once_announced',),
     ),
     'records-follow': Control(
-        (features_.ON_END,),
+        (ON_END,),
         'finds_its_place_free|finds_no_room|server_goes|let_in', 21,
         _records_stay, ('boot_bound', 'move_near_end', 'end_now'),
     ),
@@ -326,60 +334,60 @@ ALL = {
         (), 'finds_no_room', 11, _counted_twice, ('create', 'boot_bound')
     ),
     'late-ends': Control(
-        (features_.UNSEEN,), 'server_goes', 2, _ended_whenever_made,
+        (UNSEEN,), 'server_goes', 2, _ended_whenever_made,
         ('end_late',),
     ),
     'late-moves': Control(
-        (features_.UNSEEN,), 'server_goes', 1, _moved_whenever,
+        (UNSEEN,), 'server_goes', 1, _moved_whenever,
         ('end_late', 'boot'),
     ),
     'lasting-servers': Control(
-        (features_.LIFETIMES,), 'server_goes|its_own_end_comes', 12,
+        (LIFETIMES,), 'server_goes|its_own_end_comes', 12,
         _deleted_at_a_start, ('follow_lifetime',),
     ),
     'late-deletions': Control(
-        (features_.UNSEEN, features_.MAGNETIC),
+        (UNSEEN, MAGNETIC),
         'server_goes|who_is_let_in', 12, _drawn_until_deleted,
         ('delete_late',),
     ),
     'late-records': Control(
-        (features_.UNSEEN,), 'server_goes|has_its_room', 2,
+        (UNSEEN,), 'server_goes|has_its_room', 2,
         _records_never_late, ('come_before',),
     ),
     'strangers-not-drawn': Control(
-        (features_.MAGNETIC, features_.SHARING), 'who_is_let_in', 12,
+        (MAGNETIC, SHARING), 'who_is_let_in', 12,
         _strangers_drawn, ('open_now', 'boot'),
     ),
     'strangers-not-ended': Control(
-        (features_.MAGNETIC, features_.SHARING, features_.FORCED),
+        (MAGNETIC, SHARING, FORCED),
         'server_goes', 7, _strangers_ended, ('force', 'reach_next'),
     ),
     'image-for-each-end': Control(
-        (features_.BEFORE_END,), 'has_an_image', 2, _images_for_any_end,
+        (BEFORE_END,), 'has_an_image', 2, _images_for_any_end,
         ('open_now', 'change_once_announced'),
     ),
     'image-at-own-end': Control(
-        (features_.LIFETIMES,), 'its_own_end_comes', 2,
+        (LIFETIMES,), 'its_own_end_comes', 2,
         _ended_without_an_image, ('boot_bounded', 'reach_next'),
     ),
     'short-leases': Control(
-        (features_.BEFORE_END,), 'is_told_of_the_end', 9,
+        (BEFORE_END,), 'is_told_of_the_end', 9,
         _announced_at_the_start, ('create', 'reach_next'),
     ),
     'added-late': Control(
-        (features_.BEFORE_END,), 'is_told_of_the_end', 5, _announced_once,
+        (BEFORE_END,), 'is_told_of_the_end', 5, _announced_once,
         ('open_now', 'change_once_announced'),
     ),
     'starts-retried': Control(
-        (features_.AWAY,), 'never opened', 10, _given_up_for_good,
+        (AWAY,), 'never opened', 10, _given_up_for_good,
         ('change_while_away',),
     ),
     'capacities-capped': Control(
-        (features_.LARGE,), 'InvalidAmount|AmountOverflow', 0,
+        (LARGE,), 'InvalidAmount|AmountOverflow', 0,
         _capacities_as_they_are,
     ),
     'present-servers': Control(
-        (features_.UNSEEN,), 'who_is_let_in', 7, _given_back_twice,
+        (UNSEEN,), 'who_is_let_in', 7, _given_back_twice,
         ('replace_unseen',),
     ),
 }

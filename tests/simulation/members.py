@@ -6,7 +6,7 @@ import json
 import oslo_messaging
 
 from blazar_sched.domain import exception
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.manager import Manager
 from tests.simulation import outside
 
 
@@ -42,7 +42,7 @@ class Member:
 
     def start(self):
         world = self._world
-        self.manager = manager_.Manager(
+        self.manager = Manager(
             world.conf,
             world.cloud,
             world.cloud,

@@ -5,7 +5,7 @@ from collections import Counter
 import dataclasses
 
 from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 
@@ -83,7 +83,7 @@ def stays_until(world, server):
     for r in drawn_on(world, server):
         if not r.is_over(world.time):
             ends.append(r.end)
-        elif r.on_end != reservation_.KEEP or not _lets_go(world, r):
+        elif r.on_end != reservation.KEEP or not _lets_go(world, r):
             ends.append(0)
     return min(ends)
 
@@ -103,7 +103,7 @@ def _lets_go(world, r):
 
 def end_of_own(world, server):
     """Return the end of a server's own: declared, or as its lease has it."""
-    own = world.book.reservations.get(reservation_.lifetime_id(server.uuid))
+    own = world.book.reservations.get(reservation.lifetime_id(server.uuid))
     if own is None:
         return server.end
     return own.end if own.over_at is None else own.over_at

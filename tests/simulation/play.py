@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import traceback
 
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 from tests.simulation import world
 
 
@@ -19,7 +19,7 @@ class Player:
             dir=shared if shared.is_dir() else None
         )
         self._empty = f'{self._directory.name}/empty'
-        ledger = ledger_.Ledger(f'sqlite:///{self._empty}')
+        ledger = Ledger(f'sqlite:///{self._empty}')
         ledger.upgrade()
         ledger.close()
 

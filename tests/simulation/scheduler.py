@@ -15,10 +15,14 @@ from nova.objects import request_spec
 from nova.scheduler import filters
 from nova.scheduler import host_manager
 
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import hints as hints_
+from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.flavor import PREEMPTIBLE
+from blazar_sched.domain.hints import LEASE_ON_END
+from blazar_sched.domain.hints import LIFETIME
+from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import puller
@@ -39,7 +43,7 @@ class Request:
 
     uuid: str
     project_id: str
-    flavor: flavor_.Flavor
+    flavor: Flavor
     reservation_id: str | None = None
     end: int = window.FOREVER
     on_end: str | None = None
@@ -47,18 +51,18 @@ class Request:
     @property
     def amounts(self):
         f = self.flavor
-        return flavor_.resources(
+        return flavor_rules.resources(
             f.vcpus, f.memory_mb, f.disk_gb, f.extra_specs
         )
 
     @property
     def preemptible(self):
-        return flavor_.PREEMPTIBLE in self.flavor.extra_specs
+        return PREEMPTIBLE in self.flavor.extra_specs
 
     @property
     def claim(self):
         """The reservation that it says it draws on."""
-        of_flavor = flavor_.reservation_id(self.flavor.extra_specs)
+        of_flavor = flavor_rules.reservation_id(self.flavor.extra_specs)
         return of_flavor or self.reservation_id
 
     @property
@@ -162,12 +166,12 @@ class Scheduler:
     def _spec(self, request):
         hints = {}
         if request.reservation_id is not None:
-            hints[hints_.RESERVATION] = [request.reservation_id]
+            hints[RESERVATION] = [request.reservation_id]
         if request.end != window.FOREVER:
             left = request.end - int(self._clock())
-            hints[hints_.LIFETIME] = [f'{max(1, left)}s']
+            hints[LIFETIME] = [f'{max(1, left)}s']
         if request.on_end is not None:
-            hints[hints_.LEASE_ON_END] = [request.on_end]
+            hints[LEASE_ON_END] = [request.on_end]
         f = request.flavor
         return request_spec.RequestSpec(
             instance_uuid=request.uuid,

@@ -14,7 +14,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
@@ -22,19 +22,23 @@ from blazar_sched.replica import puller
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
 from blazar_sched.service.ledger import clock
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
+from blazar_sched.service.ledger.ledger import Ledger
 from tests import loopback
 from tests.simulation import actions
-from tests.simulation import book as book_
 from tests.simulation import ending
 from tests.simulation import features as features_
 from tests.simulation import looks
-from tests.simulation import members as members_
-from tests.simulation import outside as outside_
 from tests.simulation import promises
-from tests.simulation import scheduler as scheduler_
-from tests.simulation.cloud import cloud as cloud_
+from tests.simulation.book import Book
+from tests.simulation.cloud.cloud import Cloud
+from tests.simulation.features import AWAY
+from tests.simulation.members import Bus
+from tests.simulation.members import Crash
+from tests.simulation.members import Member
+from tests.simulation.outside import Outside
+from tests.simulation.scheduler import Request
+from tests.simulation.scheduler import Scheduler
 
 EPOCH = 1_900_000_000
 HOSTS = ('compute-a', 'compute-b', 'compute-c', 'compute-d')
@@ -50,9 +54,9 @@ MAX_AGE = 120
 class LetIn:
     """A request that a scheduler has just given a host."""
 
-    request: scheduler_.Request
+    request: Request
     node: str
-    by: scheduler_.Scheduler
+    by: Scheduler
 
 
 class World:
@@ -109,7 +113,7 @@ class World:
         self.hosts = HOSTS[:weather.choice((2, 3, 4))]
 
     def _configure(self, path, weather):
-        conf = conf_.load(files=[])
+        conf = service_conf.load(files=[])
         for group, name, value in (
             ('database', 'connection', f'sqlite:///{path}'),
             (None, 'transport_url', 'fake://'),
@@ -121,33 +125,33 @@ class World:
             ('manager', 'vacate_lead_time', weather.choice((0, 120, 600))),
             ('manager', 'vacate_notice', weather.choice((10, 120))),
             ('manager', 'event_max_retries',
-             2 if features_.AWAY in self.features else 50),
+             2 if AWAY in self.features else 50),
         ):
             conf.set_override(name, value, group)
         return conf
 
     def _make_actors(self, path):
-        self.cloud = cloud_.Cloud(
+        self.cloud = Cloud(
             self.luck, lambda: self.time, self.tell, self._ids,
             self._place_again,
         )
-        self.outside = outside_.Outside(
+        self.outside = Outside(
             self.luck, lambda: self.time, self.tell
         )
-        self.ledger = ledger_.Ledger(f'sqlite:///{path}')
-        self.other_ledger = ledger_.Ledger(f'sqlite:///{path}')
+        self.ledger = Ledger(f'sqlite:///{path}')
+        self.other_ledger = Ledger(f'sqlite:///{path}')
         self.file = sqlite3.connect(path)
         self._seen = None
         # SQLite has no clock of its own: it has that of the world.
         self._database_time = sa.bindparam(
             'time', callable_=lambda: float(self.time), type_=sa.Float
         )
-        self.book = book_.Book(self.ledger)
-        self.members = [members_.Member(self, n) for n in range(MANAGERS)]
-        self.bus = members_.Bus(self)
+        self.book = Book(self.ledger)
+        self.members = [Member(self, n) for n in range(MANAGERS)]
+        self.bus = Bus(self)
         self.api = loopback.client(deploy.deploy(self.conf, self.bus))
         self.schedulers = [
-            scheduler_.Scheduler(
+            Scheduler(
                 self.cloud, self._pull_call, lambda: self.time,
                 lambda: self.uptime, MAX_AGE,
             )
@@ -461,7 +465,7 @@ class World:
 
     def _point(self, name):
         if self.acting is not None and self.strikes(self.crashes):
-            raise members_.Crash(name)
+            raise Crash(name)
 
     def _commit(self, connection, real=retry.commit):
         """Commit; or not; or commit without anybody hearing of it."""

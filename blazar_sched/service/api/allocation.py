@@ -7,16 +7,16 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import allocation as schemas
 from blazar_sched.service.api.views import allocation as views
 
 Body = dict[str, Any]
 
 
-def list_allocations(req: falcon.Request, caller: caller_.Caller) -> Body:
+def list_allocations(req: falcon.Request, caller: Caller) -> Body:
     """List those to come, of every host; past ones too if filtered."""
     hosts = _held(caller, **_filters(req))
     shown = [views.allocation(host, caller.version) for host in hosts]
@@ -24,7 +24,7 @@ def list_allocations(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def show_allocation(
-    req: falcon.Request, caller: caller_.Caller, host_id: str
+    req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
     """Show what is reserved on a host."""
     [host] = _held(caller, host_id=host_id, **_filters(req))
@@ -32,7 +32,7 @@ def show_allocation(
 
 
 def update_allocation(
-    req: falcon.Request, caller: caller_.Caller, host_id: str
+    req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
     """Move a lease's reservations, or the one, from the host to others.
 
@@ -52,7 +52,7 @@ def _filters(req: falcon.Request) -> dict[str, str | None]:
 
 
 def _held(
-    caller: caller_.Caller, **filters: str | None
+    caller: Caller, **filters: str | None
 ) -> list[listing.Item]:
     """Return what is reserved on each host."""
     parts = listing.whole(

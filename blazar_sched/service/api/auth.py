@@ -23,7 +23,7 @@ from blazar_sched.replica import trouble
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import trust
-from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients import keystone as keystone_client
 
 LOG = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class Keystone(auth_token.AuthProtocol):
     def __init__(
         self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts
     ) -> None:
-        keystone = keystone_.load(conf) if conf.api.use_trusts else None
+        keystone = keystone_client.load(conf) if conf.api.use_trusts else None
 
         def identified(
             environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse

@@ -7,16 +7,16 @@ import falcon
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import lease
-from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import requirement
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import capacity as schemas
 from blazar_sched.service.api.views import capacity as views
 
 Body = dict[str, Any]
 
 
-def show_capacity(req: falcon.Request, caller: caller_.Caller) -> Body:
+def show_capacity(req: falcon.Request, caller: Caller) -> Body:
     """Show how much of hosts there is, and is left, in parts of a window.
 
     Of the hosts that the project could reserve. What is left is what a lease

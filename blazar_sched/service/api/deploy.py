@@ -9,7 +9,7 @@ from oslo_config import cfg
 from oslo_middleware import http_proxy_to_wsgi
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.service import metrics as metrics_
+from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service.api import app
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import caller
@@ -19,6 +19,7 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import request_log
 from blazar_sched.service.api import request_metrics
+from blazar_sched.service.metrics import Metrics
 
 # Builds a WSGI layer around an application.
 Layer = Callable[[wsgi.WSGIApplication], wsgi.WSGIApplication]
@@ -27,7 +28,7 @@ Layer = Callable[[wsgi.WSGIApplication], wsgi.WSGIApplication]
 def deploy(
     conf: cfg.ConfigOpts,
     manager: caller.Manager,
-    metrics: metrics_.Metrics | None = None,
+    metrics: Metrics | None = None,
 ) -> wsgi.WSGIApplication:
     """Build the API as a WSGI application.
 
@@ -44,7 +45,7 @@ def deploy(
         # Counts and times them, whatever becomes of them.
         functools.partial(
             request_metrics.RequestMetrics,
-            metrics=metrics or metrics_.new(),
+            metrics=metrics or service_metrics.new(),
         ),
         # Behind a proxy, if told so: has links begin with the proxy's address.
         functools.partial(http_proxy_to_wsgi.HTTPProxyToWSGI, conf=conf),

@@ -6,16 +6,16 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import floating_ip as schemas
 from blazar_sched.service.api.views import floating_ip as views
 
 Body = dict[str, Any]
 
 
-def list_floating_ips(req: falcon.Request, caller: caller_.Caller) -> Body:
+def list_floating_ips(req: falcon.Request, caller: Caller) -> Body:
     """List those that can be reserved."""
     found = listing.whole(
         functools.partial(caller.call, 'list_floating_ips')
@@ -26,14 +26,14 @@ def list_floating_ips(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def show_floating_ip(
-    req: falcon.Request, caller: caller_.Caller, floating_ip_id: str
+    req: falcon.Request, caller: Caller, floating_ip_id: str
 ) -> Body:
     """Show one that can be reserved."""
     found = caller.call('get_floating_ip', floating_ip_id=floating_ip_id)
     return {'floatingip': views.floating_ip(found, caller.version)}
 
 
-def create_floating_ip(req: falcon.Request, caller: caller_.Caller) -> Body:
+def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
     """Register an address of an external network as reservable."""
     validation.check(schemas.CREATE, req.media)
     made = caller.call(
@@ -45,7 +45,7 @@ def create_floating_ip(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def delete_floating_ip(
-    req: falcon.Request, caller: caller_.Caller, floating_ip_id: str
+    req: falcon.Request, caller: Caller, floating_ip_id: str
 ) -> None:
     """Make an address no longer reservable."""
     caller.call('delete_floating_ip', floating_ip_id=floating_ip_id)

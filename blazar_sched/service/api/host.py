@@ -6,30 +6,30 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import host as schemas
 from blazar_sched.service.api.views import host as views
 
 Body = dict[str, Any]
 
 
-def list_hosts(req: falcon.Request, caller: caller_.Caller) -> Body:
+def list_hosts(req: falcon.Request, caller: Caller) -> Body:
     """List the reservable hosts."""
     hosts = listing.whole(functools.partial(caller.call, 'list_hosts'))
     return {'hosts': [views.host(h, caller.version) for h in hosts]}
 
 
 def show_host(
-    req: falcon.Request, caller: caller_.Caller, host_id: str
+    req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
     """Show a host."""
     host = caller.call('get_host', host_id=host_id)
     return {'host': views.host(host, caller.version)}
 
 
-def create_host(req: falcon.Request, caller: caller_.Caller) -> Body:
+def create_host(req: falcon.Request, caller: Caller) -> Body:
     """Register the compute host of that name as reservable."""
     body = schemas.named(req.media)
     validation.check(schemas.CREATE, body)
@@ -40,7 +40,7 @@ def create_host(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def update_host(
-    req: falcon.Request, caller: caller_.Caller, host_id: str
+    req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
     """Change a host's capabilities and settings; null deletes one."""
     validation.check(schemas.UPDATE, req.media)
@@ -51,7 +51,7 @@ def update_host(
 
 
 def delete_host(
-    req: falcon.Request, caller: caller_.Caller, host_id: str
+    req: falcon.Request, caller: Caller, host_id: str
 ) -> None:
     """Make a host no longer reservable."""
     caller.call('delete_host', host_id=host_id)

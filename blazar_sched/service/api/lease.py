@@ -15,12 +15,12 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.policies import lease as policies
-from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.api.views import lease as views
 from blazar_sched.service.api.views import time
@@ -33,7 +33,7 @@ _KEY = re.compile('[ -~]{1,255}')
 Body = dict[str, Any]
 
 
-def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
+def list_leases(req: falcon.Request, caller: Caller) -> Body:
     """List the project's leases; an admin's are those of every project."""
     wanted = _wanted(req, caller)
     limit = listing.limit(req)
@@ -55,7 +55,7 @@ def list_leases(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def show_lease(
-    req: falcon.Request, caller: caller_.Caller, lease_id: str
+    req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
     """Show a lease, from 1.1 on with what it has and what is left of it."""
     which = {'lease_id': lease_id, 'project_id': caller.scope}
@@ -68,7 +68,7 @@ def show_lease(
     return {'lease': views.lease(lease, caller.version, use)}
 
 
-def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
+def create_lease(req: falcon.Request, caller: Caller) -> Body:
     """Reserve: all that is asked for, or nothing."""
     dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
@@ -114,7 +114,7 @@ def create_lease(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def update_lease(
-    req: falcon.Request, caller: caller_.Caller, lease_id: str
+    req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
     """Change a lease: all that is asked for, or nothing."""
     dry_run = _dry_run(req, caller)
@@ -157,7 +157,7 @@ def update_lease(
 
 
 def delete_lease(
-    req: falcon.Request, caller: caller_.Caller, lease_id: str
+    req: falcon.Request, caller: Caller, lease_id: str
 ) -> None:
     """End a lease if it has begun, and forget it."""
     caller.call(
@@ -169,7 +169,7 @@ def delete_lease(
 
 
 def _check_sharing(
-    caller: caller_.Caller, reservations: Iterable[Body]
+    caller: Caller, reservations: Iterable[Body]
 ) -> None:
     """Pass if none is shared with a project, or the caller may share.
 
@@ -179,7 +179,7 @@ def _check_sharing(
         caller.require(policies.SHARE)
 
 
-def _wanted(req: falcon.Request, caller: caller_.Caller) -> Body:
+def _wanted(req: falcon.Request, caller: Caller) -> Body:
     """Return which leases are asked for, and in which order."""
     project_id = listing.text(req, 'project_id', schemas.MAX_TEXT)
     status = req.get_param('status')
@@ -211,12 +211,12 @@ def _idempotency_key(req: falcon.Request) -> str | None:
     return key
 
 
-def _offering(caller: caller_.Caller) -> Body:
+def _offering(caller: Caller) -> Body:
     """Return what has a refusal for want of room come with an offer."""
     return {'offering': True} if caller.version >= microversion.V1_2 else {}
 
 
-def _dry_run(req: falcon.Request, caller: caller_.Caller) -> Body:
+def _dry_run(req: falcon.Request, caller: Caller) -> Body:
     """Return what has the manager answer only, empty if it is to act.
 
     Who only asks must never be taken to mean it: so what is not understood
@@ -259,7 +259,7 @@ def _before_end(text: str | None) -> int | str:
 
 
 def _keep_before_end(
-    caller: caller_.Caller, lease_id: str, changes: list[Body]
+    caller: Caller, lease_id: str, changes: list[Body]
 ) -> list[Body]:
     """Return changes of reservations without before_end, which is fixed.
 

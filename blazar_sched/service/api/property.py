@@ -6,16 +6,16 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import property as schemas
 from blazar_sched.service.api.views import property as views
 
 Body = dict[str, Any]
 
 
-def list_properties(req: falcon.Request, caller: caller_.Caller) -> Body:
+def list_properties(req: falcon.Request, caller: Caller) -> Body:
     """List the public ones; ``?detail`` has their values too.
 
     ``?all`` has the private ones too, for an admin whatever the policy says.
@@ -34,7 +34,7 @@ def list_properties(req: falcon.Request, caller: caller_.Caller) -> Body:
 
 
 def update_property(
-    req: falcon.Request, caller: caller_.Caller, name: str
+    req: falcon.Request, caller: Caller, name: str
 ) -> Body:
     """Make a property private, or public."""
     validation.check(schemas.UPDATE, req.media)

@@ -10,9 +10,11 @@ from wsgiref import types as wsgi
 
 from falcon import routing
 
-from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import health
 from blazar_sched.service.api import routes
+from blazar_sched.service.metrics import Metrics
+from blazar_sched.service.metrics import REQUEST_SECONDS
+from blazar_sched.service.metrics import REQUESTS
 
 # Of what nobody can know beforehand, as there is no end of it.
 OTHER = 'other'
@@ -24,7 +26,7 @@ class RequestMetrics:
     """WSGI layer: counts every answer of the layers below it."""
 
     def __init__(
-        self, application: wsgi.WSGIApplication, metrics: metrics_.Metrics
+        self, application: wsgi.WSGIApplication, metrics: Metrics
     ) -> None:
         self._application = application
         self._metrics = metrics
@@ -50,9 +52,9 @@ class RequestMetrics:
         ) -> Callable[[bytes], object]:
             seconds = time.monotonic() - began
             self._metrics.of(
-                metrics_.REQUESTS, *labels, status.split(' ', 1)[0]
+                REQUESTS, *labels, status.split(' ', 1)[0]
             ).inc()
-            self._metrics.of(metrics_.REQUEST_SECONDS, *labels).observe(
+            self._metrics.of(REQUEST_SECONDS, *labels).observe(
                 seconds
             )
             return start_response(status, headers, exc_info)

@@ -14,14 +14,14 @@ from typing import Any
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import requirements
-from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import lease as schemas
 
 Body = dict[str, Any]
 
 
 def check_reservations(
-    caller: caller_.Caller, reservations: list[Body], lease_id: str = ''
+    caller: Caller, reservations: list[Body], lease_id: str = ''
 ) -> None:
     """Refuse here what the placing could not read later, or finds nowhere.
 
@@ -55,7 +55,7 @@ def check_reservations(
         )
 
 
-def check(caller: caller_.Caller, text: str, field: str) -> None:
+def check(caller: Caller, text: str, field: str) -> None:
     """Refuse a requirement of a question about hosts.
 
     :raises InvalidInput: if it is malformed, or names what no host has
@@ -80,7 +80,7 @@ def _named(
 
 
 def _unknown(
-    caller: caller_.Caller, named: list[tuple[int, str, Iterable[str]]]
+    caller: Caller, named: list[tuple[int, str, Iterable[str]]]
 ) -> list[tuple[int, str, str]]:
     """Return which of the names no host has, as far as the caller is told.
 

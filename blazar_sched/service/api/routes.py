@@ -21,7 +21,6 @@ from blazar_sched import policies
 from blazar_sched.domain import exception
 from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
-from blazar_sched.service.api import caller as caller_
 from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import floating_ip
@@ -30,8 +29,11 @@ from blazar_sched.service.api import lease
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
-from blazar_sched.service.api import property as property_
 from blazar_sched.service.api import version
+from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.caller import Manager
+from blazar_sched.service.api.property import list_properties
+from blazar_sched.service.api.property import update_property
 from blazar_sched.service.api.schemas import lease as schemas
 
 
@@ -72,7 +74,7 @@ DOCUMENT = '/openapi'
 
 
 def show_document(
-    req: falcon.Request, caller: caller_.Caller | None
+    req: falcon.Request, caller: Caller | None
 ) -> openapi.Document:
     """Show this document, of the version that is asked for."""
     return openapi.document(ROUTES, req.env[microversion.VERSION])
@@ -106,9 +108,9 @@ ROUTES = (
     Route('PUT', ALLOCATION, allocation.update_allocation, 200,
           policies.allocation.PUT),
 
-    Route('GET', PROPERTIES, property_.list_properties, 200,
+    Route('GET', PROPERTIES, list_properties, 200,
           policies.property.GET),
-    Route('PATCH', PROPERTY, property_.update_property, 200,
+    Route('PATCH', PROPERTY, update_property, 200,
           policies.property.UPDATE),
 
     Route('GET', FLOATING_IPS, floating_ip.list_floating_ips, 200,
@@ -126,7 +128,7 @@ ROUTES = (
 
 
 def add_to(
-    app: errors.App, manager: caller_.Manager, enforcer: policy.Enforcer
+    app: errors.App, manager: Manager, enforcer: policy.Enforcer
 ) -> None:
     """Make `app` answer ROUTES with what `manager` says."""
     responders: dict[str, dict[str, Callable[..., None]]] = defaultdict(dict)
@@ -141,7 +143,7 @@ def add_to(
 
 
 def _responder(
-    route: Route, manager: caller_.Manager, enforcer: policy.Enforcer
+    route: Route, manager: Manager, enforcer: policy.Enforcer
 ) -> Callable[..., None]:
     def respond(
         req: falcon.Request, resp: falcon.Response, **variables: str
@@ -155,7 +157,7 @@ def _responder(
             enforcer.authorize(ctxt, route.rule)
             if not route.dry:
                 _refuse_dry_run(req)
-            caller = caller_.Caller(
+            caller = Caller(
                 ctxt,
                 manager,
                 enforcer.is_admin(ctxt),

@@ -16,11 +16,11 @@ from waitress import channel
 from waitress import task
 from waitress import wasyncore
 
-from blazar_sched.service import metrics as metrics_
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import errors
 from blazar_sched.service.bus import rpc
+from blazar_sched.service.metrics import Metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class Server:
 def serve(
     conf: cfg.ConfigOpts,
     manager: caller.Manager,
-    metrics: metrics_.Metrics | None = None,
+    metrics: Metrics | None = None,
 ) -> Server:
     """Start to serve the API on [api] host and port, 0 for a free one.
 
@@ -138,7 +138,7 @@ def serve(
 
 
 def start(
-    conf: cfg.ConfigOpts, metrics: metrics_.Metrics | None = None
+    conf: cfg.ConfigOpts, metrics: Metrics | None = None
 ) -> Server:
     """Start to serve the API by itself, asking managers over the bus.
 

@@ -12,7 +12,7 @@ from oslo_context import context
 from oslo_log import log as logging
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients.keystone import Keystone
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Trustor:
 
     def __init__(
         self,
-        keystone: keystone_.Keystone,
+        keystone: Keystone,
         token: str,
         ctxt: context.RequestContext,
     ) -> None:

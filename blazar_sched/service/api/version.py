@@ -5,12 +5,12 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.service.api import caller as caller_
+from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.views import version as views
 
 
 def list_versions(
-    req: falcon.Request, caller: caller_.Caller | None
+    req: falcon.Request, caller: Caller | None
 ) -> dict[str, Any]:
     """List them, in the form that OpenStack clients discover."""
     return {'versions': [views.version(req.prefix)]}

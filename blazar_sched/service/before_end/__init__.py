@@ -14,14 +14,17 @@ from oslo_config import cfg
 import stevedore
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import BEFORE_END
+from blazar_sched.domain.reservation import BEFORE_END_FAILED
+from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import extension
 from blazar_sched.service.before_end import base
-from blazar_sched.service.clients import keystone as keystone_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.clients.keystone import Keystone
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 
 NAMESPACE = 'blazar_sched.before_end'
@@ -42,9 +45,9 @@ class Actions:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        nova: nova_.Nova,
-        keystone: keystone_.Keystone,
+        ledger: Ledger,
+        nova: Nova,
+        keystone: Keystone,
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -61,23 +64,23 @@ class Actions:
         :raises InvalidInput: if there is none by that name, or if the
             operator has not set what it needs
         """
-        names = (NOTHING, reservation_.DEFAULT, *sorted(self._actions))
+        names = (NOTHING, DEFAULT_BEFORE_END, *sorted(self._actions))
         if asked not in names:
             raise exception.InvalidInput(
                 f'before_end must be one of {", ".join(map(repr, names))}',
-                field=reservation_.BEFORE_END,
+                field=BEFORE_END,
             )
         action = self._actions.get(str(asked))
         if asked != known and action and action.lacks(self._conf):
             raise exception.InvalidInput(
                 f'before_end {asked!r} is not set up in this cloud',
-                field=reservation_.BEFORE_END,
+                field=BEFORE_END,
             )
 
     def act(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
+        lease: Lease,
+        reservation: Reservation,
         servers: base.Servers,
     ) -> str | None:
         """Do what a reservation asks for, if it was not done for this end.
@@ -103,7 +106,7 @@ class Actions:
             ]
         done = [name, lease.ending]
         if reservation is not together[0] or any(
-            r.made.get(reservation_.BEFORE_END) == done for r in together
+            r.made.get(BEFORE_END) == done for r in together
         ):
             return None
         waiting = action.act(lease, reservation, servers)
@@ -113,22 +116,22 @@ class Actions:
 
     def _note(
         self,
-        reservations: Iterable[reservation_.Reservation],
+        reservations: Iterable[Reservation],
         done: Sequence[str],
     ) -> None:
         """Have it known to whoever tries the event again."""
 
         def work(tx: Tx) -> None:
             for r in reservations:
-                made = {**r.made, reservation_.BEFORE_END: done}
-                made.pop(reservation_.BEFORE_END_FAILED, None)
+                made = {**r.made, BEFORE_END: done}
+                made.pop(BEFORE_END_FAILED, None)
                 tx.set_reservation_made(r.id, made)
 
         self._ledger.write(work)
 
 
 def asked(
-    conf: cfg.ConfigOpts.GroupAttr, reservation: reservation_.Reservation
+    conf: cfg.ConfigOpts.GroupAttr, reservation: Reservation
 ) -> str:
     """Return the name of the action that a reservation asks for.
 
@@ -136,8 +139,8 @@ def asked(
 
     :param conf: the manager's group of options
     """
-    name = reservation.parameters.get(reservation_.BEFORE_END, NOTHING)
-    return str(conf.before_end if name == reservation_.DEFAULT else name)
+    name = reservation.parameters.get(BEFORE_END, NOTHING)
+    return str(conf.before_end if name == DEFAULT_BEFORE_END else name)
 
 
 def check_default(conf: cfg.ConfigOpts) -> None:

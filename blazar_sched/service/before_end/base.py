@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from oslo_config import cfg
 
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.clients import keystone as keystone_
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients.keystone import Keystone
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
 
 # Asks Nova for the servers that draw on a reservation.
-Servers = Callable[[], Iterable[nova_.Server]]
+Servers = Callable[[], Iterable[Server]]
 
 
 class Impossible(Exception):
@@ -35,8 +36,8 @@ class Action:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        nova: nova_.Nova,
-        keystone: keystone_.Keystone,
+        nova: Nova,
+        keystone: Keystone,
     ) -> None:
         self._conf = conf
         self._nova = nova
@@ -52,8 +53,8 @@ class Action:
 
     def act(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
+        lease: Lease,
+        reservation: Reservation,
         servers: Servers,
     ) -> str | None:
         """Do it.

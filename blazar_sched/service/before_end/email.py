@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import contextlib
 from email import errors
 from email import headerregistry
-from email import message as message_
 from email import utils
+from email.message import EmailMessage
 import smtplib
 import ssl
 
@@ -15,17 +15,22 @@ from oslo_config import cfg
 from blazar_sched.conf import email as email_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import DELETE
+from blazar_sched.domain.reservation import KEEP
+from blazar_sched.domain.reservation import ON_HOSTS
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import SHELVE
 from blazar_sched.service import faults
 from blazar_sched.service.before_end import base
 from blazar_sched.service.clients import rest
 
 # What becomes of servers, by `on_end`.
 _FATES = {
-    reservation_.DELETE: 'its servers are deleted then',
-    reservation_.SHELVE: 'its servers are shelved then',
-    reservation_.KEEP: 'its servers stay',
+    DELETE: 'its servers are deleted then',
+    SHELVE: 'its servers are shelved then',
+    KEEP: 'its servers stay',
 }
 
 
@@ -41,8 +46,8 @@ class Email(base.Action):
 
     def act(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
+        lease: Lease,
+        reservation: Reservation,
         servers: base.Servers,
     ) -> None:
         """Send the message, to who has an address in Keystone.
@@ -69,7 +74,7 @@ class Email(base.Action):
     def _options(self) -> cfg.ConfigOpts.GroupAttr:
         return self._conf[email_conf.GROUP]
 
-    def _send(self, message: message_.EmailMessage) -> None:
+    def _send(self, message: EmailMessage) -> None:
         conf = self._options
         with contextlib.closing(
             smtplib.SMTP(
@@ -95,9 +100,9 @@ def _address(text: str | None) -> headerregistry.Address | None:
 
 
 def _message(
-    lease: lease_.Lease, from_address: str, to: headerregistry.Address
-) -> message_.EmailMessage:
-    message = message_.EmailMessage()
+    lease: Lease, from_address: str, to: headerregistry.Address
+) -> EmailMessage:
+    message = EmailMessage()
     message['From'] = from_address
     message['To'] = to
     message['Subject'] = f'Lease {_line(lease.name)} ends at {_end(lease)}'
@@ -109,7 +114,7 @@ def _message(
     return message
 
 
-def _text(lease: lease_.Lease) -> Iterator[str]:
+def _text(lease: Lease) -> Iterator[str]:
     yield f'The lease {_line(lease.name)} ends at {_end(lease)}.'
     yield ''
     yield f'Lease:   {lease.id}'
@@ -122,18 +127,18 @@ def _text(lease: lease_.Lease) -> Iterator[str]:
         yield f'- {reservation.resource_type} {reservation.id}: {said}'
 
 
-def _content(reservation: reservation_.Reservation) -> Iterator[str]:
+def _content(reservation: Reservation) -> Iterator[str]:
     """Say how much a reservation is, and what becomes of its servers."""
     parameters = reservation.parameters
-    if reservation.resource_type == reservation_.PHYSICAL_HOST:
+    if reservation.resource_type == PHYSICAL_HOST:
         yield f'{parameters["min"]} to {parameters["max"]} hosts'
     elif 'amount' in parameters:
         yield f'{parameters["amount"]}'
-    if reservation.resource_type in reservation_.ON_HOSTS:
+    if reservation.resource_type in ON_HOSTS:
         yield _FATES[reservation.on_end]
 
 
-def _end(lease: lease_.Lease) -> str:
+def _end(lease: Lease) -> str:
     return duration.format_time(lease.end)
 
 

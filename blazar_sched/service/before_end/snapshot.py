@@ -2,17 +2,19 @@
 """Makes an image of each server of a reservation."""
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.before_end import base
-from blazar_sched.service.clients import creator as creator_
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import creator as creator_client
+from blazar_sched.service.clients.nova import image_mark
+from blazar_sched.service.clients.nova import SHELVED
+from blazar_sched.service.clients.nova import SOFT_DELETED
 
 # What a server must be for Nova to make an image of it.
 _COPIED = ('ACTIVE', 'PAUSED', 'SHUTOFF', 'SUSPENDED')
 # What a server stays, unless its owner or an admin does something about it.
 _STUCK = (
-    *nova_.SHELVED, nova_.SOFT_DELETED, 'ERROR', 'RESCUE', 'VERIFY_RESIZE'
+    *SHELVED, SOFT_DELETED, 'ERROR', 'RESCUE', 'VERIFY_RESIZE'
 )
 
 
@@ -21,8 +23,8 @@ class Snapshot(base.Action):
 
     def act(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
+        lease: Lease,
+        reservation: Reservation,
         servers: base.Servers,
     ) -> str | None:
         """Make an image of each server that is bound, for this end.
@@ -36,8 +38,8 @@ class Snapshot(base.Action):
         :raises Impossible: if a server cannot be copied as it is, and does not
             leave that status by itself; the other images are complete then
         """
-        creator = creator_.nova(lease, self._keystone, self._nova)
-        mark = nova_.image_mark(reservation.id, lease.ending)
+        creator = creator_client.nova(lease, self._keystone, self._nova)
+        mark = image_mark(reservation.id, lease.ending)
         stuck, waiting, failed = [], [], []
         # Each of them, before saying that one has failed.
         for server in servers():

@@ -10,8 +10,8 @@ import requests
 
 from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import faults
 from blazar_sched.service.before_end import base
 from blazar_sched.service.bus import payload
@@ -33,8 +33,8 @@ class Webhook(base.Action):
 
     def act(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
+        lease: Lease,
+        reservation: Reservation,
         servers: base.Servers,
     ) -> None:
         """Send the lease, as notifications do.
@@ -66,7 +66,7 @@ class Webhook(base.Action):
     def _options(self) -> cfg.ConfigOpts.GroupAttr:
         return self._conf[webhook_conf.GROUP]
 
-    def _headers(self, lease: lease_.Lease, body: bytes) -> dict[str, str]:
+    def _headers(self, lease: Lease, body: bytes) -> dict[str, str]:
         headers = {
             'Content-Type': 'application/json',
             KEY: f'{lease.id}.{lease.ending}',

@@ -14,10 +14,10 @@ from oslo_config import cfg
 from oslo_log import log
 import oslo_messaging
 
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service import loop
-from blazar_sched.service.bus import payload as payload_
+from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
 
 LOG = log.getLogger(__name__)
@@ -69,15 +69,15 @@ class Notifier(loop.Looped):
         )
         self._loop = loop.Loop('notifier', self.step)
 
-    def lease(self, event_type: str, lease: lease_.Lease) -> None:
+    def lease(self, event_type: str, lease: Lease) -> None:
         """Tell soon what has become of a lease: `event_type` is above."""
         if self.is_on:
-            self._put(event_type, payload_.lease(lease))
+            self._put(event_type, payloads.lease(lease))
 
-    def host(self, event_type: str, host: host_.Host) -> None:
+    def host(self, event_type: str, host: Host) -> None:
         """Tell soon what has become of a host: `event_type` is above."""
         if self.is_on:
-            self._put(event_type, payload_.host(host))
+            self._put(event_type, payloads.host(host))
 
     def instance(self, event_type: str, uuid: str, **details: Any) -> None:
         """Tell soon what has become of a server: `event_type` is above."""

@@ -6,15 +6,15 @@ import dataclasses
 import datetime
 from typing import Any
 
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def lease(noun: lease_.Lease) -> dict[str, Any]:
+def lease(noun: Lease) -> dict[str, Any]:
     """Return what a notification of a lease says."""
     return {
         'lease_id': noun.id,
@@ -36,7 +36,7 @@ def lease(noun: lease_.Lease) -> dict[str, Any]:
     }
 
 
-def _reservation(noun: reservation_.Reservation) -> dict[str, Any]:
+def _reservation(noun: Reservation) -> dict[str, Any]:
     fields = dataclasses.asdict(noun)
     return {
         **fields.pop('parameters'),
@@ -45,7 +45,7 @@ def _reservation(noun: reservation_.Reservation) -> dict[str, Any]:
     }
 
 
-def host(noun: host_.Host) -> dict[str, Any]:
+def host(noun: Host) -> dict[str, Any]:
     """Return what a notification of a host says."""
     fields = dataclasses.asdict(noun)
     return {

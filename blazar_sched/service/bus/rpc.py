@@ -26,7 +26,9 @@ import oslo_messaging
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
 from blazar_sched.service import faults
-from blazar_sched.service import metrics as metrics_
+from blazar_sched.service import metrics as service_metrics
+from blazar_sched.service.metrics import CALL_SECONDS
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -233,7 +235,7 @@ class Local:
 class Counted:
     """An end point whose calls are counted and timed."""
 
-    def __init__(self, endpoint: Any, metrics: metrics_.Metrics) -> None:
+    def __init__(self, endpoint: Any, metrics: Metrics) -> None:
         self.target = endpoint.target
         self._endpoint = endpoint
         self._metrics = metrics
@@ -253,18 +255,18 @@ class Counted:
         **kwargs: Any,
     ) -> Any:
         began = time.monotonic()
-        outcome = metrics_.FAILED
+        outcome = service_metrics.FAILED
         faults.point(f'{name}:called')
         try:
             answer = method(ctxt, **kwargs)
             faults.point(f'{name}:answering')
-            outcome = metrics_.ANSWERED
+            outcome = service_metrics.ANSWERED
             return answer
         except oslo_messaging.ExpectedException:
-            outcome = metrics_.REFUSED
+            outcome = service_metrics.REFUSED
             raise
         finally:
-            self._metrics.of(metrics_.CALL_SECONDS, name, outcome).observe(
+            self._metrics.of(CALL_SECONDS, name, outcome).observe(
                 time.monotonic() - began
             )
 

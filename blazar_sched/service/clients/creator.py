@@ -3,16 +3,16 @@
 
 from oslo_log import log
 
-from blazar_sched.domain import lease as lease_
-from blazar_sched.service.clients import keystone as keystone_
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.domain.lease import Lease
+from blazar_sched.service.clients.keystone import Keystone
+from blazar_sched.service.clients.nova import Nova
 
 LOG = log.getLogger(__name__)
 
 
 def nova(
-    lease: lease_.Lease, keystone: keystone_.Keystone, admin: nova_.Nova
-) -> nova_.Nova:
+    lease: Lease, keystone: Keystone, admin: Nova
+) -> Nova:
     """Return Nova as the lease's creator, if their trust still holds.
 
     :param admin: Nova as whom it is else
@@ -25,4 +25,4 @@ def nova(
             "make is made in the service's own project", lease.id
         )
         return admin
-    return nova_.Nova(adapter)
+    return Nova(adapter)

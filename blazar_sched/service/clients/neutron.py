@@ -18,7 +18,7 @@ from keystoneauth1 import adapter
 import requests
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.domain.floating_ip import Subnet
 from blazar_sched.service.clients import rest
 
 # Whose port it is by which a floating IP has its address.
@@ -48,13 +48,13 @@ class Neutron:
         self.is_configured = api is not None
         self._rest = rest.Rest('network', api, None)
 
-    def subnets(self, network_id: str) -> list[floating_ip_.Subnet]:
+    def subnets(self, network_id: str) -> list[Subnet]:
         """Return the subnets of an external network; none of another one."""
         external = {'id': network_id, 'router:external': 'True'}
         if not list(self._list('networks', external)):
             return []
         return [
-            floating_ip_.Subnet(
+            Subnet(
                 id=found['id'],
                 network_id=found['network_id'],
                 cidr=found['cidr'],

@@ -15,6 +15,7 @@ import requests
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients import rest
 
 MICROVERSION = '1.29'
@@ -49,7 +50,7 @@ class Placement:
     def __init__(self, api: adapter.Adapter | None) -> None:
         self._rest = rest.Rest('placement', api, MICROVERSION)
 
-    def inventories(self, provider: str) -> dict[str, inventory.Inventory]:
+    def inventories(self, provider: str) -> dict[str, Inventory]:
         """Return what a resource provider has, by resource class.
 
         :raises HostNotFound: if Placement does not know it
@@ -60,7 +61,7 @@ class Placement:
         if answer.status_code == 404:
             raise _unknown(provider)
         return {
-            name: inventory.Inventory(
+            name: Inventory(
                 total=held['total'],
                 reserved=held['reserved'],
                 allocation_ratio=held['allocation_ratio'],

@@ -21,12 +21,12 @@ import stevedore
 
 from blazar_sched.conf import enforcement as enforcement_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service import extension
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import reader
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
 LOG = log.getLogger(__name__)
@@ -61,7 +61,7 @@ class Enforcement:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         pool: futures.Executor | None = None,
     ) -> None:
         self._ledger = ledger
@@ -75,7 +75,7 @@ class Enforcement:
         return Inquiry(self._filters, self._ledger, now)
 
     def check_limits(
-        self, tx: PlacingTx, lease: lease_.Lease, now: int
+        self, tx: PlacingTx, lease: Lease, now: int
     ) -> None:
         """Refuse a new lease that nobody has asked the API for.
 
@@ -90,7 +90,7 @@ class Enforcement:
                 f.check(asked, tx)
 
     def ending(
-        self, source: reader.Reader, lease: lease_.Lease
+        self, source: reader.Reader, lease: Lease
     ) -> Callable[[], object]:
         """Return what tells the filters that a lease is over, for then.
 
@@ -113,7 +113,7 @@ class Enforcement:
         self._pool.shutdown(wait=False)
 
     def _tell(
-        self, filter_: base.Filter, lease: lease_.Lease, held: base.Held
+        self, filter_: base.Filter, lease: Lease, held: base.Held
     ) -> None:
         try:
             self._pool.submit(_tell, filter_, lease, held)
@@ -133,7 +133,7 @@ class Inquiry:
     def __init__(
         self,
         filters: list[base.Filter],
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         now: int,
     ) -> None:
         self._filters = filters
@@ -145,8 +145,8 @@ class Inquiry:
     def check(
         self,
         tx: PlacingTx,
-        lease: lease_.Lease,
-        current: lease_.Lease | None = None,
+        lease: Lease,
+        current: Lease | None = None,
     ) -> None:
         """Pass if a lease may be as this commit has written it.
 
@@ -228,7 +228,7 @@ def _refuse_missing(names: Iterable[str]) -> None:
 
 
 def _tell(
-    filter_: base.Filter, lease: lease_.Lease, held: base.Held
+    filter_: base.Filter, lease: Lease, held: base.Held
 ) -> None:
     try:
         filter_.on_end(lease, held)

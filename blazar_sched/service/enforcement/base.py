@@ -8,18 +8,20 @@ import dataclasses
 from oslo_config import cfg
 
 from blazar_sched.conf import enforcement as enforcement_conf
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import FLOATING_IP
+from blazar_sched.domain.reservation import INSTANCES
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import host_selection
 from blazar_sched.service.ledger import reader
 
 # What each reservation of a lease has, by its id: a host for each whole host
 # and for each slot, or floating IPs.
-Held = Mapping[str, Sequence[host_.Host | floating_ip_.FloatingIP]]
+Held = Mapping[str, Sequence[Host | FloatingIP]]
 
 NO_LIMIT = -1
 
@@ -32,8 +34,8 @@ class Asked:
     :param now: the time in epoch seconds
     """
 
-    lease: lease_.Lease
-    current: lease_.Lease | None
+    lease: Lease
+    current: Lease | None
     now: int
 
     @property
@@ -81,17 +83,17 @@ class Filter:
         :raises BlazarSchedError: if it is refused
         """
 
-    def on_end(self, lease: lease_.Lease, held: Held) -> None:
+    def on_end(self, lease: Lease, held: Held) -> None:
         """Take note that a lease is over; what is raised is logged."""
 
 
-def held(source: reader.Reader, lease: lease_.Lease) -> Held:
+def held(source: reader.Reader, lease: Lease) -> Held:
     """Return what the ledger, or a commit, says that a lease has."""
     allocations = [a for a, _ in source.allocations(lease_id=lease.id)]
     hosts = {h.uuid: h for h in source.hosts({a.host for a in allocations})}
     return {
         r.id: source.floating_ips(r.id)
-        if r.resource_type == reservation_.FLOATING_IP
+        if r.resource_type == FLOATING_IP
         else [
             hosts[a.host]
             for a in allocations
@@ -103,10 +105,10 @@ def held(source: reader.Reader, lease: lease_.Lease) -> Held:
 
 
 def _count(
-    reservation: reservation_.Reservation, allocation: allocation_.Allocation
+    reservation: Reservation, allocation: Allocation
 ) -> int:
     """Return how many slots an allocation is, one if it is a whole host."""
-    if reservation.resource_type not in reservation_.INSTANCES:
+    if reservation.resource_type not in INSTANCES:
         return 1
     return host_selection.count_slots(allocation.amounts, reservation.slot())
 

@@ -15,11 +15,11 @@ import requests
 
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
+from blazar_sched.domain import window
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.enforcement import base
 
 LOG = log.getLogger(__name__)
@@ -79,7 +79,7 @@ class ExternalServiceFilter(base.Filter):
         if question in self._endpoints:
             self._post(question, asked.lease, held, also)
 
-    def on_end(self, lease: lease_.Lease, held: base.Held) -> None:
+    def on_end(self, lease: Lease, held: base.Held) -> None:
         """Say that a lease is over; if that fails, once more."""
         for _ in range(TRIES):
             try:
@@ -98,7 +98,7 @@ class ExternalServiceFilter(base.Filter):
     def _post(
         self,
         question: str,
-        lease: lease_.Lease,
+        lease: Lease,
         held: base.Held,
         also: Document,
     ) -> None:
@@ -122,7 +122,7 @@ class ExternalServiceFilter(base.Filter):
         if answer.status_code != _YES:
             raise exception.ExternalServiceFilter(_reason(answer))
 
-    def _context(self, lease: lease_.Lease) -> Document:
+    def _context(self, lease: Lease) -> Document:
         return {
             'user_id': lease.user_id,
             'project_id': lease.project_id,
@@ -146,7 +146,7 @@ def _reason(answer: requests.Response) -> str:
     return DENIED
 
 
-def _lease(lease: lease_.Lease, held: base.Held) -> Document:
+def _lease(lease: Lease, held: base.Held) -> Document:
     return {
         'id': lease.id,
         'name': lease.name,
@@ -164,7 +164,7 @@ def _lease(lease: lease_.Lease, held: base.Held) -> Document:
 
 
 def _reservation(
-    reservation: reservation_.Reservation, held: base.Held
+    reservation: Reservation, held: base.Held
 ) -> Document:
     return {
         'id': reservation.id,
@@ -172,13 +172,13 @@ def _reservation(
         'resource_type': reservation.resource_type,
         **reservation.parameters,
         'allocations': [
-            _host(x) if isinstance(x, host_.Host) else _floating_ip(x)
+            _host(x) if isinstance(x, Host) else _floating_ip(x)
             for x in held.get(reservation.id, ())
         ],
     }
 
 
-def _host(host: host_.Host) -> Document:
+def _host(host: Host) -> Document:
     """Blazar's code shows capabilities beside the rest, its pages apart."""
     shown = host.properties()
     return {
@@ -190,7 +190,7 @@ def _host(host: host_.Host) -> Document:
     }
 
 
-def _floating_ip(floating_ip: floating_ip_.FloatingIP) -> Document:
+def _floating_ip(floating_ip: FloatingIP) -> Document:
     return {
         'id': floating_ip.id,
         'floating_network_id': floating_ip.network_id,
@@ -202,6 +202,6 @@ def _floating_ip(floating_ip: floating_ip_.FloatingIP) -> Document:
 
 def _date(at: int | None) -> str | None:
     """Say a time as Blazar does: UTC without saying so."""
-    if at is None or at == window_.FOREVER:
+    if at is None or at == window.FOREVER:
         return None
     return (_EPOCH + datetime.timedelta(seconds=at)).isoformat()

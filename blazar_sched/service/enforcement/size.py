@@ -4,24 +4,24 @@
 from collections.abc import Iterable
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.ledger import reader
 
 _FIELD = 'reservations'
 
 
-def _hosts(lease: lease_.Lease | None) -> int:
+def _hosts(lease: Lease | None) -> int:
     """Return how many whole hosts a lease may get."""
     return sum(
         r.parameters['max']
         for r in (lease.reservations if lease else ())
-        if r.resource_type == reservation_.PHYSICAL_HOST
+        if r.resource_type == reservation.PHYSICAL_HOST
     )
 
 
-def _instances(lease: lease_.Lease | None) -> int:
+def _instances(lease: Lease | None) -> int:
     return sum(
         r.parameters['amount']
         for r in (lease.reservations if lease and lease.is_limited else ())
@@ -67,7 +67,7 @@ class MaxSizeFilter(base.Filter):
         )
 
     def _check_project(
-        self, asked: base.Asked, leases: Iterable[lease_.Lease]
+        self, asked: base.Asked, leases: Iterable[Lease]
     ) -> None:
         others = [lease for lease in leases if lease.id != asked.lease.id]
         hosts = sum(map(_hosts, others))

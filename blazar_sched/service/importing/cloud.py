@@ -11,9 +11,11 @@ import functools
 from typing import TypeVar
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import inventory as inventory_
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.service.clients.neutron import FloatingIP
+from blazar_sched.service.clients.nova import Aggregate
+from blazar_sched.service.clients.nova import Hypervisor
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import base
 
 T = TypeVar('T')
@@ -32,20 +34,20 @@ class Cloud:
         self._nova = services.nova
         self._placement = services.placement
         self._neutron = services.neutron
-        self._of_networks: dict[str, list[neutron_.FloatingIP]] = {}
+        self._of_networks: dict[str, list[FloatingIP]] = {}
 
     @functools.cached_property
-    def _aggregates(self) -> dict[str, nova_.Aggregate]:
+    def _aggregates(self) -> dict[str, Aggregate]:
         return {each.name: each for each in self._nova.aggregates()}
 
     @functools.cached_property
-    def _hypervisors(self) -> dict[str, list[nova_.Hypervisor]]:
+    def _hypervisors(self) -> dict[str, list[Hypervisor]]:
         found = defaultdict(list)
         for hypervisor in self._nova.hypervisors():
             found[hypervisor.hostname].append(hypervisor)
         return found
 
-    def hypervisor(self, hostname: str) -> nova_.Hypervisor:
+    def hypervisor(self, hostname: str) -> Hypervisor:
         """Return the hypervisor of a name.
 
         :raises Conflict: if there is not exactly one
@@ -59,22 +61,22 @@ class Cloud:
         return found[0]
 
     def inventory(
-        self, hypervisor: nova_.Hypervisor
-    ) -> dict[str, inventory_.Inventory]:
+        self, hypervisor: Hypervisor
+    ) -> dict[str, Inventory]:
         """Return what it has.
 
         :raises Conflict: if Placement does not know it
         """
         return _known(self._placement.inventories, hypervisor)
 
-    def traits(self, hypervisor: nova_.Hypervisor) -> tuple[str, ...]:
+    def traits(self, hypervisor: Hypervisor) -> tuple[str, ...]:
         """Return its traits.
 
         :raises Conflict: if Placement does not know it
         """
         return _known(self._placement.traits, hypervisor)
 
-    def aggregate(self, reservation_id: str) -> nova_.Aggregate | None:
+    def aggregate(self, reservation_id: str) -> Aggregate | None:
         """Return the host aggregate of a reservation."""
         return self._aggregates.get(reservation_id)
 
@@ -89,19 +91,19 @@ class Cloud:
             and floating_ip.address in addresses
         )
 
-    def _floating_ips(self, network_id: str) -> list[neutron_.FloatingIP]:
+    def _floating_ips(self, network_id: str) -> list[FloatingIP]:
         if network_id not in self._of_networks:
             self._of_networks[network_id] = self._neutron.floating_ips(
                 floating_network_id=network_id
             )
         return self._of_networks[network_id]
 
-    def servers(self, hostnames: Collection[str]) -> list[nova_.Server]:
+    def servers(self, hostnames: Collection[str]) -> list[Server]:
         """Return the servers on hosts."""
         return [s for s in self._nova.servers() if s.node in hostnames]
 
 
-def _known(ask: Callable[[str], T], hypervisor: nova_.Hypervisor) -> T:
+def _known(ask: Callable[[str], T], hypervisor: Hypervisor) -> T:
     try:
         return ask(hypervisor.uuid)
     except exception.HostNotFound as e:

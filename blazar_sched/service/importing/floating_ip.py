@@ -2,13 +2,14 @@
 """Blazar's floating IPs as ours."""
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
+from blazar_sched.domain import floating_ip
+from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.service.ledger import blazar
 
 _MAX_ID = 36
 
 
-def to_noun(row: blazar.Row) -> floating_ip_.FloatingIP:
+def to_noun(row: blazar.Row) -> FloatingIP:
     """Return a floating IP.
 
     :raises InvalidInput: if it is no address, or of no network of Neutron's
@@ -18,11 +19,11 @@ def to_noun(row: blazar.Row) -> floating_ip_.FloatingIP:
             raise exception.InvalidInput(
                 f'{row[name]!r} is no id', field=name
             )
-    return floating_ip_.FloatingIP(
+    return FloatingIP(
         id=row['id'],
         network_id=row['floating_network_id'],
         subnet_id=row['subnet_id'],
-        address=floating_ip_.parse(row['floating_ip_address']),
+        address=floating_ip.parse(row['floating_ip_address']),
         reservable=row['reservable'],
         created_at=row['created_at'],
         updated_at=row['updated_at'],

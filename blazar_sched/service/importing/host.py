@@ -6,25 +6,26 @@ import dataclasses
 import re
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.importing import cloud as cloud_
+from blazar_sched.domain import host
+from blazar_sched.domain import reservation
+from blazar_sched.domain.host import Host
+from blazar_sched.service.importing.cloud import Cloud
 from blazar_sched.service.ledger import blazar
 
 # A number that our hosts can have, and be asked for by.
 _NUMBER = re.compile('[1-9][0-9]{0,8}')
 # What a capability cannot be called: it is the host's own.
 _OWN = {
-    *(field.name for field in dataclasses.fields(host_.Host)),
-    *host_.Host(uuid='', id='', hypervisor_hostname='').properties(),
+    *(field.name for field in dataclasses.fields(Host)),
+    *Host(uuid='', id='', hypervisor_hostname='').properties(),
 }
 
 
 def to_noun(
     row: blazar.Row,
     capabilities: Iterable[tuple[str, str]],
-    cloud: cloud_.Cloud,
-) -> host_.Host:
+    cloud: Cloud,
+) -> Host:
     """Return a host as it is to be registered.
 
     It is dedicated: so Blazar holds all of its hosts, in the same aggregate.
@@ -37,13 +38,13 @@ def to_noun(
     hypervisor = cloud.hypervisor(row['hypervisor_hostname'])
     named = dict(capabilities)
     for name in named:
-        if name in _OWN or name.startswith(host_.TRAIT):
+        if name in _OWN or name.startswith(host.TRAIT):
             raise exception.InvalidInput(
                 f"its capability {name} is called as something of the host's"
                 ' own: give it another name in Blazar',
                 field=name,
             )
-    return host_.Host(
+    return Host(
         uuid=hypervisor.uuid,
         id=row['id'] if _NUMBER.fullmatch(row['id']) else '',
         hypervisor_hostname=hypervisor.hostname,
@@ -55,7 +56,7 @@ def to_noun(
         inventory=cloud.inventory(hypervisor),
         traits=cloud.traits(hypervisor),
         region=cloud.region,
-        hold=host_.DEDICATED,
+        hold=host.DEDICATED,
         reservable=row['reservable'],
         capabilities=named,
         created_at=row['created_at'],
@@ -68,5 +69,5 @@ def properties(rows: Iterable[blazar.Row]) -> dict[str, bool]:
     return {
         row['property_name']: row['private']
         for row in rows
-        if row['resource_type'] == reservation_.PHYSICAL_HOST
+        if row['resource_type'] == reservation.PHYSICAL_HOST
     }

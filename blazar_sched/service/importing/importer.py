@@ -11,9 +11,10 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.service import resources
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.importing import cloud as cloud_
-from blazar_sched.service.importing import plan as plan_
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.importing.cloud import Cloud
+from blazar_sched.service.importing.plan import Plan
+from blazar_sched.service.importing.plan import Planner
 from blazar_sched.service.ledger import blazar
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -39,11 +40,11 @@ class Importer:
         self._conf = conf
         self._ledger = services.ledger
         self._drivers = resources.Drivers(services)
-        self._cloud = cloud_.Cloud(services, conf.nova.region_name or '')
+        self._cloud = Cloud(services, conf.nova.region_name or '')
         self._tell = tell
         self._clock = clock
 
-    def plan(self, url: str) -> plan_.Plan:
+    def plan(self, url: str) -> Plan:
         """Return what an import would do; nothing is written.
 
         :param url: of Blazar's database
@@ -58,7 +59,7 @@ class Importer:
         self._tell("Reading Blazar's database")
         tables = blazar.read(url)
         self._tell('Asking Nova, Placement and Neutron')
-        return plan_.Planner(
+        return Planner(
             tables,
             self._cloud,
             self._drivers,
@@ -66,7 +67,7 @@ class Importer:
             self._conf.manager.vacate_lead_time,
         ).plan()
 
-    def write(self, plan: plan_.Plan) -> None:
+    def write(self, plan: Plan) -> None:
         """Write all of a plan, or nothing.
 
         What runs on the hosts is recorded in the same commit, so that none
@@ -99,7 +100,7 @@ def _require_empty(source: Reader, revision: int) -> None:
 
 
 def _write(
-    tx: PlacingTx, plan: plan_.Plan, servers: list[nova_.Server], now: int
+    tx: PlacingTx, plan: Plan, servers: list[Server], now: int
 ) -> None:
     _require_empty(tx, tx.replica.revision)
     # Numbers are given to those that have none after the others' are known.
@@ -128,7 +129,7 @@ def _write(
 
 
 def _write_servers(
-    tx: PlacingTx, plan: plan_.Plan, servers: list[nova_.Server], now: int
+    tx: PlacingTx, plan: Plan, servers: list[Server], now: int
 ) -> None:
     # The commit's own replica lacks what is written here.
     replica = state.Replica(accounting.LedgerAccounting)

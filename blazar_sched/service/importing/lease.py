@@ -4,12 +4,16 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event as event_rules
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.event import BEFORE_END_LEASE
+from blazar_sched.domain.event import END_LEASE
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.event import START_LEASE
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 from blazar_sched.service.ledger import blazar
 
 # What its reservations, its start and its end are in each status.
@@ -24,7 +28,7 @@ _STATUSES = {
         states.RESERVATION_DELETED, states.EVENT_DONE, states.EVENT_DONE,
     ),
 }  # fmt: skip
-_KNOWN = (event_.START_LEASE, event_.BEFORE_END_LEASE, event_.END_LEASE)
+_KNOWN = (START_LEASE, BEFORE_END_LEASE, END_LEASE)
 
 
 def check(
@@ -47,7 +51,7 @@ def check(
         raise exception.Conflict(
             f'it is {status}: let Blazar finish that, or delete it there'
         )
-    for needed in (event_.START_LEASE, event_.END_LEASE):
+    for needed in (START_LEASE, END_LEASE):
         if needed not in statuses:
             raise exception.InvalidInput(f'it has no {needed} event')
     if row['project_id'] is None:
@@ -56,7 +60,7 @@ def check(
         return
     reserved, start, end = _STATUSES[status]
     if {r['status'] for r in reservations} - {reserved} or (
-        statuses[event_.START_LEASE], statuses[event_.END_LEASE]
+        statuses[START_LEASE], statuses[END_LEASE]
     ) != (start, end):
         raise exception.InvalidInput(
             f'it is {status}, but its reservations or events are not'
@@ -72,11 +76,11 @@ def unknown_events(events: Iterable[blazar.Row]) -> list[blazar.Row]:
 
 def to_noun(
     row: blazar.Row,
-    reservations: Sequence[reservation_.Reservation],
+    reservations: Sequence[Reservation],
     events: Iterable[blazar.Row],
     now: int,
     lead_time: int,
-) -> lease_.Lease:
+) -> Lease:
     """Return a lease that `check` lets pass.
 
     :param lead_time: how many seconds before it starts its hosts are vacated
@@ -84,8 +88,8 @@ def to_noun(
     """
     start = row['start_date']
     # Ended in the minute of its start, it has no second to Blazar.
-    window = window_.Window(start, max(row['end_date'], start + 1))
-    return lease_.Lease(
+    window = Window(start, max(row['end_date'], start + 1))
+    return Lease(
         id=row['id'],
         name=row['name'],
         project_id=row['project_id'],
@@ -114,23 +118,23 @@ def _first(events: Iterable[blazar.Row]) -> dict[str, blazar.Row]:
 def _events(
     row: blazar.Row,
     rows: Iterable[blazar.Row],
-    window: window_.Window,
+    window: Window,
     now: int,
     lead_time: int,
-) -> tuple[event_.Event, ...]:
+) -> tuple[Event, ...]:
     first = _first(rows)
-    times = {event_.START_LEASE: window.start, event_.END_LEASE: window.end}
+    times = {START_LEASE: window.start, END_LEASE: window.end}
     before_end = None
-    if event_.BEFORE_END_LEASE in first:
-        asked = first[event_.BEFORE_END_LEASE]['time']
+    if BEFORE_END_LEASE in first:
+        asked = first[BEFORE_END_LEASE]['time']
         before_end = min(max(window.start, asked), window.end)
-        times[event_.BEFORE_END_LEASE] = before_end
+        times[BEFORE_END_LEASE] = before_end
     vacates = (
         row['status'] == states.LEASE_PENDING
         and lead_time
         and window.start > now
     )
-    return event_.plan(
+    return event_rules.plan(
         row['id'],
         window,
         before_end,
@@ -140,16 +144,16 @@ def _events(
     )
 
 
-def _event(event: blazar.Row, at: int, lease: blazar.Row) -> event_.Event:
+def _event(event: blazar.Row, at: int, lease: blazar.Row) -> Event:
     status = event['status']
     if (
-        event['event_type'] == event_.START_LEASE
+        event['event_type'] == START_LEASE
         and lease['status'] == states.LEASE_ERROR
         and status == states.EVENT_UNDONE
     ):
         # Blazar does not start it any more.
         status = states.EVENT_ERROR
-    return event_.Event(
+    return Event(
         id=event['id'],
         lease_id=event['lease_id'],
         event_type=event['event_type'],

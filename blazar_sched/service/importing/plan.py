@@ -10,33 +10,37 @@ from collections.abc import Sequence
 import dataclasses
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import FLAVOR_INSTANCE
+from blazar_sched.domain.reservation import FLOATING_IP
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
+from blazar_sched.domain.window import Window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import resources
-from blazar_sched.service.importing import cloud as cloud_
 from blazar_sched.service.importing import floating_ip
 from blazar_sched.service.importing import host
 from blazar_sched.service.importing import lease
 from blazar_sched.service.importing import reservation
+from blazar_sched.service.importing.cloud import Cloud
 from blazar_sched.service.ledger import blazar
 
 # What is wrong with a noun; what a service's failure is not.
 _WRONG = (exception.InvalidInput, exception.Conflict)
 # The table of each resource type's own rows.
 _OWN = {
-    reservation_.PHYSICAL_HOST: 'computehost_reservations',
-    reservation_.VIRTUAL_INSTANCE: 'instance_reservations',
-    reservation_.FLAVOR_INSTANCE: 'instance_reservations',
-    reservation_.FLOATING_IP: 'floatingip_reservations',
+    PHYSICAL_HOST: 'computehost_reservations',
+    VIRTUAL_INSTANCE: 'instance_reservations',
+    FLAVOR_INSTANCE: 'instance_reservations',
+    FLOATING_IP: 'floatingip_reservations',
 }
 
 
@@ -57,8 +61,8 @@ class Kept:
     `floating_ips` has the ids of those allocated, by reservation.
     """
 
-    lease: lease_.Lease
-    allocations: Sequence[allocation_.Allocation]
+    lease: Lease
+    allocations: Sequence[Allocation]
     floating_ips: Mapping[str, Sequence[str]]
 
 
@@ -66,9 +70,9 @@ class Kept:
 class Plan:
     """What is to be written, what is not, and what is worth knowing."""
 
-    hosts: list[host_.Host] = dataclasses.field(default_factory=list)
+    hosts: list[Host] = dataclasses.field(default_factory=list)
     properties: dict[str, bool] = dataclasses.field(default_factory=dict)
-    floating_ips: list[floating_ip_.FloatingIP] = dataclasses.field(
+    floating_ips: list[FloatingIP] = dataclasses.field(
         default_factory=list
     )
     leases: list[Kept] = dataclasses.field(default_factory=list)
@@ -86,7 +90,7 @@ class Planner:
     def __init__(
         self,
         tables: blazar.Tables,
-        cloud: cloud_.Cloud,
+        cloud: Cloud,
         drivers: resources.Drivers,
         now: int,
         lead_time: int,
@@ -98,8 +102,8 @@ class Planner:
         self._lead_time = lead_time
         self._plan = Plan()
         # Of Blazar's ids, those that are kept.
-        self._hosts: dict[str, host_.Host] = {}
-        self._floating_ips: dict[str, floating_ip_.FloatingIP] = {}
+        self._hosts: dict[str, Host] = {}
+        self._floating_ips: dict[str, FloatingIP] = {}
         self._held = _group(tables['computehost_allocations'])
         self._held_ips = _group(tables['floatingip_allocations'])
         self._own = {
@@ -222,7 +226,7 @@ class Planner:
             {
                 r.id: [a['floatingip_id'] for a in self._held_ips[r.id]]
                 for r in held
-                if r.resource_type == reservation_.FLOATING_IP
+                if r.resource_type == FLOATING_IP
             },
         )
 
@@ -248,8 +252,8 @@ class Planner:
         return [self._floating_ips[id_].address for id_ in held]
 
     def _allocations(
-        self, noun: reservation_.Reservation, window: window_.Window
-    ) -> Iterable[allocation_.Allocation]:
+        self, noun: Reservation, window: Window
+    ) -> Iterable[Allocation]:
         """Yield an allocation a host: Blazar has one for each slot.
 
         :raises Conflict: if a host is not kept
@@ -261,7 +265,7 @@ class Planner:
             if host_id not in self._hosts:
                 raise exception.Conflict(f'host {host_id} is not kept')
             slot = noun.slot() if noun.has_slots else {}
-            yield allocation_.Allocation(
+            yield Allocation(
                 id=ids[host_id],
                 reservation_id=noun.id,
                 host=self._hosts[host_id].uuid,
@@ -275,10 +279,10 @@ class Planner:
 class _Room:
     """What is left on hosts, and of floating IPs, by the leases so far."""
 
-    def __init__(self, hosts: Iterable[host_.Host]) -> None:
+    def __init__(self, hosts: Iterable[Host]) -> None:
         self._replica = state.Replica(accounting.LedgerAccounting)
         self._replica.apply(0, list(map(record.encode, hosts)))
-        self._windows: dict[str, list[window_.Window]] = defaultdict(list)
+        self._windows: dict[str, list[Window]] = defaultdict(list)
 
     def take(self, kept: Kept) -> None:
         """Let a lease have what is allocated to it.
@@ -299,8 +303,8 @@ class _Room:
 
     def _take(
         self,
-        allocation: allocation_.Allocation,
-        all_: Sequence[allocation_.Allocation],
+        allocation: Allocation,
+        all_: Sequence[Allocation],
     ) -> None:
         try:
             for index, changes in self._replica.entries([allocation]):
@@ -315,7 +319,7 @@ class _Room:
             ) from e
 
     def _give_back(
-        self, allocations: Sequence[allocation_.Allocation]
+        self, allocations: Sequence[Allocation]
     ) -> None:
         for index in (self._replica.index, *self._replica.extra.values()):
             index.apply(

@@ -8,11 +8,12 @@ import json
 from typing import Any
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import floating_ip
+from blazar_sched.domain import reservation
 from blazar_sched.domain import states
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import resources
-from blazar_sched.service.importing import cloud as cloud_
+from blazar_sched.service.importing.cloud import Cloud
 from blazar_sched.service.ledger import blazar
 
 # What Blazar has of it in other services, at least in part.
@@ -25,9 +26,9 @@ def to_noun(
     own: blazar.Row,
     lease: blazar.Row,
     drivers: resources.Drivers,
-    cloud: cloud_.Cloud,
+    cloud: Cloud,
     addresses: Collection[str],
-) -> reservation_.Reservation:
+) -> Reservation:
     """Return a reservation.
 
     :param own: the row of its resource type's own table; of a floating IP
@@ -43,7 +44,7 @@ def to_noun(
     made = _made(row, own)
     if row['status'] in _OPENED:
         made |= _opened(row, lease['project_id'], parameters, cloud, addresses)
-    return reservation_.Reservation(
+    return Reservation(
         id=row['id'],
         lease_id=row['lease_id'],
         resource_type=resource_type,
@@ -98,7 +99,7 @@ def _instance(own: blazar.Row) -> dict[str, Any]:
     return {
         **{name: own[name] for name in (*_SIZE, 'amount', 'affinity')},
         'resource_properties': own['resource_properties'] or '',
-        'before_end': reservation_.DEFAULT,
+        'before_end': reservation.DEFAULT_BEFORE_END,
     }
 
 
@@ -110,7 +111,7 @@ def _flavor(own: blazar.Row) -> dict[str, Any]:
         'amount': own['amount'],
         'affinity': own['affinity'],
         'resource_properties': '',
-        'before_end': reservation_.DEFAULT,
+        'before_end': reservation.DEFAULT_BEFORE_END,
         'asked_properties': '',
         'name': flavor['name'],
         'vcpus': flavor['vcpus'],
@@ -132,16 +133,16 @@ def _floating_ip(own: blazar.Row) -> dict[str, Any]:
 
 
 _PARAMETERS: Mapping[str, Callable[[blazar.Row], dict[str, Any]]] = {
-    reservation_.PHYSICAL_HOST: _host,
-    reservation_.VIRTUAL_INSTANCE: _instance,
-    reservation_.FLAVOR_INSTANCE: _flavor,
-    reservation_.FLOATING_IP: _floating_ip,
+    reservation.PHYSICAL_HOST: _host,
+    reservation.VIRTUAL_INSTANCE: _instance,
+    reservation.FLAVOR_INSTANCE: _flavor,
+    reservation.FLOATING_IP: _floating_ip,
 }
 
 
 def _made(row: blazar.Row, own: blazar.Row) -> dict[str, Any]:
     """Return what is shown of it: Blazar makes that ahead of the start."""
-    if row['resource_type'] not in reservation_.INSTANCES:
+    if row['resource_type'] not in reservation.INSTANCES:
         return {}
     return {
         'flavor_id': row['id'],
@@ -154,18 +155,18 @@ def _opened(
     row: blazar.Row,
     project_id: str,
     parameters: Mapping[str, Any],
-    cloud: cloud_.Cloud,
+    cloud: Cloud,
     addresses: Collection[str],
 ) -> dict[str, Any]:
     """Return what our start would have kept, and our end goes by."""
-    if row['resource_type'] == reservation_.FLOATING_IP:
-        held = {floating_ip_.parse(address) for address in addresses}
+    if row['resource_type'] == reservation.FLOATING_IP:
+        held = {floating_ip.parse(address) for address in addresses}
         network_id = parameters['network_id']
         return {
             'floating_ips': cloud.floating_ips(network_id, project_id, held)
         }
     made: dict[str, Any] = {'projects': [project_id], 'in_the_way': []}
-    if row['resource_type'] == reservation_.PHYSICAL_HOST:
+    if row['resource_type'] == reservation.PHYSICAL_HOST:
         aggregate = cloud.aggregate(row['id'])
         if aggregate is not None:
             made['aggregate_id'] = aggregate.id

@@ -13,10 +13,11 @@ import dataclasses
 import time
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.service.clients import placement as placement_
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import ON_HOSTS
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients import placement
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 
@@ -51,7 +52,7 @@ def tidy(
             tidied.left.append(lease.id)
             continue
         for reservation in lease.reservations:
-            if reservation.resource_type in reservation_.ON_HOSTS:
+            if reservation.resource_type in ON_HOSTS:
                 _remove(services, reservation)
         if any(reservation.made for reservation in lease.reservations):
             _forget(services, lease)
@@ -73,19 +74,19 @@ def _may_be_open(services: base.Services, lease_id: str, now: int) -> bool:
 
 
 def _remove(
-    services: base.Services, reservation: reservation_.Reservation
+    services: base.Services, reservation: Reservation
 ) -> None:
     if reservation.has_slots:
         services.nova.delete_flavor(reservation.id)
         if reservation.made.get('server_group_id'):
             services.nova.delete_server_group(f'reservation:{reservation.id}')
         services.placement.delete_resource_class(
-            placement_.resource_class(reservation.id)
+            placement.resource_class(reservation.id)
         )
     services.nova.delete_aggregate(reservation.id)
 
 
-def _forget(services: base.Services, lease: lease_.Lease) -> None:
+def _forget(services: base.Services, lease: Lease) -> None:
     """Show no longer what is gone."""
 
     def work(tx: PlacingTx) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from blazar_sched.domain import allocation
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import instance
@@ -17,8 +17,8 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
 
-def from_row(row: Any) -> allocation.Allocation:
-    return allocation.Allocation(
+def from_row(row: Any) -> Allocation:
+    return Allocation(
         id=row.id,
         reservation_id=row.reservation_id,
         host=row.host,
@@ -36,7 +36,7 @@ def list_(
     host: str | None = None,
     after: int | None = None,
     hosts: Collection[str] | None = None,
-) -> list[tuple[allocation.Allocation, str]]:
+) -> list[tuple[Allocation, str]]:
     """Return allocations, each with its lease's id, by their starts.
 
     :param host: a host's uuid
@@ -68,7 +68,7 @@ def list_(
 def put(
     connection: sa.Connection,
     reservation_id: str,
-    wanted: Iterable[allocation.Allocation],
+    wanted: Iterable[Allocation],
 ) -> list[record.Record]:
     """Make the reservation's allocations `wanted`; return the records.
 
@@ -97,7 +97,7 @@ def put(
 
 
 def add(
-    connection: sa.Connection, new: Sequence[allocation.Allocation]
+    connection: sa.Connection, new: Sequence[Allocation]
 ) -> list[record.Record]:
     """Insert allocations; return the records."""
     rows.add(connection, models.Allocation, list(map(rows.columns, new)))
@@ -130,7 +130,7 @@ def drop(
 
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> list[allocation.Allocation]:
+) -> list[Allocation]:
     query = sa.select(models.Allocation).where(condition)
     return [from_row(row) for row in connection.execute(query)]
 

@@ -16,14 +16,14 @@ from sqlalchemy import orm
 
 from blazar_sched.domain import allocation
 from blazar_sched.domain import event
-from blazar_sched.domain import host
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.domain.host import Host
 from blazar_sched.service.ledger import access
-from blazar_sched.service.ledger import allocation as allocation_
 from blazar_sched.service.ledger import change
-from blazar_sched.service.ledger import host as host_
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger.allocation import from_row
+from blazar_sched.service.ledger.host import list_ as list_hosts
 from blazar_sched.service.ledger.models import Allocation
 from blazar_sched.service.ledger.models import Change
 from blazar_sched.service.ledger.models import Event
@@ -277,19 +277,19 @@ def _inconsistent(connection: sa.Connection) -> Iterator[str]:
 
 
 def _over_commitments(connection: sa.Connection) -> Iterator[str]:
-    hosts = {noun.uuid: noun for noun in host_.list_(connection)}
+    hosts = {noun.uuid: noun for noun in list_hosts(connection)}
     found = connection.execute(
         sa.select(Allocation).order_by(Allocation.host),
         execution_options={'yield_per': _BATCH},
     )
-    nouns = map(allocation_.from_row, found)
+    nouns = map(from_row, found)
     for uuid, held in itertools.groupby(nouns, operator.attrgetter('host')):
         if uuid in hosts:
             yield from _judge(hosts[uuid], list(held))
 
 
 def _judge(
-    noun: host.Host, allocations: list[allocation.Allocation]
+    noun: Host, allocations: list[allocation.Allocation]
 ) -> Iterator[str]:
     """Add up at every instant at which something starts."""
     steps = [

@@ -9,8 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import event
-from blazar_sched.domain import lease
 from blazar_sched.domain import states
+from blazar_sched.domain.event import Claim
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import models
@@ -21,7 +23,7 @@ UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
 # this is the quickest way to make nouns of them.
 _COLUMNS = [
     getattr(models.Event, field.name)
-    for field in dataclasses.fields(event.Event)
+    for field in dataclasses.fields(Event)
 ]
 _CLAIM = (models.Event.owner, models.Event.token, models.Event.until)
 _NO_CLAIM = {'owner': None, 'token': None, 'until': None}
@@ -29,7 +31,7 @@ _NO_CLAIM = {'owner': None, 'token': None, 'until': None}
 
 def by_lease(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> dict[str, list[event.Event]]:
+) -> dict[str, list[Event]]:
     """Return the events of the leases where `condition` holds."""
     query = (
         sa.select(*_COLUMNS)
@@ -39,24 +41,24 @@ def by_lease(
     )
     found = defaultdict(list)
     for row in connection.execute(query):
-        noun = event.Event(*row)
+        noun = Event(*row)
         found[noun.lease_id].append(noun)
     return found
 
 
-def _rows(owner: lease.Lease) -> list[dict[str, Any]]:
+def _rows(owner: Lease) -> list[dict[str, Any]]:
     return [
         rows.columns(noun, lease_id=owner.id, position=position)
         for position, noun in enumerate(owner.events)
     ]
 
 
-def add(connection: sa.Connection, new: lease.Lease) -> None:
+def add(connection: sa.Connection, new: Lease) -> None:
     """Insert a new lease's events."""
     rows.add(connection, models.Event, _rows(new))
 
 
-def put(connection: sa.Connection, new: lease.Lease) -> None:
+def put(connection: sa.Connection, new: Lease) -> None:
     """Make the lease's events those of `new`.
 
     The claim on one that stays in progress stays as it is.
@@ -76,7 +78,7 @@ def put(connection: sa.Connection, new: lease.Lease) -> None:
 
 def list_due(
     connection: sa.Connection, now: int, given_up: int | None = None
-) -> list[tuple[event.Event, event.Claim | None]]:
+) -> list[tuple[Event, Claim | None]]:
     """Return the events that are due at `now`, in order, with their claims.
 
     All events in progress are among them: only who watches a claim can tell
@@ -97,8 +99,8 @@ def list_due(
     )
     pairs = [
         (
-            event.Event(*row[: len(_COLUMNS)]),
-            event.Claim(*row[len(_COLUMNS) :])
+            Event(*row[: len(_COLUMNS)]),
+            Claim(*row[len(_COLUMNS) :])
             if row.status == states.EVENT_IN_PROGRESS
             else None,
         )
@@ -139,8 +141,8 @@ def next_time(
 def claim(
     connection: sa.Connection,
     event_id: str,
-    new: event.Claim,
-    seen: event.Claim | None,
+    new: Claim,
+    seen: Claim | None,
     status: str = states.EVENT_UNDONE,
 ) -> bool:
     """Take an event, if it is still as it was seen.

@@ -6,14 +6,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from blazar_sched.domain import flavor
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
 
-def _from_row(row: Any) -> flavor.Flavor:
-    return flavor.Flavor(
+def _from_row(row: Any) -> Flavor:
+    return Flavor(
         id=row.id,
         name=row.name,
         vcpus=row.vcpus,
@@ -26,7 +26,7 @@ def _from_row(row: Any) -> flavor.Flavor:
     )
 
 
-def get(connection: sa.Connection, flavor_id: str) -> flavor.Flavor | None:
+def get(connection: sa.Connection, flavor_id: str) -> Flavor | None:
     """Return a flavor, None if it is not there."""
     if not models.is_text(flavor_id):
         return None
@@ -38,12 +38,12 @@ def get(connection: sa.Connection, flavor_id: str) -> flavor.Flavor | None:
     return None
 
 
-def list_(connection: sa.Connection) -> list[flavor.Flavor]:
+def list_(connection: sa.Connection) -> list[Flavor]:
     """Return all flavors."""
     return [_from_row(r) for r in connection.execute(sa.select(models.Flavor))]
 
 
-def put(connection: sa.Connection, nouns: Iterable[flavor.Flavor]) -> None:
+def put(connection: sa.Connection, nouns: Iterable[Flavor]) -> None:
     """Make the flavors `nouns`; only what differs is written."""
     rows.replace(
         connection,
@@ -53,7 +53,7 @@ def put(connection: sa.Connection, nouns: Iterable[flavor.Flavor]) -> None:
     )
 
 
-def _to_row(noun: flavor.Flavor) -> dict[str, Any]:
+def _to_row(noun: Flavor) -> dict[str, Any]:
     projects = None if noun.projects is None else list(noun.projects)
     return rows.columns(noun, projects=projects)
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.window import Window
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
@@ -64,7 +64,7 @@ def list_(
 def free(
     connection: sa.Connection,
     network_id: str,
-    window: window_.Window,
+    window: Window,
     reservation_id: str,
 ) -> list[floating_ip.FloatingIP]:
     """Return what no other reservation has at any time of a window.
@@ -143,7 +143,7 @@ def put_allocations(
     connection: sa.Connection,
     reservation_id: str,
     floating_ip_ids: Collection[str],
-    window: window_.Window,
+    window: Window,
 ) -> None:
     """Make those the reservation's floating IPs, all of them in `window`.
 

@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import host
-from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
@@ -20,8 +20,8 @@ from blazar_sched.service.ledger import models
 _DIGITS = 9
 
 
-def from_row(row: Any) -> host.Host:
-    return host.Host(
+def from_row(row: Any) -> Host:
+    return Host(
         uuid=row.uuid,
         id=str(row.id),
         hypervisor_hostname=row.hypervisor_hostname,
@@ -31,7 +31,7 @@ def from_row(row: Any) -> host.Host:
         cpu_info=row.cpu_info,
         availability_zone=row.availability_zone,
         inventory={
-            resource_class: inventory.Inventory(**figures)
+            resource_class: Inventory(**figures)
             for resource_class, figures in row.inventory.items()
         },
         hold=row.hold,
@@ -48,7 +48,7 @@ def from_row(row: Any) -> host.Host:
     )
 
 
-def get(connection: sa.Connection, host_id: str) -> host.Host:
+def get(connection: sa.Connection, host_id: str) -> Host:
     """Return a host by the API's id or by its uuid.
 
     :raises HostNotFound: if it is not there
@@ -73,7 +73,7 @@ def list_(
     uuids: Collection[str] | None = None,
     after: str | None = None,
     limit: int | None = None,
-) -> list[host.Host]:
+) -> list[Host]:
     """Return all hosts, or those of `uuids` that are there.
 
     :param after: the id of the host that they come after, which need not be
@@ -89,8 +89,8 @@ def list_(
 
 
 def put(
-    connection: sa.Connection, new: host.Host
-) -> tuple[host.Host, list[record.Record]]:
+    connection: sa.Connection, new: Host
+) -> tuple[Host, list[record.Record]]:
     """Insert a host that has no id, else update it by its uuid.
 
     :raises HostExists: if it is to be inserted and is there
@@ -116,7 +116,7 @@ def put(
     return new, [record.encode(new)]
 
 
-def add(connection: sa.Connection, new: host.Host) -> list[record.Record]:
+def add(connection: sa.Connection, new: Host) -> list[record.Record]:
     """Insert a host by the id that it has from elsewhere.
 
     All that have one go before those that are given one.
@@ -150,7 +150,7 @@ def _select(
     connection: sa.Connection,
     condition: sa.ColumnElement[bool],
     limit: int | None = None,
-) -> list[host.Host]:
+) -> list[Host]:
     query = sa.select(models.Host).where(condition).order_by(models.Host.id)
     return [from_row(row) for row in connection.execute(query.limit(limit))]
 
@@ -168,7 +168,7 @@ class Writes(access.Writes):
     add_host = access.noted(add)
     delete_host = access.noted(delete)
 
-    def put_host(self, new: host.Host) -> host.Host:
+    def put_host(self, new: Host) -> Host:
         """Insert a host that has no id, else update it; return it with id.
 
         :raises HostExists: if it is to be inserted and is there

@@ -7,14 +7,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from blazar_sched.domain import instance
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
-def from_row(row: Any) -> instance.Instance:
-    return instance.Instance(
+def from_row(row: Any) -> Instance:
+    return Instance(
         uuid=row.uuid,
         host=row.host,
         project_id=row.project_id,
@@ -29,7 +29,7 @@ def from_row(row: Any) -> instance.Instance:
 
 def list_(
     connection: sa.Connection, hosts: Collection[str] | None = None
-) -> list[instance.Instance]:
+) -> list[Instance]:
     """Return all instances, or those on hosts.
 
     :param hosts: the hosts' uuids
@@ -40,14 +40,14 @@ def list_(
     return [from_row(row) for row in connection.execute(query)]
 
 
-def get(connection: sa.Connection, uuid: str) -> instance.Instance | None:
+def get(connection: sa.Connection, uuid: str) -> Instance | None:
     """Return an instance, None if it is not there."""
     found = _select(connection, models.Instance.uuid == uuid)
     return found[0] if found else None
 
 
 def put(
-    connection: sa.Connection, new: instance.Instance
+    connection: sa.Connection, new: Instance
 ) -> list[record.Record]:
     """Insert or update an instance; return the records."""
     old = get(connection, new.uuid)
@@ -67,7 +67,7 @@ def put(
 
 def claiming(
     connection: sa.Connection, reservation_ids: Collection[str]
-) -> list[instance.Instance]:
+) -> list[Instance]:
     """Return the instances that draw on reservations."""
     return _select(
         connection,
@@ -176,7 +176,7 @@ def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
 
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> list[instance.Instance]:
+) -> list[Instance]:
     query = sa.select(models.Instance).where(condition)
     return [from_row(row) for row in connection.execute(query)]
 

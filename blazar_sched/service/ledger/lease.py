@@ -7,10 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease
 from blazar_sched.domain import states
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.lease import Lease
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
@@ -28,7 +28,7 @@ def get(
     connection: sa.Connection,
     lease_id: str,
     project_id: str | None = None,
-) -> lease.Lease:
+) -> Lease:
     """Return a lease, of `project_id` if that is given.
 
     :raises LeaseNotFound: if it is not there, or another project's
@@ -41,7 +41,7 @@ def get(
 
 def _find(
     connection: sa.Connection, lease_id: str, project_id: str | None = None
-) -> lease.Lease | None:
+) -> Lease | None:
     if not models.is_id(lease_id):
         return None
     condition = models.Lease.id == lease_id
@@ -57,7 +57,7 @@ def select(
     condition: sa.ColumnElement[bool],
     order: Sequence[sa.SQLColumnExpression[Any]] = (),
     limit: int | None = None,
-) -> list[lease.Lease]:
+) -> list[Lease]:
     """Return leases in three queries at most, however many there are."""
     found = connection.execute(
         sa.select(models.Lease).where(condition).order_by(*order).limit(limit)
@@ -69,7 +69,7 @@ def select(
     reservations = reservation.by_lease(connection, condition)
     events = event.by_lease(connection, condition)
     return [
-        lease.Lease(
+        Lease(
             id=row.id,
             name=row.name,
             project_id=row.project_id,
@@ -88,7 +88,7 @@ def select(
     ]
 
 
-def open_(connection: sa.Connection, project_id: str) -> list[lease.Lease]:
+def open_(connection: sa.Connection, project_id: str) -> list[Lease]:
     """Return a project's leases that are neither over nor being deleted."""
     return select(
         connection,
@@ -101,7 +101,7 @@ def open_(connection: sa.Connection, project_id: str) -> list[lease.Lease]:
 
 def with_type(
     connection: sa.Connection, resource_type: str
-) -> list[lease.Lease]:
+) -> list[Lease]:
     """Return the leases that have reserved something of a type.
 
     In the order of their starts. Not those that are terminated.
@@ -119,7 +119,7 @@ def with_type(
     )
 
 
-def put(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
+def put(connection: sa.Connection, new: Lease) -> list[record.Record]:
     """Make the lease, its reservations and its events those of `new`.
 
     Servers that draw on its reservations end with the lease from then on.
@@ -143,8 +143,8 @@ def put(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
 
 def add(
     connection: sa.Connection,
-    new: lease.Lease,
-    allocations: Iterable[allocation_.Allocation],
+    new: Lease,
+    allocations: Iterable[Allocation],
 ) -> list[record.Record]:
     """Insert a new lease and what it owns; return the records.
 
@@ -156,7 +156,7 @@ def add(
     return records + allocation.add(connection, list(allocations))
 
 
-def split(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
+def split(connection: sa.Connection, new: Lease) -> list[record.Record]:
     """Insert a lease that takes its reservations from another one.
 
     The reservations are as they were, with all that is theirs.
@@ -168,7 +168,7 @@ def split(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
     return reservation.move(connection, new)
 
 
-def _row(noun: lease.Lease) -> dict[str, Any]:
+def _row(noun: Lease) -> dict[str, Any]:
     row = rows.columns(noun)
     del row['reservations'], row['events']
     return row
@@ -233,7 +233,7 @@ def set_status(
         raise exception.LeaseNotFound(f'no lease {lease_id}')
 
 
-def cut(connection: sa.Connection, ended: lease.Lease) -> list[record.Record]:
+def cut(connection: sa.Connection, ended: Lease) -> list[record.Record]:
     """Have all that a lease allocates end with it; return the records."""
     ids = [reservation.id for reservation in ended.reservations]
     floating_ip.cut_allocations(connection, ids, ended.end)

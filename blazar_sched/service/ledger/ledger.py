@@ -32,7 +32,7 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
-from blazar_sched.service import metrics as metrics_
+from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import lease
@@ -41,6 +41,9 @@ from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import tx
 from blazar_sched.service.ledger import writer
+from blazar_sched.service.metrics import COMMIT_SECONDS
+from blazar_sched.service.metrics import CONFLICTS
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -77,7 +80,7 @@ class Ledger(reader.Reader):
         max_retries: int = 10,
         sleep: Callable[[float], object] = time.sleep,
         on_change: Callable[[int], object] | None = None,
-        metrics: metrics_.Metrics | None = None,
+        metrics: Metrics | None = None,
         overcommit: bool = True,
     ) -> None:
         self.replica: state.Replica | None = None
@@ -87,7 +90,7 @@ class Ledger(reader.Reader):
         self._sleep = sleep
         self._on_change = on_change
         self._overcommit = overcommit
-        self._metrics = metrics or metrics_.new()
+        self._metrics = metrics or service_metrics.new()
         self._writer = str(uuid.uuid4())
         self._commits = 0
         # Keeps the replica and the writer's row to one commit at a time.
@@ -216,7 +219,7 @@ class Ledger(reader.Reader):
         return retry.call(attempt, self._max_retries, self._pause)
 
     def _pause(self, seconds: float) -> None:
-        self._metrics.of(metrics_.CONFLICTS).inc()
+        self._metrics.of(CONFLICTS).inc()
         self._sleep(seconds)
 
     def _run(
@@ -261,7 +264,7 @@ class Ledger(reader.Reader):
     def _measured(self) -> Iterator[None]:
         began = time.monotonic()
         yield
-        self._metrics.of(metrics_.COMMIT_SECONDS).observe(
+        self._metrics.of(COMMIT_SECONDS).observe(
             time.monotonic() - began
         )
 

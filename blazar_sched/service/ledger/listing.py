@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
@@ -37,7 +37,7 @@ def list_(
     sort: Sequence[tuple[str, bool]] = (),
     limit: int | None = None,
     marker: str | None = None,
-) -> list[lease_.Lease]:
+) -> list[Lease]:
     """Return leases; None does not restrict.
 
     :param sort: keys, the first one first, each with whether it descends: id,

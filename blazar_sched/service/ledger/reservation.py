@@ -9,10 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
@@ -22,8 +23,8 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
 
-def from_row(row: Any) -> reservation.Reservation:
-    return reservation.Reservation(
+def from_row(row: Any) -> Reservation:
+    return Reservation(
         id=row.id,
         lease_id=row.lease_id,
         resource_type=row.resource_type,
@@ -44,12 +45,15 @@ def _parameters(row: Any) -> dict[str, Any]:
     """Return the parameters, with what older versions have not written."""
     if row.resource_type not in reservation.ON_HOSTS:
         return dict(row.parameters)
-    return {reservation.BEFORE_END: reservation.DEFAULT, **row.parameters}
+    return {
+        reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
+        **row.parameters,
+    }
 
 
 def by_lease(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> dict[str, list[reservation.Reservation]]:
+) -> dict[str, list[Reservation]]:
     """Return what the leases where `condition` holds have reserved."""
     query = (
         sa.select(models.Reservation)
@@ -86,7 +90,7 @@ def list_lacking(connection: sa.Connection) -> list[str]:
 
 
 def to_record(
-    noun: reservation.Reservation, project_id: str, start: int, end: int
+    noun: Reservation, project_id: str, start: int, end: int
 ) -> record.Reservation:
     """Return what a replica needs to know of `noun`."""
     return record.Reservation(
@@ -118,7 +122,7 @@ def to_record(
 
 
 def put(
-    connection: sa.Connection, old: lease.Lease | None, new: lease.Lease
+    connection: sa.Connection, old: Lease | None, new: Lease
 ) -> list[record.Record]:
     """Make the lease's reservations those of `new`; return the records."""
     before = {} if old is None else _records(old)
@@ -146,13 +150,13 @@ def _last(noun: record.Reservation) -> int:
     return window.FOREVER if noun.keeps else noun.end
 
 
-def add(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
+def add(connection: sa.Connection, new: Lease) -> list[record.Record]:
     """Insert a new lease's reservations; return the records."""
     rows.add(connection, models.Reservation, _rows(new))
     return list(map(record.encode, _records(new).values()))
 
 
-def move(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
+def move(connection: sa.Connection, new: Lease) -> list[record.Record]:
     """Make the reservations of `new` its own; return the records."""
     connection.execute(
         sa.update(models.Reservation)
@@ -166,14 +170,14 @@ def move(connection: sa.Connection, new: lease.Lease) -> list[record.Record]:
     return records
 
 
-def _rows(owner: lease.Lease) -> list[dict[str, Any]]:
+def _rows(owner: Lease) -> list[dict[str, Any]]:
     return [
         rows.columns(noun, lease_id=owner.id, position=position)
         for position, noun in enumerate(owner.reservations)
     ]
 
 
-def _records(noun: lease.Lease) -> dict[str, record.Reservation]:
+def _records(noun: Lease) -> dict[str, record.Reservation]:
     return {
         r.id: to_record(r, noun.project_id, noun.start, noun.end)
         for r in noun.reservations

@@ -17,9 +17,9 @@ from oslo_log import log
 import sqlalchemy as sa
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.ext import packed
 from blazar_sched.replica import accounting
 from blazar_sched.replica import left_out
@@ -195,7 +195,7 @@ def _all_allocations(
 
 def _allocations(
     connection: sa.Connection, after: str, limit: int
-) -> tuple[packed.Columns, list[allocation.Allocation], str | None]:
+) -> tuple[packed.Columns, list[Allocation], str | None]:
     """Return those of a page, and the last one's id if more follow.
 
     Those with amounts that the columns have no place for apart.
@@ -230,8 +230,8 @@ def _is_odd(text: str) -> bool:
     )
 
 
-def _noun(row: Any) -> allocation.Allocation:
-    return allocation.Allocation(
+def _noun(row: Any) -> Allocation:
+    return Allocation(
         **{**row._mapping, 'amounts': json.loads(row.amounts)}
     )
 

@@ -9,7 +9,8 @@ from collections.abc import Collection
 import dataclasses
 import threading
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain.event import END_LEASE
+from blazar_sched.domain.event import Event
 
 # Seconds until it is looked again whether deleted servers are gone, or
 # whether a host has been left; the longer it lasts, the rarer.
@@ -67,7 +68,7 @@ class Tries:
         self.running: set[str] = set()
         self._tried: dict[str, Tried] = {}
 
-    def take(self, event: event_.Event, now: float) -> bool:
+    def take(self, event: Event, now: float) -> bool:
         """Begin a try, unless it has to wait, or its lease is busy here."""
         with self._lock:
             tried = self._tried.get(event.id)
@@ -78,28 +79,28 @@ class Tries:
             self.running.add(event.lease_id)
             return True
 
-    def release(self, event: event_.Event) -> None:
+    def release(self, event: Event) -> None:
         """End a try, however it went."""
         with self._lock:
             self.running.discard(event.lease_id)
 
-    def known(self, event: event_.Event) -> Tried | None:
+    def known(self, event: Event) -> Tried | None:
         """Return what is remembered of an event."""
         return self._tried.get(event.id)
 
-    def remember(self, event: event_.Event, now: float) -> Tried:
+    def remember(self, event: Event, now: float) -> Tried:
         """Return what is remembered of an event, from now on if nothing."""
         with self._lock:
             return self._tried.setdefault(
                 event.id, Tried(event.lease_id, now)
             )
 
-    def forget(self, event: event_.Event) -> None:
+    def forget(self, event: Event) -> None:
         """Forget an event that is over, and let go on what waited for it."""
         with self._lock:
             self._tried.pop(event.id, None)
             for tried in self._tried.values():
-                if tried.blocked and event.event_type == event_.END_LEASE:
+                if tried.blocked and event.event_type == END_LEASE:
                     tried.not_before = float('-inf')
 
     def forget_all_but(self, event_ids: Collection[str]) -> None:

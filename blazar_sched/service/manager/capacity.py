@@ -10,17 +10,18 @@ import dataclasses
 import functools
 from typing import Any
 
-from blazar_sched.domain import catalog
-from blazar_sched.domain import instance
 from blazar_sched.domain import lease
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.requirements import Requirement
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import capacity
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.service import resources
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 
 # Seconds of the window that is meant without an end.
 DAY = 86400
@@ -36,7 +37,7 @@ class Capacity:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         drivers: resources.Drivers,
         clock: Callable[[], float],
     ) -> None:
@@ -65,12 +66,12 @@ class Capacity:
         """
         now = int(self._clock())
         start = lease.soon(start, now, 'start_date')
-        window = window_.Window(start, start + DAY if end is None else end)
+        window = Window(start, start + DAY if end is None else end)
         requirement, slot = self._asked(
             project_id, resource_properties, flavor_id
         )
 
-        def see(replica: state.Replica, part: window_.Window) -> _Sight:
+        def see(replica: state.Replica, part: Window) -> _Sight:
             replica.advance(now)
             candidates = replica.catalog.meeting(requirement, project_id)
             return _Sight(
@@ -98,7 +99,7 @@ class Capacity:
 
     def _asked(
         self, project_id: str, resource_properties: str, flavor_id: str | None
-    ) -> tuple[requirements.Requirement, Slot | None]:
+    ) -> tuple[Requirement, Slot | None]:
         """Return what hosts have to meet, and what an instance takes."""
         slot = None
         if flavor_id is not None:
@@ -122,8 +123,8 @@ class Capacity:
 class _Sight:
     """What is seen of one revision."""
 
-    candidates: catalog.Candidates
-    instances: Sequence[instance.Instance]
+    candidates: Candidates
+    instances: Sequence[Instance]
     look: capacity.Look
 
 
@@ -137,8 +138,8 @@ class _Reckoner:
     def __init__(self, now: int, slot: Slot | None) -> None:
         self._now = now
         self._slot = slot
-        self._candidates: catalog.Candidates | None = None
-        self._instances: Sequence[instance.Instance] | None = None
+        self._candidates: Candidates | None = None
+        self._instances: Sequence[Instance] | None = None
 
     @property
     def hosts(self) -> int:
@@ -164,8 +165,8 @@ class _Reckoner:
 
 
 def _occupying(
-    instances: Iterable[instance.Instance], now: int
-) -> Iterator[tuple[instance.Instance, int]]:
+    instances: Iterable[Instance], now: int
+) -> Iterator[tuple[Instance, int]]:
     """Yield those that count on their hosts, each until when."""
     for noun in instances:
         occupied = accounting.occupancy(noun, noun.end <= now)

@@ -23,10 +23,10 @@ import uuid
 
 from oslo_log import log
 
-from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.domain.event import Claim
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 
 LOG = log.getLogger(__name__)
@@ -41,7 +41,7 @@ class Held:
     """A claim on one event, good until `until` on the monotonic clock."""
 
     event_id: str
-    claim: event_.Claim
+    claim: Claim
     until: float
 
     @property
@@ -59,7 +59,7 @@ class Claims:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         seconds: int,
@@ -74,13 +74,13 @@ class Claims:
         self._until = 0
         self._held: dict[str, Held] = {}
         # Others' claims as they were first seen, and when, by event.
-        self._seen: dict[str, tuple[event_.Claim, float]] = {}
+        self._seen: dict[str, tuple[Claim, float]] = {}
         self._changed = threading.Condition()
 
     def new(self, event_id: str) -> Held:
         """Return a claim to be written to the ledger."""
         token = str(uuid.uuid4())
-        wanted = event_.Claim(self._owner, token, self._next_until())
+        wanted = Claim(self._owner, token, self._next_until())
         return Held(event_id, wanted, self._good_until())
 
     @contextlib.contextmanager
@@ -120,7 +120,7 @@ class Claims:
         for token, mine in held.items():
             mine.until = good_until if token in kept else float('-inf')
 
-    def is_dead(self, event_id: str, claim: event_.Claim) -> bool:
+    def is_dead(self, event_id: str, claim: Claim) -> bool:
         """Tell whether the owner of a claim has let it run out."""
         now = self._monotonic()
         with self._changed:

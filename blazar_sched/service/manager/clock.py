@@ -7,7 +7,8 @@ from typing import TypeVar
 from oslo_log import log
 
 from blazar_sched.domain import exception
-from blazar_sched.service import metrics as metrics_
+from blazar_sched.service.metrics import CLOCK_DIFFERENCE
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class Clock:
         own: Callable[[], float],
         monotonic: Callable[[], float],
         tolerance: Callable[[], float],
-        metrics: metrics_.Metrics,
+        metrics: Metrics,
     ) -> None:
         self._own = own
         self._monotonic = monotonic
@@ -76,7 +77,7 @@ class Clock:
 
     def _judge(self, ahead: float) -> None:
         self._ahead = ahead
-        self._metrics.of(metrics_.CLOCK_DIFFERENCE).set(ahead)
+        self._metrics.of(CLOCK_DIFFERENCE).set(ahead)
         differed, self.differs = self.differs, abs(ahead) > self._tolerance()
         if self.differs and not differed:
             LOG.error('%s: no event is done here', self._difference())

@@ -12,13 +12,21 @@ import uuid
 from oslo_config import cfg
 
 from blazar_sched.domain import catalog
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
-from blazar_sched.service import before_end as before_end_
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.lease import changed_window
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import BEFORE_END
+from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
+from blazar_sched.domain.reservation import MAX_PROJECTS
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import take_use
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
+from blazar_sched.service import before_end as before_end_actions
 from blazar_sched.service import resources
 
 DEFAULT = 'default'
@@ -34,18 +42,18 @@ class Drafts:
         self._conf = conf.manager
         self._drivers = drivers
 
-    def new(self, values: Mapping[str, Any], now: int) -> lease_.Lease:
+    def new(self, values: Mapping[str, Any], now: int) -> Lease:
         """Return a lease with new ids.
 
         :raises InvalidInput: naming the field that is wrong
         """
-        window = window_.Window(
-            lease_.soon(values['start'], now, 'start_date'), values['end']
+        window = Window(
+            lease_rules.soon(values['start'], now, 'start_date'), values['end']
         )
         id_ = str(uuid.uuid4())
         before_end = values['before_end']
         events = plan(self._conf, id_, window, before_end, now)
-        new = lease_.Lease(
+        new = Lease(
             id=id_,
             name=values['name'],
             project_id=values['project_id'],
@@ -66,8 +74,8 @@ class Drafts:
         return new
 
     def changed(
-        self, old: lease_.Lease, values: Mapping[str, Any], now: int
-    ) -> lease_.Lease:
+        self, old: Lease, values: Mapping[str, Any], now: int
+    ) -> Lease:
         """Return a lease as it is asked for from now on.
 
         What is not asked for, or not changed by it, is as in `old`.
@@ -78,7 +86,7 @@ class Drafts:
         renamed = dataclasses.replace(old, name=values.get('name', old.name))
         if not set(values) - {'name'}:
             return renamed
-        window = lease_.changed_window(old, values, now)
+        window = changed_window(old, values, now)
         new = dataclasses.replace(
             renamed,
             start=window.start,
@@ -86,7 +94,7 @@ class Drafts:
             reservations=self._changed_reservations(
                 old, values.get('reservations', ()), now
             ),
-            events=event_.plan(
+            events=event.plan(
                 old.id,
                 window,
                 self._changed_before_end(old, values, window),
@@ -107,12 +115,12 @@ class Drafts:
         project_id: str,
         values: Mapping[str, Any],
         now: int,
-    ) -> reservation_.Reservation:
+    ) -> Reservation:
         parameters = dict(values)
         resource_type = parameters.pop('resource_type', None)
         driver = self._drivers[resource_type]
-        use = reservation_.take_use(resource_type, parameters)
-        return reservation_.Reservation(
+        use = take_use(resource_type, parameters)
+        return Reservation(
             id=str(uuid.uuid4()),
             lease_id=lease_id,
             resource_type=resource_type,
@@ -124,15 +132,15 @@ class Drafts:
 
     def _changed_before_end(
         self,
-        old: lease_.Lease,
+        old: Lease,
         values: Mapping[str, Any],
-        window: window_.Window,
+        window: Window,
     ) -> int | None:
         known = old.before_end
         if 'before_end' in values:
             asked = values['before_end']
         elif window.end != old.end and (
-            window_.FOREVER in (old.end, window.end)
+            FOREVER in (old.end, window.end)
             or known == _before_end(self._conf, DEFAULT, old.window)
         ):
             asked = DEFAULT
@@ -144,8 +152,8 @@ class Drafts:
         return _before_end(self._conf, asked, window)
 
     def _announced_late(
-        self, old: lease_.Lease, new: lease_.Lease, now: int
-    ) -> lease_.Lease:
+        self, old: Lease, new: Lease, now: int
+    ) -> Lease:
         """Have a done before_end_lease done once more for what is added.
 
         In the middle of what is left of the lease, and for what is added
@@ -153,16 +161,16 @@ class Drafts:
         """
         known = {r.id for r in old.reservations}
         if _is_undone(new) or not any(
-            before_end_.asked(self._conf, r)
+            before_end_actions.asked(self._conf, r)
             for r in new.reservations
             if r.id not in known
         ):
             return new
         left = new.left(now)
-        endless = left.end == window_.FOREVER
+        endless = left.end == FOREVER
         at = now if endless else (left.start + left.end) // 2
         late = dataclasses.replace(
-            new, events=event_.announce_again(new.events, at, now)
+            new, events=event.announce_again(new.events, at, now)
         )
         return dataclasses.replace(
             late,
@@ -174,10 +182,10 @@ class Drafts:
 
     def _changed_reservations(
         self,
-        old: lease_.Lease,
+        old: Lease,
         changes: Sequence[Mapping[str, Any]],
         now: int,
-    ) -> tuple[reservation_.Reservation, ...]:
+    ) -> tuple[Reservation, ...]:
         by_id = {r.id: r for r in old.reservations}
         for values in changes:
             if 'id' not in values and 'resource_type' in values:
@@ -208,11 +216,11 @@ class Drafts:
 
     def _changed_reservation(
         self,
-        lease: lease_.Lease,
-        old: reservation_.Reservation,
+        lease: Lease,
+        old: Reservation,
         values: Mapping[str, Any],
         now: int,
-    ) -> reservation_.Reservation:
+    ) -> Reservation:
         changes = {
             k: v for k, v in values.items() if k not in ('id', 'remove')
         }
@@ -222,7 +230,7 @@ class Drafts:
             raise exception.CantUpdateParameter(
                 'resource_type cannot be changed', field='resource_type'
             )
-        use = reservation_.take_use(old.resource_type, changes)
+        use = take_use(old.resource_type, changes)
         new = dataclasses.replace(
             old,
             parameters=self._drivers[old.resource_type].update(
@@ -239,10 +247,10 @@ class Drafts:
 def plan(
     conf: Any,
     lease_id: str,
-    window: window_.Window,
+    window: Window,
     before_end: int | str | None,
     now: int,
-) -> tuple[event_.Event, ...]:
+) -> tuple[Event, ...]:
     """Return a new lease's events.
 
     :param conf: the manager's group of options
@@ -250,7 +258,7 @@ def plan(
         DEFAULT as the operator has set it
     :raises InvalidInput: if that is not inside the window
     """
-    return event_.plan(
+    return event.plan(
         lease_id,
         window,
         _before_end(conf, before_end, window),
@@ -260,12 +268,12 @@ def plan(
 
 
 def _before_end(
-    conf: Any, asked: int | str | None, window: window_.Window
+    conf: Any, asked: int | str | None, window: Window
 ) -> int | None:
     if isinstance(asked, str):
         # DEFAULT: nothing else is a text.
         seconds = 60 * conf.minutes_before_end_lease
-        if not seconds or window.end == window_.FOREVER:
+        if not seconds or window.end == FOREVER:
             return None
         # At its start a lease has no servers yet that an image could be of.
         ahead = seconds if seconds < window.duration else window.duration // 2
@@ -278,59 +286,60 @@ def _before_end(
     return asked
 
 
-def _check_before_end(old: lease_.Lease, new: lease_.Lease) -> None:
+def _check_before_end(old: Lease, new: Lease) -> None:
     """Refuse another before_end of a reservation once it was done."""
     if _is_undone(new):
         return
     known = {r.id: r.parameters for r in old.reservations}
     for r in new.reservations:
-        asked = r.parameters.get(reservation_.BEFORE_END)
+        asked = r.parameters.get(BEFORE_END)
         if r.id in known and asked != known[r.id].get(
-            reservation_.BEFORE_END
+            BEFORE_END
         ):
             raise exception.CantUpdateParameter(
                 'before_end cannot be changed any more: it was done',
-                field=reservation_.BEFORE_END,
+                field=BEFORE_END,
             )
 
 
-def _is_undone(lease: lease_.Lease) -> bool:
+def _is_undone(lease: Lease) -> bool:
     """Tell whether a lease's before_end_lease is to be done, if it has one."""
     return all(
         e.status == states.EVENT_UNDONE
         for e in lease.events
-        if e.event_type == event_.BEFORE_END_LEASE
+        if e.event_type == event.BEFORE_END_LEASE
     )
 
 
 def _still_done(
-    reservation: reservation_.Reservation, old: str, new: str
-) -> reservation_.Reservation:
+    reservation: Reservation, old: str, new: str
+) -> Reservation:
     """Return a reservation of which what was done for one end is done.
 
     :param old: the lease's `ending` that it was done for
     :param new: the one that it is to count for as well
     """
     action, done_for = reservation.made.get(
-        reservation_.BEFORE_END, (None, None)
+        BEFORE_END, (None, None)
     )
     if done_for != old:
         return reservation
-    made = {**reservation.made, reservation_.BEFORE_END: [action, new]}
+    made = {**reservation.made, BEFORE_END: [action, new]}
     return dataclasses.replace(reservation, made=made)
 
 
 def _check_announced(
-    new: lease_.Lease, old: lease_.Lease | None = None
+    new: Lease, old: Lease | None = None
 ) -> None:
     """Refuse an action that is asked for, but has no time to be done at."""
-    if new.before_end is not None or new.end == window_.FOREVER:
+    if new.before_end is not None or new.end == FOREVER:
         return
     known = {r.id: r.parameters for r in old.reservations} if old else {}
-    name = reservation_.BEFORE_END
+    name = BEFORE_END
     for r in new.reservations:
         asked = r.parameters.get(name)
-        if asked not in (None, before_end_.NOTHING, reservation_.DEFAULT) and (
+        left_to_others = None, before_end_actions.NOTHING, DEFAULT_BEFORE_END
+        if asked not in left_to_others and (
             asked != known.get(r.id, {}).get(name)
         ):
             raise exception.InvalidInput(
@@ -340,7 +349,7 @@ def _check_announced(
             )
 
 
-def _vacate(conf: Any, window: window_.Window, now: int) -> int | None:
+def _vacate(conf: Any, window: Window, now: int) -> int | None:
     """Return when a lease's hosts begin to be vacated.
 
     None for one that starts now: its start clears them as far as it can.
@@ -352,9 +361,9 @@ def _vacate(conf: Any, window: window_.Window, now: int) -> int | None:
 
 
 def _checked(
-    reservations: Iterable[reservation_.Reservation],
-    old: Collection[reservation_.Reservation] = (),
-) -> tuple[reservation_.Reservation, ...]:
+    reservations: Iterable[Reservation],
+    old: Collection[Reservation] = (),
+) -> tuple[Reservation, ...]:
     """Return the reservations of a lease.
 
     :param old: as they were before a change
@@ -375,7 +384,7 @@ def _checked(
 
 
 def _check_shared(
-    reservations: Iterable[reservation_.Reservation],
+    reservations: Iterable[Reservation],
 ) -> None:
     """Refuse to share a lease with too many projects.
 
@@ -386,9 +395,9 @@ def _check_shared(
         for reservation in reservations
         for project_id in reservation.projects
     }
-    if len(shared) > reservation_.MAX_PROJECTS:
+    if len(shared) > MAX_PROJECTS:
         raise exception.InvalidInput(
-            f'a lease is shared with at most {reservation_.MAX_PROJECTS} '
+            f'a lease is shared with at most {MAX_PROJECTS} '
             'different projects, all of its reservations together',
             field='projects',
         )

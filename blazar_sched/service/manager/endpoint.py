@@ -15,15 +15,15 @@ from typing import Any
 
 import oslo_messaging
 
-from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import clock
 from blazar_sched.service.manager import feed
@@ -51,7 +51,7 @@ class Endpoint:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         leases: lease.Leases,
         hosts: host.Hosts,
         healer: healing.Healer,
@@ -311,29 +311,29 @@ def _page(
     }
 
 
-def _place(noun: floating_ip_.FloatingIP) -> str:
+def _place(noun: FloatingIP) -> str:
     """Return what a list of floating IPs is sorted by, network by network."""
     return f'{noun.network_id}/{int(ipaddress.ip_address(noun.address)):039}'
 
 
-_lease_fields = _fields(lease_.Lease)
-_reservation_fields = _fields(reservation_.Reservation)
-_host_fields = _fields(host_.Host)
-_event = _fields(event_.Event)
+_lease_fields = _fields(Lease)
+_reservation_fields = _fields(Reservation)
+_host_fields = _fields(Host)
+_event = _fields(Event)
 
 
-def _lease(noun: lease_.Lease) -> Values:
+def _lease(noun: Lease) -> Values:
     values = _lease_fields(noun)
     values['reservations'] = [_reservation(r) for r in noun.reservations]
     values['events'] = [_event(e) for e in noun.events]
     return values
 
 
-def _reservation(noun: reservation_.Reservation) -> Values:
+def _reservation(noun: Reservation) -> Values:
     return {**_reservation_fields(noun), 'projects': list(noun.projects)}
 
 
-def _host(noun: host_.Host) -> Values:
+def _host(noun: Host) -> Values:
     return {
         **_host_fields(noun),
         'inventory': {

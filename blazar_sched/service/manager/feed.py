@@ -11,7 +11,7 @@ import dataclasses
 import time
 
 from blazar_sched.replica import wire
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 
 # Seconds for which pages are kept: a database that is restored under a running
 # manager may come to the same revision by other changes.
@@ -46,7 +46,7 @@ class Feed:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the ledger's copy of Nova's flavors."""
 
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.ledger.ledger import Ledger
 
 
 class Flavors:
     """The flavors."""
 
-    def __init__(self, ledger: ledger_.Ledger, nova: nova_.Nova) -> None:
+    def __init__(self, ledger: Ledger, nova: Nova) -> None:
         self._ledger = ledger
         self._nova = nova
 
@@ -23,5 +23,5 @@ class Flavors:
             self._ledger.write(lambda tx: tx.put_flavors(new))
 
 
-def _by_id(flavors: list[flavor_.Flavor]) -> dict[str, flavor_.Flavor]:
+def _by_id(flavors: list[Flavor]) -> dict[str, Flavor]:
     return {flavor.id: flavor for flavor in flavors}

@@ -4,9 +4,10 @@
 from collections.abc import Callable
 import uuid
 
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.domain import floating_ip
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 
 
@@ -18,15 +19,15 @@ class FloatingIPs:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
-        neutron: neutron_.Neutron,
+        ledger: Ledger,
+        neutron: Neutron,
         clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._neutron = neutron
         self._clock = clock
 
-    def create(self, network_id: str, address: str) -> floating_ip_.FloatingIP:
+    def create(self, network_id: str, address: str) -> FloatingIP:
         """Register an address of an external network.
 
         :raises InvalidInput: if it is no address, or one that Neutron may
@@ -36,11 +37,11 @@ class FloatingIPs:
         :raises FloatingIPExists: if it is registered already
         :raises Unavailable: if there is no cloud, or none that answers
         """
-        address = floating_ip_.parse(address)
-        subnet = floating_ip_.find_subnet(
+        address = floating_ip.parse(address)
+        subnet = floating_ip.find_subnet(
             address, self._neutron.subnets(network_id)
         )
-        new = floating_ip_.FloatingIP(
+        new = FloatingIP(
             id=str(uuid.uuid4()),
             # As Neutron spells it, which may take it in other letters too.
             network_id=subnet.network_id,

@@ -15,14 +15,17 @@ import dataclasses
 
 from oslo_log import log
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.domain.floating_ip import can_be_reserved
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import FLOATING_IP
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients import neutron as neutron_client
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import healing
@@ -43,8 +46,8 @@ class Healer:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
-        neutron: neutron_.Neutron,
+        ledger: Ledger,
+        neutron: Neutron,
         healer: healing.Healer,
         clock: Callable[[], float],
     ) -> None:
@@ -63,7 +66,7 @@ class Healer:
         if not registered or not self._neutron.is_configured:
             return
         # First: what is opened after that is left to the next time.
-        leases = self._ledger.leases_with(reservation_.FLOATING_IP)
+        leases = self._ledger.leases_with(FLOATING_IP)
         try:
             view = _View(self._neutron, {f.network_id for f in registered})
         except exception.Unavailable as e:
@@ -83,8 +86,8 @@ class Healer:
 
     def _mark(
         self,
-        registered: list[floating_ip_.FloatingIP],
-        leases: list[lease_.Lease],
+        registered: list[FloatingIP],
+        leases: list[Lease],
         view: '_View',
         now: int,
     ) -> None:
@@ -92,9 +95,9 @@ class Healer:
         if not view.changed(registered, leases):
             return
 
-        def work(tx: Tx) -> list[floating_ip_.FloatingIP]:
+        def work(tx: Tx) -> list[FloatingIP]:
             # Who has opened one since is no stranger.
-            known = leases + tx.leases_with(reservation_.FLOATING_IP)
+            known = leases + tx.leases_with(FLOATING_IP)
             changed = [
                 dataclasses.replace(f, updated_at=now)
                 for f in view.changed(tx.floating_ips(), known)
@@ -109,7 +112,7 @@ class Healer:
             else:
                 LOG.warning('%s cannot be reserved', floating_ip.address)
 
-    def _is_healable(self, lease: lease_.Lease, now: int) -> bool:
+    def _is_healable(self, lease: Lease, now: int) -> bool:
         """Tell whether anything can be done for a lease now.
 
         One that is starting replaces by itself what it finds to be lost.
@@ -125,7 +128,7 @@ class Healer:
         )
         return not refused or self._neutron.has_quota(lease.project_id)
 
-    def _heal(self, old: lease_.Lease, view: '_View', now: int) -> None:
+    def _heal(self, old: Lease, view: '_View', now: int) -> None:
         """Write a lease with what it is to have, if it has anything else.
 
         :param old: as it was before Neutron was asked
@@ -133,7 +136,7 @@ class Healer:
         if _healed(self._ledger, old, view, now) == (old, {}):
             return
 
-        def work(tx: Tx) -> lease_.Lease:
+        def work(tx: Tx) -> Lease:
             try:
                 if tx.lease(old.id) != old:
                     return old
@@ -160,7 +163,7 @@ class _View:
     """
 
     def __init__(
-        self, neutron: neutron_.Neutron, network_ids: Collection[str]
+        self, neutron: Neutron, network_ids: Collection[str]
     ) -> None:
         self._subnets = {id_: neutron.subnets(id_) for id_ in network_ids}
         self._ports = {
@@ -176,8 +179,8 @@ class _View:
                 self._by_project[floating_ip.project_id].append(floating_ip)
 
     def made_for(
-        self, lease: lease_.Lease, reservation: reservation_.Reservation
-    ) -> list[neutron_.FloatingIP]:
+        self, lease: Lease, reservation: Reservation
+    ) -> list[neutron_client.FloatingIP]:
         """Return what is there of what was made for a reservation."""
         return [
             floating_ip
@@ -187,9 +190,9 @@ class _View:
 
     def changed(
         self,
-        floating_ips: Iterable[floating_ip_.FloatingIP],
-        leases: Iterable[lease_.Lease],
-    ) -> list[floating_ip_.FloatingIP]:
+        floating_ips: Iterable[FloatingIP],
+        leases: Iterable[Lease],
+    ) -> list[FloatingIP]:
         """Return those that are no longer as they were, as they are.
 
         :param leases: who has floating IPs that are not somebody else's
@@ -206,11 +209,11 @@ class _View:
             for id_, many in self._floating_ips.items()
         }
 
-        def is_right(floating_ip: floating_ip_.FloatingIP) -> bool:
+        def is_right(floating_ip: FloatingIP) -> bool:
             address, id_ = floating_ip.address, floating_ip.network_id
             return (
                 address not in taken[id_]
-                and floating_ip_.can_be_reserved(address, self._subnets[id_])
+                and can_be_reserved(address, self._subnets[id_])
             )
 
         return [
@@ -227,8 +230,8 @@ class _Part:
     `opened` are the addresses that its project has in Neutron.
     """
 
-    held: list[floating_ip_.FloatingIP]
-    chosen: list[floating_ip_.FloatingIP]
+    held: list[FloatingIP]
+    chosen: list[FloatingIP]
     opened: set[str]
 
     @property
@@ -243,8 +246,8 @@ class _Part:
 
 
 def _healed(
-    source: Reader, old: lease_.Lease, view: _View, now: int
-) -> tuple[lease_.Lease, dict[str, list[str]]]:
+    source: Reader, old: Lease, view: _View, now: int
+) -> tuple[Lease, dict[str, list[str]]]:
     """Return a lease with what it is to have now.
 
     :param source: the ledger, or a commit
@@ -282,14 +285,14 @@ def _healed(
         for part in parts.values()
         for f in part.chosen
     ):
-        new = dataclasses.replace(new, events=event_.start_again(new.events))
+        new = dataclasses.replace(new, events=event.start_again(new.events))
     return new, moved
 
 
 def _part(
     source: Reader,
-    lease: lease_.Lease,
-    reservation: reservation_.Reservation,
+    lease: Lease,
+    reservation: Reservation,
     view: _View,
     given: Collection[str],
     now: int,
@@ -315,8 +318,8 @@ def _part(
 
 
 def _flagged(
-    reservation: reservation_.Reservation, part: _Part, moved: bool, now: int
-) -> reservation_.Reservation:
+    reservation: Reservation, part: _Part, moved: bool, now: int
+) -> Reservation:
     """Return a reservation with the flags that its addresses call for."""
     opened = reservation.status != states.RESERVATION_PENDING
     missing = len(part.chosen) < reservation.parameters['amount']
@@ -324,8 +327,8 @@ def _flagged(
 
 
 def _is_short(
-    lease: lease_.Lease,
-    held: Mapping[str, Iterable[floating_ip_.FloatingIP]],
+    lease: Lease,
+    held: Mapping[str, Iterable[FloatingIP]],
 ) -> bool:
     """Tell whether a lease lacks anything of what was promised."""
     return any(
@@ -336,11 +339,11 @@ def _is_short(
 
 
 def _reservations(
-    lease: lease_.Lease,
-) -> list[reservation_.Reservation]:
+    lease: Lease,
+) -> list[Reservation]:
     """Return those of a lease's reservations that are of floating IPs."""
     return [
         r
         for r in lease.reservations
-        if r.resource_type == reservation_.FLOATING_IP
+        if r.resource_type == FLOATING_IP
     ]

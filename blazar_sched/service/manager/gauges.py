@@ -11,8 +11,8 @@ from prometheus_client import core
 from blazar_sched.domain import exception
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.ledger.ledger import Ledger
 
 LOG = log.getLogger(__name__)
 
@@ -27,8 +27,8 @@ class Census:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
-        notifier: notifier_.Notifier,
+        ledger: Ledger,
+        notifier: Notifier,
         loops: Callable[[], Iterable[loop.Loop]],
     ) -> None:
         self._ledger = ledger

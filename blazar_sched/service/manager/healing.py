@@ -17,18 +17,22 @@ import dataclasses
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import overload
 from blazar_sched.placing import reallocation
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus.notifier import LEASE_AT_RISK
+from blazar_sched.service.bus.notifier import LEASE_DEGRADED
+from blazar_sched.service.bus.notifier import LEASE_HEALED
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import placing_options
 
@@ -48,8 +52,8 @@ class Healer:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        notifier: notifier_.Notifier,
+        ledger: Ledger,
+        notifier: Notifier,
         poke: Callable[[], object],
         clock: Callable[[], float],
     ) -> None:
@@ -105,7 +109,7 @@ class Healer:
                 field='reservation_id' if reservation_id else 'lease_id',
             )
 
-        def work(tx: PlacingTx) -> tuple[lease_.Lease, lease_.Lease]:
+        def work(tx: PlacingTx) -> tuple[Lease, Lease]:
             old = tx.lease(held[0][1])
             if not is_healable(old, now):
                 raise exception.InvalidStatus(
@@ -123,7 +127,7 @@ class Healer:
 
         What finds no room elsewhere stays, and is told of once.
         """
-        at_risk: dict[str, lease_.Lease] = {}
+        at_risk: dict[str, Lease] = {}
         for host in self._ledger.look(
             lambda replica: overload.crowded(replica, now)
         ):
@@ -136,10 +140,10 @@ class Healer:
                 LOG.warning(
                     'Lease %s has no room on its hosts as they are', lease.id
                 )
-                self._notifier.lease(notifier_.LEASE_AT_RISK, lease)
+                self._notifier.lease(LEASE_AT_RISK, lease)
         self._at_risk = set(at_risk)
 
-    def _relieve(self, host: str, now: int) -> dict[str, lease_.Lease]:
+    def _relieve(self, host: str, now: int) -> dict[str, Lease]:
         """Take off a host what has to leave it, as far as there is room.
 
         :param host: its uuid
@@ -162,7 +166,7 @@ class Healer:
 
     def _take_off(
         self, tx: PlacingTx, host: str, now: int, tried: Collection[str]
-    ) -> tuple[str, lease_.Lease, lease_.Lease] | None:
+    ) -> tuple[str, Lease, Lease] | None:
         """Try to move one of the allocations that have to leave a host.
 
         :param tried: the ids of reservations that are not tried again
@@ -198,7 +202,7 @@ class Healer:
         ]
 
     def _heal(self, lease_id: str, now: int, until: int) -> None:
-        def work(tx: PlacingTx) -> tuple[lease_.Lease, lease_.Lease]:
+        def work(tx: PlacingTx) -> tuple[Lease, Lease]:
             old = tx.lease(lease_id)
             if old.start > until or not is_healable(old, now):
                 return old, old
@@ -209,11 +213,11 @@ class Healer:
     def _move(
         self,
         tx: PlacingTx,
-        old: lease_.Lease,
+        old: Lease,
         hosts: Collection[str],
         now: int,
         only: Collection[str] | None = None,
-    ) -> lease_.Lease:
+    ) -> Lease:
         """Write a lease that has left hosts, and return it.
 
         :param hosts: uuids
@@ -252,9 +256,9 @@ class Healer:
             return old
         # What is done for hosts is to be done for those that it has now.
         again = (
-            event_.start_again
+            event.start_again
             if old.status == states.LEASE_ACTIVE
-            else event_.vacate_again
+            else event.vacate_again
         )
         new = dataclasses.replace(
             new, events=again(old.events), updated_at=now
@@ -265,22 +269,22 @@ class Healer:
     def horizon(self, now: int) -> int:
         """Return until when a lease has to start to be healed by now."""
         minutes: int = self._conf.healing_interval
-        return now + 60 * minutes if minutes else window_.FOREVER
+        return now + 60 * minutes if minutes else window.FOREVER
 
-    def tell(self, old: lease_.Lease, new: lease_.Lease) -> None:
+    def tell(self, old: Lease, new: Lease) -> None:
         """Say what a commit has made of a lease, and have that done."""
         if new == old:
             return
         if new.degraded and not old.degraded:
             LOG.warning('Lease %s has less than was promised', new.id)
-            self._notifier.lease(notifier_.LEASE_DEGRADED, new)
+            self._notifier.lease(LEASE_DEGRADED, new)
         else:
             LOG.info('Lease %s is healed', new.id)
-            self._notifier.lease(notifier_.LEASE_HEALED, new)
+            self._notifier.lease(LEASE_HEALED, new)
         self._poke()
 
 
-def is_healable(lease: lease_.Lease, now: int) -> bool:
+def is_healable(lease: Lease, now: int) -> bool:
     """Tell whether a lease's hosts can be changed now.
 
     Not while an event goes by those that it had when it was begun.
@@ -293,11 +297,11 @@ def is_healable(lease: lease_.Lease, now: int) -> bool:
 
 
 def flagged(
-    reservation: reservation_.Reservation,
+    reservation: Reservation,
     missing: bool,
     changed: bool,
     now: int,
-) -> reservation_.Reservation:
+) -> Reservation:
     """Return a reservation with its flags as they are to be now.
 
     :param missing: whether it has less than was promised
@@ -313,7 +317,7 @@ def flagged(
     return dataclasses.replace(new, updated_at=now)
 
 
-def is_degraded(lease: lease_.Lease, was_short: bool, is_short: bool) -> bool:
+def is_degraded(lease: Lease, was_short: bool, is_short: bool) -> bool:
     """Tell whether a lease is degraded now.
 
     One that was so for what was missing is not, once nothing is; if there is
@@ -322,16 +326,16 @@ def is_degraded(lease: lease_.Lease, was_short: bool, is_short: bool) -> bool:
     return is_short or (lease.degraded and not was_short)
 
 
-def _is_short(reservations: Iterable[reservation_.Reservation]) -> bool:
+def _is_short(reservations: Iterable[Reservation]) -> bool:
     return any(r.missing_resources for r in reservations)
 
 
-def _is_movable(lease: lease_.Lease, now: int) -> bool:
+def _is_movable(lease: Lease, now: int) -> bool:
     """Tell whether a lease is not tied to its hosts yet."""
     return lease.status == states.LEASE_PENDING and is_healable(lease, now)
 
 
-def _failed(tx: PlacingTx, lease: lease_.Lease) -> set[str]:
+def _failed(tx: PlacingTx, lease: Lease) -> set[str]:
     """Return the uuids of the failed hosts that a lease is on."""
     held = lease_placing.held(tx.replica, lease)
     used = {a.host for many in held.values() for a in many}
@@ -339,12 +343,12 @@ def _failed(tx: PlacingTx, lease: lease_.Lease) -> set[str]:
 
 
 def _marked(
-    lease: lease_.Lease,
-    reservation: reservation_.Reservation,
-    before: Collection[allocation_.Allocation],
-    after: Collection[allocation_.Allocation],
+    lease: Lease,
+    reservation: Reservation,
+    before: Collection[Allocation],
+    after: Collection[Allocation],
     now: int,
-) -> reservation_.Reservation:
+) -> Reservation:
     """Return a reservation with the flags that its allocations call for."""
     opened = lease.status != states.LEASE_PENDING
     return flagged(
@@ -355,20 +359,20 @@ def _marked(
     )
 
 
-def _least(reservation: reservation_.Reservation) -> int:
+def _least(reservation: Reservation) -> int:
     """Return how many hosts or slots were promised."""
-    whole = reservation.resource_type == reservation_.PHYSICAL_HOST
+    whole = reservation.resource_type == PHYSICAL_HOST
     least: int = reservation.parameters['min' if whole else 'amount']
     return least
 
 
 def _lost(
-    before: Iterable[allocation_.Allocation],
-    after: Iterable[allocation_.Allocation],
+    before: Iterable[Allocation],
+    after: Iterable[Allocation],
 ) -> bool:
     """Tell whether there is less than before."""
 
-    def total(many: Iterable[allocation_.Allocation]) -> Counter[str]:
+    def total(many: Iterable[Allocation]) -> Counter[str]:
         sums: Counter[str] = Counter()
         for allocation in many:
             sums['hosts'] += allocation.whole

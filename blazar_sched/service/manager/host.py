@@ -12,22 +12,26 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import requirements
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import DEDICATED
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.host import SHARED
 from blazar_sched.placing import overload
 from blazar_sched.replica import state
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.clients.nova import Hypervisor
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import host_settings
-from blazar_sched.service.resources import freepool as freepool_
 from blazar_sched.service.resources import instance_record
+from blazar_sched.service.resources.freepool import Freepool
 
 LOG = log.getLogger(__name__)
 
@@ -48,10 +52,10 @@ class Hosts:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        nova: nova_.Nova,
-        placement: placement_.Placement,
-        freepool: freepool_.Freepool,
+        ledger: Ledger,
+        nova: Nova,
+        placement: Placement,
+        freepool: Freepool,
         clock: Callable[[], float],
     ) -> None:
         self._default_hold = conf.manager.default_hold
@@ -64,7 +68,7 @@ class Hosts:
         # By provider, what Placement said of it at which generation.
         self._seen: dict[str, tuple[int, Facts]] = {}
 
-    def create(self, name: str, values: Mapping[str, Any]) -> host_.Host:
+    def create(self, name: str, values: Mapping[str, Any]) -> Host:
         """Register a host by its hypervisor hostname.
 
         What runs there is recorded in the same commit, so that no lease can
@@ -83,7 +87,7 @@ class Hosts:
         }
         capabilities = host_settings.capabilities({}, values)
         hypervisor = self._nova.hypervisor(name)
-        wanted = host_.Host(
+        wanted = Host(
             uuid=hypervisor.uuid,
             id='',
             hypervisor_hostname=hypervisor.hostname,
@@ -102,10 +106,10 @@ class Hosts:
         ]
         self._prepare(wanted, servers)
 
-        def work(tx: PlacingTx) -> host_.Host:
+        def work(tx: PlacingTx) -> Host:
             if wanted.uuid in tx.replica.hosts:
                 raise _exists(name)
-            host: host_.Host = tx.put_host(wanted)
+            host: Host = tx.put_host(wanted)
             for server in servers:
                 tx.put_instance(
                     instance_record.make(tx.replica, host.uuid, server, now)
@@ -115,14 +119,14 @@ class Hosts:
         return self._ledger.commit(work)
 
     def _prepare(
-        self, host: host_.Host, servers: Sequence[nova_.Server]
+        self, host: Host, servers: Sequence[Server]
     ) -> None:
         """Make in other services what a host needs to be registered.
 
         Before the ledger promises anything of it; whoever asks again after
         a failure finds it there.
         """
-        if host.hold == host_.DEDICATED:
+        if host.hold == DEDICATED:
             if servers:
                 raise exception.HostHavingServers(
                     f'{len(servers)} servers are on the host, which is to be '
@@ -132,7 +136,7 @@ class Hosts:
             self._freepool.join([host.service_name])
         self._placement.create_child(host.uuid, host.hypervisor_hostname)
 
-    def update(self, host_id: str, values: Mapping[str, Any]) -> host_.Host:
+    def update(self, host_id: str, values: Mapping[str, Any]) -> Host:
         """Change capabilities and settings; a value of None removes it.
 
         :raises CantAddExtraCapability: if a reservation on the host that is
@@ -141,7 +145,7 @@ class Hosts:
         now = int(self._clock())
         settings = host_settings.settings(values, self._default_hold)
 
-        def change(source: Reader) -> host_.Host:
+        def change(source: Reader) -> Host:
             old = source.host(host_id)
             new = dataclasses.replace(
                 old,
@@ -157,16 +161,16 @@ class Hosts:
         asked = change(self._ledger)
         # In the pool before the ledger says so, out of it after that; asked
         # for again, what a failure left undone is made good.
-        if settings.get('hold') == host_.DEDICATED and not self._is_taken(
+        if settings.get('hold') == DEDICATED and not self._is_taken(
             asked, now
         ):
             self._freepool.join([asked.service_name])
         host = self._ledger.commit(lambda tx: tx.put_host(change(tx)))
-        if settings.get('hold') == host_.SHARED:
+        if settings.get('hold') == SHARED:
             self._freepool.leave([host.service_name])
         return host
 
-    def _is_taken(self, host: host_.Host, now: int) -> bool:
+    def _is_taken(self, host: Host, now: int) -> bool:
         """Tell whether a reservation has the host as a whole by now.
 
         Its end puts a dedicated host back into the pool.
@@ -184,7 +188,7 @@ class Hosts:
         """
         host = self._ledger.host(host_id)
         _check_unallocated(self._ledger, host)
-        if host.hold == host_.DEDICATED:
+        if host.hold == DEDICATED:
             self._freepool.leave([host.service_name])
 
         def work(tx: PlacingTx) -> None:
@@ -196,7 +200,7 @@ class Hosts:
             self._ledger.commit(work)
         except exception.CantDeleteHost:
             # It was allocated meanwhile, so it stays.
-            if host.hold == host_.DEDICATED and not self._is_taken(
+            if host.hold == DEDICATED and not self._is_taken(
                 host, int(self._clock())
             ):
                 self._freepool.join([host.service_name])
@@ -246,7 +250,7 @@ class Hosts:
         self._seen[provider] = generation, facts
         return facts
 
-    def _what_nova_says(self, hypervisor: nova_.Hypervisor) -> Facts:
+    def _what_nova_says(self, hypervisor: Hypervisor) -> Facts:
         return {
             'service_name': hypervisor.host,
             'hypervisor_type': hypervisor.type,
@@ -365,8 +369,8 @@ class Hosts:
 
 
 def _reserved(
-    host: host_.Host,
-    held: Iterable[tuple[str, allocation_.Allocation, str]],
+    host: Host,
+    held: Iterable[tuple[str, Allocation, str]],
 ) -> dict[str, Any]:
     return {
         'host_id': host.id,
@@ -411,7 +415,7 @@ def _refresh(tx: PlacingTx, facts: Mapping[str, Facts], now: int) -> list[str]:
 
 
 def _has_less_than_promised(
-    replica: state.Replica, host: host_.Host, now: int
+    replica: state.Replica, host: Host, now: int
 ) -> bool:
     return any(
         overload.exceeded(
@@ -425,7 +429,7 @@ def _has_less_than_promised(
 
 
 def _check_free(
-    source: Reader, old: host_.Host, new: host_.Host, now: int
+    source: Reader, old: Host, new: Host, now: int
 ) -> None:
     """Refuse to change a capability that a reservation there depends on."""
     before, after = old.properties(), new.properties()
@@ -449,7 +453,7 @@ def _check_free(
                 )
 
 
-def _check_unallocated(source: Reader, host: host_.Host) -> None:
+def _check_unallocated(source: Reader, host: Host) -> None:
     held = source.allocations(host=host.uuid)
     if held:
         raise exception.CantDeleteHost(

@@ -11,8 +11,9 @@ from oslo_utils import strutils
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import host
+from blazar_sched.domain import reservation
+from blazar_sched.domain.host import Host
 
 MAX_NAME = 64
 
@@ -60,8 +61,8 @@ def _check_capability(name: str, value: Any) -> None:
             f'a capability has a name of 1 to {MAX_NAME} characters',
             field=name[:MAX_NAME],
         )
-    own = host_.Host(uuid='', id='', hypervisor_hostname='').properties()
-    if name in own or name.startswith(host_.TRAIT):
+    own = Host(uuid='', id='', hypervisor_hostname='').properties()
+    if name in own or name.startswith(host.TRAIT):
         raise exception.InvalidInput(
             f"{name} is the host's own and cannot be set", field=name
         )
@@ -72,9 +73,9 @@ def _check_capability(name: str, value: Any) -> None:
 
 
 def _parse_hold(value: Any, field: str) -> str | None:
-    if value not in (None, *host_.HOLDS):
+    if value not in (None, *host.HOLDS):
         raise exception.InvalidInput(
-            f'hold must be one of {", ".join(host_.HOLDS)}', field=field
+            f'hold must be one of {", ".join(host.HOLDS)}', field=field
         )
     hold: str | None = value
     return hold
@@ -92,10 +93,10 @@ def _parse_cleaning_time(value: Any, field: str) -> int | None:
         return None
     # Not so of True.
     text = str(value) if type(value) in (int, str) else ''
-    if not _MINUTES.fullmatch(text) or int(text) > host_.MAX_CLEANING_TIME:
+    if not _MINUTES.fullmatch(text) or int(text) > host.MAX_CLEANING_TIME:
         raise exception.InvalidInput(
             'cleaning_time must be whole minutes, up to '
-            f'{host_.MAX_CLEANING_TIME}',
+            f'{host.MAX_CLEANING_TIME}',
             field=field,
         )
     return int(text)
@@ -121,7 +122,7 @@ def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [v.strip() for v in value.split(',')] if value.strip() else []
     ids = list(value or ())
-    fits = len(ids) <= reservation_.MAX_PROJECTS
+    fits = len(ids) <= reservation.MAX_PROJECTS
     if not fits or not all(map(_is_project, ids)):
         raise _bad_projects(field)
     return tuple(dict.fromkeys(ids))
@@ -129,13 +130,13 @@ def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
 
 def _is_project(id_: Any) -> bool:
     return (
-        isinstance(id_, str) and 0 < len(id_) <= reservation_.MAX_PROJECT_ID
+        isinstance(id_, str) and 0 < len(id_) <= reservation.MAX_PROJECT_ID
     )
 
 
 def _bad_projects(field: str) -> exception.InvalidInput:
     return exception.InvalidInput(
-        f'projects must be up to {reservation_.MAX_PROJECTS} project ids: a '
+        f'projects must be up to {reservation.MAX_PROJECTS} project ids: a '
         'JSON list, or text with commas between them',
         field=field,
     )

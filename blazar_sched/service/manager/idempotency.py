@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger.reader import Reader
 
 # Who asks is no part of what is asked for.
@@ -26,7 +26,7 @@ def digest(values: Mapping[str, Any]) -> str:
 
 def made(
     source: Reader, project_id: str, key: str, asked: str
-) -> lease_.Lease | None:
+) -> Lease | None:
     """Return the lease that an idempotency key has made, None if none.
 
     :param source: the ledger, or a commit
@@ -42,7 +42,7 @@ def made(
             'the key was used for another request', field='Idempotency-Key'
         )
     try:
-        lease: lease_.Lease = source.lease(lease_id)
+        lease: Lease = source.lease(lease_id)
     except exception.LeaseNotFound:
         # Deleted since, and the key with it.
         return None

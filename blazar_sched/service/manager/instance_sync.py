@@ -28,14 +28,15 @@ from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import instance as instance_
+from blazar_sched.domain.instance import Instance
 from blazar_sched.service import loop
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
-from blazar_sched.service.manager import lifetime as lifetime_
 from blazar_sched.service.manager import misplaced
+from blazar_sched.service.manager.lifetime import Lifetimes
 from blazar_sched.service.resources import instance_record
 
 LOG = log.getLogger(__name__)
@@ -61,7 +62,7 @@ class _View:
     """
 
     nodes: Mapping[str, str]
-    instances: Mapping[str, instance_.Instance]
+    instances: Mapping[str, Instance]
 
 
 class Instances:
@@ -74,10 +75,10 @@ class Instances:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        nova: nova_.Nova,
-        lifetimes: lifetime_.Lifetimes,
-        notifier: notifier_.Notifier,
+        ledger: Ledger,
+        nova: Nova,
+        lifetimes: Lifetimes,
+        notifier: Notifier,
         clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
@@ -204,7 +205,7 @@ class Instances:
         :raises Unavailable: if Nova does not answer for any of them
         """
         view = self._view()
-        found: list[nova_.Server] = []
+        found: list[Server] = []
         gone: list[str] = []
         unknown: list[str] = []
         trouble: Exception | None = None
@@ -246,7 +247,7 @@ class Instances:
     def _write(
         self,
         view: _View,
-        servers: Sequence[nova_.Server],
+        servers: Sequence[Server],
         gone: Sequence[str] = (),
     ) -> list[str]:
         """Write what differs, in one commit.
@@ -285,7 +286,7 @@ class Instances:
         return [s.uuid for s in servers if s.uuid not in done]
 
 
-def _is_moving(server: nova_.Server) -> bool:
+def _is_moving(server: Server) -> bool:
     """Tell whether Nova is about to change a server by itself."""
     return server.task is not None or server.status == _BUILD
 
@@ -293,9 +294,9 @@ def _is_moving(server: nova_.Server) -> bool:
 def _put(
     tx: PlacingTx,
     nodes: Mapping[str, str],
-    servers: Iterable[nova_.Server],
+    servers: Iterable[Server],
     now: int,
-) -> list[instance_.Instance]:
+) -> list[Instance]:
     """Write the servers' records where they differ; return those.
 
     One that is on no reservable host, or on one that is no more, has none.

@@ -11,27 +11,34 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.lease import ending_now
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import options
 from blazar_sched.replica import state
-from blazar_sched.service import enforcement as enforcement_
 from blazar_sched.service import resources
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus.notifier import BEFORE_END_STOP
+from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import LEASE_DELETE
+from blazar_sched.service.bus.notifier import LEASE_UPDATE
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing_options
-from blazar_sched.service.manager import runner as runner_
 from blazar_sched.service.manager import shrinking
 from blazar_sched.service.manager import trust
+from blazar_sched.service.manager.runner import Runner
 
 # A delete looks so often, with so many seconds between, whether what the lease
 # has in other services is gone. Nobody is left without an answer for 10 s.
@@ -53,12 +60,12 @@ class Leases:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         drivers: resources.Drivers,
-        runner: runner_.Runner,
+        runner: Runner,
         trusts: trust.Trusts,
-        notifier: notifier_.Notifier,
-        enforcement: enforcement_.Enforcement,
+        notifier: Notifier,
+        enforcement: Enforcement,
         clock: Callable[[], float],
         wait: Callable[[float], object],
     ) -> None:
@@ -80,7 +87,7 @@ class Leases:
         key: str | None = None,
         offering: bool = False,
         dry_run: bool = False,
-    ) -> lease_.Lease:
+    ) -> Lease:
         """Place and record a new lease.
 
         :param key: of the request, in its project: asked again with the same
@@ -105,7 +112,7 @@ class Leases:
         inquiry = self._enforcement.inquiry(now)
         commit = inquiry.rehearse if dry_run else inquiry.commit
 
-        def work(tx: PlacingTx) -> lease_.Lease:
+        def work(tx: PlacingTx) -> Lease:
             made = key and idempotency.made(tx, project_id, key, digest)
             if made:
                 return made
@@ -131,7 +138,7 @@ class Leases:
         if dry_run:
             return created
         if created is lease:
-            self._notifier.lease(notifier_.LEASE_CREATE, created)
+            self._notifier.lease(LEASE_CREATE, created)
         if lease.start == now:
             self._runner.poke()
             return self._opened(created)
@@ -144,7 +151,7 @@ class Leases:
         values: Mapping[str, Any],
         dry_run: bool = False,
         offering: bool = False,
-    ) -> lease_.Lease:
+    ) -> Lease:
         """Change a lease: all that is asked for, or nothing.
 
         One of the `reservations` in `values` that has an id changes that
@@ -179,7 +186,7 @@ class Leases:
         values: Mapping[str, Any],
         now: int,
         dry_run: bool,
-    ) -> lease_.Lease:
+    ) -> Lease:
         if set(values) - {'name'}:
             known = self._ledger.lease(lease_id, project_id)
             _check_changeable(known, values)
@@ -189,7 +196,7 @@ class Leases:
 
         def work(
             tx: PlacingTx, left: lease_placing.Allocations | None = None
-        ) -> tuple[lease_.Lease, lease_.Lease, shrinking.Shrink | None]:
+        ) -> tuple[Lease, Lease, shrinking.Shrink | None]:
             old = tx.lease(lease_id, project_id)
             _check_changeable(old, values)
             new = self._drafts.changed(old, values, now)
@@ -211,13 +218,13 @@ class Leases:
         if shrink is not None:
             old, new, _ = self._shrinker.finish(shrink, inquiry.commit, work)
         if new != old:
-            self._notifier.lease(notifier_.LEASE_UPDATE, new)
+            self._notifier.lease(LEASE_UPDATE, new)
             if _untold(old, new):
-                self._notifier.lease(notifier_.BEFORE_END_STOP, new)
+                self._notifier.lease(BEFORE_END_STOP, new)
             self._runner.poke()
         return new
 
-    def _match(self, lease: lease_.Lease) -> None:
+    def _match(self, lease: Lease) -> None:
         """Match the requirements of a lease before others wait for it."""
         replica = self._ledger.replica
         if replica is None:
@@ -274,9 +281,9 @@ class Leases:
                 tx.discard_trust(lease.trust_id)
                 tx.delete_lease(lease_id)
                 return lease, None, ended
-            end = event_.end_now(lease_id, now, lease.events)
+            end = event.end_now(lease_id, now, lease.events)
             leaving = dataclasses.replace(
-                lease_.ending_now(lease, now), events=(end,)
+                ending_now(lease, now), events=(end,)
             )
             tx.put_lease(leaving)
             _end_window(tx, leaving)
@@ -289,7 +296,7 @@ class Leases:
             self._finish_delete(lease_id, end)
             return
         ended()
-        self._notifier.lease(notifier_.LEASE_DELETE, lease)
+        self._notifier.lease(LEASE_DELETE, lease)
         self._trusts.delete(lease.trust_id)
 
     @property
@@ -299,8 +306,8 @@ class Leases:
     def _book(
         self,
         tx: PlacingTx,
-        lease: lease_.Lease,
-        window: window_.Window,
+        lease: Lease,
+        window: Window,
         settled: Collection[str] = (),
     ) -> None:
         """Have each driver allocate what is on no host."""
@@ -309,7 +316,7 @@ class Leases:
                 tx, lease, reservation, window, reservation.id in settled
             )
 
-    def _opened(self, lease: lease_.Lease) -> lease_.Lease:
+    def _opened(self, lease: Lease) -> Lease:
         """Return the lease as it is once it is open, if that is soon.
 
         Who is to boot into a server group needs its id from the answer, and
@@ -327,7 +334,7 @@ class Leases:
             self._wait(OPEN_WAIT)
         return lease
 
-    def _finish_delete(self, lease_id: str, end: event_.Event) -> None:
+    def _finish_delete(self, lease_id: str, end: Event) -> None:
         """Do the lease's end here, or wait while the runner does."""
         for _ in range(DELETE_WAITS):
             over = self._runner.run(end)
@@ -347,11 +354,11 @@ class Leases:
     def _put(
         self,
         tx: PlacingTx,
-        old: lease_.Lease,
-        new: lease_.Lease,
+        old: Lease,
+        new: Lease,
         now: int,
         left: lease_placing.Allocations,
-    ) -> lease_.Lease:
+    ) -> Lease:
         """Write a changed lease, and place it if it needs that.
 
         :param left: what reservations hold yet that have given some up
@@ -366,14 +373,14 @@ class Leases:
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
                 # What its start does is due again, for all of it.
-                events = event_.start_again(new.events)
+                events = event.start_again(new.events)
                 new = dataclasses.replace(new, events=events)
-            leaving = lease_.leaving(old, new, now)
+            leaving = lease_rules.leaving(old, new, now)
             if leaving is not None:
                 tx.split_lease(leaving)
                 _end_window(tx, leaving)
         elif _grown(held, placed):
-            events = event_.vacate_again(new.events)
+            events = event.vacate_again(new.events)
             new = dataclasses.replace(new, events=events)
         tx.put_lease(new)
         for reservation_id, allocations in placed.items():
@@ -384,8 +391,8 @@ class Leases:
     def _placed(
         self,
         replica: state.Replica,
-        old: lease_.Lease,
-        new: lease_.Lease,
+        old: Lease,
+        new: Lease,
         now: int,
         left: lease_placing.Allocations,
     ) -> lease_placing.Allocations:
@@ -407,11 +414,11 @@ class Leases:
         )
 
 
-def _has_group(reservation: reservation_.Reservation) -> bool:
+def _has_group(reservation: Reservation) -> bool:
     return reservation.parameters.get('affinity') is not None
 
 
-def _has_nothing(lease: lease_.Lease) -> bool:
+def _has_nothing(lease: Lease) -> bool:
     """Tell whether a lease has nothing in other services.
 
     A lifetime has its server from the beginning.
@@ -421,7 +428,7 @@ def _has_nothing(lease: lease_.Lease) -> bool:
     )
 
 
-def _end_window(tx: PlacingTx, lease: lease_.Lease) -> None:
+def _end_window(tx: PlacingTx, lease: Lease) -> None:
     """Have the hosts of a lease that is being deleted serve others.
 
     However long it takes to undo the rest in other services.
@@ -430,7 +437,7 @@ def _end_window(tx: PlacingTx, lease: lease_.Lease) -> None:
     tx.release_instances(lease.keeping)
 
 
-def _check_idle(lease: lease_.Lease) -> None:
+def _check_idle(lease: Lease) -> None:
     # Vacating begins anew where a change asks for it: what is written for the
     # try under way is refused by its token.
     if not lease.is_idle:
@@ -439,7 +446,7 @@ def _check_idle(lease: lease_.Lease) -> None:
         )
 
 
-def _check_changeable(lease: lease_.Lease, values: Mapping[str, Any]) -> None:
+def _check_changeable(lease: Lease, values: Mapping[str, Any]) -> None:
     _check_idle(lease)
     if lease.status not in (states.LEASE_PENDING, states.LEASE_ACTIVE) and (
         set(values) - {'name'}
@@ -450,12 +457,12 @@ def _check_changeable(lease: lease_.Lease, values: Mapping[str, Any]) -> None:
         )
 
 
-def _untold(old: lease_.Lease, new: lease_.Lease) -> bool:
+def _untold(old: Lease, new: Lease) -> bool:
     """Tell whether the owner was told of an end that is another now."""
     told = {
         e.id
         for e in old.events
-        if e.event_type == event_.BEFORE_END_LEASE
+        if e.event_type == event.BEFORE_END_LEASE
         and e.status == states.EVENT_DONE
     }
     return any(
@@ -463,7 +470,7 @@ def _untold(old: lease_.Lease, new: lease_.Lease) -> bool:
     )
 
 
-def _needs(lease: lease_.Lease) -> list[reservation_.Reservation]:
+def _needs(lease: Lease) -> list[Reservation]:
     """Return the reservations, as far as they need room or a start."""
     return [
         dataclasses.replace(r, parameters=r.needs, updated_at=None)
@@ -472,7 +479,7 @@ def _needs(lease: lease_.Lease) -> list[reservation_.Reservation]:
 
 
 def _settled(
-    old: lease_.Lease, new: lease_.Lease, left: Collection[str]
+    old: Lease, new: Lease, left: Collection[str]
 ) -> set[str]:
     """Return the ids of the reservations that ask for no more than they did.
 

@@ -19,22 +19,30 @@ import uuid
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import INSTANCE_LIFETIME
+from blazar_sched.domain.reservation import lifetime_id
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import trial as trial_
+from blazar_sched.placing import trial as tentative
 from blazar_sched.replica import drawing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.service import enforcement as enforcement_
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus import notifier as notifications
+from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import LEASE_DELETE
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.clients.nova import SOFT_DELETED
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import placing_options
@@ -60,12 +68,12 @@ class Written:
     :param early: what is on a host ahead of its start: (start, server)
     """
 
-    made: list[lease_.Lease] = dataclasses.field(default_factory=list)
-    gone: list[lease_.Lease] = dataclasses.field(default_factory=list)
-    refused: list[tuple[lease_.Lease, str]] = dataclasses.field(
+    made: list[Lease] = dataclasses.field(default_factory=list)
+    gone: list[Lease] = dataclasses.field(default_factory=list)
+    refused: list[tuple[Lease, str]] = dataclasses.field(
         default_factory=list
     )
-    early: list[tuple[int, nova_.Server]] = dataclasses.field(
+    early: list[tuple[int, Server]] = dataclasses.field(
         default_factory=list
     )
 
@@ -79,10 +87,10 @@ class Lifetimes:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        nova: nova_.Nova,
-        notifier: notifier_.Notifier,
-        enforcement: enforcement_.Enforcement,
+        ledger: Ledger,
+        nova: Nova,
+        notifier: Notifier,
+        enforcement: Enforcement,
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
@@ -93,7 +101,7 @@ class Lifetimes:
         self._clock = clock
 
     def write(
-        self, tx: PlacingTx, servers: Iterable[nova_.Server], now: int
+        self, tx: PlacingTx, servers: Iterable[Server], now: int
     ) -> Written:
         """Make the leases of servers, or bring them up to date.
 
@@ -106,7 +114,7 @@ class Lifetimes:
         tx.replica.advance(now)
         with contextlib.ExitStack() as trial:
             for server in servers:
-                id_ = reservation_.lifetime_id(server.uuid)
+                id_ = lifetime_id(server.uuid)
                 known = tx.replica.reservations.get(id_)
                 if known is not None:
                     _bring_up_to_date(tx, server, known, now, written)
@@ -125,7 +133,7 @@ class Lifetimes:
         """
         written = Written()
         for instance_uuid in set(uuids):
-            id_ = reservation_.lifetime_id(instance_uuid)
+            id_ = lifetime_id(instance_uuid)
             known = tx.replica.reservations.get(id_)
             if known is None:
                 continue
@@ -143,10 +151,10 @@ class Lifetimes:
         replica = self._ledger.replica
         if replica is None:
             return []
-        seen = set(map(reservation_.lifetime_id, listed))
+        seen = set(map(lifetime_id, listed))
         unseen = [
             noun for id_, noun in tuple(replica.reservations.items())
-            if noun.resource_type == reservation_.INSTANCE_LIFETIME
+            if noun.resource_type == INSTANCE_LIFETIME
             and noun.end > now and id_ not in seen
         ]
         uuids = []
@@ -167,11 +175,11 @@ class Lifetimes:
         for lease in written.made:
             LOG.info('Lease %s is that of server %s', lease.id,
                      _instance_id(lease))
-            self._notifier.lease(notifier_.LEASE_CREATE, lease)
+            self._notifier.lease(LEASE_CREATE, lease)
         for lease in written.gone:
             LOG.info('Lease %s is gone with server %s', lease.id,
                      _instance_id(lease))
-            self._notifier.lease(notifier_.LEASE_DELETE, lease)
+            self._notifier.lease(LEASE_DELETE, lease)
         steps = [
             *(functools.partial(self._shelve, *e) for e in written.early),
             *(functools.partial(self._turn_away, *r) for r in written.refused),
@@ -186,12 +194,12 @@ class Lifetimes:
         if failures:
             raise failures[0]
 
-    def _shelve(self, start: int, server: nova_.Server) -> None:
+    def _shelve(self, start: int, server: Server) -> None:
         """Shelve a server ahead of its start, if that has not come since."""
         if self._clock() < start:
             self._nova.shelve_servers([server])
 
-    def _turn_away(self, lease: lease_.Lease, reason: str) -> None:
+    def _turn_away(self, lease: Lease, reason: str) -> None:
         """Delete a server whose lease is refused, if that is still so."""
         server = self._nova.server(_instance_id(lease))
         if server is None:
@@ -207,20 +215,20 @@ class Lifetimes:
             server.uuid, server.project_id, lease.start, lease.end, reason,
         )
         self._notifier.lease(
-            f'{notifier_.LEASE_CREATE}{notifier_.ERROR}', lease
+            f'{LEASE_CREATE}{notifications.ERROR}', lease
         )
         self._nova.delete_servers([server])
 
-    def _new(self, server: nova_.Server, now: int) -> lease_.Lease:
+    def _new(self, server: Server, now: int) -> Lease:
         """Return a server's lease, as it is if it finds room."""
         start = min(server.created, now) if server.start is None else (
             server.start
         )
-        window = window_.Window(start, server.end)
+        window = Window(start, server.end)
         started = start <= now
         id_ = str(uuid.uuid4())
         events = draft.plan(self._conf, id_, window, draft.DEFAULT, now)
-        return lease_.Lease(
+        return Lease(
             id=id_,
             name=server.lease_name or f'lease-{server.uuid[:6]}',
             project_id=server.project_id,
@@ -229,17 +237,17 @@ class Lifetimes:
             end=window.end,
             status=states.LEASE_ACTIVE if started else states.LEASE_PENDING,
             reservations=(self._reservation(id_, server, started, now),),
-            events=event_.started(events) if started else events,
+            events=event.started(events) if started else events,
             created_at=now,
         )
 
     def _reservation(
-        self, lease_id: str, server: nova_.Server, started: bool, now: int
-    ) -> reservation_.Reservation:
-        return reservation_.Reservation(
-            id=reservation_.lifetime_id(server.uuid),
+        self, lease_id: str, server: Server, started: bool, now: int
+    ) -> Reservation:
+        return Reservation(
+            id=lifetime_id(server.uuid),
             lease_id=lease_id,
-            resource_type=reservation_.INSTANCE_LIFETIME,
+            resource_type=INSTANCE_LIFETIME,
             status=(
                 states.RESERVATION_ACTIVE
                 if started
@@ -259,14 +267,14 @@ class Lifetimes:
     def _make(
         self,
         tx: PlacingTx,
-        server: nova_.Server,
-        lease: lease_.Lease,
+        server: Server,
+        lease: Lease,
         now: int,
         trial: contextlib.ExitStack,
         written: Written,
     ) -> None:
         """Write a new lease, with a place if it starts later."""
-        allocations: list[allocation_.Allocation] = []
+        allocations: list[Allocation] = []
         if lease.status == states.LEASE_PENDING:
             try:
                 self._enforcement.check_limits(tx, lease, now)
@@ -284,7 +292,7 @@ class Lifetimes:
             allocations = list(itertools.chain(*placed.values()))
             # The next one of this commit has to go elsewhere.
             trial.enter_context(
-                trial_.having(tx.replica, allocations, fitting=True)
+                tentative.having(tx.replica, allocations, fitting=True)
             )
             written.early.append((lease.start, server))
         tx.add_lease(lease, allocations)
@@ -292,7 +300,7 @@ class Lifetimes:
 
 
 def _needs_lease(
-    replica: state.Replica, server: nova_.Server, now: int
+    replica: state.Replica, server: Server, now: int
 ) -> bool:
     """Tell whether a server that has no lease is to have one.
 
@@ -300,7 +308,7 @@ def _needs_lease(
     any, is known to be over. One that is shelved had a lease, which was
     deleted.
     """
-    if server.node is None or server.status == nova_.SOFT_DELETED:
+    if server.node is None or server.status == SOFT_DELETED:
         return False
     if server.reservation_id is not None and (
         server.reservation_id not in replica.reservations
@@ -308,12 +316,12 @@ def _needs_lease(
     ):
         return False
     is_later = server.start is not None and server.start > now
-    return now < server.end and (is_later or server.end != window_.FOREVER)
+    return now < server.end and (is_later or server.end != FOREVER)
 
 
 def _bring_up_to_date(
     tx: PlacingTx,
-    server: nova_.Server,
+    server: Server,
     known: record.Reservation,
     now: int,
     written: Written,
@@ -329,7 +337,7 @@ def _bring_up_to_date(
         tx.put_allocations(known.id, ())
 
 
-def _instance_id(lease: lease_.Lease) -> str:
+def _instance_id(lease: Lease) -> str:
     [reservation] = lease.reservations
     instance_id: str = reservation.parameters['instance_id']
     return instance_id

@@ -17,20 +17,20 @@ from blazar_sched.service import before_end
 from blazar_sched.service import database
 from blazar_sched.service import enforcement
 from blazar_sched.service import loop
-from blazar_sched.service import metrics as metrics_
+from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service import resources
 from blazar_sched.service.bus import fanout
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus import nova_notifications
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients import glance as glance_
-from blazar_sched.service.clients import keystone as keystone_
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.clients import keystone as keystone_client
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.glance import Glance
+from blazar_sched.service.clients.keystone import Keystone
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager import capacity
-from blazar_sched.service.manager import clock as clock_
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import flavor_sync
 from blazar_sched.service.manager import floating_ip
@@ -44,9 +44,11 @@ from blazar_sched.service.manager import lifetime
 from blazar_sched.service.manager import monitor
 from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import restorer
-from blazar_sched.service.manager import runner as runner_
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
+from blazar_sched.service.manager.clock import Clock
+from blazar_sched.service.manager.runner import Runner
+from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
@@ -72,15 +74,15 @@ class Manager:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        nova: nova_.Nova | None = None,
-        placement: placement_.Placement | None = None,
+        nova: Nova | None = None,
+        placement: Placement | None = None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
         pool: futures.Executor | None = None,
-        neutron: neutron_.Neutron | None = None,
-        keystone: keystone_.Keystone | None = None,
-        metrics: metrics_.Metrics | None = None,
+        neutron: Neutron | None = None,
+        keystone: Keystone | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         def api(group: str) -> adapter.Adapter | None:
             return rest.load_adapter(conf, group)
@@ -90,8 +92,8 @@ class Manager:
         self._conf = conf
         self._bus = rpc.transport(conf)
         self._herald = fanout.Herald(self._bus, lambda: self.ledger.id)
-        self.metrics = metrics or metrics_.new()
-        self.clock = clock_.Clock(
+        self.metrics = metrics or service_metrics.new()
+        self.clock = Clock(
             clock, monotonic, lambda: conf.manager.clock_tolerance,
             self.metrics,
         )
@@ -105,16 +107,16 @@ class Manager:
         self.metrics.registry.register(self._census)
         if nova is None:
             compute = api(nova_conf.GROUP)
-            nova = nova_.Nova(
-                compute, glance_.Glance(rest.beside(compute, 'image'))
+            nova = Nova(
+                compute, Glance(rest.beside(compute, 'image'))
             )
-        keystone = keystone or keystone_.load(conf)
+        keystone = keystone or keystone_client.load(conf)
         self.services = base.Services(
             ledger=self.ledger,
             nova=nova,
             placement=placement
-            or placement_.Placement(api(placement_conf.GROUP)),
-            neutron=neutron or neutron_.Neutron(api(neutron_conf.GROUP)),
+            or Placement(api(placement_conf.GROUP)),
+            neutron=neutron or Neutron(api(neutron_conf.GROUP)),
             keystone=keystone,
             freepool=freepool.Freepool(conf, nova),
             vacater=vacating.Vacater(
@@ -157,7 +159,7 @@ class Manager:
             self.trusts,
             self.enforcement,
         )
-        self.runner = runner_.Runner(
+        self.runner = Runner(
             conf,
             self.ledger,
             drivers,

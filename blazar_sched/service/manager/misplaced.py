@@ -11,27 +11,28 @@ import dataclasses
 
 from oslo_log import log
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
 from blazar_sched.domain import states
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus.notifier import INSTANCE_MISPLACED
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
 LOG = log.getLogger(__name__)
 
-Held = Sequence[tuple[allocation_.Allocation, str]]
+Held = Sequence[tuple[Allocation, str]]
 
 
 def report(
-    ledger: ledger_.Ledger,
-    notifier: notifier_.Notifier,
-    changed: Collection[instance_.Instance],
+    ledger: Ledger,
+    notifier: Notifier,
+    changed: Collection[Instance],
     now: int,
 ) -> None:
     """Tell of those that do, and have what they are in vacated again.
@@ -46,7 +47,7 @@ def report(
     if not suspects:
         return
 
-    def work(tx: PlacingTx) -> list[tuple[instance_.Instance, list[str]]]:
+    def work(tx: PlacingTx) -> list[tuple[Instance, list[str]]]:
         tx.replica.advance(now)
         known = tx.replica.instances
         found = [
@@ -67,7 +68,7 @@ def report(
             noun.uuid, noun.host, ', '.join(lease_ids),
         )
         notifier.instance(
-            notifier_.INSTANCE_MISPLACED,
+            INSTANCE_MISPLACED,
             noun.uuid,
             project_id=noun.project_id,
             host_id=noun.host,
@@ -77,7 +78,7 @@ def report(
 
 def in_the_way_of(
     replica: state.Replica,
-    noun: instance_.Instance,
+    noun: Instance,
     held: Held,
     now: int,
 ) -> list[str]:
@@ -87,7 +88,7 @@ def in_the_way_of(
     :param held: what leases hold on its host, with their ids
     """
     occupied = accounting.occupancy(noun, noun.end <= now)
-    own = replica.held(reservation_.lifetime_id(noun.uuid))
+    own = replica.held(reservation.lifetime_id(noun.uuid))
     # The place that was kept for it goes once it has come.
     if occupied is None or noun.host in own:
         return []
@@ -101,7 +102,7 @@ def in_the_way_of(
 
 
 def _fits(
-    replica: state.Replica, noun: instance_.Instance, start: int, end: int
+    replica: state.Replica, noun: Instance, start: int, end: int
 ) -> bool:
     """Tell whether an instance fits beside all else on its host."""
     return all(
@@ -118,10 +119,10 @@ def _vacate_again(tx: PlacingTx, lease_id: str) -> None:
     with contextlib.suppress(exception.LeaseNotFound):
         lease = tx.lease(lease_id)
         over = any(
-            e.event_type == event_.VACATE_HOSTS
+            e.event_type == event.VACATE_HOSTS
             and e.status == states.EVENT_DONE
             for e in lease.events
         )
         if over and lease.status == states.LEASE_PENDING:
-            events = event_.vacate_again(lease.events)
+            events = event.vacate_again(lease.events)
             tx.put_lease(dataclasses.replace(lease, events=events))

@@ -12,11 +12,13 @@ from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
+from blazar_sched.domain.host import Host
 from blazar_sched.service import loop
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus.notifier import HOST_FAILURE
+from blazar_sched.service.bus.notifier import HOST_RECOVERY
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import floating_ip_healing
 from blazar_sched.service.manager import healing
@@ -33,10 +35,10 @@ class Monitor(loop.Looped):
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        nova: nova_.Nova,
+        ledger: Ledger,
+        nova: Nova,
         healer: healing.Healer,
-        notifier: notifier_.Notifier,
+        notifier: Notifier,
         floating_ips: floating_ip_healing.Healer,
     ) -> None:
         self._conf = conf.manager
@@ -87,23 +89,23 @@ class Monitor(loop.Looped):
         if not changed:
             return []
 
-        def work(tx: PlacingTx) -> list[host_.Host]:
+        def work(tx: PlacingTx) -> list[Host]:
             return [tx.put_host(h) for h in _changed(tx.hosts(changed), up)]
 
         written = self._ledger.commit(work)
         for host in written:
             if host.reservable:
                 LOG.info('Host %s is back', host.hypervisor_hostname)
-                self._notifier.host(notifier_.HOST_RECOVERY, host)
+                self._notifier.host(HOST_RECOVERY, host)
             else:
                 LOG.warning('Host %s has failed', host.hypervisor_hostname)
-                self._notifier.host(notifier_.HOST_FAILURE, host)
+                self._notifier.host(HOST_FAILURE, host)
         return [host.uuid for host in written if host.reservable]
 
 
 def _changed(
-    hosts: list[host_.Host], up: set[str]
-) -> Iterator[host_.Host]:
+    hosts: list[Host], up: set[str]
+) -> Iterator[Host]:
     """Yield the hosts that are no longer as they were, as they are."""
     for host in hosts:
         reservable = host.uuid in up

@@ -6,21 +6,21 @@ import dataclasses
 
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain import window
+from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import offer as offer_
-from blazar_sched.placing import options as options_
+from blazar_sched.placing import offer as offer_search
+from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 
 
 def with_start(
     refusal: exception.NotEnoughHostsAvailable,
-    ledger: ledger_.Ledger,
-    lease: lease_.Lease,
-    options: options_.Options,
+    ledger: Ledger,
+    lease: Lease,
+    options: Options,
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a new lease with a start that has room.
 
@@ -37,8 +37,8 @@ def with_start(
 
 def with_end(
     refusal: exception.NotEnoughHostsAvailable,
-    old: lease_.Lease,
-    new: lease_.Lease,
+    old: Lease,
+    new: Lease,
     fits: Callable[[int], bool],
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a changed lease with a later end that has room.
@@ -57,7 +57,7 @@ def with_end(
         and all(r.is_on_hosts(active) for r in new.reservations)
         and fits(end)
     ):
-        end = offer_.last(fits, end, min(new.end, window_.TIME_LIMIT - 1))
+        end = offer_search.last(fits, end, min(new.end, window.TIME_LIMIT - 1))
     found = end > old.end
     offer = {
         **(refusal.offer or {}),
@@ -70,7 +70,7 @@ def with_end(
 
 
 def _start(
-    ledger: ledger_.Ledger, lease: lease_.Lease, options: options_.Options
+    ledger: Ledger, lease: Lease, options: Options
 ) -> int | None:
     if not all(r.is_on_hosts(active=False) for r in lease.reservations):
         return None
@@ -78,7 +78,7 @@ def _start(
     if first is None:
         return None
     # One look at a time: nobody's commit waits for the whole search.
-    return offer_.search(
+    return offer_search.search(
         lambda at: ledger.look(
             lambda replica: _fits(replica, lease, at, options)
         ),
@@ -86,12 +86,12 @@ def _start(
     )
 
 
-def _bound(replica: state.Replica, lease: lease_.Lease) -> int | None:
+def _bound(replica: state.Replica, lease: Lease) -> int | None:
     indexes = [replica.index]
     if replica.reserved is not None:
         indexes.append(replica.reserved)
     bounds = [
-        offer_.bound(
+        offer_search.bound(
             index,
             r,
             catalog.rows(
@@ -109,12 +109,12 @@ def _bound(replica: state.Replica, lease: lease_.Lease) -> int | None:
 
 def _fits(
     replica: state.Replica,
-    lease: lease_.Lease,
+    lease: Lease,
     at: int,
-    options: options_.Options,
+    options: Options,
 ) -> bool:
     end = _end(lease, at)
-    if window_.TIME_LIMIT <= end != window_.FOREVER:
+    if window.TIME_LIMIT <= end != window.FOREVER:
         return False
     later = dataclasses.replace(lease, start=at, end=end)
     try:
@@ -124,7 +124,7 @@ def _fits(
     return True
 
 
-def _end(lease: lease_.Lease, start: int) -> int:
-    if lease.end == window_.FOREVER:
-        return window_.FOREVER
+def _end(lease: Lease, start: int) -> int:
+    if lease.end == window.FOREVER:
+        return window.FOREVER
     return start + lease.window.duration

@@ -16,13 +16,15 @@ import itertools
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.domain import event as event_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
+from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import loop
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.clients.nova import SHELVED
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
@@ -53,8 +55,8 @@ class Restorer(loop.Looped):
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        nova: nova_.Nova,
+        ledger: Ledger,
+        nova: Nova,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
@@ -91,7 +93,7 @@ class Restorer(loop.Looped):
             for server in servers
             if server.task is None and server.node not in vacated
         ]
-        running = [s for s in resting if s.status not in nova_.SHELVED]
+        running = [s for s in resting if s.status not in SHELVED]
         self._forget(
             known.intersection(s.uuid for s in running)
             | self._gone(known.difference(s.uuid for s in servers))
@@ -101,7 +103,7 @@ class Restorer(loop.Looped):
             [
                 s
                 for s in resting
-                if s.status in nova_.SHELVED
+                if s.status in SHELVED
                 and s.uuid in known
                 # An administrator keeps the server shelved.
                 and not s.locked
@@ -122,7 +124,7 @@ class Restorer(loop.Looped):
         if uuids:
             self._ledger.write(lambda tx: tx.drop_shelved_servers(uuids))
 
-    def _take_back(self, servers: Iterable[nova_.Server]) -> None:
+    def _take_back(self, servers: Iterable[Server]) -> None:
         """Take the metadata off servers that have nothing ahead any more."""
         for server in servers:
             self._nova.set_server_metadata(
@@ -139,7 +141,7 @@ class Restorer(loop.Looped):
         uuids = {
             allocation.host
             for event, _ in self._ledger.due_events(now)
-            if event.event_type == event_.VACATE_HOSTS
+            if event.event_type == VACATE_HOSTS
             for allocation, _ in self._ledger.allocations(
                 lease_id=event.lease_id
             )
@@ -147,7 +149,7 @@ class Restorer(loop.Looped):
         return {h.hypervisor_hostname for h in self._ledger.hosts(uuids)}
 
     def _bring_back(
-        self, servers: Sequence[nova_.Server], now: int
+        self, servers: Sequence[Server], now: int
     ) -> None:
         """Unshelve some: who has found no room least often, then the oldest.
 
@@ -172,18 +174,18 @@ class Restorer(loop.Looped):
             self._nova.unshelve_server(server)
 
     def _alive(
-        self, servers: Sequence[nova_.Server], now: int
-    ) -> list[nova_.Server]:
+        self, servers: Sequence[Server], now: int
+    ) -> list[Server]:
         """Return those servers whose own time has come and is not over."""
         if not servers:
             return []
 
         def times_of(
             replica: state.Replica,
-        ) -> list[nova_.Server | record.Reservation]:
+        ) -> list[Server | record.Reservation]:
             known = replica.reservations
             return [
-                known.get(reservation_.lifetime_id(s.uuid)) or s
+                known.get(reservation.lifetime_id(s.uuid)) or s
                 for s in servers
             ]
 

@@ -19,23 +19,32 @@ import futurist
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
+from blazar_sched.domain.event import Claim
+from blazar_sched.domain.event import END_LEASE
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.event import start_again
+from blazar_sched.domain.event import START_LEASE
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service import faults
 from blazar_sched.service import loop
-from blazar_sched.service import metrics as metrics_
+from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service import resources
-from blazar_sched.service.bus import notifier as notifier_
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.clients import rest
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
-from blazar_sched.service.manager import attempts as attempts_
 from blazar_sched.service.manager import claim
-from blazar_sched.service.manager import clock as clock_
 from blazar_sched.service.manager import transition
+from blazar_sched.service.manager.attempts import Tried
+from blazar_sched.service.manager.attempts import Tries
+from blazar_sched.service.manager.clock import Clock
+from blazar_sched.service.metrics import GIVEN_UP
+from blazar_sched.service.metrics import LATENESS
+from blazar_sched.service.metrics import Metrics
+from blazar_sched.service.metrics import PUT_OFF
 
 LOG = log.getLogger(__name__)
 
@@ -44,9 +53,9 @@ STOP_TIMEOUT = 3.0
 
 # What metrics call an event's status after a try.
 _OUTCOMES = {
-    states.EVENT_DONE: metrics_.DONE,
-    states.EVENT_UNDONE: metrics_.PUT_OFF,
-    states.EVENT_ERROR: metrics_.GIVEN_UP,
+    states.EVENT_DONE: service_metrics.DONE,
+    states.EVENT_UNDONE: PUT_OFF,
+    states.EVENT_ERROR: GIVEN_UP,
 }
 
 
@@ -77,14 +86,14 @@ class Runner:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
+        ledger: Ledger,
         drivers: resources.Drivers,
         transitions: transition.Transitions,
-        clock: clock_.Clock,
+        clock: Clock,
         monotonic: Callable[[], float],
         after: Callable[[], object],
         pool: futures.Executor | None = None,
-        metrics: metrics_.Metrics | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.stopping = False
         self._conf = conf.manager
@@ -94,11 +103,11 @@ class Runner:
         self._clock = clock
         self._monotonic = monotonic
         self._after = after
-        self._metrics = metrics or metrics_.new()
+        self._metrics = metrics or service_metrics.new()
         self._claims = claim.Claims(
             ledger, clock, monotonic, self._conf.event_claim_seconds
         )
-        self._tries = attempts_.Tries()
+        self._tries = Tries()
         workers = self._conf.event_max_workers
         self._pool = pool or futurist.ThreadPoolExecutor(workers)
         # What failed is tried again in a pool of its own: however many
@@ -152,7 +161,7 @@ class Runner:
             return longest
         return min(longest, at - now)
 
-    def due(self) -> list[tuple[event_.Event, event_.Claim | None]]:
+    def due(self) -> list[tuple[Event, Claim | None]]:
         """Return the events that are due, each with its claim, if any."""
         now = self._clock()
         return self._ledger.due_events(
@@ -165,7 +174,7 @@ class Runner:
         return self._claims.interval
 
     def run(
-        self, event: event_.Event, seen: event_.Claim | None = None
+        self, event: Event, seen: Claim | None = None
     ) -> bool:
         """Try an event in this thread; say whether it is over.
 
@@ -175,16 +184,16 @@ class Runner:
         """
         return self._take(event, seen) and self._run(event, seen)
 
-    def claim_start(self, tx: PlacingTx, lease: lease_.Lease) -> claim.Held:
+    def claim_start(self, tx: PlacingTx, lease: Lease) -> claim.Held:
         """Claim the start of a lease that is open, to be done again.
 
         :param lease: as the ledger has it, with no event in progress
         """
         start = next(
-            e for e in lease.events if e.event_type == event_.START_LEASE
+            e for e in lease.events if e.event_type == START_LEASE
         )
         mine = self._claims.new(start.id)
-        events = event_.start_again(lease.events)
+        events = start_again(lease.events)
         tx.put_lease(dataclasses.replace(lease, events=events))
         tx.claim_event(start.id, mine.claim, None)
         return mine
@@ -219,19 +228,19 @@ class Runner:
         """
         _settle(tx, mine, states.EVENT_UNDONE)
 
-    def _pool_for(self, event: event_.Event) -> futures.Executor:
+    def _pool_for(self, event: Event) -> futures.Executor:
         tried = self._tries.known(event)
         failed = _is_given_up(event) or (tried and tried.pause)
         return self._second_pool if failed else self._pool
 
-    def _take(self, event: event_.Event, seen: event_.Claim | None) -> bool:
+    def _take(self, event: Event, seen: Claim | None) -> bool:
         if self._clock.differs or (
             seen is not None and not self._claims.is_dead(event.id, seen)
         ):
             return False
         return self._tries.take(event, self._monotonic())
 
-    def _run(self, event: event_.Event, seen: event_.Claim | None) -> bool:
+    def _run(self, event: Event, seen: Claim | None) -> bool:
         over = False
         try:
             # What waited for a thread when it was stopped stays undone.
@@ -248,7 +257,7 @@ class Runner:
             self._after()
         return over
 
-    def _try(self, event: event_.Event, seen: event_.Claim | None) -> bool:
+    def _try(self, event: Event, seen: Claim | None) -> bool:
         now = int(self._clock())
         mine = self._claims.new(event.id)
         known = self._tries.known(event)
@@ -276,15 +285,15 @@ class Runner:
     def _claim(
         self,
         tx: Tx,
-        event: event_.Event,
+        event: Event,
         mine: claim.Held,
-        seen: event_.Claim | None,
+        seen: Claim | None,
         now: int,
-    ) -> lease_.Lease:
+    ) -> Lease:
         """Claim an event if it is due and nothing has to come before it."""
         if not tx.claim_event(event.id, mine.claim, seen, event.status):
             raise _NotNow
-        lease: lease_.Lease = tx.lease(event.lease_id)
+        lease: Lease = tx.lease(event.lease_id)
         if _is_given_up(event) and not transition.can_reopen(lease, now):
             raise _NotNow
         event = next(e for e in lease.events if e.id == event.id)
@@ -296,8 +305,8 @@ class Runner:
 
     def _work(
         self,
-        event: event_.Event,
-        lease: lease_.Lease,
+        event: Event,
+        lease: Lease,
         mine: claim.Held,
         now: int,
     ) -> bool:
@@ -310,7 +319,7 @@ class Runner:
             tried.since = self._monotonic()
             if not _is_given_up(event):
                 self._metrics.of(
-                    metrics_.LATENESS, event.event_type
+                    LATENESS, event.event_type
                 ).observe(max(0, now - event.time))
         try:
             # Each request to another service is a step too.
@@ -347,7 +356,7 @@ class Runner:
         self._claims.check(mine)
 
     def _steps(
-        self, event: event_.Event, lease: lease_.Lease, mine: claim.Held
+        self, event: Event, lease: Lease, mine: claim.Held
     ) -> Iterator[tuple[Any, ...]]:
         """Yield (driver, reservation, allocations, hosts) of what is open."""
         for part in self._parts(lease):
@@ -357,7 +366,7 @@ class Runner:
 
     def _finish(
         self,
-        event: event_.Event,
+        event: Event,
         mine: claim.Held,
         status: str,
         write: transition.Write = lambda tx: None,
@@ -374,21 +383,21 @@ class Runner:
             write(tx)
 
         # Replicas learn of the aggregates that were made, and of room.
-        tells = event.event_type in (event_.START_LEASE, event_.END_LEASE)
+        tells = event.event_type in (START_LEASE, END_LEASE)
         if tells and status == states.EVENT_DONE:
             self._ledger.commit(work)
         else:
             self._ledger.write(work)
         self._metrics.of(
-            metrics_.EVENTS, event.event_type, _OUTCOMES[status]
+            service_metrics.EVENTS, event.event_type, _OUTCOMES[status]
         ).inc()
 
     def _look_again(
         self,
-        event: event_.Event,
-        lease: lease_.Lease,
+        event: Event,
+        lease: Lease,
         mine: claim.Held,
-        tried: attempts_.Tried,
+        tried: Tried,
         reasons: transition.Reasons,
     ) -> bool:
         """Put off an event that other services are still at.
@@ -413,10 +422,10 @@ class Runner:
 
     def _try_again(
         self,
-        event: event_.Event,
-        lease: lease_.Lease,
+        event: Event,
+        lease: Lease,
         mine: claim.Held,
-        tried: attempts_.Tried,
+        tried: Tried,
         failed: transition.Failed | None = None,
     ) -> bool:
         """Put off an event that failed, unless it has failed for too long."""
@@ -439,8 +448,8 @@ class Runner:
 
     def _give_up(
         self,
-        event: event_.Event,
-        lease: lease_.Lease,
+        event: Event,
+        lease: Lease,
         mine: claim.Held,
         reasons: transition.Reasons,
     ) -> bool:
@@ -460,13 +469,13 @@ class Runner:
             ),
         )
         self._tries.forget(event)
-        self._transitions.tell(event, lease, notifier_.ERROR)
+        self._transitions.tell(event, lease, notifier.ERROR)
         return True
 
-    def _remember(self, event: event_.Event) -> attempts_.Tried:
+    def _remember(self, event: Event) -> Tried:
         return self._tries.remember(event, self._monotonic())
 
-    def _parts(self, lease: lease_.Lease) -> list[tuple[Any, ...]]:
+    def _parts(self, lease: Lease) -> list[tuple[Any, ...]]:
         """Return (driver, reservation, allocations, hosts) of what is open."""
         held = defaultdict(list)
         for allocation, _ in self._ledger.allocations(lease_id=lease.id):
@@ -480,12 +489,12 @@ class Runner:
         ]
 
 
-def _is_given_up(event: event_.Event) -> bool:
+def _is_given_up(event: Event) -> bool:
     """Tell whether an event, as it was found due, was given up before."""
     return event.status == states.EVENT_ERROR
 
 
-def _name(event: event_.Event) -> str:
+def _name(event: Event) -> str:
     return f'The {event.event_type} of lease {event.lease_id}'
 
 

@@ -12,13 +12,13 @@ import dataclasses
 from typing import Any
 from typing import TypeVar
 
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
+from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import claim
-from blazar_sched.service.manager import runner as runner_
+from blazar_sched.service.manager.runner import Runner
 
 T = TypeVar('T')
 
@@ -31,7 +31,7 @@ class Shrink:
     allocations, hosts) of what gives some up.
     """
 
-    lease: lease_.Lease
+    lease: Lease
     mine: claim.Held
     steps: list[tuple[Any, ...]]
 
@@ -40,13 +40,13 @@ class Shrinker:
     """Has leases give some up."""
 
     def __init__(
-        self, drivers: resources.Drivers, runner: runner_.Runner
+        self, drivers: resources.Drivers, runner: Runner
     ) -> None:
         self._drivers = drivers
         self._runner = runner
 
     def begin(
-        self, tx: PlacingTx, old: lease_.Lease, new: lease_.Lease
+        self, tx: PlacingTx, old: Lease, new: Lease
     ) -> Shrink | None:
         """Claim a lease's start if a change has it give some up.
 
@@ -84,7 +84,7 @@ class Shrinker:
             return commit(last)
 
     def rehearse(
-        self, tx: PlacingTx, old: lease_.Lease, new: lease_.Lease
+        self, tx: PlacingTx, old: Lease, new: Lease
     ) -> lease_placing.Allocations:
         """Return what reservations would have left that give some up.
 
@@ -103,7 +103,7 @@ class Shrinker:
         }
 
     def _steps(
-        self, tx: PlacingTx, old: lease_.Lease, new: lease_.Lease
+        self, tx: PlacingTx, old: Lease, new: Lease
     ) -> list[tuple[Any, ...]]:
         """Return what is open and has to give some up for a change."""
         if old.status != states.LEASE_ACTIVE:

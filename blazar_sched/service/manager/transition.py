@@ -13,21 +13,32 @@ from typing import Any
 
 from oslo_log import log
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event as event_rules
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import state_machine
 from blazar_sched.domain import states
-from blazar_sched.service import enforcement as enforcement_
+from blazar_sched.domain.event import BEFORE_END_LEASE
+from blazar_sched.domain.event import END_LEASE
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.event import START_LEASE
+from blazar_sched.domain.event import VACATE_HOSTS
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import BEFORE_END
+from blazar_sched.domain.reservation import BEFORE_END_FAILED
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.before_end import base as before_end
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.bus.notifier import LEASE_DEGRADED
+from blazar_sched.service.bus.notifier import LEASE_DELETE
+from blazar_sched.service.bus.notifier import LEASE_EVENT
+from blazar_sched.service.bus.notifier import LEASE_HEALED
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import trust
 from blazar_sched.service.resources import base
-from blazar_sched.service.resources import servers as servers_
+from blazar_sched.service.resources import servers
 
 LOG = log.getLogger(__name__)
 
@@ -38,8 +49,8 @@ Steps = Iterable[tuple[Any, ...]]
 
 # What a lease is while an event of it is being done.
 _MEANWHILE = {
-    event_.START_LEASE: states.LEASE_STARTING,
-    event_.END_LEASE: states.LEASE_TERMINATING,
+    START_LEASE: states.LEASE_STARTING,
+    END_LEASE: states.LEASE_TERMINATING,
 }
 _UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
 # By the ids of the reservations that they are of.
@@ -81,26 +92,26 @@ class Transitions:
 
     def __init__(
         self,
-        ledger: ledger_.Ledger,
-        notifier: notifier_.Notifier,
+        ledger: Ledger,
+        notifier: Notifier,
         trusts: trust.Trusts,
-        enforcement: enforcement_.Enforcement,
+        enforcement: Enforcement,
     ) -> None:
         self._ledger = ledger
         self._notifier = notifier
         self._trusts = trusts
         self._enforcement = enforcement
         self._do = {
-            event_.VACATE_HOSTS: self._vacate_hosts,
-            event_.START_LEASE: self._start_lease,
-            event_.BEFORE_END_LEASE: self._before_end_lease,
-            event_.END_LEASE: self._end_lease,
+            VACATE_HOSTS: self._vacate_hosts,
+            START_LEASE: self._start_lease,
+            BEFORE_END_LEASE: self._before_end_lease,
+            END_LEASE: self._end_lease,
         }
 
     def do(
         self,
-        event: event_.Event,
-        lease: lease_.Lease,
+        event: Event,
+        lease: Lease,
         steps: Steps,
         now: int,
     ) -> Write | Waiting:
@@ -110,14 +121,14 @@ class Transitions:
         :raises Unavailable: if it is to be tried again
         :raises Failed: saying whether it is
         """
-        with servers_.listing_once():
+        with servers.listing_once():
             return self._do[event.event_type](lease, steps, now)
 
     def ending(
-        self, event: event_.Event, lease: lease_.Lease
+        self, event: Event, lease: Lease
     ) -> Callable[[], object]:
         """Return what is to be done once an event is done."""
-        if event.event_type != event_.END_LEASE:
+        if event.event_type != END_LEASE:
             return lambda: None
         tell = self._enforcement.ending(self._ledger, lease)
 
@@ -128,7 +139,7 @@ class Transitions:
         return end
 
     def tell(
-        self, event: event_.Event, before: lease_.Lease, suffix: str = ''
+        self, event: Event, before: Lease, suffix: str = ''
     ) -> None:
         """Notify of an event that is over, and of what it has made known.
 
@@ -142,22 +153,22 @@ class Transitions:
             # Deleted, or the database is away.
             lease = before
         self._notifier.lease(
-            f'{notifier_.LEASE_EVENT}{event.event_type}{suffix}', lease
+            f'{LEASE_EVENT}{event.event_type}{suffix}', lease
         )
         if lease.degraded != before.degraded:
             self._notifier.lease(
-                notifier_.LEASE_DEGRADED
+                LEASE_DEGRADED
                 if lease.degraded
-                else notifier_.LEASE_HEALED,
+                else LEASE_HEALED,
                 lease,
             )
-        if event.event_type == event_.END_LEASE and not suffix and (
+        if event.event_type == END_LEASE and not suffix and (
             before.status == states.LEASE_DELETING
         ):
-            self._notifier.lease(notifier_.LEASE_DELETE, lease)
+            self._notifier.lease(LEASE_DELETE, lease)
 
     def _vacate_hosts(
-        self, lease: lease_.Lease, steps: Steps, now: int
+        self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         # When it starts, the start says what is still there.
         if lease.start <= now:
@@ -167,7 +178,7 @@ class Transitions:
         return (lambda tx: None) if all(clear) else Waiting()
 
     def _start_lease(
-        self, lease: lease_.Lease, steps: Steps, now: int
+        self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         over = lease.end <= now
         unopened = over and lease.status == states.LEASE_PENDING
@@ -205,7 +216,7 @@ class Transitions:
         return write
 
     def _before_end_lease(
-        self, lease: lease_.Lease, steps: Steps, now: int
+        self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         waiting, failed, impossible = {}, {}, {}
         # Each of them, before saying that one has failed.
@@ -230,7 +241,7 @@ class Transitions:
         return lambda tx: None
 
     def _end_lease(
-        self, lease: lease_.Lease, steps: Steps, now: int
+        self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         # However long the rest takes, the window is over for them.
         if self._ledger.claiming(lease.keeping):
@@ -257,16 +268,16 @@ class Transitions:
         return write
 
 
-def is_needed(event: event_.Event) -> bool:
+def is_needed(event: Event) -> bool:
     """Tell whether a lease is nothing without an event.
 
     Vacating is tried until the lease starts; what is in its way then is said
     by the start, which waits for nobody.
     """
-    return event.event_type != event_.VACATE_HOSTS
+    return event.event_type != VACATE_HOSTS
 
 
-def has_earlier(lease: lease_.Lease, event: event_.Event) -> bool:
+def has_earlier(lease: Lease, event: Event) -> bool:
     """Tell whether another event of the lease has to come first."""
     return any(
         e.status in _UNFINISHED
@@ -276,7 +287,7 @@ def has_earlier(lease: lease_.Lease, event: event_.Event) -> bool:
     )
 
 
-def can_reopen(lease: lease_.Lease, now: int) -> bool:
+def can_reopen(lease: Lease, now: int) -> bool:
     """Tell whether a start that was given up can be tried once more.
 
     :param lease: with that start in progress; no other event may be
@@ -289,22 +300,22 @@ def can_reopen(lease: lease_.Lease, now: int) -> bool:
     )
 
 
-def is_blocked(source: Reader, event: event_.Event) -> bool:
+def is_blocked(source: Reader, event: Event) -> bool:
     """Tell whether another lease has yet to leave a host.
 
     :param source: the ledger, which many can ask at once, or a commit,
         in which nothing changes any more
     """
-    return event.event_type == event_.START_LEASE and source.is_blocked(
+    return event.event_type == START_LEASE and source.is_blocked(
         event.lease_id
     )
 
 
 def begin(
-    tx: Tx, event: event_.Event, lease: lease_.Lease, now: int
-) -> lease_.Lease:
+    tx: Tx, event: Event, lease: Lease, now: int
+) -> Lease:
     """Return a lease as it is while an event of it is being done."""
-    if event.event_type == event_.START_LEASE and lease.end <= now:
+    if event.event_type == START_LEASE and lease.end <= now:
         # Nothing is opened any more; what an earlier try opened shows.
         return lease
     status = _MEANWHILE.get(event.event_type)
@@ -315,7 +326,7 @@ def begin(
 
 
 def fail(
-    tx: Tx, lease: lease_.Lease, now: int, reasons: Reasons
+    tx: Tx, lease: Lease, now: int, reasons: Reasons
 ) -> None:
     """Put a lease in ERROR, or, if its machine forbids that, flag it.
 
@@ -323,7 +334,7 @@ def fail(
     """
     for r in lease.reservations:
         if r.id in reasons:
-            failed = {reservation_.BEFORE_END_FAILED: reasons[r.id]}
+            failed = {BEFORE_END_FAILED: reasons[r.id]}
             tx.set_reservation_made(r.id, {**r.made, **failed})
     if states.LEASE_ERROR not in state_machine.allowed(
         state_machine.LEASE, lease.status
@@ -334,35 +345,35 @@ def fail(
     _set_reservations(tx, lease, states.RESERVATION_ERROR, now)
 
 
-def _done(reservation: reservation_.Reservation) -> dict[str, Any]:
+def _done(reservation: Reservation) -> dict[str, Any]:
     """Return what it keeps although its start is done again."""
-    names = (reservation_.BEFORE_END, reservation_.BEFORE_END_FAILED)
+    names = (BEFORE_END, BEFORE_END_FAILED)
     return {k: v for k, v in reservation.made.items() if k in names}
 
 
 def _is_degraded(
-    lease: lease_.Lease, opened: Mapping[str, base.Opened]
+    lease: Lease, opened: Mapping[str, base.Opened]
 ) -> bool:
     """Tell whether a lease falls short of what was promised.
 
     :param opened: what its start has come to, by its reservations' ids
     """
 
-    def missing(r: reservation_.Reservation) -> bool:
+    def missing(r: Reservation) -> bool:
         told = opened[r.id].missing_resources if r.id in opened else None
         return r.missing_resources if told is None else told
 
     return any(outcome.degraded for outcome in opened.values()) or any(
-        missing(r) or reservation_.BEFORE_END_FAILED in r.made
+        missing(r) or BEFORE_END_FAILED in r.made
         for r in lease.reservations
     )
 
 
-def _order(event: event_.Event) -> tuple[int, int]:
-    return event.time, event_.ORDER.index(event.event_type)
+def _order(event: Event) -> tuple[int, int]:
+    return event.time, event_rules.ORDER.index(event.event_type)
 
 
-def _release_servers(tx: Tx, lease: lease_.Lease, now: int) -> None:
+def _release_servers(tx: Tx, lease: Lease, now: int) -> None:
     """Have the servers of a lease that is over count for themselves."""
     tx.release_instances(lease.keeping)
     all_ = [reservation.id for reservation in lease.reservations]
@@ -371,7 +382,7 @@ def _release_servers(tx: Tx, lease: lease_.Lease, now: int) -> None:
 
 
 def _set_reservations(
-    tx: Tx, lease: lease_.Lease, status: str, now: int
+    tx: Tx, lease: Lease, status: str, now: int
 ) -> None:
     for reservation in lease.reservations:
         if status in state_machine.allowed(

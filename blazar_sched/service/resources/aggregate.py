@@ -7,22 +7,23 @@ operators, and other filters, know a reservation's hosts by.
 
 from collections.abc import Iterable
 
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients.nova import Aggregate
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.ledger.ledger import Ledger
 
 # How Blazar marks, by its id, a project that shares a reservation.
 _SHARES = 'blazar:project'
 
 
 def make(
-    nova: nova_.Nova,
-    lease: lease_.Lease,
-    reservation: reservation_.Reservation,
+    nova: Nova,
+    lease: Lease,
+    reservation: Reservation,
     hosts: Iterable[str],
-) -> nova_.Aggregate:
+) -> Aggregate:
     """Make sure that it is there with these hosts, and perhaps others.
 
     :param hosts: the names of their nova-compute services
@@ -46,10 +47,10 @@ def make(
 
 
 def others(
-    ledger: ledger_.Ledger,
-    aggregate: nova_.Aggregate | None,
-    hosts: Iterable[host_.Host],
-) -> list[host_.Host]:
+    ledger: Ledger,
+    aggregate: Aggregate | None,
+    hosts: Iterable[Host],
+) -> list[Host]:
     """Return the hosts in the aggregate that are not among `hosts`."""
     names = set(aggregate.hosts if aggregate else ())
     names -= {host.service_name for host in hosts}

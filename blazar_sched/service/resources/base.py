@@ -7,37 +7,37 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
-from blazar_sched.service import before_end as before_end_
-from blazar_sched.service.clients import creator as creator_
-from blazar_sched.service.clients import keystone as keystone_
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
+from blazar_sched.service.before_end import Actions
+from blazar_sched.service.clients import creator
+from blazar_sched.service.clients.keystone import Keystone
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
-from blazar_sched.service.resources import freepool as freepool_
-from blazar_sched.service.resources import servers as servers_
-from blazar_sched.service.resources import vacating as vacating_
+from blazar_sched.service.resources.freepool import Freepool
+from blazar_sched.service.resources.servers import Finder
+from blazar_sched.service.resources.vacating import Vacater
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Services:
     """What a driver may use: other services as an admin, and the ledger."""
 
-    ledger: ledger_.Ledger
-    nova: nova_.Nova
-    placement: placement_.Placement
-    neutron: neutron_.Neutron
-    keystone: keystone_.Keystone
-    freepool: freepool_.Freepool
-    vacater: vacating_.Vacater
-    before_end: before_end_.Actions
+    ledger: Ledger
+    nova: Nova
+    placement: Placement
+    neutron: Neutron
+    keystone: Keystone
+    freepool: Freepool
+    vacater: Vacater
+    before_end: Actions
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Resource:
         self._freepool = services.freepool
         self._vacater = services.vacater
         self._before_end = services.before_end
-        self._servers = servers_.Finder(services.ledger, services.nova)
+        self._servers = Finder(services.ledger, services.nova)
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
@@ -108,11 +108,11 @@ class Resource:
 
     def give_up(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
-    ) -> list[allocation_.Allocation]:
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
+    ) -> list[Allocation]:
         """Take from what is open, in other services, all that is too much.
 
         The start is done again afterwards, however it goes: so it need not
@@ -128,10 +128,10 @@ class Resource:
 
     def rehearse_give_up(
         self,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        bound: Collection[instance_.Instance],
-    ) -> list[allocation_.Allocation]:
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        bound: Collection[Instance],
+    ) -> list[Allocation]:
         """Return what `give_up` would leave, without asking other services.
 
         :param reservation: as it is to be
@@ -143,9 +143,9 @@ class Resource:
     def book(
         self,
         tx: PlacingTx,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        window: window_.Window,
+        lease: Lease,
+        reservation: Reservation,
+        window: Window,
         settled: bool = False,
     ) -> None:
         """Allocate what is on no host, in the commit that writes the lease.
@@ -161,10 +161,10 @@ class Resource:
 
     def vacate(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
         now: int,
     ) -> bool:
         """Clear the hosts of what is in the way, ahead of the start.
@@ -178,10 +178,10 @@ class Resource:
 
     def start(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
         now: int,
     ) -> Opened | None:
         """Open the reservation in other services.
@@ -194,10 +194,10 @@ class Resource:
 
     def before_end(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> str | None:
         """Do what the reservation has asked for ahead of its end.
 
@@ -211,10 +211,10 @@ class Resource:
 
     def end(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> bool:
         """Remove what the start has made, and end what used it.
 
@@ -223,6 +223,6 @@ class Resource:
         """
         return True
 
-    def _nova_of(self, lease: lease_.Lease) -> nova_.Nova:
+    def _nova_of(self, lease: Lease) -> Nova:
         """Return Nova as the lease's creator, if their trust still holds."""
-        return creator_.nova(lease, self._keystone, self._nova)
+        return creator.nova(lease, self._keystone, self._nova)

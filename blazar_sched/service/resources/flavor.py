@@ -12,18 +12,21 @@ from typing import Any
 
 from blazar_sched import ext
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import requirements
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.resources import parameters as parameters_
+from blazar_sched.domain import reservation
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.resources import slots
+from blazar_sched.service.resources.parameters import check_integer
+from blazar_sched.service.resources.parameters import check_names
+from blazar_sched.service.resources.parameters import check_requirement
 
 _DEFAULTS = {
     'flavor_id': None,
     'amount': None,
     'affinity': None,
     'resource_properties': '',
-    reservation_.BEFORE_END: reservation_.DEFAULT,
+    reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
 }
 # What is kept of a flavor beside its id, by the same names.
 _KEPT = (
@@ -65,7 +68,7 @@ class FlavorResource(slots.SlotsResource):
             return self._complete(asked, project_id)
         return _freeze(asked, _frozen(parameters))
 
-    def _flavor(self, flavor_id: Any, project_id: str) -> flavor_.Flavor:
+    def _flavor(self, flavor_id: Any, project_id: str) -> Flavor:
         """Return the ledger's copy of a flavor.
 
         :raises InvalidInput: if the project may not use it, or nobody can
@@ -80,15 +83,15 @@ class FlavorResource(slots.SlotsResource):
 
 
 def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    complete = parameters_.check_names(parameters, _DEFAULTS)
-    parameters_.check_integer(complete, 'amount', 1)
+    complete = check_names(parameters, _DEFAULTS)
+    check_integer(complete, 'amount', 1)
     slots.check_affinity(complete)
-    parameters_.check_requirement(complete, 'resource_properties')
+    check_requirement(complete, 'resource_properties')
     return complete
 
 
 def _freeze(
-    asked: Mapping[str, Any], flavor: flavor_.Flavor
+    asked: Mapping[str, Any], flavor: Flavor
 ) -> dict[str, Any]:
     """Return what was asked for, with all of the flavor.
 
@@ -106,24 +109,26 @@ def _freeze(
         'extra_specs': {
             name: value
             for name, value in flavor.extra_specs.items()
-            if not name.startswith(flavor_.PREFIX)
+            if not name.startswith(flavor_rules.PREFIX)
         },
         'resources': _resources(flavor),
     }
 
 
-def _frozen(parameters: Mapping[str, Any]) -> flavor_.Flavor:
+def _frozen(parameters: Mapping[str, Any]) -> Flavor:
     """Return the flavor as it was."""
-    return flavor_.Flavor(
+    return Flavor(
         parameters['flavor_id'], **{name: parameters[name] for name in _KEPT}
     )
 
 
-def _resources(flavor: flavor_.Flavor) -> dict[str, int]:
-    asked = flavor_.resources(
+def _resources(flavor: Flavor) -> dict[str, int]:
+    asked = flavor_rules.resources(
         flavor.vcpus,
         flavor.memory_mb,
-        flavor_.disk_gb(flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb),
+        flavor_rules.disk_gb(
+            flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
+        ),
         flavor.extra_specs,
     )
     if not asked or max(asked.values()) > ext.AMOUNT_LIMIT:
@@ -134,9 +139,9 @@ def _resources(flavor: flavor_.Flavor) -> dict[str, int]:
     return asked
 
 
-def _requirement(asked: str, flavor: flavor_.Flavor) -> str:
+def _requirement(asked: str, flavor: Flavor) -> str:
     """Return what hosts must have, as JSON text."""
-    required, forbidden = flavor_.traits(flavor.extra_specs)
+    required, forbidden = flavor_rules.traits(flavor.extra_specs)
     having = {
         name: json.dumps(['==', f'$trait:{name}', 'true'])
         for name in (*required, *forbidden)
@@ -154,7 +159,7 @@ def _requirement(asked: str, flavor: flavor_.Flavor) -> str:
     return text
 
 
-def _capabilities(flavor: flavor_.Flavor) -> Iterator[str]:
+def _capabilities(flavor: Flavor) -> Iterator[str]:
     """Yield what the extra specs ``capabilities:…`` ask of hosts."""
     for name in _CAPABILITIES:
         text = flavor.extra_specs.get(f'capabilities:{name}')

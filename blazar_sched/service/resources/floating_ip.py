@@ -13,19 +13,23 @@ from typing import Any
 
 from oslo_log import log
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import floating_ip as floating_ip_rules
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
-from blazar_sched.service.clients import neutron as neutron_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.floating_ip import find_subnet
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.floating_ip import Subnet
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
+from blazar_sched.service.clients import neutron
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.resources import base
-from blazar_sched.service.resources import parameters as parameters_
+from blazar_sched.service.resources.parameters import check_integer
+from blazar_sched.service.resources.parameters import check_names
 
 LOG = log.getLogger(__name__)
 
@@ -44,7 +48,7 @@ class FloatingIPResource(base.Resource):
 
         :raises InvalidInput: naming the one that is wrong
         """
-        complete = parameters_.check_names(parameters, _DEFAULTS)
+        complete = check_names(parameters, _DEFAULTS)
         network_id = complete['network_id']
         if not isinstance(network_id, str) or not (
             0 < len(network_id) <= _MAX_ID
@@ -53,7 +57,7 @@ class FloatingIPResource(base.Resource):
                 "network_id must be an external network's id",
                 field='network_id',
             )
-        parameters_.check_integer(complete, 'amount', 1)
+        check_integer(complete, 'amount', 1)
         complete[_REQUIRED] = _required(complete)
         return complete
 
@@ -88,9 +92,9 @@ class FloatingIPResource(base.Resource):
     def book(
         self,
         tx: PlacingTx,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        window: window_.Window,
+        lease: Lease,
+        reservation: Reservation,
+        window: Window,
         settled: bool = False,
     ) -> None:
         """Allocate as many addresses as are reserved.
@@ -111,10 +115,10 @@ class FloatingIPResource(base.Resource):
 
     def start(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
         now: int,
     ) -> base.Opened:
         """Make the floating IPs in the lease's project.
@@ -146,10 +150,10 @@ class FloatingIPResource(base.Resource):
 
     def end(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> bool:
         """Delete the floating IPs.
 
@@ -160,8 +164,8 @@ class FloatingIPResource(base.Resource):
         return True
 
     def _made(
-        self, lease: lease_.Lease, reservation: reservation_.Reservation
-    ) -> list[neutron_.FloatingIP]:
+        self, lease: Lease, reservation: Reservation
+    ) -> list[neutron.FloatingIP]:
         """Return what is there of what was made for the reservation."""
         return [
             floating_ip
@@ -174,18 +178,18 @@ class FloatingIPResource(base.Resource):
 
     def _make(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocated: floating_ip_.FloatingIP,
-        subnets: Sequence[floating_ip_.Subnet],
+        lease: Lease,
+        reservation: Reservation,
+        allocated: FloatingIP,
+        subnets: Sequence[Subnet],
         now: int,
-    ) -> neutron_.FloatingIP | None:
+    ) -> neutron.FloatingIP | None:
         """Make an allocated floating IP, or a free one in its place."""
-        wanted: floating_ip_.FloatingIP | None = allocated
+        wanted: FloatingIP | None = allocated
         refused: set[str] = set()
         while wanted is not None:
             try:
-                floating_ip_.find_subnet(wanted.address, subnets)
+                find_subnet(wanted.address, subnets)
                 made = self._neutron.create_floating_ip(
                     wanted.network_id,
                     wanted.address,
@@ -206,19 +210,19 @@ class FloatingIPResource(base.Resource):
 
     def _replace(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        broken: floating_ip_.FloatingIP,
+        lease: Lease,
+        reservation: Reservation,
+        broken: FloatingIP,
         refused: Collection[str],
         now: int,
-    ) -> floating_ip_.FloatingIP | None:
+    ) -> FloatingIP | None:
         """Allocate a free floating IP instead of a broken one.
 
         :returns: None if there is none, or the reservation has moved on
         """
         window = lease.left(now)
 
-        def work(tx: Tx) -> floating_ip_.FloatingIP | None:
+        def work(tx: Tx) -> FloatingIP | None:
             kept = {f.id for f in tx.floating_ips(reservation.id)}
             free = [
                 f
@@ -229,7 +233,7 @@ class FloatingIPResource(base.Resource):
             ]
             if broken.id not in kept or not free:
                 return None
-            new: floating_ip_.FloatingIP = free[0]
+            new: FloatingIP = free[0]
             tx.put_floating_ip_allocations(
                 reservation.id, kept - {broken.id} | {new.id}, window
             )
@@ -239,11 +243,11 @@ class FloatingIPResource(base.Resource):
 
 
 def choose(
-    lease: lease_.Lease,
-    reservation: reservation_.Reservation,
-    kept: Collection[floating_ip_.FloatingIP],
-    free: Iterable[floating_ip_.FloatingIP],
-) -> list[floating_ip_.FloatingIP]:
+    lease: Lease,
+    reservation: Reservation,
+    kept: Collection[FloatingIP],
+    free: Iterable[FloatingIP],
+) -> list[FloatingIP]:
     """Return which addresses a reservation is to have: its amount at most.
 
     Before it is opened what it requires goes first, then what it has. Once
@@ -275,8 +279,8 @@ def choose(
 
 
 def lacks_required(
-    reservation: reservation_.Reservation,
-    held: Iterable[floating_ip_.FloatingIP | neutron_.FloatingIP],
+    reservation: Reservation,
+    held: Iterable[FloatingIP | neutron.FloatingIP],
 ) -> bool:
     """Tell whether an address that was named for it is not held."""
     required = reservation.parameters[_REQUIRED]
@@ -284,7 +288,7 @@ def lacks_required(
 
 
 def is_made_for(
-    reservation: reservation_.Reservation, floating_ip: neutron_.FloatingIP
+    reservation: Reservation, floating_ip: neutron.FloatingIP
 ) -> bool:
     """Tell whether a floating IP of its project was made for a reservation.
 
@@ -297,7 +301,7 @@ def is_made_for(
     )
 
 
-def _description(reservation: reservation_.Reservation) -> str:
+def _description(reservation: Reservation) -> str:
     return f'blazar reservation {reservation.id}'
 
 
@@ -311,7 +315,7 @@ def _required(parameters: Mapping[str, Any]) -> list[str]:
         raise exception.InvalidInput(
             f'{_REQUIRED} must be a list', field=_REQUIRED
         )
-    required = [floating_ip_.parse(text, _REQUIRED) for text in asked]
+    required = [floating_ip_rules.parse(text, _REQUIRED) for text in asked]
     if len(set(required)) < len(required):
         raise exception.InvalidInput(
             f'{_REQUIRED} must be different addresses', field=_REQUIRED
@@ -325,11 +329,11 @@ def _required(parameters: Mapping[str, Any]) -> list[str]:
 
 def _place(
     tx: PlacingTx,
-    lease: lease_.Lease,
-    reservation: reservation_.Reservation,
-    window: window_.Window,
-    held: Sequence[floating_ip_.FloatingIP],
-) -> list[floating_ip_.FloatingIP]:
+    lease: Lease,
+    reservation: Reservation,
+    window: Window,
+    held: Sequence[FloatingIP],
+) -> list[FloatingIP]:
     """Return the addresses of a reservation in a window.
 
     :param held: those that it has

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from oslo_config import cfg
 
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients.nova import Nova
 
 
 class Freepool:
@@ -19,7 +19,7 @@ class Freepool:
     Hosts are given by the names of their nova-compute services.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, nova: nova_.Nova) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, nova: Nova) -> None:
         self._name = conf.manager.freepool_aggregate_name
         self._nova = nova
 

@@ -11,23 +11,29 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.resources import aggregate as aggregate_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import DEDICATED
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import BEFORE_END
+from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients.nova import Aggregate
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.resources import aggregate as aggregates
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
-from blazar_sched.service.resources import parameters as parameters_
-from blazar_sched.service.resources import servers as servers_
+from blazar_sched.service.resources import servers
+from blazar_sched.service.resources.parameters import check_integer
+from blazar_sched.service.resources.parameters import check_names
+from blazar_sched.service.resources.parameters import check_requirement
 
 _DEFAULTS = {
     'min': None,
     'max': None,
     'hypervisor_properties': '',
     'resource_properties': '',
-    reservation_.BEFORE_END: reservation_.DEFAULT,
+    BEFORE_END: DEFAULT_BEFORE_END,
 }
 
 
@@ -37,19 +43,19 @@ class HostResource(on_hosts.OnHostsResource):
     def _complete(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        complete = parameters_.check_names(parameters, _DEFAULTS)
-        parameters_.check_integer(complete, 'min', 1)
-        parameters_.check_integer(complete, 'max', complete['min'])
+        complete = check_names(parameters, _DEFAULTS)
+        check_integer(complete, 'min', 1)
+        check_integer(complete, 'max', complete['min'])
         for name in ('hypervisor_properties', 'resource_properties'):
-            parameters_.check_requirement(complete, name)
+            check_requirement(complete, name)
         return complete
 
     def start(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
         now: int,
     ) -> base.Opened:
         """Clear the hosts of what yields; see `vacating.yields`.
@@ -63,7 +69,7 @@ class HostResource(on_hosts.OnHostsResource):
         made = {
             'aggregate_id': aggregate.id,
             'aggregate_uuid': aggregate.uuid,
-            'projects': servers_.projects(lease, reservation),
+            'projects': servers.projects(lease, reservation),
             'cleared': sorted(host.uuid for host in held),
             'in_the_way': in_the_way,
         }
@@ -71,27 +77,27 @@ class HostResource(on_hosts.OnHostsResource):
 
     def _in_the_way(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        held: Sequence[host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        held: Sequence[Host],
         now: int,
-    ) -> list[nova_.Server]:
+    ) -> list[Server]:
         """Return the servers that are: all others."""
         return self._vacater.all_others(lease, reservation, held, now)
 
     def _gather(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        hosts: Sequence[host_.Host],
-    ) -> nova_.Aggregate:
+        lease: Lease,
+        reservation: Reservation,
+        hosts: Sequence[Host],
+    ) -> Aggregate:
         """Have the reservation's hosts, and no others, in its aggregate."""
         names = [host.service_name for host in hosts]
         # At any moment a dedicated host is in this aggregate or in the pool,
         # if not in both: whoever goes by them never finds it free for all.
-        aggregate = aggregate_.make(self._nova, lease, reservation, names)
+        aggregate = aggregates.make(self._nova, lease, reservation, names)
         self._freepool.leave(names)
-        left = aggregate_.others(self._ledger, aggregate, hosts)
+        left = aggregates.others(self._ledger, aggregate, hosts)
         self._freepool.join(_dedicated(left))
         for host in left:
             self._nova.remove_from_aggregate(aggregate, host.service_name)
@@ -99,10 +105,10 @@ class HostResource(on_hosts.OnHostsResource):
 
     def end(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> bool:
         """End the reservation's servers, and give the hosts back.
 
@@ -110,15 +116,15 @@ class HostResource(on_hosts.OnHostsResource):
         """
         held = [hosts[allocation.host] for allocation in allocations]
         own = self._servers.find(lease, reservation, held)
-        if not servers_.end_servers(self._nova, own, reservation.on_end):
+        if not servers.end_servers(self._nova, own, reservation.on_end):
             return False
         aggregate = self._nova.aggregate(reservation.id)
-        left = aggregate_.others(self._ledger, aggregate, held)
+        left = aggregates.others(self._ledger, aggregate, held)
         self._freepool.join(_dedicated([*held, *left]))
         self._nova.delete_aggregate(reservation.id)
         return True
 
 
-def _dedicated(hosts: Iterable[host_.Host]) -> list[str]:
+def _dedicated(hosts: Iterable[Host]) -> list[str]:
     """Return the service names of those that belong into the pool."""
-    return [h.service_name for h in hosts if h.hold == host_.DEDICATED]
+    return [h.service_name for h in hosts if h.hold == DEDICATED]

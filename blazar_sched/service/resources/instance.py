@@ -4,9 +4,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.resources import parameters as parameters_
+from blazar_sched.domain import reservation
 from blazar_sched.service.resources import slots
+from blazar_sched.service.resources.parameters import check_integer
+from blazar_sched.service.resources.parameters import check_names
+from blazar_sched.service.resources.parameters import check_requirement
 
 _DEFAULTS = {
     'vcpus': None,
@@ -15,7 +17,7 @@ _DEFAULTS = {
     'amount': None,
     'affinity': None,
     'resource_properties': '',
-    reservation_.BEFORE_END: reservation_.DEFAULT,
+    reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
 }
 # What Nova asks of a flavor, and one instance at least.
 _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
@@ -27,9 +29,9 @@ class InstanceResource(slots.SlotsResource):
     def _complete(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        complete = parameters_.check_names(parameters, _DEFAULTS)
+        complete = check_names(parameters, _DEFAULTS)
         for name, minimum in _MINIMUM.items():
-            parameters_.check_integer(complete, name, minimum)
+            check_integer(complete, name, minimum)
         slots.check_affinity(complete)
-        parameters_.check_requirement(complete, 'resource_properties')
+        check_requirement(complete, 'resource_properties')
         return complete

@@ -3,17 +3,17 @@
 
 import dataclasses
 
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.domain import window as window_
+from blazar_sched.domain import window
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.replica import drawing
 from blazar_sched.replica import state
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients.nova import Server
 
 
 def make(
-    replica: state.Replica, host: str, server: nova_.Server, now: int
-) -> instance_.Instance:
+    replica: state.Replica, host: str, server: Server, now: int
+) -> Instance:
     """Return a server's record.
 
     A server that draws on a reservation lives as long as the reservation,
@@ -21,7 +21,7 @@ def make(
     where the reservation has the host, and counts for itself on a host that
     the reservation has left.
     """
-    new = instance_.Instance(
+    new = Instance(
         uuid=server.uuid,
         host=host,
         project_id=server.project_id,
@@ -37,7 +37,7 @@ def make(
     end = reservation.end
     if reservation.keeps:
         # An end inside the window is overruled: nothing would be kept.
-        end = new.end if new.end > end else window_.FOREVER
+        end = new.end if new.end > end else window.FOREVER
     return dataclasses.replace(
         new,
         end=end,
@@ -46,18 +46,18 @@ def make(
     )
 
 
-def _end(replica: state.Replica, server: nova_.Server, now: int) -> int:
+def _end(replica: state.Replica, server: Server, now: int) -> int:
     """Return how long a server counts for itself.
 
     Until the end of its own lease, which may not be what was declared any
     more. One that is to start later has left its host by then.
     """
-    own = replica.reservations.get(reservation_.lifetime_id(server.uuid))
+    own = replica.reservations.get(lifetime_id(server.uuid))
     if own is None:
         start, end = server.start or 0, server.end
         if server.reservation_id is not None and end <= now:
             # It had no lease of its own to end it: the reservation had it.
-            end = window_.FOREVER
+            end = window.FOREVER
     else:
         start, end = own.start, own.end
     return start if start > now else end

@@ -12,18 +12,22 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import catalog
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import LIFETIME_ON_END
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import SHELVE
+from blazar_sched.domain.reservation import SNAPSHOT
+from blazar_sched.domain.window import Window
 from blazar_sched.replica import state
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients import nova
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
@@ -66,10 +70,10 @@ class LifetimeResource(on_hosts.OnHostsResource):
                     f'{name} cannot be changed', field=name
                 )
         new = {**parameters, **changes}
-        if new[_ON_END] not in reservation_.LIFETIME_ON_END:
+        if new[_ON_END] not in LIFETIME_ON_END:
             raise exception.InvalidInput(
                 'on_end must be one of '
-                f'{", ".join(reservation_.LIFETIME_ON_END)}',
+                f'{", ".join(LIFETIME_ON_END)}',
                 field=_ON_END,
             )
         return new
@@ -77,9 +81,9 @@ class LifetimeResource(on_hosts.OnHostsResource):
     def book(
         self,
         tx: PlacingTx,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        window: window_.Window,
+        lease: Lease,
+        reservation: Reservation,
+        window: Window,
         settled: bool = False,
     ) -> None:
         """Have the instance's record end with the lease.
@@ -102,10 +106,10 @@ class LifetimeResource(on_hosts.OnHostsResource):
 
     def start(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
         now: int,
     ) -> base.Opened | None:
         """Have the server unshelved, and what yields in its place deleted.
@@ -119,7 +123,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
         server = self._server(reservation)
         if server is None:
             return opened
-        if server.status in nova_.SHELVED:
+        if server.status in nova.SHELVED:
             if server.task is None:
                 held = [hosts[allocation.host] for allocation in allocations]
                 self._evict(lease, reservation, held, now)
@@ -131,10 +135,10 @@ class LifetimeResource(on_hosts.OnHostsResource):
 
     def end(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> bool:
         """Delete the server, shelve it, or delete it once it has an image.
 
@@ -143,31 +147,31 @@ class LifetimeResource(on_hosts.OnHostsResource):
         :returns: True if that is done
         """
         server = self._server(reservation)
-        if server is None or server.status == nova_.SOFT_DELETED:
+        if server is None or server.status == nova.SOFT_DELETED:
             return True
         on_end = reservation.parameters[_ON_END]
-        if on_end == reservation_.SNAPSHOT:
-            if server.status in nova_.SHELVED:
+        if on_end == SNAPSHOT:
+            if server.status in nova.SHELVED:
                 # Its image is what shelving it has made.
-                on_end = reservation_.SHELVE
+                on_end = SHELVE
             elif not self._nova.create_image(
                 server,
                 f'lifetime_{server.name}',
-                nova_.image_mark(reservation.id, lease.ending),
+                nova.image_mark(reservation.id, lease.ending),
             ):
                 return False
-        if on_end == reservation_.SHELVE:
+        if on_end == SHELVE:
             return self._nova.shelve_servers([server])
         return self._nova.delete_servers([server])
 
     def _server(
-        self, reservation: reservation_.Reservation
-    ) -> nova_.Server | None:
+        self, reservation: Reservation
+    ) -> Server | None:
         return self._nova.server(reservation.parameters[_INSTANCE])
 
 
 def _check_room(
-    replica: state.Replica, known: instance_.Instance, end: int, now: int
+    replica: state.Replica, known: Instance, end: int, now: int
 ) -> None:
     """Refuse an end until which an instance's host has no room for it.
 
@@ -184,7 +188,7 @@ def _check_room(
 
 
 def _furthest(
-    replica: state.Replica, known: instance_.Instance, at: int
+    replica: state.Replica, known: Instance, at: int
 ) -> int:
     """Return until when an instance can stay where it is, beyond `at`."""
     return min(

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import BEFORE_END
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import base
 
 
@@ -27,7 +28,7 @@ class OnHostsResource(base.Resource):
         :raises InvalidInput: naming the one that is wrong
         """
         complete = self._complete(parameters, project_id)
-        self._before_end.check(complete[reservation_.BEFORE_END])
+        self._before_end.check(complete[BEFORE_END])
         return complete
 
     def update(
@@ -43,16 +44,16 @@ class OnHostsResource(base.Resource):
         """
         new = self._changed(parameters, changes, project_id)
         self._before_end.check(
-            new[reservation_.BEFORE_END], parameters[reservation_.BEFORE_END]
+            new[BEFORE_END], parameters[BEFORE_END]
         )
         return new
 
     def before_end(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> str | None:
         """Do what the reservation asks for: see `service.before_end`."""
         held = [hosts[allocation.host] for allocation in allocations]
@@ -81,10 +82,10 @@ class OnHostsResource(base.Resource):
 
     def vacate(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
         now: int,
     ) -> bool:
         """Have those servers go that are in the way."""
@@ -94,9 +95,9 @@ class OnHostsResource(base.Resource):
 
     def _evict(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        held: Sequence[host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        held: Sequence[Host],
         now: int,
     ) -> list[str]:
         """Delete of what is in the way all that yields; see `Vacater.evict`.
@@ -108,10 +109,10 @@ class OnHostsResource(base.Resource):
 
     def _in_the_way(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        held: Sequence[host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        held: Sequence[Host],
         now: int,
-    ) -> list[nova_.Server]:
+    ) -> list[Server]:
         """Return the servers that are: as many as take its room."""
         return self._vacater.as_needed(lease, reservation, held, now)

@@ -7,16 +7,19 @@ from collections.abc import Iterator
 import contextlib
 import contextvars
 
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import KEEP
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import SHELVE
 from blazar_sched.replica import drawing
 from blazar_sched.replica import state
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.ledger.ledger import Ledger
 
 # The servers that Nova has listed already, by what it was asked for.
-_Listed = dict[tuple[str, str], list[nova_.Server]]
+_Listed = dict[tuple[str, str], list[Server]]
 _listed: contextvars.ContextVar[_Listed | None] = contextvars.ContextVar(
     'listed', default=None
 )
@@ -33,7 +36,7 @@ def listing_once() -> Iterator[None]:
 
 
 def projects(
-    lease: lease_.Lease, reservation: reservation_.Reservation
+    lease: Lease, reservation: Reservation
 ) -> list[str]:
     """Return the projects that may have servers of a reservation.
 
@@ -46,16 +49,16 @@ def projects(
 class Finder:
     """Finds the servers of reservations in Nova."""
 
-    def __init__(self, ledger: ledger_.Ledger, nova: nova_.Nova) -> None:
+    def __init__(self, ledger: Ledger, nova: Nova) -> None:
         self._ledger = ledger
         self._nova = nova
 
     def find(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        hosts: Collection[host_.Host],
-    ) -> list[nova_.Server]:
+        lease: Lease,
+        reservation: Reservation,
+        hosts: Collection[Host],
+    ) -> list[Server]:
         """Return the servers that draw on a reservation.
 
         Nova lists all servers of the lease's project. Of other projects it
@@ -93,15 +96,15 @@ class Finder:
     def drawing(
         self,
         reservation_id: str,
-        servers: Collection[tuple[nova_.Server, str | None]],
-    ) -> list[nova_.Server]:
+        servers: Collection[tuple[Server, str | None]],
+    ) -> list[Server]:
         """Return the servers that draw on a reservation.
 
         :param servers: each with the uuid of its host if the reservation
             has the host, else None
         """
 
-        def look(replica: state.Replica) -> list[nova_.Server]:
+        def look(replica: state.Replica) -> list[Server]:
             noun = replica.reservations.get(reservation_id)
             if noun is None:
                 return []
@@ -116,7 +119,7 @@ class Finder:
 
         return self._ledger.look(look)
 
-    def _list(self, name: str, value: str) -> list[nova_.Server]:
+    def _list(self, name: str, value: str) -> list[Server]:
         listed = _listed.get()
         if listed is None:
             return list(self._nova.servers(**{name: value}))
@@ -126,9 +129,9 @@ class Finder:
 
 
 def _lists(
-    lease: lease_.Lease,
-    reservation: reservation_.Reservation,
-    hosts: Iterable[host_.Host],
+    lease: Lease,
+    reservation: Reservation,
+    hosts: Iterable[Host],
     having: set[str],
 ) -> Iterator[tuple[str, str]]:
     """Yield what Nova is asked for: the name of a filter, its value.
@@ -144,7 +147,7 @@ def _lists(
 
 
 def end_servers(
-    nova: nova_.Nova, servers: Iterable[nova_.Server], on_end: str
+    nova: Nova, servers: Iterable[Server], on_end: str
 ) -> bool:
     """Delete servers, shelve them off their hosts, or let them be.
 
@@ -154,8 +157,8 @@ def end_servers(
     :returns: True if nothing more is to be waited for
     :raises Unavailable: if it is to be tried again
     """
-    if on_end == reservation_.KEEP:
+    if on_end == KEEP:
         return True
-    if on_end == reservation_.SHELVE:
+    if on_end == SHELVE:
         return nova.shelve_servers(servers)
     return nova.delete_servers(servers)

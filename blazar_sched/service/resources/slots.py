@@ -15,23 +15,27 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import flavor
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import BEFORE_END
+from blazar_sched.domain.reservation import KEEP
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import host_selection
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.resources import aggregate as aggregate_
+from blazar_sched.service.clients import placement
+from blazar_sched.service.clients.nova import Aggregate
+from blazar_sched.service.resources import aggregate as aggregates
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
-from blazar_sched.service.resources import servers as servers_
+from blazar_sched.service.resources import servers as reservation_servers
+from blazar_sched.service.resources.servers import end_servers
 
 # What may be changed in an active lease.
-_CHANGEABLE = ('amount', reservation_.BEFORE_END)
+_CHANGEABLE = ('amount', BEFORE_END)
 _POLICIES = {True: 'affinity', False: 'anti-affinity'}
 
 
@@ -86,11 +90,11 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def give_up(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
-    ) -> list[allocation_.Allocation]:
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
+    ) -> list[Allocation]:
         """Take slots that are not in use off the hosts' inventory.
 
         Of the hosts with the fewest in use first, so that whole hosts come
@@ -102,7 +106,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         held = [hosts[a.host] for a in allocations]
         names = {host.uuid: host.hypervisor_hostname for host in held}
         used, beside = self._count_used(lease, reservation, held)
-        slots = placement_.resource_class(reservation.id)
+        slots = placement.resource_class(reservation.id)
 
         def cut(host: str, total: int) -> int:
             return self._placement.cut_inventory(
@@ -113,10 +117,10 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def rehearse_give_up(
         self,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        bound: Collection[instance_.Instance],
-    ) -> list[allocation_.Allocation]:
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        bound: Collection[Instance],
+    ) -> list[Allocation]:
         """Return which slots `give_up` would leave.
 
         :raises CantUpdateParameter: if more than the amount are in use
@@ -137,9 +141,9 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def _count_used(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        held: Sequence[host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        held: Sequence[Host],
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many slots are in use, and how many Placement misses.
 
@@ -148,7 +152,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         Nova shows, once it is on its host.
         """
         names = {host.uuid: host.hypervisor_hostname for host in held}
-        slots = placement_.resource_class(reservation.id)
+        slots = placement.resource_class(reservation.id)
         # Nova first: who boots meanwhile is counted once, by Placement.
         servers = self._servers.find(lease, reservation, held)
         users = {
@@ -171,10 +175,10 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def start(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
         now: int,
     ) -> base.Opened:
         """Give the projects their flavor, and the hosts their inventory.
@@ -185,10 +189,10 @@ class SlotsResource(on_hosts.OnHostsResource):
             kept as `in_the_way`, or if there is no server group for the
             affinity, which the slots keep all the same
         """
-        slots = placement_.resource_class(reservation.id)
+        slots = placement.resource_class(reservation.id)
         held = [hosts[allocation.host] for allocation in allocations]
         self._placement.create_resource_class(slots)
-        aggregate = aggregate_.make(
+        aggregate = aggregates.make(
             self._nova, lease, reservation, [h.service_name for h in held]
         )
         for host, allocation in zip(held, allocations, strict=True):
@@ -203,7 +207,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         self._give_up(aggregate, slots, held)
         group_id = self._make_server_group(lease, reservation)
         self._nova.create_flavor(_flavor(reservation, slots))
-        projects = servers_.projects(lease, reservation)
+        projects = reservation_servers.projects(lease, reservation)
         allowed = {lease.project_id, *reservation.projects}
         for project_id in projects:
             if project_id in allowed:
@@ -226,20 +230,20 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def end(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> bool:
         """End the servers, and remove all that the start has made.
 
         :returns: True if nothing is left
         """
-        for project_id in servers_.projects(lease, reservation):
+        for project_id in reservation_servers.projects(lease, reservation):
             self._nova.remove_flavor_access(reservation.id, project_id)
         held = [hosts[allocation.host] for allocation in allocations]
         own = self._servers.find(lease, reservation, held)
-        if not servers_.end_servers(self._nova, own, reservation.on_end):
+        if not end_servers(self._nova, own, reservation.on_end):
             return False
         self._nova.delete_flavor(reservation.id)
         if reservation.parameters['affinity'] is not None:
@@ -247,13 +251,13 @@ class SlotsResource(on_hosts.OnHostsResource):
         if not self._empty(reservation, allocations, hosts):
             return False
         self._placement.delete_resource_class(
-            placement_.resource_class(reservation.id)
+            placement.resource_class(reservation.id)
         )
         self._nova.delete_aggregate(reservation.id)
         return True
 
     def _make_server_group(
-        self, lease: lease_.Lease, reservation: reservation_.Reservation
+        self, lease: Lease, reservation: Reservation
     ) -> str | None:
         """Return the id of the server group that keeps the affinity.
 
@@ -268,12 +272,12 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def _give_up(
         self,
-        aggregate: nova_.Aggregate,
+        aggregate: Aggregate,
         slots: str,
-        hosts: Iterable[host_.Host],
+        hosts: Iterable[Host],
     ) -> None:
         """Give up all hosts but these, unless they are in use."""
-        for host in aggregate_.others(self._ledger, aggregate, hosts):
+        for host in aggregates.others(self._ledger, aggregate, hosts):
             if self._placement.remove_inventory(
                 host.hypervisor_hostname, slots
             ):
@@ -283,17 +287,17 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def _empty(
         self,
-        reservation: reservation_.Reservation,
-        allocations: Sequence[allocation_.Allocation],
-        hosts: Mapping[str, host_.Host],
+        reservation: Reservation,
+        allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host],
     ) -> bool:
         """Take the inventory off every host; say whether it is."""
-        slots = placement_.resource_class(reservation.id)
+        slots = placement.resource_class(reservation.id)
         held = [hosts[allocation.host] for allocation in allocations]
         aggregate = self._nova.aggregate(reservation.id)
-        left = aggregate_.others(self._ledger, aggregate, held)
+        left = aggregates.others(self._ledger, aggregate, held)
         names = [host.hypervisor_hostname for host in (*held, *left)]
-        if reservation.on_end == reservation_.KEEP:
+        if reservation.on_end == KEEP:
             # A server that stays would hold its slot for ever.
             for name in names:
                 self._placement.release_inventory(name, slots)
@@ -305,11 +309,11 @@ class SlotsResource(on_hosts.OnHostsResource):
 
 
 def _shrink(
-    reservation: reservation_.Reservation,
-    allocations: Sequence[allocation_.Allocation],
+    reservation: Reservation,
+    allocations: Sequence[Allocation],
     used: Mapping[str, int],
     cut: Callable[[str, int], int],
-) -> list[allocation_.Allocation]:
+) -> list[Allocation]:
     """Return what is left of the allocations, no more than the amount.
 
     :param used: how many slots are in use, by host
@@ -353,7 +357,7 @@ def _count_filled(
 
 
 def _check_used(
-    reservation: reservation_.Reservation, used: int
+    reservation: Reservation, used: int
 ) -> None:
     """Refuse an amount of which more are in use."""
     if used > reservation.parameters['amount']:
@@ -363,17 +367,17 @@ def _check_used(
         )
 
 
-def _name(reservation: reservation_.Reservation) -> str:
+def _name(reservation: Reservation) -> str:
     """Return what its flavor and its server group are called."""
     return f'reservation:{reservation.id}'
 
 
 def _flavor(
-    reservation: reservation_.Reservation, slots: str
-) -> flavor_.Flavor:
+    reservation: Reservation, slots: str
+) -> Flavor:
     """Return the flavor of the reservation's servers."""
     parameters = reservation.parameters
-    return flavor_.Flavor(
+    return Flavor(
         id=reservation.id,
         name=_name(reservation),
         vcpus=parameters['vcpus'],
@@ -383,7 +387,7 @@ def _flavor(
         swap_mb=parameters.get('swap_mb', 0),
         extra_specs={
             **parameters.get('extra_specs', {}),
-            flavor_.RESERVATION: reservation.id,
+            flavor.RESERVATION: reservation.id,
             f'resources:{slots}': '1',
         },
     )

@@ -20,18 +20,23 @@ from oslo_log import log
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import lifetime_id
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import SHELVE
+from blazar_sched.domain.reservation import SNAPSHOT
 from blazar_sched.replica import drawing
-from blazar_sched.replica import record as record_
 from blazar_sched.replica import state
-from blazar_sched.service.bus import notifier as notifier_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.resources import servers as servers_
+from blazar_sched.replica.record import Reservation as ReservationRecord
+from blazar_sched.service.bus.notifier import INSTANCE_VACATE
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.resources.servers import Finder
 
 LOG = log.getLogger(__name__)
 
@@ -48,7 +53,7 @@ _DELETE = 'delete'
 _DELETING = 'deleting'
 
 # The ends at which a server, or a copy of it, lasts.
-_LASTING = (reservation_.SHELVE, reservation_.SNAPSHOT)
+_LASTING = (SHELVE, SNAPSHOT)
 
 # How often the rest is tried before a server is deleted.
 CHANCES = 3
@@ -78,25 +83,25 @@ class Vacater:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        ledger: ledger_.Ledger,
-        nova: nova_.Nova,
-        notifier: notifier_.Notifier,
+        ledger: Ledger,
+        nova: Nova,
+        notifier: Notifier,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._nova = nova
         self._notifier = notifier
-        self._servers = servers_.Finder(ledger, nova)
+        self._servers = Finder(ledger, nova)
         # By reservation: the start of its lease, and courses by server.
         self._courses: dict[str, tuple[int, dict[str, _Course]]] = {}
 
     def all_others(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        hosts: Sequence[host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        hosts: Sequence[Host],
         now: int,
-    ) -> list[nova_.Server]:
+    ) -> list[Server]:
         """Return what is in the way of a reservation of whole hosts.
 
         That is every server there but its own, and those that go by
@@ -107,11 +112,11 @@ class Vacater:
 
     def as_needed(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        hosts: Sequence[host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        hosts: Sequence[Host],
         now: int,
-    ) -> list[nova_.Server]:
+    ) -> list[Server]:
         """Return what is in the way of a reservation of some of each host.
 
         As few servers as have to go for all that is reserved there at the
@@ -136,7 +141,7 @@ class Vacater:
                 if inside.isdisjoint(
                     (
                         server.reservation_id,
-                        reservation_.lifetime_id(server.uuid),
+                        lifetime_id(server.uuid),
                     )
                 )
             ]
@@ -155,11 +160,11 @@ class Vacater:
 
     def _others(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        hosts: Sequence[host_.Host],
+        lease: Lease,
+        reservation: Reservation,
+        hosts: Sequence[Host],
         now: int,
-    ) -> dict[str, list[nova_.Server]]:
+    ) -> dict[str, list[Server]]:
         """Return the servers on hosts, by the hosts' uuids.
 
         Not the reservation's own, nor those that go by themselves until its
@@ -175,7 +180,7 @@ class Vacater:
         ]
         own = {s.uuid for s in self._servers.drawing(reservation.id, there)}
         others = [each for each in there if each[0].uuid not in own]
-        found: dict[str, list[nova_.Server]] = {h.uuid: [] for h in hosts}
+        found: dict[str, list[Server]] = {h.uuid: [] for h in hosts}
         known = {i.uuid: i for i in self._ledger.instances(found)}
         claims = self._claims(
             [each for each in others if each[0].uuid not in known], now
@@ -195,8 +200,8 @@ class Vacater:
         return found
 
     def _claims(
-        self, servers: Collection[tuple[nova_.Server, str]], now: int
-    ) -> dict[str, record_.Reservation | None]:
+        self, servers: Collection[tuple[Server, str]], now: int
+    ) -> dict[str, ReservationRecord | None]:
         """Return what servers draw on, by the servers' uuids.
 
         :param servers: each with the uuid of its host
@@ -210,9 +215,9 @@ class Vacater:
 
     def vacate(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        servers: Iterable[nova_.Server],
+        lease: Lease,
+        reservation: Reservation,
+        servers: Iterable[Server],
         now: int,
     ) -> bool:
         """Tell servers that they have to go; have those go that are due.
@@ -247,8 +252,8 @@ class Vacater:
 
     def evict(
         self,
-        lease: lease_.Lease,
-        servers: Sequence[nova_.Server],
+        lease: Lease,
+        servers: Sequence[Server],
         now: int,
     ) -> list[str]:
         """Delete what yields when a window opens.
@@ -272,7 +277,7 @@ class Vacater:
         return [server.uuid for server in staying]
 
     def _in_open(
-        self, servers: Collection[nova_.Server], now: int
+        self, servers: Collection[Server], now: int
     ) -> set[str]:
         """Return the uuids of the servers that draw on what is open."""
         return self._meeting(
@@ -281,7 +286,7 @@ class Vacater:
         )
 
     def _shelved(
-        self, servers: Collection[nova_.Server], now: int
+        self, servers: Collection[Server], now: int
     ) -> set[str]:
         """Return the uuids of the servers that are not deleted at their end.
 
@@ -289,8 +294,8 @@ class Vacater:
         server's own lifetime.
         """
         claims = [(s, s.reservation_id) for s in servers]
-        lifetimes: list[tuple[nova_.Server, str | None]] = [
-            (s, reservation_.lifetime_id(s.uuid))
+        lifetimes: list[tuple[Server, str | None]] = [
+            (s, lifetime_id(s.uuid))
             for s in servers
             if s.end <= now
         ]
@@ -300,8 +305,8 @@ class Vacater:
 
     def _meeting(
         self,
-        servers: Collection[tuple[nova_.Server, str | None]],
-        condition: Callable[[record_.Reservation], bool],
+        servers: Collection[tuple[Server, str | None]],
+        condition: Callable[[ReservationRecord], bool],
     ) -> set[str]:
         """Return the uuids of the servers whose reservation meets a condition.
 
@@ -318,7 +323,7 @@ class Vacater:
 
         return self._ledger.look(look)
 
-    def _order(self, server: nova_.Server) -> Sequence[str]:
+    def _order(self, server: Server) -> Sequence[str]:
         order: Sequence[str] = (
             self._conf.vacate_preemptible_order
             if server.preemptible
@@ -328,9 +333,9 @@ class Vacater:
 
     def _follow(
         self,
-        lease: lease_.Lease,
-        reservation: reservation_.Reservation,
-        servers: Iterable[nova_.Server],
+        lease: Lease,
+        reservation: Reservation,
+        servers: Iterable[Server],
         now: int,
     ) -> dict[str, _Course]:
         """Return the courses of servers, and forget those that are over."""
@@ -349,7 +354,7 @@ class Vacater:
         return courses
 
     def _begin(
-        self, lease: lease_.Lease, server: nova_.Server, now: int
+        self, lease: Lease, server: Server, now: int
     ) -> _Course:
         latest = now + min(self._conf.vacate_notice, (lease.start - now) // 2)
         told = _told(server)
@@ -362,7 +367,7 @@ class Vacater:
             server.uuid, lease.id, server.node, at,
         )
         self._notifier.instance(
-            notifier_.INSTANCE_VACATE,
+            INSTANCE_VACATE,
             server.uuid,
             project_id=server.project_id,
             hypervisor_hostname=server.node,
@@ -372,7 +377,7 @@ class Vacater:
         return _Course(latest)
 
     def _see_to(
-        self, server: nova_.Server, course: _Course, now: int
+        self, server: Server, course: _Course, now: int
     ) -> None:
         at = duration.format_time(course.at)
         if now < course.at:
@@ -381,7 +386,7 @@ class Vacater:
         elif server.task is None:
             self._ask(server, course, now)
 
-    def _ask(self, server: nova_.Server, course: _Course, now: int) -> None:
+    def _ask(self, server: Server, course: _Course, now: int) -> None:
         """Ask for the next action that Nova takes."""
         steps = _steps(self._order(server))
         if course.asked >= len(steps):
@@ -396,7 +401,7 @@ class Vacater:
             if self._do(action, server):
                 return
 
-    def _do(self, action: str, server: nova_.Server) -> bool:
+    def _do(self, action: str, server: Server) -> bool:
         """Ask for an action; say whether it may help."""
         if action == _LIVE_MIGRATE:
             return self._nova.migrate_server(server)
@@ -414,7 +419,7 @@ class Vacater:
         return True
 
 
-def yields(server: nova_.Server, now: int) -> bool:
+def yields(server: Server, now: int) -> bool:
     """Tell whether a server has to go when a window opens."""
     return (
         server.preemptible or server.end <= now or server.task == _DELETING
@@ -422,8 +427,8 @@ def yields(server: nova_.Server, now: int) -> bool:
 
 
 def choose(
-    servers: Iterable[nova_.Server], excess: Mapping[str, int], now: int
-) -> list[nova_.Server]:
+    servers: Iterable[Server], excess: Mapping[str, int], now: int
+) -> list[Server]:
     """Return which servers have to go for an excess to be gone.
 
     As few as needed: whoever is asked last may stay if the others are
@@ -452,7 +457,7 @@ def choose(
 
 
 def _end(
-    server: nova_.Server, record: instance_.Instance, now: int
+    server: Server, record: Instance, now: int
 ) -> int:
     """Return until when a server is there, as the ledger has it.
 
@@ -465,8 +470,8 @@ def _end(
 
 
 def _unrecorded(
-    server: nova_.Server, claim: record_.Reservation | None
-) -> nova_.Server:
+    server: Server, claim: ReservationRecord | None
+) -> Server:
     """Return a server without a record, as its record will have it."""
     if claim is None:
         return dataclasses.replace(server, reservation_id=None)
@@ -489,7 +494,7 @@ def _steps(order: Sequence[str]) -> list[str]:
     return [*ahead * CHANCES, _DELETE]
 
 
-def _told(server: nova_.Server) -> int | None:
+def _told(server: Server) -> int | None:
     """Return when a server was told to go, None if it was not."""
     try:
         return duration.parse_time(server.metadata.get(VACATE_AT), VACATE_AT)

@@ -8,9 +8,9 @@ from falcon import testing
 from keystonemiddleware import fixture as keystone_fixture
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
-from tests.unit import keystone as cloud_
+from tests.unit.keystone import Keystone
 
 BODY = {
     'name': 'night-run',
@@ -22,7 +22,7 @@ BODY = {
 
 @pytest.fixture
 def cloud():
-    cloud = cloud_.Keystone()
+    cloud = Keystone()
     cloud.add_user('alice', p1=['member', 'reader'])
     yield cloud
     cloud.stop()
@@ -43,7 +43,7 @@ def conf(cloud, tmp_path):
         'www_authenticate_uri = http://keystone.example/\n'
         + cloud.configuration()
     )
-    return conf_.load(files=[str(path)])
+    return service_conf.load(files=[str(path)])
 
 
 @pytest.fixture

@@ -16,19 +16,20 @@ from keystoneauth1 import session as session_
 from keystoneauth1 import token_endpoint
 import pytest
 
-from blazar_sched.conf import service as conf_
-from blazar_sched.service.api import server as server_
+from blazar_sched.conf import service as service_conf
+from blazar_sched.service.api import server
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.importing import importer as importer_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.importing.importer import Importer
+from blazar_sched.service.manager.manager import Manager
 from tests.cloud import home
 from tests.functional.importing import database
 from tests.services import database as servers
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager import edge as edge_
+from tests.unit.manager.edge import Edge
+from tests.unit.manager.edge import SLOT_TOTALS
 
 # The last one is not Blazar's.
 HOSTS = ('compute-1', 'compute-2', 'compute-3', 'compute-4')
@@ -56,16 +57,16 @@ def site(tmp_path, ledger_url):
         f'[database]\nconnection = {ledger_url}\n'
         '[api]\nauth_strategy = noauth\nport = 0\n'
     )
-    conf = conf_.load(files=[str(file)])
-    edge = edge_.Edge(*HOSTS)
+    conf = service_conf.load(files=[str(file)])
+    edge = Edge(*HOSTS)
     neutron = neutron_edge.Neutron()
 
     def manager():
-        return manager_.Manager(
+        return Manager(
             conf,
-            nova_.Nova(edge),
-            placement_.Placement(edge),
-            neutron=neutron_.Neutron(neutron),
+            Nova(edge),
+            Placement(edge),
+            neutron=Neutron(neutron),
         )
 
     manager().ledger.upgrade()
@@ -76,7 +77,7 @@ def site(tmp_path, ledger_url):
 
 @pytest.fixture
 def importer(site):
-    return importer_.Importer(site.conf, site.manager().services)
+    return Importer(site.conf, site.manager().services)
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def serve(site):
     with contextlib.ExitStack() as stack:
 
         def serve():
-            api = server_.serve(site.conf, rpc.Local(site.manager().endpoint))
+            api = server.serve(site.conf, rpc.Local(site.manager().endpoint))
             stack.callback(api.stop)
             return f'http://127.0.0.1:{api.port}/v1'
 
@@ -107,7 +108,7 @@ def blazars_python():
 def _running(python, url, hosts):
     """Run Blazar on a database; yield its URL."""
     known = {
-        name: {'number': str(number), 'inventory': edge_.SLOT_TOTALS}
+        name: {'number': str(number), 'inventory': SLOT_TOTALS}
         for number, name in enumerate(hosts, 1)
     }
     process = subprocess.Popen(

@@ -8,10 +8,10 @@ import pytest
 from blazar_sched.domain import event
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
-from blazar_sched.service.importing import importer as importer_
+from blazar_sched.service.importing.importer import Importer
 from tests.functional.importing import database
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager import edge as edge_
+from tests.unit.manager.edge import Edge
 
 NOW = calendar.timegm(database.NOW.timetuple())
 
@@ -35,7 +35,7 @@ def test_a_host_keeps_its_number_and_is_dedicated(blazar, taken):
     blazar.host('compute-2', '7', gpu='a100')
     [kept] = taken().hosts()
     assert kept.id == '7'
-    assert kept.uuid == edge_.Edge.uuid('compute-2')
+    assert kept.uuid == Edge.uuid('compute-2')
     assert kept.hold == host.DEDICATED
     assert kept.capabilities == {'gpu': 'a100'}
     assert kept.capacity(inventory.VCPU) == 8
@@ -44,7 +44,7 @@ def test_a_host_keeps_its_number_and_is_dedicated(blazar, taken):
 def test_a_host_that_was_named_by_a_uuid_gets_a_number_no_other_has(
     blazar, importer, site
 ):
-    uuid = edge_.Edge.uuid('compute-1')
+    uuid = Edge.uuid('compute-1')
     blazar.host('compute-1', uuid)
     blazar.host('compute-2', '7')
     plan = importer.plan(blazar.url)
@@ -112,7 +112,7 @@ def test_a_lease_to_come_is_vacated_ahead_as_ours_are(blazar, site):
     number = blazar.host('compute-1')
     lease = blazar.lease()
     blazar.hosts(lease, number)
-    importer = importer_.Importer(
+    importer = Importer(
         site.conf, site.manager().services, clock=lambda: NOW
     )
     importer.write(importer.plan(blazar.url))

@@ -6,13 +6,13 @@ import datetime
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import states
-from blazar_sched.service.importing import plan as plan_
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.domain.lease import Lease
+from blazar_sched.service.importing.plan import Kept
+from blazar_sched.service.ledger.ledger import Ledger
 from tests.functional.importing import database
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager import edge as edge_
+from tests.unit.manager import edge
 
 HOUR = database.HOUR
 
@@ -181,11 +181,11 @@ def test_a_plan_that_would_break_the_ledger_leaves_it_empty(
     blazar.hosts(lease, number)
     plan = importer.plan(blazar.url)
     # As it would be by a defect of the plan.
-    eventless = lease_.Lease(
+    eventless = Lease(
         id='other', name='', project_id='', user_id='', start=1, end=2,
         status=states.LEASE_PENDING,
     )  # fmt: skip
-    plan.leases.append(plan_.Kept(eventless, (), {}))
+    plan.leases.append(Kept(eventless, (), {}))
     with pytest.raises(exception.Conflict, match='would not be sound'):
         importer.write(plan)
     ledger = site.manager().ledger
@@ -197,7 +197,7 @@ def test_a_ledger_that_is_not_upgraded(blazar, importer, monkeypatch):
     def refuse(self):
         raise exception.NotUpgraded('run db upgrade')
 
-    monkeypatch.setattr(ledger_.Ledger, 'require_current', refuse)
+    monkeypatch.setattr(Ledger, 'require_current', refuse)
     with pytest.raises(exception.NotUpgraded):
         importer.plan(blazar.url)
 
@@ -213,7 +213,7 @@ class _Trouble:
     effect = False
 
     def answer(self):
-        return edge_.answer(503)
+        return edge.answer(503)
 
 
 def test_another_database(importer, tmp_path):

@@ -15,13 +15,16 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from blazar_sched.domain import allocation
 from blazar_sched.domain import event
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
-from blazar_sched.domain import lease
 from blazar_sched.domain import reservation
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import models
 from tests.services import database as database_
@@ -137,15 +140,15 @@ class Nouns:
         self._numbers = itertools.count(1)
 
     def host(self, vcpus=8, gpus=0, **fields):
-        gpu = {'CUSTOM_GPU': inventory.Inventory(gpus)} if gpus else {}
+        gpu = {'CUSTOM_GPU': Inventory(gpus)} if gpus else {}
         held = {
-            inventory.VCPU: inventory.Inventory(vcpus),
-            inventory.MEMORY_MB: inventory.Inventory(65536, 512, 1.5),
-            inventory.DISK_GB: inventory.Inventory(1000),
+            inventory.VCPU: Inventory(vcpus),
+            inventory.MEMORY_MB: Inventory(65536, 512, 1.5),
+            inventory.DISK_GB: Inventory(1000),
             **gpu,
         }
         name = f'compute{next(self._numbers)}'
-        return host_.Host(
+        return Host(
             **{
                 'uuid': str(uuid.uuid4()),
                 'id': '',
@@ -158,7 +161,7 @@ class Nouns:
 
     def lease(self, start=100, end=200, reservations=1, **fields):
         """A lease of instance reservations, with a start and an end."""
-        new = lease.Lease(
+        new = Lease(
             **{
                 'id': str(uuid.uuid4()),
                 'name': 'a lease',
@@ -192,7 +195,7 @@ class Nouns:
             'resource_properties': '',
             'before_end': '',
         }
-        return reservation.Reservation(
+        return Reservation(
             **{
                 'id': str(uuid.uuid4()),
                 'lease_id': owner.id,
@@ -204,13 +207,13 @@ class Nouns:
         )
 
     def event(self, owner, event_type, time):
-        return event.Event(
+        return Event(
             str(uuid.uuid4()), owner.id, event_type, time, 'UNDONE'
         )
 
     def allocation(self, owner, on, vcpus=1, **fields):
         """The first reservation's allocation, on the host `on`."""
-        return allocation.Allocation(
+        return Allocation(
             **{
                 'id': str(uuid.uuid4()),
                 'reservation_id': owner.reservations[0].id,
@@ -223,7 +226,7 @@ class Nouns:
         )
 
     def instance(self, on, vcpus=1, **fields):
-        return instance.Instance(
+        return Instance(
             **{
                 'uuid': str(uuid.uuid4()),
                 'host': on.uuid,

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from blazar_sched.domain import event
 from blazar_sched.domain import exception
+from blazar_sched.domain.event import Claim
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import retry
@@ -382,7 +382,7 @@ def test_work_that_fails_leaves_nothing(store, nouns, host):
         tx.put_property('gpu', True)
         tx.delete_lease(kept.id)
         tx.claim_event(
-            lease.events[0].id, event.Claim('me', 'token', 10), None
+            lease.events[0].id, Claim('me', 'token', 10), None
         )
         tx.put_key('project', 'key', lease.id, 'digest')
         raise exception.NotEnoughHostsAvailable('no room')
@@ -506,7 +506,7 @@ class TestRehearse:
             tx.put_host(nouns.host())
             tx.put_property('gpu', True)
             tx.claim_event(
-                lease.events[0].id, event.Claim('me', 'token', 10), None
+                lease.events[0].id, Claim('me', 'token', 10), None
             )
             tx.put_key('project', 'key', lease.id, 'digest')
             return tx.leases(), len(tx.hosts()), tx.replica.revision

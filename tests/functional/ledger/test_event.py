@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain.event import Claim
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def lease(store, nouns):
 
 def claim(store, event, owner='me', until=160, seen=None):
     """Return the new claim, None if it was refused."""
-    new = event_.Claim(owner, str(uuid.uuid4()), until)
+    new = Claim(owner, str(uuid.uuid4()), until)
     taken = store.write(
         lambda tx: tx.claim_event(event.id, new, seen)
     )

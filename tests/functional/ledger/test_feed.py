@@ -10,9 +10,9 @@ import random
 import pytest
 import sqlalchemy as sa
 
-from blazar_sched.domain import allocation
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import puller
@@ -297,7 +297,7 @@ def test_a_snapshot_of_a_moving_ledger(
 
 
 def count(allocations):
-    if isinstance(allocations, allocation.Allocation):
+    if isinstance(allocations, Allocation):
         return 1
     return len(allocations[2])
 

@@ -5,9 +5,9 @@ import dataclasses
 
 import pytest
 
-from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain.flavor import Flavor
 
-WHOLE = flavor_.Flavor(
+WHOLE = Flavor(
     id='m1 huge.',
     name='ein großer',
     vcpus=2**31 - 1,
@@ -18,8 +18,8 @@ WHOLE = flavor_.Flavor(
     extra_specs={'hw:cpu_policy': 'dedicated', 'x': 'y' * 10_000},
     projects=('a', 'b'),
 )
-PUBLIC = flavor_.Flavor('1', 'small', 1, 512, 0)
-NOBODYS = flavor_.Flavor('2', 'small', 1, 512, 0, projects=())
+PUBLIC = Flavor('1', 'small', 1, 512, 0)
+NOBODYS = Flavor('2', 'small', 1, 512, 0, projects=())
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.event import Claim
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.window import Window
 from blazar_sched.service.ledger import models
 
 NETWORK = str(uuid.uuid4())
@@ -19,7 +21,7 @@ START, END = 100, 200
 
 
 def noun(address, **fields):
-    return floating_ip.FloatingIP(
+    return FloatingIP(
         **{
             'id': str(uuid.uuid4()),
             'network_id': NETWORK,
@@ -76,13 +78,13 @@ def put(tx, lease, ips, start=None, end=None):
     tx.put_floating_ip_allocations(
         lease.reservations[0].id,
         [ip.id for ip in ips],
-        window.Window(start or lease.start, end or lease.end),
+        Window(start or lease.start, end or lease.end),
     )
 
 
 def free(source, start=START, end=END, reservation_id='', network=NETWORK):
     return source.free_floating_ips(
-        network, window.Window(start, end), reservation_id
+        network, Window(start, end), reservation_id
     )
 
 
@@ -241,7 +243,7 @@ class TestBlocking:
             [end] = [
                 e for e in lease.events if e.event_type == event.END_LEASE
             ]
-            tx.claim_event(end.id, event.Claim('me', token, 1), None)
+            tx.claim_event(end.id, Claim('me', token, 1), None)
             tx.finish_event(end.id, token, 'DONE')
 
         store.write(work)

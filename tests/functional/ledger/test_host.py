@@ -6,8 +6,8 @@ import dataclasses
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import window
+from blazar_sched.domain.host import DEDICATED
 
 
 def test_a_host_comes_back_whole(store, nouns):
@@ -17,7 +17,7 @@ def test_a_host_comes_back_whole(store, nouns):
         hypervisor_version=4_002_001,
         cpu_info='{"model": "…"}' * 10_000,
         availability_zone='nova',
-        hold=host_.DEDICATED,
+        hold=DEDICATED,
         unbounded='assume:1d',
         cleaning_time=90,
         reservable=False,

@@ -9,6 +9,8 @@ import pytest
 from blazar_sched.replica import wire
 from blazar_sched.service.manager import endpoint as endpoint_
 from blazar_sched.service.manager import host as host_
+from blazar_sched.service.manager.endpoint import Endpoint
+from blazar_sched.service.manager.host import Hosts
 from tests.functional.ledger import test_uncountable
 
 LENGTH = 20_000
@@ -23,9 +25,9 @@ def short(monkeypatch):
 @pytest.fixture
 def endpoint(store):
     """The part of the manager's end point that only reads."""
-    hosts = object.__new__(host_.Hosts)
+    hosts = object.__new__(Hosts)
     hosts._ledger, hosts._clock = store, lambda: 0
-    return endpoint_.Endpoint(store, None, hosts, None, None, None, None)
+    return Endpoint(store, None, hosts, None, None, None, None)
 
 
 def pages(ask):

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_
 from blazar_sched.domain import inventory
+from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.service.ledger import models
 from blazar_sched.service.resources import floating_ip as resource
 
@@ -156,7 +156,7 @@ def test_without_the_protocol_it_is_overbooked(
 @pytest.fixture
 def floating_ip(store):
     """The last one of its network."""
-    last = floating_ip_.FloatingIP(
+    last = FloatingIP(
         str(uuid.uuid4()), str(uuid.uuid4()), 'subnet', '203.0.113.9'
     )
     store.write(lambda tx: tx.add_floating_ip(last))

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import puller
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import ledger as ledger_
@@ -51,7 +52,7 @@ class Absurd:
             self.promised += Absurd.put_lease in changes
 
     def _inventory(self):
-        return inventory.Inventory(
+        return Inventory(
             *self.random.choices(FIGURES, k=2), self.random.choice(RATIOS)
         )
 
@@ -182,10 +183,10 @@ def is_closed(replica, host):
 
 
 @pytest.mark.parametrize('held', [
-    inventory.Inventory(400_000, 0, 9999.0),
-    inventory.Inventory(MOST, 0, 16.0),
-    inventory.Inventory(10, 20, 1.0),
-    inventory.Inventory(10, 20, float('inf')),
+    Inventory(400_000, 0, 9999.0),
+    Inventory(MOST, 0, 16.0),
+    Inventory(10, 20, 1.0),
+    Inventory(10, 20, float('inf')),
 ], ids=str)
 def test_any_capacity_of_a_host(store, open_ledger, host, held):
     """Placement has no such limits as the index."""

@@ -3,16 +3,16 @@
 
 # Before anything that imports oslo.messaging: see its docstring.
 from blazar_sched.demo import cloud as cloud_  # isort: skip
-
 import time
 
 from keystoneauth1 import adapter
 import pytest
 
-from blazar_sched.conf import service as conf_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import Cloud
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
 
 HOSTS = ('compute-1', 'compute-2')
 
@@ -23,13 +23,13 @@ def cloud(tmp_path_factory):
     tmp_path_factory.getbasetemp()
     # Each test has a ledger of its own, which does not know what the
     # scheduler has placed before.
-    with cloud_.Cloud(HOSTS, options={'pending_ttl': 0}) as cloud:
+    with Cloud(HOSTS, options={'pending_ttl': 0}) as cloud:
         yield cloud
 
 
 @pytest.fixture(scope='module')
 def nova(cloud):
-    return nova_.Nova(
+    return Nova(
         adapter.Adapter(cloud.session(), service_type='compute')
     )
 
@@ -41,18 +41,18 @@ def placement_api(cloud):
 
 @pytest.fixture(scope='module')
 def placement(placement_api):
-    return placement_.Placement(placement_api)
+    return Placement(placement_api)
 
 
 @pytest.fixture
 def manager(cloud, nova, placement, tmp_path):
     """A manager that runs, over an empty ledger."""
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     url = f'sqlite:///{tmp_path}/ledger.sqlite'
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('sync_interval', 0.2, 'manager')
-    manager = manager_.Manager(conf, nova, placement)
+    manager = Manager(conf, nova, placement)
     manager.ledger.upgrade()
     manager.start()
     yield manager

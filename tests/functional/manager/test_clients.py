@@ -12,20 +12,24 @@ from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import inventory
 from blazar_sched.domain import window
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.nova import Aggregate
+from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import server as server_
+from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
+from blazar_sched.service.clients.placement import MAX_TRIES
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.clients.placement import resource_class
 
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}
-FLAVOR = flavor_.Flavor(
+FLAVOR = Flavor(
     id='',
     name='mine',
     vcpus=2,
@@ -127,7 +131,7 @@ class TestNova:
         nova.create_image(found, name, {'blazar:reservation': 'third'})
         compute = adapter.Adapter(cloud.session(), service_type='compute')
         images = compute.get(
-            '/images/detail', microversion=server_.IMAGE_MICROVERSION
+            '/images/detail', microversion=IMAGE_MICROVERSION
         ).json()['images']
         assert sorted(
             i['metadata']['blazar:reservation']
@@ -189,7 +193,7 @@ class TestNova:
                 extra_specs={'hw:cpu_policy': 'dedicated'},
                 projects=('a', 'b'),
             ),
-            public: flavor_.Flavor(public, 'public', 3, 128, 4),
+            public: Flavor(public, 'public', 3, 128, 4),
         }
         for id_ in ('of%20mine', 'reserved', public):
             nova.delete_flavor(id_)
@@ -200,7 +204,7 @@ class TestNova:
             made = nova.create_aggregate('mine', {'a': '1', 'b': '2'})
             nova.add_to_aggregate(made, HOST)
         nova.set_aggregate_metadata(made, {'a': None, 'c': '3'})
-        assert nova.aggregate('mine') == nova_.Aggregate(
+        assert nova.aggregate('mine') == Aggregate(
             made.id, 'mine', (HOST,), {'b': '2', 'c': '3'}, made.uuid
         )
         nova.remove_from_aggregate(nova.aggregate('mine'), HOST)
@@ -339,7 +343,7 @@ def test_amounts_of_every_class():
                 'hw:cpu_policy': 'dedicated',
                 'resources:CUSTOM_GPU': '2',
                 'blazar:reservation': 'r',
-                f'resources:{placement_.resource_class("r")}': '1',
+                f'resources:{resource_class("r")}': '1',
             },
         },
         'scheduler_hints': {'reservation': ['another']},
@@ -380,7 +384,7 @@ class TestPlacement:
 
     @pytest.fixture
     def class_(self, placement, provider):
-        name = placement_.resource_class(str(uuid.uuid4()))
+        name = resource_class(str(uuid.uuid4()))
         placement.create_resource_class(name)
         yield name
         assert placement.remove_inventory(HOST, name)
@@ -394,9 +398,9 @@ class TestPlacement:
 
     def test_inventories(self, placement, provider):
         found = placement.inventories(provider)
-        assert found['VCPU'] == inventory.Inventory(8, 0, 1.0)
-        assert found['MEMORY_MB'] == inventory.Inventory(16896, 512, 1.0)
-        assert found['DISK_GB'] == inventory.Inventory(1000, 0, 1.0)
+        assert found['VCPU'] == Inventory(8, 0, 1.0)
+        assert found['MEMORY_MB'] == Inventory(16896, 512, 1.0)
+        assert found['DISK_GB'] == Inventory(1000, 0, 1.0)
 
     def test_traits(self, placement, placement_api, provider):
         before = placement.traits(provider)
@@ -432,7 +436,7 @@ class TestPlacement:
             [(name, child)] = self.children(placement_api, provider).items()
             assert name == f'blazar_{HOST}'
             assert placement.inventories(child) == {
-                class_: inventory.Inventory(total)
+                class_: Inventory(total)
             }
         for _ in range(2):
             assert placement.remove_inventory(HOST, class_)
@@ -443,26 +447,26 @@ class TestPlacement:
         self, placement, placement_api, provider, class_
     ):
         """Another lease changes the same host's inventories meanwhile."""
-        other = placement_.resource_class(str(uuid.uuid4()))
+        other = resource_class(str(uuid.uuid4()))
         placement.create_resource_class(other)
         totals = iter(range(1, 100))
 
         def meddle():
             placement.set_inventory(provider, HOST, other, next(totals))
 
-        meddled = placement_.Placement(Meddler(placement_api, meddle, 3))
+        meddled = Placement(Meddler(placement_api, meddle, 3))
         meddled.set_inventory(provider, HOST, class_, 7)
         child = self.children(placement_api, provider)[f'blazar_{HOST}']
         assert placement.inventories(child) == {
-            class_: inventory.Inventory(7),
-            other: inventory.Inventory(3),
+            class_: Inventory(7),
+            other: Inventory(3),
         }
         hopeless = Meddler(placement_api, meddle, 1000)
         with pytest.raises(exception.Unavailable):
-            placement_.Placement(hopeless).set_inventory(
+            Placement(hopeless).set_inventory(
                 provider, HOST, class_, 8
             )
-        assert 1000 - hopeless.times == placement_.MAX_TRIES
+        assert 1000 - hopeless.times == MAX_TRIES
         assert placement.remove_inventory(HOST, other)
         placement.delete_resource_class(other)
 
@@ -471,7 +475,7 @@ class TestPlacement:
     ):
         barrier = threading.Barrier(4)
         names = [
-            placement_.resource_class(str(uuid.uuid4())) for _ in range(4)
+            resource_class(str(uuid.uuid4())) for _ in range(4)
         ]
         failures = []
 
@@ -538,11 +542,11 @@ class TestPlacement:
 
         booted = []
         meddler = Meddler(placement_api, lambda: booted.append(boot()), 1)
-        cutter = placement_.Placement(meddler)
+        cutter = Placement(meddler)
         assert cutter.cut_inventory(HOST, class_, total) == left
         assert booted == [204]
         assert placement.inventories(child) == {
-            class_: inventory.Inventory(left)
+            class_: Inventory(left)
         }
         assert placement.count_used(HOST, class_) == {consumer: 1}
         placement_api.delete(f'/allocations/{consumer}', microversion='1.29')
@@ -554,7 +558,7 @@ class TestPlacement:
         self, placement, placement_api, provider, class_
     ):
         """A server that stays keeps all that it has but its slot."""
-        other = placement_.resource_class(str(uuid.uuid4()))
+        other = resource_class(str(uuid.uuid4()))
         placement.create_resource_class(other)
         for name in (class_, other):
             placement.set_inventory(provider, HOST, name, 2)
@@ -616,11 +620,11 @@ class Broken:
 @pytest.mark.parametrize('status', [401, 403, 500, 503])
 def test_trouble_is_unavailable(status):
     for ask in (
-        lambda api: nova_.Nova(api).hypervisor('a'),
-        lambda api: list(nova_.Nova(api).servers()),
-        lambda api: nova_.Nova(api).delete_flavor('a'),
-        lambda api: placement_.Placement(api).inventories('a'),
-        lambda api: placement_.Placement(api).remove_inventory('a', 'b'),
+        lambda api: Nova(api).hypervisor('a'),
+        lambda api: list(Nova(api).servers()),
+        lambda api: Nova(api).delete_flavor('a'),
+        lambda api: Placement(api).inventories('a'),
+        lambda api: Placement(api).remove_inventory('a', 'b'),
     ):
         with pytest.raises(exception.Unavailable) as failure:
             ask(Broken(status))
@@ -635,11 +639,11 @@ def test_configured_by_a_file(cloud, placement_api, tmp_path):
         '[placement]\nauth_type = admin_token\ntoken = admin\n'
         f'endpoint = {endpoint}\n'
     )
-    conf = conf_.load(files=[str(file)])
+    conf = service_conf.load(files=[str(file)])
     assert rest.load_adapter(conf, 'nova') is None
     api = rest.load_adapter(conf, 'placement')
     assert api.session.timeout == rest.TIMEOUT
-    found = placement_.Placement(api).inventories(cloud.hosts[HOST])
+    found = Placement(api).inventories(cloud.hosts[HOST])
     assert found['VCPU'].total == 8
 
 
@@ -647,4 +651,4 @@ def test_nobody_there():
     auth = token_endpoint.Token('http://127.0.0.1:1', 'token')
     api = adapter.Adapter(session.Session(auth=auth), connect_retries=0)
     with pytest.raises(exception.Unavailable):
-        nova_.Nova(api).hypervisor('a')
+        Nova(api).hypervisor('a')

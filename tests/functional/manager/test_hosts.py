@@ -7,7 +7,7 @@ from keystoneauth1 import adapter
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients.nova import server as server_
+from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
 
 OWNER = 'owner'
 
@@ -163,7 +163,7 @@ def test_copied_before_the_end_and_ended(
 
     def copied():
         images = compute.get(
-            '/images/detail', microversion=server_.IMAGE_MICROVERSION
+            '/images/detail', microversion=IMAGE_MICROVERSION
         ).json()['images']
         return [
             i['name'] for i in images

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import placement as placement_
+from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.worker import process
 
 OWNER = 'owner'
@@ -144,7 +144,7 @@ class TestInstances:
         before = flavors(cloud)
         mine = lease(slots(3, vcpus=3))
         id_ = mine.reservations[0].id
-        class_ = placement_.resource_class(id_)
+        class_ = resource_class(id_)
         assert flavors(cloud) == before | {id_}
         assert classes(placement_api) == {class_}
         assert sorted(reserved(placement_api, cloud).values()) == [1, 2]
@@ -259,7 +259,7 @@ class TestInstances:
         wait_for('it is gone', lambda: len(manager.ledger.leases()) == 1)
         assert {s['id'] for s in cloud.servers()} == {stays['id']}
         assert added not in flavors(cloud)
-        assert classes(placement_api) == {placement_.resource_class(kept)}
+        assert classes(placement_api) == {resource_class(kept)}
         assert list(reserved(placement_api, cloud).values()) == [1]
         assert manager.ledger.check() == []
         delete(mine)

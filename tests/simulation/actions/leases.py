@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What projects ask of the API about their leases."""
 
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
+from blazar_sched.domain.reservation import ON_END
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import registry
@@ -257,7 +257,7 @@ def is_on(node):
 def _use(world):
     asked = {}
     if features.ON_END in world.features:
-        asked['on_end'] = world.random.choice(reservation_.ON_END)
+        asked['on_end'] = world.random.choice(ON_END)
     if features.SHARING in world.features and world.happens(0.6):
         asked['projects'] = world.some_projects()
     if features.BEFORE_END in world.features:

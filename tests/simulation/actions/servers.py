@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users do with their servers, and what managers hear of them."""
 
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.flavor import PREEMPTIBLE
+from blazar_sched.domain.reservation import LIFETIME_ON_END
 from tests.simulation import features
 from tests.simulation import scheduler
 from tests.simulation.actions import registry
@@ -58,13 +59,13 @@ def boot_bounded(world):
     lives = world.random.choice((60, 300, 1000, 4000))
     world.boot(request(
         world, end=world.time + lives,
-        on_end=world.random.choice((None, *reservation_.LIFETIME_ON_END)),
+        on_end=world.random.choice((None, *LIFETIME_ON_END)),
     ))
 
 
 @registry.action(4, features.PREEMPTIBLE)
 def boot_preemptible(world):
-    world.boot(request(world, specs={flavor_.PREEMPTIBLE: 'true'}))
+    world.boot(request(world, specs={PREEMPTIBLE: 'true'}))
 
 
 @registry.action(2, features.FORCED)
@@ -150,7 +151,7 @@ def request(
     """
     if flavor is None:
         vcpus = vcpus or world.random.choice(SIZES)
-        flavor = flavor_.Flavor(
+        flavor = Flavor(
             f'{vcpus}', f'{vcpus}', vcpus, vcpus * 512, 1,
             extra_specs=specs or {},
         )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of servers and hosts before a manager has looked at it."""
 
-from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import leases
@@ -64,7 +64,7 @@ def follow_lifetime(world):
     end = world.time + 300
     there = servers.request(
         world, end=end,
-        on_end=world.random.choice(reservation_.LIFETIME_ON_END),
+        on_end=world.random.choice(reservation.LIFETIME_ON_END),
     )
     node = world.boot(there)
     if node is None:
@@ -191,7 +191,7 @@ def _who_yields(world):
     """Draw what is asked for a server that has gone when the lease starts."""
     if features.PREEMPTIBLE in world.features and world.happens(0.5):
         return servers.request(
-            world, specs={flavor_.PREEMPTIBLE: 'true'}, vcpus=HALF
+            world, specs={flavor.PREEMPTIBLE: 'true'}, vcpus=HALF
         )
     return servers.request(
         world, end=world.time + leases.HOUR // 2, vcpus=HALF

@@ -6,18 +6,19 @@ import uuid
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients import nova
 from tests.simulation.cloud import base
 
 VCPUS = 8
 SIZE = {
-    inventory.VCPU: inventory.Inventory(VCPUS),
-    inventory.MEMORY_MB: inventory.Inventory(VCPUS * 1024),
-    inventory.DISK_GB: inventory.Inventory(VCPUS * 10),
+    inventory.VCPU: Inventory(VCPUS),
+    inventory.MEMORY_MB: Inventory(VCPUS * 1024),
+    inventory.DISK_GB: Inventory(VCPUS * 10),
 }
 # As 400 TB of Ceph with a disk_allocation_ratio of 9999 have it: far more
 # than 2**31.
-LARGE = inventory.Inventory(400_000, 0, 9999.0)
+LARGE = Inventory(400_000, 0, 9999.0)
 
 
 class Nodes(base.Calls):

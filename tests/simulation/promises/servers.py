@@ -3,15 +3,15 @@
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
 from blazar_sched.service.resources import vacating
 from tests.simulation import history
 from tests.simulation import occupancy
 from tests.simulation.promises import registry
 
 _ENDS = {
-    history.DELETED: (reservation_.DELETE, reservation_.SNAPSHOT),
-    history.SHELVED: (reservation_.SHELVE, reservation_.SNAPSHOT),
+    history.DELETED: (reservation.DELETE, reservation.SNAPSHOT),
+    history.SHELVED: (reservation.SHELVE, reservation.SNAPSHOT),
 }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has started has its room, but for what is said to be in its way."""
 
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from tests.simulation.promises import registry
 from tests.simulation.promises import servers
@@ -18,7 +18,7 @@ def a_started_reservation_has_its_room(world):
         if not now or started:
             continue
         for r in lease.reservations:
-            if r.resource_type in reservation_.ON_HOSTS:
+            if r.resource_type in reservation.ON_HOSTS:
                 yield from _lacks(world, lease, r)
 
 

@@ -4,9 +4,11 @@
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import glance as glance_
-from blazar_sched.service.clients import nova as nova_
-from tests.unit.manager import edge as edge_
+from blazar_sched.service.clients.glance import Glance
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from tests.unit.manager import edge
+from tests.unit.manager.edge import Service
 
 IMAGE = 'i1'
 
@@ -18,22 +20,22 @@ class Cloud:
         self.owner = 'service'
         self.status = 'SAVING'
         self.refusal = None
-        self.api = edge_.Service(
+        self.api = Service(
             ('GET', f'/v2/images/{IMAGE}', self._show),
             ('PATCH', f'/v2/images/{IMAGE}', self._change),
         )
-        self.compute = edge_.Service(('GET', '/images/detail', self._list))
+        self.compute = Service(('GET', '/images/detail', self._list))
 
     def _show(self):
-        return edge_.answer(200, {'id': IMAGE, 'owner': self.owner})
+        return edge.answer(200, {'id': IMAGE, 'owner': self.owner})
 
     def _change(self, changes):
         if self.refusal is not None:
-            return edge_.answer(self.refusal)
+            return edge.answer(self.refusal)
         [change] = changes
         assert (change['op'], change['path']) == ('replace', '/owner')
         self.owner = change['value']
-        return edge_.answer(200, {})
+        return edge.answer(200, {})
 
     def _list(self, server, name):
         image = {
@@ -41,7 +43,7 @@ class Cloud:
             'status': self.status,
             'metadata': {'instance_uuid': server},
         }
-        return edge_.answer(200, {'images': [image]})
+        return edge.answer(200, {'images': [image]})
 
 
 @pytest.fixture
@@ -52,8 +54,8 @@ def cloud():
 @pytest.fixture
 def make(cloud):
     """make() asks for the image of a server of project alt."""
-    nova = nova_.Nova(cloud.compute, glance_.Glance(cloud.api))
-    server = nova_.Server('s1', 'a', 'alt', {}, 0, None, False)
+    nova = Nova(cloud.compute, Glance(cloud.api))
+    server = Server('s1', 'a', 'alt', {}, 0, None, False)
     return lambda: nova.create_image(server, 'name', {})
 
 

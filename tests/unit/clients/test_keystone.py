@@ -5,10 +5,13 @@ import logging
 
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import keystone as keystone_
+from blazar_sched.service.clients import keystone as keystone_client
+from blazar_sched.service.clients.keystone import Keystone
+from blazar_sched.service.clients.keystone import MEMORY
 from tests.unit import keystone as cloud_
+from tests.unit.keystone import SERVICE
 
 
 @pytest.fixture
@@ -23,12 +26,12 @@ def cloud():
 def conf(cloud, tmp_path):
     path = tmp_path / 'blazar-sched.conf'
     path.write_text(cloud.configuration())
-    return conf_.load(files=[str(path)])
+    return service_conf.load(files=[str(path)])
 
 
 @pytest.fixture
 def keystone(conf):
-    return keystone_.load(conf)
+    return keystone_client.load(conf)
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def test_a_trust_lends_the_tokens_roles_and_no_more(cloud, trust):
     assert cloud.trusts == {
         trust: {
             'trustor_user_id': 'alice',
-            'trustee_user_id': cloud_.SERVICE,
+            'trustee_user_id': SERVICE,
             'project_id': 'p1',
             'roles': [{'name': 'member'}, {'name': 'reader'}],
             'impersonation': True,
@@ -62,7 +65,7 @@ def test_a_trust_lends_the_tokens_roles_and_no_more(cloud, trust):
 def test_a_trust_costs_one_call(cloud, keystone, token, trust):
     cloud.asked.clear()
     keystone.create_trust(token, 'alice', 'p1', ['member'])
-    cloud.revoke(cloud_.SERVICE)
+    cloud.revoke(SERVICE)
     keystone.create_trust(token, 'alice', 'p1', ['member'])
     assert cloud.asked == [('POST', '/v3/OS-TRUST/trusts')] * 2
 
@@ -101,12 +104,12 @@ def test_a_trust_lends_the_least_roles(cloud, conf):
     cloud.add_user('root', p1=['admin', 'manager', 'member'])
     token = cloud.issue('root', 'p1')
     roles = ['admin', 'manager', 'member']
-    keystone = keystone_.load(conf)
+    keystone = keystone_client.load(conf)
     trust = keystone.create_trust(token, 'root', 'p1', roles)
     assert cloud.trusts[trust]['roles'] == [{'name': 'member'}]
     assert keystone.create_trust(token, 'root', 'p1', ['admin']) is None
     conf.set_override('trust_roles', ['manager'], 'keystone')
-    keystone = keystone_.load(conf)
+    keystone = keystone_client.load(conf)
     trust = keystone.create_trust(token, 'root', 'p1', roles)
     assert cloud.trusts[trust]['roles'] == [{'name': 'manager'}]
 
@@ -117,7 +120,7 @@ def test_without_a_trust_nobody_is_impersonated(keystone):
 
 
 def test_without_a_keystone_there_are_no_trusts():
-    keystone = keystone_.load(conf_.load(files=[]))
+    keystone = keystone_client.load(service_conf.load(files=[]))
     assert keystone.create_trust('t', 'alice', 'p1', ['member']) is None
     assert keystone.adapter_for('t1', 'compute') is None
     keystone.delete_trust('t1')
@@ -141,14 +144,14 @@ KILLS = [kill_by_delete, kill_by_disable, kill_by_role]
 @pytest.mark.parametrize('kill', KILLS)
 def test_a_dead_trust_costs_one_call_a_minute(cloud, conf, trust, kill):
     now = 0.0
-    keystone = keystone_.load(conf, lambda: now)
+    keystone = keystone_client.load(conf, lambda: now)
     kill(cloud)
     cloud.asked.clear()
     for _ in range(3):
         assert keystone.adapter_for(trust, 'compute') is None
     authenticated = ('POST', '/v3/auth/tokens')
     assert cloud.asked.count(authenticated) == 1
-    now += keystone_.MEMORY + 1
+    now += MEMORY + 1
     assert keystone.adapter_for(trust, 'compute') is None
     assert cloud.asked.count(authenticated) == 2
 
@@ -164,7 +167,7 @@ def test_a_dead_trust_is_deleted_by_our_own_user(
 
 def test_a_trust_is_deleted_in_its_trustors_name(cloud, keystone, trust):
     """Ours need not be an admin."""
-    cloud.roles[cloud_.SERVICE]['service'].clear()
+    cloud.roles[SERVICE]['service'].clear()
     assert whoami(keystone, trust)
     keystone.delete_trust(trust)
     assert cloud.trusts == {}
@@ -199,7 +202,7 @@ def test_the_trustor_deletes_it_with_one_call(cloud, keystone, token, trust):
 
 def test_a_trust_that_may_not_be_deleted_is_left(cloud, keystone, trust):
     cloud.disabled.add('alice')
-    cloud.roles[cloud_.SERVICE]['service'].clear()
+    cloud.roles[SERVICE]['service'].clear()
     keystone.delete_trust(trust)
     assert list(cloud.trusts) == [trust]
 
@@ -218,7 +221,7 @@ def test_a_keystone_that_fails_kills_no_trust(cloud, keystone, token, trust):
 
 
 def test_a_keystone_that_is_away_is_found_later(cloud, conf, token):
-    keystone = keystone_.load(conf)
+    keystone = keystone_client.load(conf)
     cloud.broken = True
     with pytest.raises(exception.Unavailable):
         keystone.create_trust(token, 'alice', 'p1', ['member'])
@@ -236,7 +239,7 @@ class TestEmail:
         assert keystone.email(user_id) is None
 
     def test_who_may_not_be_looked_at(self, cloud, keystone, caplog):
-        cloud.add_user(cloud_.SERVICE, service=['service'])
+        cloud.add_user(SERVICE, service=['service'])
         assert keystone.email('alice') is None
         assert 'alice' in caplog.text
 
@@ -245,7 +248,7 @@ class TestEmail:
         assert keystone.email('alice') is None
 
     def test_without_a_keystone(self):
-        assert keystone_.Keystone(None).email('alice') is None
+        assert Keystone(None).email('alice') is None
 
     def test_a_keystone_that_fails(self, cloud, keystone):
         keystone.email('alice')

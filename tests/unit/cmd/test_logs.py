@@ -16,7 +16,7 @@ from oslo_log import formatters
 import pytest
 import requests
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.service import logs
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
@@ -117,7 +117,7 @@ class Endpoint:
 def test_a_manager_elsewhere_logs_whose_request_it_is(tmp_path):
     path = tmp_path / 'blazar-sched.conf'
     path.write_text('[DEFAULT]\ntransport_url = fake://\n')
-    conf = conf_.load(files=[str(path)])
+    conf = service_conf.load(files=[str(path)])
     lines = []
 
     class Handler(logging.Handler):
@@ -165,7 +165,7 @@ HOSTILE = ['\n', '\r', '\x1b[2J', '\x1b]0;t\x07', '\x9b2J', '\u202e', '\u2028']
 def written(tmp_path):
     """written() returns what was logged, in the way of an operator."""
     path = tmp_path / 'log'
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     conf.set_override('log_file', str(path))
     conf.set_override('auth_strategy', 'noauth', 'api')
     logs.setup(conf)
@@ -231,7 +231,7 @@ def test_with_oslos_own_formatter_a_line_is_forged():
     """The control of the test above."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(formatters.ContextFormatter(config=conf_.load([])))
+    handler.setFormatter(formatters.ContextFormatter(config=service_conf.load([])))
     handler.emit(
         logging.LogRecord('x', 30, 'x', 1, 'lease %s', ('a\nFORGED',), None)
     )

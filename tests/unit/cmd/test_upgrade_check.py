@@ -14,7 +14,7 @@ import pytest
 from blazar_sched import ext
 from blazar_sched.cmd import main
 from blazar_sched.cmd import upgrade_check
-from blazar_sched.domain import host
+from blazar_sched.domain.host import Host
 from blazar_sched.service.ledger import ledger
 
 SUCCESS, WARNING, FAILURE = range(3)
@@ -327,7 +327,7 @@ def test_placement_must_return_every_registered_host(check, books):
     def register(number):
         books.commit(
             lambda tx: tx.put_host(
-                host.Host(
+                Host(
                     uuid=f'b1f5d6c4-0000-4000-8000-{number:012}',
                     id='',
                     hypervisor_hostname=f'compute-{number}',

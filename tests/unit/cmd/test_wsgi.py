@@ -21,7 +21,7 @@ import oslo_messaging
 import pytest
 import requests
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.service import assembly
 from blazar_sched.service import database
 from blazar_sched.service.api import server
@@ -91,7 +91,7 @@ def tokens():
 
 
 def test_it_is_the_api_in_front_of_a_manager(write, load, tokens):
-    conf = conf_.load(files=[str(write())])
+    conf = service_conf.load(files=[str(write())])
     database.open_ledger(conf).upgrade()
     manager = assembly.start_manager(conf)
     try:
@@ -296,7 +296,7 @@ def test_each_worker_has_its_own_way_to_the_manager(
     bus, write, gunicorn, tmp_path, options
 ):
     config = write(bus)
-    database.open_ledger(conf_.load(files=[str(config)])).upgrade()
+    database.open_ledger(service_conf.load(files=[str(config)])).upgrade()
     log = tmp_path / 'manager.log'
     with running(log, SCRIPT, 'manager', '--config-file', config):
         api = gunicorn(*options)

@@ -2,22 +2,23 @@
 """Hosts of a small cloud, in a real index."""
 
 from blazar_sched import ext
-from blazar_sched.domain import catalog
-from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import requirements
+from blazar_sched.domain.catalog import Catalog
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
 
 
 def make_host(uuid, vcpus=8, memory_mb=16, gpus=0, **kwargs):
-    gpu = {'CUSTOM_GPU': inventory.Inventory(gpus)} if gpus else {}
-    return host.Host(
+    gpu = {'CUSTOM_GPU': Inventory(gpus)} if gpus else {}
+    return Host(
         uuid=uuid,
         id='1',
         hypervisor_hostname=f'{uuid}.example.org',
         inventory={
-            'VCPU': inventory.Inventory(vcpus),
-            'MEMORY_MB': inventory.Inventory(memory_mb),
-            'DISK_GB': inventory.Inventory(100),
+            'VCPU': Inventory(vcpus),
+            'MEMORY_MB': Inventory(memory_mb),
+            'DISK_GB': Inventory(100),
             **gpu,
         },
         **kwargs,
@@ -45,7 +46,7 @@ def by_uuid(*hosts):
 
 def these(index, hosts):
     """Every one of the hosts as a candidate."""
-    return catalog.Catalog(index, hosts).meeting(requirements.all_of(), 'p')
+    return Catalog(index, hosts).meeting(requirements.all_of(), 'p')
 
 
 HOSTS = by_uuid(*(make_host(uuid) for uuid in 'abcd'))

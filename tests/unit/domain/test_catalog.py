@@ -3,9 +3,11 @@
 
 import pytest
 
-from blazar_sched.domain import catalog as catalog_
+from blazar_sched.domain import catalog as host_catalog
 from blazar_sched.domain import requirements
-from blazar_sched.domain import reservation
+from blazar_sched.domain.catalog import Catalog
+from blazar_sched.domain.catalog import MAX_REQUIREMENTS
+from blazar_sched.domain.reservation import Reservation
 from tests.unit.domain.cloud import by_uuid
 from tests.unit.domain.cloud import HOSTS
 from tests.unit.domain.cloud import make_host
@@ -25,7 +27,7 @@ class TestCandidates:
             '["and", ["==", "$gpu", "a100"], [">=", "$vcpus", 8]]', 'x'
         )
         known = by_uuid(*hosts)
-        catalog = catalog_.Catalog(make_index(known), known)
+        catalog = Catalog(make_index(known), known)
         for _ in range(2):
             found = catalog.meeting(requirement, 'p')
             assert (found.hosts, list(found.rows)) == ({'a': hosts[0]}, [0])
@@ -36,7 +38,7 @@ class TestCandidates:
 
     def test_hosts_that_changed_are_seen_once_the_catalog_forgot(self):
         known = dict(HOSTS)
-        catalog = catalog_.Catalog(make_index(known), known)
+        catalog = Catalog(make_index(known), known)
         assert len(catalog.meeting(requirements.all_of(), 'p').hosts) == 4
         del known['b']
         catalog.forget()
@@ -46,9 +48,9 @@ class TestCandidates:
         )
 
     def test_more_requirements_than_are_remembered(self):
-        catalog = catalog_.Catalog(make_index(HOSTS), HOSTS)
+        catalog = Catalog(make_index(HOSTS), HOSTS)
         for _ in range(2):
-            for vcpus in range(6, 6 + catalog_.MAX_REQUIREMENTS):
+            for vcpus in range(6, 6 + MAX_REQUIREMENTS):
                 wanted = requirements.parse(f'["<=", "$vcpus", {vcpus}]', 'x')
                 found = catalog.meeting(wanted, 'p')
                 assert len(found.hosts) == 4 * (vcpus >= 8)
@@ -61,7 +63,7 @@ class TestCandidates:
     @pytest.mark.row('F84')
     def test_a_restricted_host_is_for_its_projects(self):
         hosts = by_uuid(make_host('a', projects=('p', 'q')), make_host('b'))
-        catalog = catalog_.Catalog(make_index(hosts), hosts)
+        catalog = Catalog(make_index(hosts), hosts)
         for project, wanted in [('p', 'ab'), ('x', 'b'), ('q', 'ab')]:
             found = catalog.meeting(requirements.all_of(), project)
             assert list(found.hosts) == list(wanted)
@@ -79,7 +81,7 @@ class TestCandidates:
             make_host('d', capabilities={'gpu': 'no'}, disabled=True),
             make_host('e'),
         )
-        catalog = catalog_.Catalog(make_index(hosts), hosts)
+        catalog = Catalog(make_index(hosts), hosts)
         wanted = requirements.parse('["not", ["==", "$gpu", "no"]]', 'x')
         found = catalog.meeting(wanted, 'p', kept=['a', 'b', 'c', 'd', 'x'])
         assert set(found.hosts) == {'a', 'b', 'e'}
@@ -125,7 +127,7 @@ class TestParts:
     def test_a_host_that_gets_a_time_is_seen_once_the_catalog_forgot(self):
         known = dict(HOSTS)
         index = make_index(known)
-        catalog = catalog_.Catalog(index, known)
+        catalog = Catalog(index, known)
         catalog.meeting(requirements.all_of(), 'p')
         known['b'] = make_host('b', cleaning_time=5)
         catalog.forget()
@@ -137,7 +139,7 @@ class TestParts:
             make_host('a', cleaning_time=1, disabled=True), make_host('b')
         )
         index = make_index(known)
-        found = catalog_.Catalog(index, known).meeting(
+        found = Catalog(index, known).meeting(
             requirements.all_of(), 'p', ['a']
         )
         assert [(s, part.closed) for s, part in found.parts(index, 0)] == [
@@ -155,14 +157,14 @@ KINDS = by_uuid(
 
 class TestDefault:
     def candidates(self, resource_type, default=DEFAULT, kept=(), **asked):
-        wanted = reservation.Reservation(
+        wanted = Reservation(
             'mine', 'lease', resource_type, 'pending', asked
         )
         return self.catalog.candidates(wanted, 'p', default, kept)
 
     @pytest.fixture(autouse=True)
     def make_catalog(self):
-        self.catalog = catalog_.Catalog(make_index(KINDS), KINDS)
+        self.catalog = Catalog(make_index(KINDS), KINDS)
 
     @pytest.mark.parametrize(
         'resource_type, asked',
@@ -186,7 +188,7 @@ class TestDefault:
     )
     def test_is_for_who_asks_for_nothing(self, resource_type, asked):
         assert set(self.candidates(resource_type, **asked).hosts) == {'a'}
-        found = self.candidates(resource_type, catalog_.ANY, **asked)
+        found = self.candidates(resource_type, host_catalog.ANY, **asked)
         assert set(found.hosts) == {'a', 'b', 'c'}
 
     @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.floating_ip import Subnet
 
-NET = floating_ip.Subnet(
+NET = Subnet(
     'net', 'n', '203.0.113.0/24', '203.0.113.1',
     (('203.0.113.10', '203.0.113.20'),),
 )
-SIX = floating_ip.Subnet(
+SIX = Subnet(
     'six', 'n', '2001:db8::/64', '2001:db8::1',
     (('2001:db8::100', '2001:db8::1ff'),),
 )
@@ -71,7 +73,7 @@ def test_an_address_of_no_subnet_is_not_found(address, subnets):
 
 
 def test_a_subnet_without_gateway_or_pools():
-    bare = floating_ip.Subnet('bare', 'n', '203.0.113.0/24')
+    bare = Subnet('bare', 'n', '203.0.113.0/24')
     assert floating_ip.find_subnet('203.0.113.1', [bare]) is bare
 
 
@@ -87,7 +89,7 @@ def subnets(draw):
         for pair in draw(st.lists(st.tuples(inside, inside), max_size=3))
     )
     gateway = draw(st.none() | inside)
-    return floating_ip.Subnet('id', 'n', str(cidr), gateway, pools)
+    return Subnet('id', 'n', str(cidr), gateway, pools)
 
 
 @hypothesis.given(subnets())
@@ -140,8 +142,8 @@ def test_what_is_no_address_is_refused_by_its_field(text):
 
 def test_addresses_are_in_the_order_of_their_numbers():
     mixed = ['2001:db8::2', '203.0.113.10', '203.0.113.9', '2001:db8::1']
-    nouns = [floating_ip.FloatingIP('id', 'n', 's', a) for a in mixed]
-    nouns.append(floating_ip.FloatingIP('id', 'm', 's', '203.0.113.11'))
+    nouns = [FloatingIP('id', 'n', 's', a) for a in mixed]
+    nouns.append(FloatingIP('id', 'm', 's', '203.0.113.11'))
     assert [n.address for n in sorted(nouns, key=floating_ip.order)] == [
         '203.0.113.11', '203.0.113.9', '203.0.113.10', '2001:db8::1',
         '2001:db8::2',

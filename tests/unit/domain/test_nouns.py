@@ -7,29 +7,31 @@ import pytest
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import host
-from blazar_sched.domain import inventory
-from blazar_sched.domain import lease
-from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 
 
 class TestWindow:
     def test_is_half_open(self):
-        first, second = window.Window(10, 20), window.Window(20, 30)
+        first, second = Window(10, 20), Window(20, 30)
         assert first.contains(10) and not first.contains(20)
         assert not first.overlaps(second)
         assert not second.overlaps(first)
-        assert first.overlaps(window.Window(19, 20))
+        assert first.overlaps(Window(19, 20))
 
     def test_without_end(self):
-        unbounded = window.Window(10)
+        unbounded = Window(10)
         assert unbounded.duration == window.FOREVER
         assert unbounded.contains(window.TIME_LIMIT)
-        assert unbounded.overlaps(window.Window(10**9, 10**9 + 1))
+        assert unbounded.overlaps(Window(10**9, 10**9 + 1))
 
     def test_of_one_second(self):
-        assert window.Window(10, 11).duration == 1
+        assert Window(10, 11).duration == 1
 
     @pytest.mark.parametrize(
         'start, end, field',
@@ -44,19 +46,19 @@ class TestWindow:
     )
     def test_refused(self, start, end, field):
         with pytest.raises(exception.InvalidInput) as caught:
-            window.Window(start, end)
+            Window(start, end)
         assert caught.value.field == field
 
 
 class TestHost:
-    HOST = host.Host(
+    HOST = Host(
         uuid='u',
         id='1',
         hypervisor_hostname='h',
         availability_zone='az1',
         inventory={
-            'VCPU': inventory.Inventory(16, 2, 4.0),
-            'MEMORY_MB': inventory.Inventory(1024, 512, 1.5),
+            'VCPU': Inventory(16, 2, 4.0),
+            'MEMORY_MB': Inventory(1024, 512, 1.5),
         },
         capabilities={'gpu': 'a100', 'vcpus': '999'},
     )
@@ -79,7 +81,7 @@ class TestHost:
 
 
 def test_slot():
-    wanted = reservation.Reservation(
+    wanted = Reservation(
         'r', 'l', 'virtual:instance', 'pending',
         {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 0, 'amount': 3},
     )
@@ -87,18 +89,18 @@ def test_slot():
 
 
 def test_before_end_of_a_lease():
-    plain = lease.Lease('l', 'n', 'p', 'u', 10, 20, 'PENDING')
+    plain = Lease('l', 'n', 'p', 'u', 10, 20, 'PENDING')
     assert plain.before_end is None
-    told = lease.Lease(
+    told = Lease(
         'l', 'n', 'p', 'u', 10, 20, 'PENDING',
         events=(
-            event.Event('e1', 'l', event.START_LEASE, 10, 'UNDONE'),
-            event.Event('e2', 'l', event.BEFORE_END_LEASE, 15, 'UNDONE'),
-            event.Event('e3', 'l', event.END_LEASE, 20, 'UNDONE'),
+            Event('e1', 'l', event.START_LEASE, 10, 'UNDONE'),
+            Event('e2', 'l', event.BEFORE_END_LEASE, 15, 'UNDONE'),
+            Event('e3', 'l', event.END_LEASE, 20, 'UNDONE'),
         ),
     )
     assert told.before_end == 15
-    assert told.window == window.Window(10, 20)
+    assert told.window == Window(10, 20)
 
 
 def errors(kind):
@@ -118,7 +120,7 @@ def test_an_error_is_built_again_from_args_and_kwargs(kind):
 
 def test_at_one_instant_an_end_makes_room_for_a_start():
     due = [
-        event.Event(f'{lease}-{type_}', lease, type_, 100, 'UNDONE')
+        Event(f'{lease}-{type_}', lease, type_, 100, 'UNDONE')
         for lease, type_ in (
             ('starting', event.BEFORE_END_LEASE),
             ('starting', event.START_LEASE),

@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation
-from blazar_sched.domain import catalog as catalog_
 from blazar_sched.domain import exception
-from blazar_sched.domain import host
 from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.catalog import Catalog
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from tests.unit.domain.cloud import add
 from tests.unit.domain.cloud import by_uuid
@@ -26,7 +28,7 @@ from tests.unit.domain.cloud import these
 # No index of another class.
 NONE = {}
 SLOT = {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 0}
-WINDOW = window.Window(10, 20)
+WINDOW = Window(10, 20)
 
 
 def place_hosts(index, hosts, *args, extra=NONE, **kwargs):
@@ -138,7 +140,7 @@ class TestHosts:
 
     def test_unbounded_window(self):
         index = make_index(HOSTS, ('other', 'a', 10**9, 10**9 + 1, None))
-        names = place_hosts(index, HOSTS, window.Window(5), 1, 4)
+        names = place_hosts(index, HOSTS, Window(5), 1, 4)
         assert sorted(names) == ['b', 'c', 'd']
 
 
@@ -223,13 +225,13 @@ class TestInstances:
         assert placed == {'d': 1}
 
     def test_allocation_ratio_and_reserved_as_in_placement(self):
-        big = host.Host(
+        big = Host(
             uuid='a',
             id='1',
             hypervisor_hostname='a',
             inventory={
-                'VCPU': inventory.Inventory(8, 2, 4.0),
-                'MEMORY_MB': inventory.Inventory(100),
+                'VCPU': Inventory(8, 2, 4.0),
+                'MEMORY_MB': Inventory(100),
             },
         )
         few = by_uuid(big)
@@ -288,7 +290,7 @@ class TestPlace:
         self, index, parameters, kept=(), hosts=HOSTS, extra=NONE, **kwargs
     ):
         ids = map('new-{}'.format, itertools.count())
-        wanted = reservation.Reservation(
+        wanted = Reservation(
             id='mine',
             lease_id='lease',
             status='pending',
@@ -296,7 +298,7 @@ class TestPlace:
             **kwargs,
         )
         return host_selection.place(
-            index, extra, catalog_.Catalog(index, hosts), wanted, 'p', WINDOW,
+            index, extra, Catalog(index, hosts), wanted, 'p', WINDOW,
             kept,
             lambda: next(ids),
         )
@@ -314,7 +316,7 @@ class TestPlace:
             resource_type='physical:host',
         )
         assert placed == [
-            allocation.Allocation(
+            Allocation(
                 f'new-{n}', 'mine', name, 10, 20, {}, whole=True
             )
             for n, name in enumerate('bc')
@@ -351,11 +353,11 @@ class TestPlace:
             resource_type='virtual:instance',
         )
         assert placed == [
-            allocation.Allocation(
+            Allocation(
                 'new-0', 'mine', 'a', 10, 20,
                 {'VCPU': 8, 'MEMORY_MB': 16, 'DISK_GB': 40},
             ),
-            allocation.Allocation(
+            Allocation(
                 'new-1', 'mine', 'b', 10, 20,
                 {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 10},
             ),
@@ -363,7 +365,7 @@ class TestPlace:
 
     def test_own_allocations_are_looked_past_and_keep_their_ids(self):
         index = make_index(HOSTS, ('mine', 'c', 10, 15, None))
-        held = allocation.Allocation('old', 'mine', 'c', 10, 15, whole=True)
+        held = Allocation('old', 'mine', 'c', 10, 15, whole=True)
         placed = self.place(
             index,
             {'min': 4, 'max': 4},
@@ -377,10 +379,10 @@ class TestPlace:
 
     def test_instances_keep_their_slots(self):
         held = [
-            allocation.Allocation(
+            Allocation(
                 'on-d', 'mine', 'd', 10, 20, {'VCPU': 2, 'MEMORY_MB': 4}
             ),
-            allocation.Allocation(
+            Allocation(
                 'on-b', 'mine', 'b', 10, 20, {'VCPU': 4, 'MEMORY_MB': 8}
             ),
         ]
@@ -419,7 +421,7 @@ class TestPlace:
     def test_a_disabled_host_is_kept_but_takes_nothing_more(self):
         hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
         index = make_index(hosts, ('mine', 'a', 10, 20, (4, 8, 0)))
-        held = allocation.Allocation(
+        held = Allocation(
             'on-a', 'mine', 'a', 10, 20, {'VCPU': 4, 'MEMORY_MB': 8}
         )
 
@@ -451,7 +453,7 @@ class TestPlace:
     def test_a_disabled_host_is_kept_whole(self):
         hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
         index = make_index(hosts, ('mine', 'a', 10, 20, None))
-        held = allocation.Allocation('old', 'mine', 'a', 10, 20, whole=True)
+        held = Allocation('old', 'mine', 'a', 10, 20, whole=True)
         placed = self.place(
             index, {'min': 1, 'max': 2}, [held], hosts,
             resource_type='physical:host',
@@ -701,7 +703,7 @@ def test_hosts_as_brute_force(
     rooms, entries, cleaning, span, minimum, more, kept
 ):
     world = World(rooms, entries, cleaning)
-    span = window.Window(*(MINUTE * at for at in span))
+    span = Window(*(MINUTE * at for at in span))
     maximum = minimum + more
     free = {name for name in world.hosts if world.free(name, span)}
 
@@ -748,7 +750,7 @@ def test_instances_as_brute_force(
     rooms, entries, cleaning, span, slot, amount, affinity, kept
 ):
     world = World(rooms, entries, cleaning)
-    span = window.Window(*(MINUTE * at for at in span))
+    span = Window(*(MINUTE * at for at in span))
     room = {
         name: world.room(name, span, slot, amount) for name in world.hosts
     }

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from blazar_sched.domain import allocation
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.placing import replan
 
 TIMES = 8
@@ -18,7 +18,7 @@ CLASSES = ('VCPU', 'MEMORY_MB', GPU)
 
 
 def make(id, start, end, whole=False, **amounts):
-    return allocation.Allocation(
+    return Allocation(
         id, f'of {id}', 'host', start, end,
         {} if whole else {c: n for c, n in amounts.items() if n}, whole,
     )

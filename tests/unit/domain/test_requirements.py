@@ -11,6 +11,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
+from blazar_sched.domain.requirements import Combination
 
 FIELD = 'resource_properties'
 
@@ -334,7 +335,7 @@ def leaves(tree):
 
 
 def comparisons(requirement):
-    if isinstance(requirement, requirements.Combination):
+    if isinstance(requirement, Combination):
         return [c for part in requirement.parts for c in comparisons(part)]
     return [requirement]
 

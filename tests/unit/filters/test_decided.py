@@ -13,11 +13,13 @@ from nova.objects import flavor
 from nova.objects import request_spec
 import pytest
 
-from blazar_sched.domain import allocation
 from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
@@ -45,13 +47,13 @@ def id_of(kind, number):
 
 def a_host(number, gpus=0, **fields):
     held = {
-        inventory.VCPU: inventory.Inventory(8),
-        inventory.MEMORY_MB: inventory.Inventory(8192, reserved=512),
-        inventory.DISK_GB: inventory.Inventory(100),
+        inventory.VCPU: Inventory(8),
+        inventory.MEMORY_MB: Inventory(8192, reserved=512),
+        inventory.DISK_GB: Inventory(100),
     }
     if gpus:
-        held[GPU] = inventory.Inventory(gpus)
-    return host.Host(
+        held[GPU] = Inventory(gpus)
+    return Host(
         id_of('host', number), str(number), f'c{number}', inventory=held,
         **fields,
     )
@@ -107,7 +109,7 @@ def a_reservation(number, start, end, project_id=MINE, **fields):
 
 def an_allocation(number, on, of, vcpus=0, gpus=0):
     amounts = {inventory.VCPU: vcpus, GPU: gpus}
-    return allocation.Allocation(
+    return Allocation(
         id_of('allocation', number), of.id, id_of('host', on), of.start,
         of.end, {c: amount for c, amount in amounts.items() if amount},
         whole=not vcpus and not gpus,
@@ -190,7 +192,7 @@ def clouds(draw):
             )
     for n in range(draw(st.integers(0, 3)) if known else 0):
         nouns.append(
-            instance.Instance(
+            Instance(
                 id_of('instance', n), id_of('host', draw(on)), MINE,
                 {inventory.VCPU: draw(st.integers(1, 4))},
                 end=NOW + draw(st.integers(-1, 5)) * HOUR,
@@ -201,7 +203,7 @@ def clouds(draw):
         )
     by_host = {}
     for noun in nouns:
-        if isinstance(noun, instance.Instance):
+        if isinstance(noun, Instance):
             by_host.setdefault(noun.host, []).append(noun.uuid)
     states = [
         a_host_state(
@@ -283,7 +285,7 @@ def test_another_resource_class():
 
 def test_nobody_is_kept_off_what_only_a_provider_below_the_host_has():
     """However many have it already, and whoever else has some."""
-    there = instance.Instance(
+    there = Instance(
         id_of('instance', 1), id_of('host', 0), MINE, {GPU: 1}
     )
     replica = a_replica(a_host(0), a_host(1, gpus=1), there)
@@ -340,7 +342,7 @@ def test_a_reservation_with_too_little_left():
     mine = a_reservation(0, -HOUR, HOUR)
     replica = a_replica(
         a_host(0), mine, an_allocation(0, 0, mine, vcpus=4),
-        instance.Instance(
+        Instance(
             id_of('instance', 9), id_of('host', 0), MINE,
             {inventory.VCPU: 3}, end=NOW + HOUR, reservation_id=mine.id,
         ),
@@ -359,11 +361,11 @@ def test_of_what_is_overdrawn_nothing_can_be_wanted():
     }
     replica = a_replica(
         a_host(0), mine,
-        allocation.Allocation(
+        Allocation(
             id_of('allocation', 0), mine.id, id_of('host', 0), mine.start,
             mine.end, held,
         ),
-        instance.Instance(
+        Instance(
             id_of('instance', 9), id_of('host', 0), MINE,
             {inventory.VCPU: 1, inventory.DISK_GB: 11}, end=NOW + HOUR,
             reservation_id=mine.id,
@@ -388,7 +390,7 @@ def test_with_others_of_its_own_request():
     }
     replica = a_replica(
         a_host(0), mine,
-        allocation.Allocation(
+        Allocation(
             id_of('allocation', 0), mine.id, id_of('host', 0), mine.start,
             mine.end, held,
         ),

@@ -14,16 +14,19 @@ import uuid
 
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import accounting
 from blazar_sched.service import faults
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.ledger import ledger as ledger_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.clients.nova import Aggregate
+from blazar_sched.service.clients.nova import Hypervisor
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager.manager import Manager
 from tests.unit import neutron as neutron_edge
 
 START = 1_800_000_000
@@ -60,7 +63,7 @@ class Nova:
         self.known_flavors = []
         self.made_flavors = {}
         self.access = set()
-        # By name: a nova_.Aggregate, and (id, policy).
+        # By name: a Aggregate, and (id, policy).
         self.aggregates = {}
         self.server_groups = {}
         # (server, name, metadata); complete once it is asked for again
@@ -166,7 +169,7 @@ class Nova:
 
     def create_aggregate(self, name, metadata):
         self._fail()
-        known = self.aggregates.get(name) or nova_.Aggregate(
+        known = self.aggregates.get(name) or Aggregate(
             len(self.aggregates) + 1, name, (), {}, f'uuid of {name}'
         )
         self.aggregates[name] = dataclasses.replace(
@@ -319,9 +322,9 @@ class World:
 
     def another(self, conf):
         """Return a manager of the same."""
-        return manager_.Manager(
+        return Manager(
             conf, self.nova, self.placement, self.clock, self.monotonic,
-            self.wait, neutron=neutron_.Neutron(self.neutron),
+            self.wait, neutron=Neutron(self.neutron),
         )
 
     @property
@@ -341,13 +344,13 @@ class World:
     def add_host(self, name, vcpus=8, register=True, **values):
         """Have a compute node in Nova; return its uuid."""
         id_ = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-        self.nova.nodes[name] = nova_.Hypervisor(
+        self.nova.nodes[name] = Hypervisor(
             id_, name, name, 'QEMU', 8000, '{}', 'nova'
         )
         self.placement.providers[id_] = {
-            inventory.VCPU: inventory.Inventory(vcpus),
-            inventory.MEMORY_MB: inventory.Inventory(vcpus * 1024),
-            inventory.DISK_GB: inventory.Inventory(vcpus * 10),
+            inventory.VCPU: Inventory(vcpus),
+            inventory.MEMORY_MB: Inventory(vcpus * 1024),
+            inventory.DISK_GB: Inventory(vcpus * 10),
         }
         if register:
             self.hosts.create(name, values)
@@ -365,7 +368,7 @@ class World:
         self.set_up(*names, up=False)
 
     def add_server(self, node, project_id='other', vcpus=1, **values):
-        server = nova_.Server(
+        server = Server(
             **{
                 'uuid': str(uuid.uuid4()),
                 'node': node,
@@ -457,7 +460,7 @@ def instances(amount=1, vcpus=2, **parameters):
 def empty(tmp_path_factory):
     """The file of an empty ledger: made once, copied for each test."""
     path = tmp_path_factory.mktemp('ledger') / 'empty.sqlite'
-    ledger = ledger_.Ledger(f'sqlite:///{path}')
+    ledger = Ledger(f'sqlite:///{path}')
     ledger.upgrade()
     ledger.close()
     return path
@@ -465,7 +468,7 @@ def empty(tmp_path_factory):
 
 @pytest.fixture
 def conf(empty, tmp_path):
-    conf = conf_.load(files=[])
+    conf = service_conf.load(files=[])
     path = shutil.copy(empty, tmp_path / 'ledger.sqlite')
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')

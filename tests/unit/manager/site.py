@@ -4,10 +4,10 @@
 from oslo_messaging.notify import _impl_test
 
 from blazar_sched.domain import duration
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
-from tests.unit.manager import edge as edge_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
+from tests.unit.manager.edge import Edge
 
 
 class Site:
@@ -18,7 +18,7 @@ class Site:
         conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
         self.conf = conf
         self.clock = clock
-        self.edge = edge_.Edge(*hosts)
+        self.edge = Edge(*hosts)
         self.hosts = {name: self.edge.uuid(name) for name in hosts}
         self.manager = self.another()
         self.ledger = self.manager.ledger
@@ -27,8 +27,8 @@ class Site:
 
     def another(self):
         """Return another manager of the same."""
-        return manager_.Manager(
-            self.conf, nova_.Nova(self.edge), placement_.Placement(self.edge),
+        return Manager(
+            self.conf, Nova(self.edge), Placement(self.edge),
             self.clock, self.clock.monotonic,
         )
 

@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.service.manager.manager import Manager
 from tests import told
-from tests.unit import keystone as keystone_
+from tests.unit.keystone import Keystone
 
 pytestmark = pytest.mark.row('F58')
 
@@ -26,7 +26,7 @@ SECRET = 'hush'
 
 @pytest.fixture
 def keystone():
-    keystone = keystone_.Keystone()
+    keystone = Keystone()
     keystone.add_user('user')
     keystone.emails['user'] = ALICE
     yield keystone
@@ -71,7 +71,7 @@ def world(told_conf, request):
     world = request.getfixturevalue('world')
     for name in 'abc':
         world.add_host(name)
-    world.nova.known_flavors = [flavor_.Flavor('f', 'small', 1, 512, 1)]
+    world.nova.known_flavors = [Flavor('f', 'small', 1, 512, 1)]
     world.manager.flavors.sync()
     return world
 
@@ -789,7 +789,7 @@ class TestDefault:
     ):
         bare.set_override('before_end', action, 'manager')
         with pytest.raises(ValueError, match=rf'before_end = {action}'):
-            manager_.Manager(bare)
+            Manager(bare)
 
     def test_what_an_older_version_has_written_has_it(
         self, world, slots, told_conf, mail

@@ -7,14 +7,15 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import allocation as allocation_
-from blazar_sched.domain import catalog as catalog_
+from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
@@ -79,12 +80,12 @@ def amounts(most):
 def sites(draw):
     """Return hosts, allocations and instances of a small site."""
     hosts = [
-        host_.Host(
+        Host(
             uuid=f'h{n}',
             id=str(n),
             hypervisor_hostname=f'h{n}',
             inventory={
-                name: inventory.Inventory(
+                name: Inventory(
                     total,
                     reserved=draw(st.integers(0, min(total, 2))),
                     allocation_ratio=draw(st.sampled_from((0.5, 1.0, 2.0))),
@@ -104,7 +105,7 @@ def sites(draw):
         start = draw(TIMES)
         whole = draw(st.booleans())
         allocations.append(
-            allocation_.Allocation(
+            Allocation(
                 id=f'a{n}',
                 reservation_id=f'r{n}',
                 host=draw(on),
@@ -115,7 +116,7 @@ def sites(draw):
             )
         )
     instances = [
-        instance_.Instance(
+        Instance(
             uuid=f'i{n}',
             host=draw(on),
             project_id='any',
@@ -266,8 +267,8 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
     ledger = Ledger(itertools.chain(*site), overcommit)
     [part] = ask(ledger, start=start, end=end, flavor_id='any')['parts']
     replica = ledger.replica
-    known = replica.catalog.meeting(catalog_.ANY, 'p')
-    asked = replica.index, replica.extra, known, window.Window(start, end)
+    known = replica.catalog.meeting(catalog.ANY, 'p')
+    asked = replica.index, replica.extra, known, Window(start, end)
     assert part['hosts'] == len(host_selection.place_hosts(*asked, 0, 9))
 
     def place(count):
@@ -282,19 +283,19 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
 
 
 def on_one_host(**values):
-    return host_.Host(
+    return Host(
         **{
             'uuid': 'h',
             'id': '1',
             'hypervisor_hostname': 'h',
-            'inventory': {'VCPU': inventory.Inventory(8)},
+            'inventory': {'VCPU': Inventory(8)},
             **values,
         }
     )
 
 
 def server(uuid, vcpus=1, **values):
-    return instance_.Instance(
+    return Instance(
         **{
             'uuid': uuid,
             'host': 'h',
@@ -307,7 +308,7 @@ def server(uuid, vcpus=1, **values):
 
 def test_each_part_is_of_what_is_known_by_then():
     ledger = Ledger([on_one_host(), server('a', 2), server('b', 1)])
-    more = on_one_host(uuid='new', inventory={'PCPU': inventory.Inventory(4)})
+    more = on_one_host(uuid='new', inventory={'PCPU': Inventory(4)})
     ledger.later = [
         [record.encode(server('a', 3))],
         [('instance', 'b', None)],
@@ -362,7 +363,7 @@ class TestWorld:
         """flavor(**values) -> the id of a new one that is known."""
 
         def make(**values):
-            made = flavor_.Flavor(
+            made = Flavor(
                 **{
                     'id': 'f',
                     'name': 'small',

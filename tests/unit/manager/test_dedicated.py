@@ -8,15 +8,17 @@ free for all.
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
-from tests.unit.manager import edge as edge_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
+from tests.unit.manager import edge
+from tests.unit.manager.edge import Edge
+from tests.unit.manager.edge import Trouble
 
 TROUBLES = {
-    'fails': lambda: edge_.Trouble(False, edge_.answer(500)),
-    'is done and fails': lambda: edge_.Trouble(True, edge_.answer(500)),
-    'is done and times out': lambda: edge_.Trouble(True),
+    'fails': lambda: Trouble(False, edge.answer(500)),
+    'is done and fails': lambda: Trouble(True, edge.answer(500)),
+    'is done and times out': lambda: Trouble(True),
 }
 
 
@@ -24,10 +26,10 @@ class Site:
     """A manager over both services, with two compute hosts."""
 
     def __init__(self, conf, world):
-        self.edge = edge_.Edge('a', 'b')
+        self.edge = Edge('a', 'b')
         self.clock = world.clock
-        self.manager = manager_.Manager(
-            conf, nova_.Nova(self.edge), placement_.Placement(self.edge),
+        self.manager = Manager(
+            conf, Nova(self.edge), Placement(self.edge),
             self.clock, self.clock.monotonic, world.wait,
         )
         self.ledger = self.manager.ledger

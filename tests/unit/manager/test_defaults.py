@@ -3,9 +3,9 @@
 
 import pytest
 
-from blazar_sched.conf import service as conf_
+from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.manager import Manager
 
 # Each $ doubled, as in a file.
 CHEAP = '["==", "$$kind", "cheap"]'
@@ -194,7 +194,7 @@ class TestOption:
                 f'[manager]\ndefault_resource_properties = {text}\n'
             )
             with pytest.raises(ValueError) as refusal:
-                manager_.Manager(conf_.load(files=[path]))
+                Manager(service_conf.load(files=[path]))
             return str(refusal.value)
 
         return start

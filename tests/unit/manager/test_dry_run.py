@@ -16,16 +16,17 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import duration
-from blazar_sched.domain import floating_ip as floating_ip_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import states
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.reservation import INSTANCES
 from blazar_sched.replica import packing
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients import placement
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
 from tests import loopback
 from tests.unit import neutron as neutron_edge
 from tests.unit.manager import site as site_
@@ -62,10 +63,10 @@ class Site(site_.Site):
         self.manager.runner.poke = count
 
     def another(self):
-        return manager_.Manager(
-            self.conf, nova_.Nova(self.edge), placement_.Placement(self.edge),
+        return Manager(
+            self.conf, Nova(self.edge), Placement(self.edge),
             self.clock, self.clock.monotonic, wait=lambda seconds: None,
-            neutron=neutron_.Neutron(self.neutron),
+            neutron=Neutron(self.neutron),
         )
 
     def tables(self):
@@ -161,7 +162,7 @@ class Site(site_.Site):
             disk=SLOT['disk_gb'] // part,
         )
         if part == 1 and not self.edge.take_slot(
-            id_, host, placement_.resource_class(reservation.id)
+            id_, host, placement.resource_class(reservation.id)
         ):
             del self.edge.servers[id_]
         self.sync()
@@ -170,7 +171,7 @@ class Site(site_.Site):
 def _register_addresses(tx):
     for n in (100, 101, 102):
         tx.add_floating_ip(
-            floating_ip_.FloatingIP(
+            FloatingIP(
                 f'00000000-0000-4000-8000-000000000{n}',
                 neutron_edge.NETWORK, neutron_edge.SUBNET, f'203.0.113.{n}',
             )
@@ -275,7 +276,7 @@ class Walk:
             r
             for lease in self._site.ledger.leases(status=states.LEASE_ACTIVE)
             for r in lease.reservations
-            if r.resource_type in reservation_.INSTANCES
+            if r.resource_type in INSTANCES
             and r.status == states.RESERVATION_ACTIVE
         ]
         for _ in range(4 if active else 0):

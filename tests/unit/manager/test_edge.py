@@ -6,23 +6,28 @@ import re
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.clients.placement import resource_class
+from blazar_sched.service.manager.manager import Manager
 from tests.unit.manager import edge as edge_
+from tests.unit.manager.edge import Acting
+from tests.unit.manager.edge import conflict
+from tests.unit.manager.edge import Edge
+from tests.unit.manager.edge import Trouble
 
 # What can go wrong with any request, and what with some.
 ANYWHERE = {
-    'fails': lambda: edge_.Trouble(False, edge_.answer(500)),
-    'is done and fails': lambda: edge_.Trouble(True, edge_.answer(500)),
-    'is done and times out': lambda: edge_.Trouble(True),
-    'meets a proxy': lambda: edge_.Trouble(False, edge_.answer(200)),
+    'fails': lambda: Trouble(False, edge_.answer(500)),
+    'is done and fails': lambda: Trouble(True, edge_.answer(500)),
+    'is done and times out': lambda: Trouble(True),
+    'meets a proxy': lambda: Trouble(False, edge_.answer(200)),
 }
 SOMEWHERE = {
-    'another has done it': lambda: edge_.Trouble(True, edge_.answer(404)),
-    'conflicts': lambda: edge_.Trouble(False, edge_.answer(409, {})),
-    'is overtaken': lambda: edge_.Trouble(
-        False, edge_.conflict('placement.concurrent_update')
+    'another has done it': lambda: Trouble(True, edge_.answer(404)),
+    'conflicts': lambda: Trouble(False, edge_.answer(409, {})),
+    'is overtaken': lambda: Trouble(
+        False, conflict('placement.concurrent_update')
     ),
 }
 # Where Nova and Placement can answer so.
@@ -56,7 +61,7 @@ class Trusts:
 
     def adapter_for(self, trust_id, service_type):
         assert (trust_id, service_type) == ('trust', 'compute')
-        return edge_.Acting(self._edge, 'project')
+        return Acting(self._edge, 'project')
 
     def delete_trust(self, trust_id):
         pass
@@ -66,10 +71,10 @@ class Site:
     """A manager over both services; `live` takes a lease through its life."""
 
     def __init__(self, conf, world):
-        self.edge = edge_.Edge('a', 'b')
+        self.edge = Edge('a', 'b')
         self.clock = world.clock
-        self.manager = manager_.Manager(
-            conf, nova_.Nova(self.edge), placement_.Placement(self.edge),
+        self.manager = Manager(
+            conf, Nova(self.edge), Placement(self.edge),
             self.clock, self.clock.monotonic, world.wait,
             keystone=Trusts(self.edge),
         )
@@ -117,7 +122,7 @@ class Site:
         self.run_until(lease, 'ACTIVE')
         assert self.edge.servers == {}
         other = 'ab'[node == 'a']
-        class_ = placement_.resource_class(slots.id)
+        class_ = resource_class(slots.id)
         names = {
             slots.id: 'SLOTS', whole.id: 'WHOLE', class_: 'CLASS',
             f'blazar_{other}': 'CHILD', repr(node): 'NODE',
@@ -170,7 +175,7 @@ def test_kept_without_trouble(site):
 
 def test_no_quota_for_a_server_group_only_degrades_it(site):
     site.edge.meddle = lambda method, path: (
-        edge_.Trouble(False, edge_.answer(403))
+        Trouble(False, edge_.answer(403))
         if (method, path) == ('POST', '/os-server-groups')
         else None
     )
@@ -215,11 +220,11 @@ def test_one_request_meets_trouble(site, trouble, on_end):
 
 def test_a_server_that_cannot_be_deleted_now_keeps_no_other(site):
     ids = [site.edge.add_server('a', 'project') for _ in range(3)]
-    nova = nova_.Nova(site.edge)
+    nova = Nova(site.edge)
 
     def meddle(method, path):
         if method == 'DELETE' and path.endswith(ids[0]):
-            return edge_.Trouble(False, edge_.answer(409))
+            return Trouble(False, edge_.answer(409))
         return None
 
     site.edge.meddle = meddle
@@ -236,15 +241,15 @@ def test_servers_of_a_cell_that_is_down_are_not_taken_for_gone(site):
         name: shown[name] for name in ('id', 'tenant_id', 'created')
     }
     with pytest.raises(exception.Unavailable, match=id_):
-        list(nova_.Nova(site.edge).servers())
+        list(Nova(site.edge).servers())
 
 
 def test_inventory_that_is_refused_is_no_success(site):
     """In use by more than is left, or whatever else Placement may say."""
-    placement = placement_.Placement(site.edge)
+    placement = Placement(site.edge)
     placement.create_resource_class('CUSTOM_X')
     site.edge.meddle = lambda method, path: (
-        edge_.Trouble(False, edge_.conflict('placement.inventory.inuse'))
+        Trouble(False, conflict('placement.inventory.inuse'))
         if method == 'PUT'
         else None
     )
@@ -255,8 +260,8 @@ def test_inventory_that_is_refused_is_no_success(site):
 @pytest.mark.parametrize(
     'said',
     [
-        edge_.conflict('placement.undefined_code'),
-        edge_.conflict('placement.concurrent_update'),
+        conflict('placement.undefined_code'),
+        conflict('placement.concurrent_update'),
         edge_.answer(
             400,
             {
@@ -271,11 +276,11 @@ def test_inventory_that_is_refused_is_no_success(site):
     ],
 )
 def test_a_race_in_placement_is_tried_again_at_once(site, said):
-    placement = placement_.Placement(site.edge)
+    placement = Placement(site.edge)
     placement.create_resource_class('CUSTOM_X')
     unlucky = iter([True])
     site.edge.meddle = lambda method, path: (
-        edge_.Trouble(False, said)
+        Trouble(False, said)
         if (method, path[-12:]) == ('PUT', '/inventories')
         and next(unlucky, False)
         else None
@@ -286,7 +291,7 @@ def test_a_race_in_placement_is_tried_again_at_once(site, said):
 
 
 def test_a_new_aggregate_is_not_looked_for_among_all(site):
-    nova = nova_.Nova(site.edge)
+    nova = Nova(site.edge)
     site.edge.asked.clear()
     made = nova.create_aggregate('x', {'k': 'v'})
     assert ('GET', '/os-aggregates') not in site.edge.asked
@@ -295,10 +300,10 @@ def test_a_new_aggregate_is_not_looked_for_among_all(site):
 
 def test_a_class_that_placement_only_says_is_there_is_made(site):
     """Another class, made at the same moment, has got the number of it."""
-    placement = placement_.Placement(site.edge)
+    placement = Placement(site.edge)
     unlucky = iter([True])
     site.edge.meddle = lambda method, path: (
-        edge_.Trouble(False, edge_.answer(204))
+        Trouble(False, edge_.answer(204))
         if method == 'PUT' and next(unlucky, False)
         else None
     )
@@ -309,16 +314,16 @@ def test_a_class_that_placement_only_says_is_there_is_made(site):
 
 def test_a_class_that_is_never_made_is_not_waited_for(site):
     site.edge.meddle = lambda method, path: (
-        edge_.Trouble(False, edge_.answer(204)) if method == 'PUT' else None
+        Trouble(False, edge_.answer(204)) if method == 'PUT' else None
     )
     with pytest.raises(exception.Unavailable, match='CUSTOM_X'):
-        placement_.Placement(site.edge).create_resource_class('CUSTOM_X')
+        Placement(site.edge).create_resource_class('CUSTOM_X')
 
 
 def test_another_400_is_not_tried_again(site):
-    placement = placement_.Placement(site.edge)
+    placement = Placement(site.edge)
     site.edge.meddle = lambda method, path: (
-        edge_.Trouble(False, edge_.answer(400, {'errors': []}))
+        Trouble(False, edge_.answer(400, {'errors': []}))
         if method == 'PUT'
         else None
     )
@@ -329,7 +334,7 @@ def test_another_400_is_not_tried_again(site):
 
 
 def test_a_child_that_goes_meanwhile_has_no_inventory(site):
-    placement = placement_.Placement(site.edge)
+    placement = Placement(site.edge)
     placement.create_resource_class('CUSTOM_X')
     for on in ('GET', 'PUT'):
         placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)

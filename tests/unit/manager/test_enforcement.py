@@ -10,9 +10,10 @@ import pytest
 import stevedore
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import INSTANCES
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import enforcement
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import size
@@ -306,13 +307,13 @@ def test_a_filter_of_another_package_is_found(
     monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
     conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
     inquiry = enforcement.Enforcement(conf, None).inquiry(0)
-    lease = lease_.Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
+    lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     with pytest.raises(RuntimeError, match='p1'):
         inquiry.check(None, lease)
 
 
 RESERVATIONS = st.lists(
-    st.tuples(st.sampled_from(['physical:host', *reservation_.INSTANCES]),
+    st.tuples(st.sampled_from(['physical:host', *INSTANCES]),
               st.integers(1, 5)),
     max_size=4,
 )
@@ -320,10 +321,10 @@ MOST = st.integers(-1, 12)
 
 
 def build(id_, asked):
-    return lease_.Lease(
+    return Lease(
         id_, 'lease', 'p1', 'u1', 0, 1, 'PENDING',
         reservations=tuple(
-            reservation_.Reservation(
+            Reservation(
                 str(n), id_, type_, 'pending',
                 {'min': 1, 'max': count}
                 if type_ == 'physical:host'

@@ -10,12 +10,12 @@ import uuid
 from oslo_messaging.notify import _impl_test
 import pytest
 
-from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
+from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
-from blazar_sched.service.manager import attempts as attempts_
-from blazar_sched.service.manager import manager as manager_
 from blazar_sched.service.manager import runner as runner_
+from blazar_sched.service.manager.attempts import Tried
+from blazar_sched.service.manager.manager import Manager
 
 # Real seconds that anything may take before a test gives up.
 PATIENCE = 20
@@ -251,7 +251,7 @@ class TestFailure:
     def test_the_pauses_double_and_last_as_long_as_ever(
         self, interval, retries
     ):
-        tried = attempts_.Tried('lease', 0.0)
+        tried = Tried('lease', 0.0)
         now, pauses = 0.0, []
         while tried.pause_longer(now, interval, interval * retries):
             pauses.append(tried.not_before - now)
@@ -482,7 +482,7 @@ class TestGivenUp:
             if e.event_type == 'start_lease'
         ]
         end = next(e for e in lease.events if e.event_type == 'end_lease')
-        theirs = event_.Claim('another', str(uuid.uuid4()), world.now + 30)
+        theirs = Claim('another', str(uuid.uuid4()), world.now + 30)
         assert world.ledger.write(
             lambda tx: tx.claim_event(end.id, theirs, None)
         )
@@ -747,7 +747,7 @@ class TestClaims:
 
     def claim(self, world, event, seen=None):
         """Another manager's claim, as it has just been written."""
-        new = event_.Claim('another', str(uuid.uuid4()), world.now + 30)
+        new = Claim('another', str(uuid.uuid4()), world.now + 30)
         world.ledger.write(
             lambda tx: tx.claim_event(event.id, new, seen)
         )
@@ -939,7 +939,7 @@ class TestClaims:
             created(flavor)
 
         world.nova.create_flavor = create_flavor
-        other = manager_.Manager(
+        other = Manager(
             conf, world.nova, world.placement, world.clock, world.monotonic
         )
         runners = (world.runner, other.runner)
@@ -1074,7 +1074,7 @@ class TestThreads:
     def test_stops_after_the_tries_under_way(self, conf, running, slots):
         """What waits for a thread stays for the next manager."""
         conf.set_override('event_max_workers', 1, 'manager')
-        one = manager_.Manager(conf, running.nova, running.placement)
+        one = Manager(conf, running.nova, running.placement)
         running.runner.stop()
         running.add_host('a')
         leases = [running.create(slots(1, 1), start='now') for _ in range(2)]
@@ -1105,7 +1105,7 @@ class TestThreads:
         """Another manager need not wait for the claim to run out."""
         monkeypatch.setattr(runner_, 'STOP_TIMEOUT', 0.1)
         running.runner.stop()
-        one = manager_.Manager(conf, running.nova, running.placement)
+        one = Manager(conf, running.nova, running.placement)
         running.add_host('a')
         lease = running.create(slots(1, 1), slots(1, 1), start='now')
         created = running.nova.create_flavor
@@ -1134,7 +1134,7 @@ class TestThreads:
     ):
         """It has been answered for: the next manager goes on with it."""
         monkeypatch.setattr(time, 'sleep', lambda seconds: None)
-        one = manager_.Manager(conf, running.nova, running.placement)
+        one = Manager(conf, running.nova, running.placement)
         running.runner.stop()
         running.add_host('a')
         lease = running.create(slots(1, 1), start='now')

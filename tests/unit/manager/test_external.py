@@ -10,8 +10,8 @@ from keystoneauth1 import loading
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip
-from blazar_sched.domain import lease as lease_
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service import enforcement
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import external
@@ -173,7 +173,7 @@ def test_a_slot_is_an_allocation(world, service, slots):
 def test_a_floating_ip_is_an_allocation(world, service):
     world.ledger.commit(
         lambda tx: tx.add_floating_ip(
-            floating_ip.FloatingIP(ADDRESS_ID, 'net', 'subnet', '203.0.113.7')
+            FloatingIP(ADDRESS_ID, 'net', 'subnet', '203.0.113.7')
         )
     )
     world.create(
@@ -492,5 +492,5 @@ class TestEndpoints:
 
 
 def _asked():
-    lease = lease_.Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
+    lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     return base.Asked(lease, None, 0)

@@ -6,13 +6,13 @@ import dataclasses
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain.flavor import Flavor
 
-SMALL = flavor_.Flavor('1', 'small', 1, 512, 1)
-LARGE = flavor_.Flavor(
+SMALL = Flavor('1', 'small', 1, 512, 1)
+LARGE = Flavor(
     '2', 'large', 8, 8192, 80, 10, 512, {'hw:x': 'y'}, ('a', 'b')
 )
-HIDDEN = flavor_.Flavor('3', 'hidden', 1, 1, 0, projects=())
+HIDDEN = Flavor('3', 'hidden', 1, 1, 0, projects=())
 
 
 @pytest.fixture

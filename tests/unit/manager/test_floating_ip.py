@@ -11,11 +11,12 @@ import random
 
 import pytest
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
+from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
-from blazar_sched.service.clients import neutron as neutron_
-from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import floating_ip_healing
 from tests.unit import neutron
 from tests.unit.manager import edge
@@ -96,7 +97,7 @@ class TestRegistering:
         assert len(world.ledger.floating_ips()) == 3
 
     def test_without_a_network_service(self, world):
-        lost = neutron_.Neutron(None)
+        lost = Neutron(None)
         with pytest.raises(exception.Unavailable):
             lost.subnets(NETWORK)
 
@@ -748,7 +749,7 @@ class TestLook:
 
     def test_nor_without_a_network_service(self, world, registered, caplog):
         floating_ip_healing.Healer(
-            world.ledger, neutron_.Neutron(None), world.healer, world.clock
+            world.ledger, Neutron(None), world.healer, world.clock
         ).heal()
         assert caplog.text == ''
         assert reservable(world) == [ONE, TWO, THREE]
@@ -907,14 +908,14 @@ class TestHealingPending:
             world.create(addresses(1), start=t, end=t + 10)
             for t in (100, 110)
         )
-        put = tx_.Tx.put_floating_ip_allocations
+        put = Tx.put_floating_ip_allocations
 
         def fail(tx, reservation_id, *args):
             if reservation_id == bad.reservations[0].id:
                 raise RuntimeError
             put(tx, reservation_id, *args)
 
-        monkeypatch.setattr(tx_.Tx, 'put_floating_ip_allocations', fail)
+        monkeypatch.setattr(Tx, 'put_floating_ip_allocations', fail)
         spoil(world, 'in a pool', ONE)
         world.monitor.step()
         assert world.lease(bad) == bad
@@ -1167,11 +1168,11 @@ class TestHealingActive:
     def test_not_in_the_midst_of_an_event(self, world, lease):
         self.lose(world, ONE)
         spoil(world, 'taken', ONE)
-        claim = event_.Claim('another', 'token', 1)
+        claim = Claim('another', 'token', 1)
         [end] = [
             e
             for e in world.lease(lease).events
-            if e.event_type == event_.END_LEASE
+            if e.event_type == event.END_LEASE
         ]
         assert world.ledger.write(
             lambda tx: tx.claim_event(end.id, claim, None)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from blazar_sched.service import faults
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.manager.manager import Manager
 from tests.unit.manager import history
 
 # Real seconds that anything may take before a test gives up.
@@ -97,7 +97,7 @@ class Crowd:
 
 @pytest.fixture
 def other(conf, world):
-    manager = manager_.Manager(
+    manager = Manager(
         conf, world.nova, world.placement, world.clock, world.monotonic
     )
     yield manager

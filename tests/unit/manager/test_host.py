@@ -6,14 +6,15 @@ import dataclasses
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
 from blazar_sched.domain import inventory
-from blazar_sched.domain import window as window_
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.domain import window
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
 
-FOREVER = window_.FOREVER
+FOREVER = window.FOREVER
 
 
 class TestCreate:
@@ -26,7 +27,7 @@ class TestCreate:
         assert host.service_name == 'a'
         assert host.hypervisor_type == 'QEMU'
         assert host.availability_zone == 'nova'
-        assert host.inventory[inventory.VCPU] == inventory.Inventory(4)
+        assert host.inventory[inventory.VCPU] == Inventory(4)
         assert host.capabilities == {'gpu': 'yes'}
         assert (host.hold, host.unbounded) == ('shared', None)
         assert host.reservable
@@ -204,14 +205,14 @@ class TestCreate:
         assert world.ledger.hosts() == []
 
     def test_without_a_cloud_nothing_pretends(self, conf):
-        manager = manager_.Manager(conf)
+        manager = Manager(conf)
         with pytest.raises(exception.Unavailable) as refusal:
             manager.hosts.create('a', {})
         assert 'no compute service is configured' in str(refusal.value)
         with pytest.raises(exception.Unavailable):
-            placement_.Placement(None).inventories('a')
+            Placement(None).inventories('a')
         with pytest.raises(exception.Unavailable):
-            list(nova_.Nova(None).servers())
+            list(Nova(None).servers())
         assert manager.ledger.hosts() == []
         manager.ledger.close()
 
@@ -411,7 +412,7 @@ class TestSync:
             cpu_info='new',
         )
         world.placement.change(
-            uuid, {inventory.VCPU: inventory.Inventory(16, 2, 4.0)}, ('T',)
+            uuid, {inventory.VCPU: Inventory(16, 2, 4.0)}, ('T',)
         )
         world.clock.now += 7
         world.hosts.sync()
@@ -422,7 +423,7 @@ class TestSync:
             availability_zone='west',
             hypervisor_type='X',
             cpu_info='new',
-            inventory={inventory.VCPU: inventory.Inventory(16, 2, 4.0)},
+            inventory={inventory.VCPU: Inventory(16, 2, 4.0)},
             traits=('T',),
             updated_at=world.now,
         )
@@ -471,10 +472,10 @@ class TestSync:
     def test_what_lost_another_class_is_logged(self, world, caplog):
         uuid = world.add_host('a')
         whole = world.placement.providers[uuid]
-        with_gpus = {**whole, 'CUSTOM_GPU': inventory.Inventory(4)}
+        with_gpus = {**whole, 'CUSTOM_GPU': Inventory(4)}
         world.placement.change(uuid, with_gpus)
         world.hosts.sync()
-        flavor = flavor_.Flavor(
+        flavor = Flavor(
             'gpu', 'gpu', 1, 512, 1,
             extra_specs={'resources:CUSTOM_GPU': '4'},
         )

@@ -10,17 +10,19 @@ from hypothesis import strategies
 from oslo_messaging.notify import _impl_test
 import pytest
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance as instance_
-from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation as reservation_
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.reservation import INSTANCE_LIFETIME
+from blazar_sched.domain.reservation import lifetime_id
+from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import misplaced
 from blazar_sched.service.resources import instance_record
@@ -432,13 +434,13 @@ class TestEnd:
     @pytest.fixture
     def replica(self):
         replica = state.Replica(accounting.LedgerAccounting)
-        replica.apply(1, [record.encode(host_.Host(
-            'h', '', 'a', inventory={'VCPU': inventory.Inventory(8)},
+        replica.apply(1, [record.encode(Host(
+            'h', '', 'a', inventory={'VCPU': Inventory(8)},
         ))])
         return replica
 
     def end(self, replica, **values):
-        server = nova_.Server(**{
+        server = Server(**{
             'uuid': 'x', 'node': 'a', 'project_id': 'p',
             'amounts': {'VCPU': 1}, 'end': window.FOREVER,
             'reservation_id': None, 'preemptible': False, **values,
@@ -448,8 +450,8 @@ class TestEnd:
     def own(self, replica, start, end):
         """Have the server a lease of its own."""
         replica.apply(2, [record.encode(record.Reservation(
-            reservation_.lifetime_id('x'), 'lease', 'p',
-            reservation_.INSTANCE_LIFETIME, start, end,
+            lifetime_id('x'), 'lease', 'p',
+            INSTANCE_LIFETIME, start, end,
         ))])
 
     def test_is_what_it_declares(self, replica):
@@ -668,7 +670,7 @@ class TestMisplaced:
         uuid = world.host('a').uuid
         world.placement.change(uuid, {
             **world.placement.providers[uuid],
-            'CUSTOM_GPU': inventory.Inventory(2),
+            'CUSTOM_GPU': Inventory(2),
         })
         world.hosts.sync()
         lease = world.create()
@@ -719,21 +721,21 @@ def test_in_the_way_of_is_found_second_by_second(leases, others, own, now):
     for i, ((start, end), amounts, whole) in enumerate(leases):
         if not whole and not any(amounts.values()):
             continue
-        each = allocation_.Allocation(
+        each = Allocation(
             f'a{i}', f'r{i}', 'h', start, end, {} if whole else amounts, whole
         )
         held.append((each, f'l{i}'))
         nouns.append(record.Reservation(
-            f'r{i}', f'l{i}', 'p', reservation_.PHYSICAL_HOST, start, end
+            f'r{i}', f'l{i}', 'p', PHYSICAL_HOST, start, end
         ))
     servers = [
-        instance_.Instance(f's{i}', 'h', 'p', amounts, end)
+        Instance(f's{i}', 'h', 'p', amounts, end)
         for i, (end, amounts) in enumerate([own, *others])
     ]
     replica = state.Replica(accounting.LedgerAccounting)
     replica.apply(1, map(record.encode, [
-        host_.Host('h', '', 'a', inventory={
-            c: inventory.Inventory(CAPACITY) for c in CLASSES
+        Host('h', '', 'a', inventory={
+            c: Inventory(CAPACITY) for c in CLASSES
         }),
         *nouns, *(a for a, _ in held), *servers,
     ]))

@@ -5,12 +5,12 @@ from concurrent import futures
 
 import pytest
 
-from blazar_sched.domain import event as event_
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
-from blazar_sched.service.ledger import tx as tx_
+from blazar_sched.service.ledger.tx import Tx
 from tests.unit import neutron
 
 
@@ -251,7 +251,7 @@ class TestCreate:
             if step == 'commit':
                 dying.setattr(faults, '_hook', die)
             else:
-                dying.setattr(tx_.Tx, step, die)
+                dying.setattr(Tx, step, die)
             with pytest.raises(RuntimeError, match=step):
                 world.create(whole(), slots(2), address)
         nothing_is_kept()
@@ -1512,7 +1512,7 @@ class TestDelete:
         world.add_host('a')
         lease = world.create(start='now')
         start = lease.events[0]
-        claim = event_.Claim('x', 'token', world.now + 9)
+        claim = Claim('x', 'token', world.now + 9)
         world.ledger.write(
             lambda tx: tx.claim_event(start.id, claim, None)
         )

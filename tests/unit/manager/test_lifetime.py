@@ -8,21 +8,23 @@ from hypothesis import strategies as st
 from oslo_messaging.notify import _impl_test
 import pytest
 
-from blazar_sched.domain import allocation
 from blazar_sched.domain import duration
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance
-from blazar_sched.domain import inventory
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service.manager import lifetime as lifetimes
-from blazar_sched.service.resources import lifetime as driver_
+from blazar_sched.service.resources.lifetime import LifetimeResource
 
 HOUR = 3600
 
@@ -724,19 +726,19 @@ spans = st.tuples(st.integers(0, 30), st.integers(1, 10))
 def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
     """As a plain look at every second has it."""
     replica = state.Replica(accounting.LedgerAccounting)
-    known = instance.Instance('i', 'h', 'p', takes, end=NOW + lasts)
+    known = Instance('i', 'h', 'p', takes, end=NOW + lasts)
     nouns = [
-        host_.Host(
+        Host(
             uuid='h', id='1', hypervisor_hostname='h',
             inventory={
-                c: inventory.Inventory(n) for c, n in CLASSES.items()
+                c: Inventory(n) for c, n in CLASSES.items()
             },
         ),
         record.Reservation('r', 'l', 'p', 'virtual:instance', 0, NOW + 99),
         known,
     ]
     others = [
-        allocation.Allocation(
+        Allocation(
             f'a{n}', 'r', 'h', NOW + start, NOW + start + long,
             {} if whole else some, whole,
         )
@@ -758,15 +760,15 @@ def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
     furthest = next(
         (at for at in range(known.end, end) if not fits(at)), end
     )
-    own = reservation.Reservation(
+    own = Reservation(
         'x', 'l', 'instance:lifetime', 'active', {'instance_id': 'i'}
     )
-    lease = lease_.Lease('l', '', 'p', '', NOW, end, 'ACTIVE')
+    lease = Lease('l', '', 'p', '', NOW, end, 'ACTIVE')
     tx = Tx(replica)
-    driver = driver_.LifetimeResource.__new__(driver_.LifetimeResource)
+    driver = LifetimeResource.__new__(LifetimeResource)
 
     def book():
-        driver.book(tx, lease, own, window.Window(NOW, end))
+        driver.book(tx, lease, own, Window(NOW, end))
 
     if furthest == end:
         book()

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from blazar_sched.service.bus import nova_notifications as nova_notifications_
+from blazar_sched.service.bus.nova_notifications import Listener
 from tests import notifications
 
 # Seconds for what is to come, or is not to.
@@ -36,7 +36,7 @@ def listen(conf, topic):
     started = []
 
     def listen(heard):
-        each = nova_notifications_.Listener(
+        each = Listener(
             conf, lambda: heard('services'), heard
         )
         each.start()
@@ -150,7 +150,7 @@ class TestManager:
         notify('service.update', {})
         manager.stop()
         conf.set_override('enable_notification_monitor', True, 'manager')
-        each = nova_notifications_.Listener(
+        each = Listener(
             conf, lambda: heard('services'), heard
         )
         each.start()

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
 from blazar_sched.domain import requirements
-from blazar_sched.service.manager import lease as lease_
+from blazar_sched.domain.host import Host
+from blazar_sched.service.manager.lease import Leases
 from tests.unit.manager import conftest
 
 LONG = json.dumps(['==', '$note', 'x' * 9000])
@@ -70,13 +70,13 @@ def test_the_text_of_equal_ones_is_bounded(world):
 def looked(world, monkeypatch):
     """Whether a commit or another look had to wait, for each host matched."""
     held = []
-    properties = host_.Host.properties
+    properties = Host.properties
 
     def look(host):
         held.append(world.ledger._lock.locked())
         return properties(host)
 
-    monkeypatch.setattr(host_.Host, 'properties', look)
+    monkeypatch.setattr(Host, 'properties', look)
     return held
 
 
@@ -93,7 +93,7 @@ def test_nobody_waits_for_the_matching(world, looked):
 
 
 def test_control_else_everybody_would(world, looked, monkeypatch):
-    monkeypatch.setattr(lease_.Leases, '_match', lambda self, lease: None)
+    monkeypatch.setattr(Leases, '_match', lambda self, lease: None)
 
     ask(world)
 
@@ -103,13 +103,13 @@ def test_control_else_everybody_would(world, looked, monkeypatch):
 def test_a_host_that_changes_meanwhile_is_matched_anew(world, monkeypatch):
     """What was matched before the commit does not hold any more."""
     world.add_host('a')
-    match = lease_.Leases._match
+    match = Leases._match
 
     def change(leases, lease):
         match(leases, lease)
         world.add_host('b')
 
-    monkeypatch.setattr(lease_.Leases, '_match', change)
+    monkeypatch.setattr(Leases, '_match', change)
 
     lease = world.create(conftest.hosts(2, 2, resource_properties=ANY))
 

@@ -14,8 +14,8 @@ from blazar_sched.domain import exception
 from blazar_sched.service import assembly
 from blazar_sched.service import metrics
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.ledger import ledger as ledger_
 from blazar_sched.service.ledger import retry
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import monitor
 
 
@@ -225,13 +225,13 @@ def told(counted):
 def closed(monkeypatch):
     """The ledgers that were closed."""
     closed = []
-    close = ledger_.Ledger.close
+    close = Ledger.close
 
     def close_(self):
         closed.append(self)
         close(self)
 
-    monkeypatch.setattr(ledger_.Ledger, 'close', close_)
+    monkeypatch.setattr(Ledger, 'close', close_)
     return closed
 
 
@@ -240,7 +240,7 @@ def test_a_start_that_is_tried_again_leaves_nothing_behind(
 ):
     """While the database is away each try has a manager of its own."""
     before = mock.Mock(side_effect=[*[exception.Unavailable('away')] * 3, 1])
-    monkeypatch.setattr(ledger_.Ledger, 'require_current', before)
+    monkeypatch.setattr(Ledger, 'require_current', before)
     counted = metrics.new()
     names = told(counted)
 

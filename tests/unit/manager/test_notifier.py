@@ -11,6 +11,8 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.service.bus import notifier as notifier_
+from blazar_sched.service.bus.notifier import HOST_FAILURE
+from blazar_sched.service.bus.notifier import Notifier
 
 EVENT = 'lease.event.'
 
@@ -207,7 +209,7 @@ class TestSending:
     def test_a_host(self, loud):
         loud.add_host('a')
         [host] = loud.ledger.hosts()
-        loud.manager.notifier.host(notifier_.HOST_FAILURE, host)
+        loud.manager.notifier.host(HOST_FAILURE, host)
         [(event_type, payload)] = sent(loud)
         assert event_type == 'host.failure'
         assert payload['host_id'] == host.id
@@ -255,7 +257,7 @@ class TestSending:
 
     def test_the_oldest_give_way(self, loud, conf, monkeypatch):
         monkeypatch.setattr(notifier_, 'MOST_WAITING', 2)
-        notifier = notifier_.Notifier(conf)
+        notifier = Notifier(conf)
         loud.add_host('a')
         lease = loud.create()
         sent(loud)

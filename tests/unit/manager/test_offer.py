@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import options as options_
+from blazar_sched.placing import options
 from blazar_sched.service.manager import offer
 from tests.unit.manager import test_placing
 
@@ -38,7 +39,7 @@ SIMPLE = test_placing.PHYSICAL | test_placing.FLAVOR.filter(
 
 
 def has_room(world, wanted, at, duration):
-    window = window_.Window(at, at + duration)
+    window = Window(at, at + duration)
     lease = test_placing.make_lease('mine', 'mine', window, wanted)
     try:
         lease_placing.place(world.replica, lease, window)
@@ -53,7 +54,7 @@ def refuse(world, lease):
     try:
         lease_placing.place(world.replica, lease, lease.window)
     except exception.NotEnoughHostsAvailable as e:
-        refusal = offer.with_start(e, ledger, lease, options_.DEFAULTS)
+        refusal = offer.with_start(e, ledger, lease, options.DEFAULT_OPTIONS)
         assert refusal.args == e.args and refusal.field == e.field
         return refusal.kwargs['offer']
     assume(False)
@@ -151,7 +152,7 @@ def test_a_lease_is_told_how_much_there_is_and_when_there_is_enough(world):
 def test_no_start_where_more_is_wanted_than_hosts(resource_type):
     hosts = [test_placing.make_host('a', 1, 0, False, (), 'cheap')]
     world = test_placing.World(hosts)
-    window = window_.Window(0, 1)
+    window = Window(0, 1)
     wanted = [('physical:host', {'min': 2, 'max': 2}), (resource_type, {})]
     lease = test_placing.make_lease('mine', 'mine', window, wanted)
     found = refuse(world, lease)
@@ -200,7 +201,7 @@ class TestProlongation:
 
     def test_for_ever(self, world, lease):
         rival = world.create(start=300, end=400)
-        refusal = self.prolong(world, lease, window_.FOREVER - lease.end)
+        refusal = self.prolong(world, lease, FOREVER - lease.end)
         assert refusal.offer['end'] == rival.start
 
     def test_cleaning_times_are_kept_free(self, world, lease, conf):

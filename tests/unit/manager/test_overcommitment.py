@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import inventory
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.window import FOREVER
 from tests.unit.manager import conftest
 from tests.unit.manager import test_placing
 
@@ -21,12 +21,12 @@ RATIO = 4.0
 
 def make_host(name, vcpus, reserved):
     held = {'VCPU': vcpus + reserved, 'MEMORY_MB': 100, 'DISK_GB': 100}
-    return host_.Host(
+    return Host(
         uuid=name,
         id=name,
         hypervisor_hostname=name,
         inventory={
-            c: inventory.Inventory(
+            c: Inventory(
                 total, reserved if c == 'VCPU' else 0, RATIO
             )
             for c, total in held.items()
@@ -198,7 +198,7 @@ class TestManager:
     def test_servers_without_a_reservation_count_by_the_ratio(self, world):
         # 24 of the 32 that the ratio makes of 8.
         for _ in range(24):
-            world.add_server('a', end=window_.FOREVER)
+            world.add_server('a', end=FOREVER)
         world.manager.instances.sync()
         lease = world.create(conftest.instances(4, vcpus=2))
         assert [vcpus for *_, vcpus in world.held(lease)] == [8]
@@ -244,7 +244,7 @@ class TestManager:
     def test_a_host_that_gets_less_is_counted_so(self, world):
         world.create(conftest.instances(2, vcpus=2))
         host = world.host('a')
-        world.placement.providers[host.uuid]['VCPU'] = inventory.Inventory(
+        world.placement.providers[host.uuid]['VCPU'] = Inventory(
             6, reserved=1, allocation_ratio=RATIO
         )
         world.hosts.sync()

@@ -9,17 +9,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import allocation
 from blazar_sched.domain import exception
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import inventory
-from blazar_sched.domain import lease as lease_
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
-from blazar_sched.domain import window as window_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import options as options_
 from blazar_sched.placing import reallocation
+from blazar_sched.placing.options import DEFAULT_OPTIONS
+from blazar_sched.placing.options import Options
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -33,12 +35,12 @@ DEAR = '["==", "$kind", "dear"]'
 
 def make_host(name, vcpus, gpus, disabled, projects, kind):
     held = {'VCPU': vcpus, 'MEMORY_MB': 100, 'DISK_GB': 100, GPU: gpus}
-    return host_.Host(
+    return Host(
         uuid=name,
         id=name,
         hypervisor_hostname=name,
         inventory={
-            c: inventory.Inventory(total) for c, total in held.items() if total
+            c: Inventory(total) for c, total in held.items() if total
         },
         disabled=disabled,
         projects=projects,
@@ -80,7 +82,7 @@ OPEN_HOSTS = st.tuples(*(
     for name in 'abcde'
 ))
 WINDOWS = st.builds(
-    lambda start, length: window_.Window(start, start + length),
+    lambda start, length: Window(start, start + length),
     st.integers(0, TIMES - 1),
     st.integers(1, TIMES),
 )
@@ -105,7 +107,7 @@ FLAVOR = st.builds(
 ).filter(lambda made: made[1]['resources'])
 MINUTE = 60
 MINUTES = st.builds(
-    lambda start, length: window_.Window(
+    lambda start, length: Window(
         MINUTE * start, MINUTE * (start + length)
     ),
     st.integers(0, TIMES),
@@ -124,7 +126,7 @@ class Cleaning:
     @property
     def options(self):
         by_type = {name: MINUTE * n for name, n in self.by_type.items()}
-        return options_.Options(MINUTE * self.cloud, aparts=by_type)
+        return Options(MINUTE * self.cloud, aparts=by_type)
 
     def of(self, resource_type):
         usual = self.by_type.get(resource_type, self.cloud)
@@ -150,16 +152,16 @@ CHOOSY = st.lists(
     max_size=3,
 )
 TERMS = st.builds(
-    lambda retry: options_.Options(0, requirements.parse(CHEAP, 'x'), retry),
+    lambda retry: Options(0, requirements.parse(CHEAP, 'x'), retry),
     st.booleans(),
 )
 
 
 def make_lease(id, project_id, window, wanted):
-    return lease_.Lease(
+    return Lease(
         id, id, project_id, 'user', window.start, window.end, 'PENDING',
         reservations=tuple(
-            reservation.Reservation(
+            Reservation(
                 f'{id}-{n}', id, resource_type, 'pending', parameters
             )
             for n, (resource_type, parameters) in enumerate(wanted)
@@ -178,7 +180,7 @@ class World:
         self.replica.load(0, map(record.encode, self.hosts.values()))
         self.allocations = {}
 
-    def place(self, lease, window, active=False, options=options_.DEFAULTS):
+    def place(self, lease, window, active=False, options=DEFAULT_OPTIONS):
         """Place and commit; None if there is no room."""
         old = {
             r.id: self.allocations.get(r.id, []) for r in lease.reservations
@@ -290,14 +292,14 @@ def test_a_lease_finds_room_and_grows(
 def test_other_classes_alone_are_not_extended_over_a_host_taken_whole(active):
     world = World([make_host('a', 4, 2, False, (), 'cheap')])
     gpu = {'resources': {GPU: 1}, 'amount': 1, 'affinity': None}
-    window = window_.Window(3, 5)
+    window = Window(3, 5)
     mine = make_lease('mine', 'mine', window, [('flavor:instance', gpu)])
     world.place(mine, window)
-    later = window_.Window(5, 6)
+    later = Window(5, 6)
     whole = [('physical:host', {'min': 1, 'max': 1})]
     world.place(make_lease('other', 'theirs', later, whole), later)
 
-    assert world.place(mine, window_.Window(3, 6), active) is None
+    assert world.place(mine, Window(3, 6), active) is None
     assert world.place(mine, window, active)
 
 
@@ -335,7 +337,7 @@ def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
 def test_a_default_is_as_if_it_were_asked_for(
     hosts, others, window, wanted, options
 ):
-    def place(lease, options=options_.DEFAULTS):
+    def place(lease, options=DEFAULT_OPTIONS):
         world = World(hosts)
         for n, (when, theirs) in enumerate(others):
             world.place(make_lease(f'other-{n}', 'theirs', when, theirs), when)
@@ -375,7 +377,7 @@ def test_what_is_held_stays_whatever_the_default(
 def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
     hosts, window, wanted, options, count
 ):
-    def leave(wanted, options=options_.DEFAULTS):
+    def leave(wanted, options=DEFAULT_OPTIONS):
         lease = make_lease('mine', 'mine', window, wanted)
         return reallocation.leave(
             world.replica, lease, window, failed, None, options
@@ -435,7 +437,7 @@ def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
     else:
         [asked] = mine.reservations
         mine = dataclasses.replace(mine, reservations=(grow(asked, more),))
-        window = window_.Window(window.start, window.end + MINUTE * longer)
+        window = Window(window.start, window.end + MINUTE * longer)
         again = world.place(
             mine, window, change == 'update active', cleaning.options
         )
@@ -489,7 +491,7 @@ def assert_open_to(project_id, world, placed):
 
 
 def assert_complete(noun, held):
-    assert all(isinstance(a, allocation.Allocation) for a in held)
+    assert all(isinstance(a, Allocation) for a in held)
     assert len({a.host for a in held}) == len(held)
     if noun.resource_type == reservation.PHYSICAL_HOST:
         assert 1 <= len(held) <= noun.parameters['max']

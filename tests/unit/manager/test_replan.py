@@ -11,9 +11,9 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.placing import overload
 
 HOUR = 3600
@@ -153,11 +153,11 @@ class TestShrunk:
                 uuid,
                 {
                     **world.placement.providers[uuid],
-                    GPU: inventory.Inventory(2 if name == 'a' else 1),
+                    GPU: Inventory(2 if name == 'a' else 1),
                 },
             )
         world.hosts.sync()
-        gpu = flavor_.Flavor(
+        gpu = Flavor(
             'gpu', 'gpu', 1, 512, 1, extra_specs={f'resources:{GPU}': '1'}
         )
         world.ledger.commit(lambda tx: tx.put_flavors([gpu]))

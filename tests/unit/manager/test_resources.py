@@ -5,13 +5,14 @@ import dataclasses
 
 import pytest
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import inventory
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from tests.unit.manager import edge as edge_
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import resource_class
+from tests.unit.manager import edge
+from tests.unit.manager.edge import Service
 
 
 @pytest.fixture
@@ -259,7 +260,7 @@ class TestImage:
         """Of servers on volumes images say what they are told to say."""
 
         def found(server, name):
-            return edge_.answer(200, {
+            return edge.answer(200, {
                 'images': [
                     i for i in images
                     if i['name'] == name
@@ -269,10 +270,10 @@ class TestImage:
 
         def make(id_, body):
             images.append({'status': 'ACTIVE', **body['createImage']})
-            return edge_.answer(202, {})
+            return edge.answer(202, {})
 
-        return nova_.Nova(
-            edge_.Service(
+        return Nova(
+            Service(
                 ('GET', '/images/detail', found),
                 ('POST', '/servers/([^/]+)/action', make),
             )
@@ -306,14 +307,14 @@ class TestInstance:
             world.add_host(name, vcpus=4)
         lease = world.create(slots(3, vcpus=2))
         id_ = lease.reservations[0].id
-        class_ = placement_.resource_class(id_)
+        class_ = resource_class(id_)
         assert class_ == 'CUSTOM_RESERVATION_' + id_.upper().replace('-', '_')
         assert not world.nova.made_flavors
         assert not world.nova.aggregates
         assert not world.placement.classes
         world.run(100)
         assert world.nova.made_flavors == {
-            id_: flavor_.Flavor(
+            id_: Flavor(
                 id=id_,
                 name=f'reservation:{id_}',
                 vcpus=2,
@@ -388,7 +389,7 @@ class TestInstance:
         world.run()
         id_ = lease.reservations[0].id
         server = world.add_server('a', 'project', reservation_id=id_)
-        world.placement.used['a', placement_.resource_class(id_)] = 1
+        world.placement.used['a', resource_class(id_)] = 1
         world.run(200)
         assert list(world.nova.stored) == [server.uuid]
         assert world.lease(lease).status == 'TERMINATED'
@@ -417,7 +418,7 @@ class TestInstance:
         lease = world.create(slots(2), start='now')
         world.run()
         id_ = lease.reservations[0].id
-        class_ = placement_.resource_class(id_)
+        class_ = resource_class(id_)
         [held] = [a for a, _ in world.ledger.allocations(lease_id=lease.id)]
         before, after = ('a', 'b') if held.host == first else ('b', 'a')
         moved = dataclasses.replace(
@@ -430,7 +431,7 @@ class TestInstance:
             old = tx.lease(lease.id)
             tx.put_lease(
                 dataclasses.replace(
-                    old, events=event_.start_again(old.events)
+                    old, events=event.start_again(old.events)
                 )
             )
 
@@ -533,7 +534,7 @@ class TestInstance:
         assert_nothing_left(world)
 
 
-SOURCE = flavor_.Flavor(
+SOURCE = Flavor(
     id='gold',
     name='Gold',
     vcpus=2,
@@ -582,7 +583,7 @@ class TestFlavor:
         assert not world.nova.made_flavors
         world.run(100)
         id_ = lease.reservations[0].id
-        class_ = placement_.resource_class(id_)
+        class_ = resource_class(id_)
         assert world.nova.made_flavors[id_] == dataclasses.replace(
             SOURCE,
             id=id_,
@@ -656,8 +657,8 @@ class TestFlavor:
         id_ = world.add_host('a', vcpus=32, register=False)
         del world.placement.providers[id_]['VCPU']
         world.placement.providers[id_] |= {
-            'CUSTOM_GPU': inventory.Inventory(4),
-            'PCPU': inventory.Inventory(32),
+            'CUSTOM_GPU': Inventory(4),
+            'PCPU': Inventory(32),
         }
         world.hosts.create('a', {})
         for amount in (3, 2):

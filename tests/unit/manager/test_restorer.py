@@ -3,8 +3,8 @@
 
 import pytest
 
-from tests.unit.manager import edge as edge_
-from tests.unit.manager import site as site_
+from tests.unit.manager.edge import Trouble
+from tests.unit.manager.site import Site
 
 INTERVAL = 60
 
@@ -20,7 +20,7 @@ def conf(conf):
 
 @pytest.fixture
 def site(conf, world):
-    site = site_.Site(conf, world.clock, 'a', 'b')
+    site = Site(conf, world.clock, 'a', 'b')
     yield site
     site.ledger.close()
 
@@ -237,7 +237,7 @@ def test_what_is_on_the_move_is_looked_at_later(site):
 
 def test_while_nova_is_away_nothing_is_lost(site):
     server = shelved(site)
-    site.edge.meddle = lambda method, path: edge_.Trouble(False)
+    site.edge.meddle = lambda method, path: Trouble(False)
     with pytest.raises(Exception, match='cannot be reached'):
         site.manager.restorer.step()
     site.edge.meddle = lambda method, path: None

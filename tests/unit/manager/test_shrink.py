@@ -14,19 +14,24 @@ import hypothesis
 from hypothesis import strategies
 import pytest
 
-from blazar_sched.domain import allocation as allocation_
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import lease as lease_
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 from blazar_sched.service import faults
-from blazar_sched.service.clients import nova as nova_
-from blazar_sched.service.clients import placement as placement_
-from blazar_sched.service.manager import manager as manager_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.clients.placement import resource_class
+from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import instance
 from tests.unit.manager import edge as edge_
+from tests.unit.manager.edge import conflict
+from tests.unit.manager.edge import Edge
+from tests.unit.manager.edge import Trouble
 
 # Four slots fit on each.
 HOSTS = ('a', 'b', 'c')
@@ -47,7 +52,7 @@ class Site:
     """Managers over Nova and Placement."""
 
     def __init__(self, conf, world):
-        self.edge = edge_.Edge(*HOSTS)
+        self.edge = Edge(*HOSTS)
         self.clock = world.clock
         self._conf, self._wait = conf, world.wait
         self.manager = self.another()
@@ -56,9 +61,9 @@ class Site:
             self.manager.hosts.create(name, {})
 
     def another(self):
-        return manager_.Manager(
-            self._conf, nova_.Nova(self.edge),
-            placement_.Placement(self.edge), self.clock,
+        return Manager(
+            self._conf, Nova(self.edge),
+            Placement(self.edge), self.clock,
             self.clock.monotonic, self._wait,
         )
 
@@ -110,7 +115,7 @@ class Site:
         """Boot a server; say whether Placement has a slot for it."""
         id_ = lease.reservations[0].id
         server = self.edge.add_server(host, 'project', reservation=id_)
-        class_ = placement_.resource_class(id_)
+        class_ = resource_class(id_)
         taken = self.edge.take_slot(server, host, class_)
         if not taken:
             del self.edge.servers[server]
@@ -139,7 +144,7 @@ class Site:
 
     def used(self, lease):
         """Return how many slots servers have, by host."""
-        class_ = placement_.resource_class(lease.reservations[0].id)
+        class_ = resource_class(lease.reservations[0].id)
         used = {host: self.edge.used(host, class_) for host in HOSTS}
         return {host: count for host, count in used.items() if count}
 
@@ -157,7 +162,7 @@ class Site:
         held = self.held(lease)
         [reservation, *_] = self.ledger.lease(lease.id).reservations
         assert sum(held.values()) == reservation.parameters['amount']
-        class_ = placement_.resource_class(reservation.id)
+        class_ = resource_class(reservation.id)
         totals = {host: self.edge.total(host, class_) for host in HOSTS}
         assert {h: n for h, n in totals.items() if n} == held
         [aggregate] = (
@@ -258,7 +263,7 @@ class TestWhichGo:
         site.check(lease)
 
     def test_a_flavor_of_the_clouds(self, site):
-        flavor = flavor_.Flavor('gold', 'Gold', 2, 512, 1)
+        flavor = Flavor('gold', 'Gold', 2, 512, 1)
         site.ledger.commit(lambda tx: tx.put_flavors([flavor]))
         lease = site.active(
             {
@@ -309,7 +314,7 @@ class TestWhichGo:
         site.settle(lease)
         [(held, _)] = site.ledger.allocations(reservation_id=added.id)
         assert held.amounts['VCPU'] == 2
-        class_ = placement_.resource_class(added.id)
+        class_ = resource_class(added.id)
         assert sum(site.edge.total(h, class_) for h in HOSTS) == 1
         site.check(lease)
 
@@ -464,8 +469,8 @@ class TestBoot:
                 return None
             site.edge.meddle = lambda method, path: None
             assert site.boot(lease, fewest)
-            return edge_.Trouble(
-                False, edge_.conflict('placement.inventory.inuse')
+            return Trouble(
+                False, conflict('placement.inventory.inuse')
             )
 
         site.edge.meddle = meddle
@@ -480,9 +485,9 @@ class Killed(BaseException):
 
 
 TROUBLES = {
-    'fails': lambda: edge_.Trouble(False, edge_.answer(500)),
-    'is done and fails': lambda: edge_.Trouble(True, edge_.answer(500)),
-    'is done and times out': lambda: edge_.Trouble(True),
+    'fails': lambda: Trouble(False, edge_.answer(500)),
+    'is done and fails': lambda: Trouble(True, edge_.answer(500)),
+    'is done and times out': lambda: Trouble(True),
 }
 
 
@@ -630,25 +635,25 @@ def give_up(edge, placement, names, id_, held, amount):
     services = dict.fromkeys(f.name for f in dataclasses.fields(base.Services))
     replica = types.SimpleNamespace(reservations={})
     services |= {
-        'nova': nova_.Nova(edge),
+        'nova': Nova(edge),
         'placement': placement,
         'ledger': types.SimpleNamespace(
             claiming=lambda ids: [], look=lambda query: query(replica)
         ),
     }
     driver = instance.InstanceResource(base.Services(**services))
-    reservation = reservation_.Reservation(
-        id_, 'lease', reservation_.VIRTUAL_INSTANCE, 'active', slots(amount)
+    reservation = Reservation(
+        id_, 'lease', VIRTUAL_INSTANCE, 'active', slots(amount)
     )
-    lease = lease_.Lease('lease', 'x', 'project', 'user', 0, 1, 'ACTIVE')
+    lease = Lease('lease', 'x', 'project', 'user', 0, 1, 'ACTIVE')
     allocations = [
-        allocation_.Allocation(
+        Allocation(
             name, id_, name, 0, 1,
             {c: count * n for c, n in reservation.slot().items()},
         )
         for name, count in zip(names, held, strict=True)
     ]
-    hosts = {name: host_.Host(name, '1', name) for name in names}
+    hosts = {name: Host(name, '1', name) for name in names}
     try:
         kept = driver.give_up(lease, reservation, allocations, hosts)
     except exception.CantUpdateParameter:
@@ -674,10 +679,10 @@ def test_as_many_hosts_come_free_as_can(sizes):
     """Against every other way to give up so many."""
     held, used, amount = sizes
     names = [f'host-{n}' for n in range(len(held))]
-    edge = edge_.Edge(*names)
-    placement = placement_.Placement(edge)
+    edge = Edge(*names)
+    placement = Placement(edge)
     id_ = str(uuid.uuid4())
-    class_ = placement_.resource_class(id_)
+    class_ = resource_class(id_)
     placement.create_resource_class(class_)
     for name, count, taken in zip(names, held, used, strict=True):
         placement.set_inventory(edge.uuid(name), name, class_, count)

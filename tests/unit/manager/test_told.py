@@ -16,7 +16,7 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation as reservation_
+from blazar_sched.domain import reservation
 from blazar_sched.replica import drawing
 from blazar_sched.replica import record
 from blazar_sched.service.resources import vacating
@@ -122,7 +122,7 @@ class Play:
     def lease(self, host, start, length):
         """Have a lease of all or of half of a host."""
         use = {
-            'on_end': self.random.choice(reservation_.ON_END),
+            'on_end': self.random.choice(reservation.ON_END),
             'resource_properties': f'["==", "$hypervisor_hostname", "{host}"]',
         }
         if self.random.random() < 0.5:
@@ -218,7 +218,7 @@ class Play:
         noun = self.random.choice(lease.reservations)
         asked = {'id': noun.id}
         if self.random.random() < 0.3:
-            asked['on_end'] = self.random.choice(reservation_.ON_END)
+            asked['on_end'] = self.random.choice(reservation.ON_END)
         if self.random.random() < 0.3:
             asked['projects'] = self.random.sample(
                 PROJECTS, self.random.randint(0, 2)
@@ -392,7 +392,7 @@ def take_all(patch, of=lambda noun, server: True):
     def take(noun, server, known, host):
         return draws_on(noun, server, known, host) or (
             host is not None
-            and noun.resource_type == reservation_.PHYSICAL_HOST
+            and noun.resource_type == reservation.PHYSICAL_HOST
             and server.reservation_id is None
             and noun.is_open_to(server.project_id)
             and of(noun, server)

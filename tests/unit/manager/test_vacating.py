@@ -9,14 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import event as event_
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
+from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
-from blazar_sched.service.clients import nova as nova_
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import vacating
-from tests.unit.manager import edge as edge_
+from tests.unit.manager import edge
 from tests.unit.manager import site as site_
+from tests.unit.manager.edge import Trouble
+from tests.unit.manager.site import Site
 
 NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
 LEAD, NOTICE = 600, 120
@@ -31,7 +35,7 @@ def conf(conf):
 
 @pytest.fixture
 def site(conf, world):
-    site = site_.Site(conf, world.clock, 'a', 'b')
+    site = Site(conf, world.clock, 'a', 'b')
     yield site
     site.ledger.close()
 
@@ -107,7 +111,7 @@ class TestChangedMeanwhile:
         """Another manager may start it while this one still vacates."""
 
         def begin(tx):
-            claim = event_.Claim('another', 'token', 10**10)
+            claim = Claim('another', 'token', 10**10)
             [start] = [
                 e for e in lease.events if e.event_type == 'start_lease'
             ]
@@ -192,14 +196,14 @@ class TestWholeHost:
         [reservation] = lease.reservations
         others = vacater.all_others(lease, reservation, held, site.now)
         failing = others[0].uuid
-        mark = nova_.Nova.set_server_metadata
+        mark = Nova.set_server_metadata
 
         def fail(self, server, metadata):
             if server.uuid == failing:
                 raise exception.Unavailable('compute answered 500')
             mark(self, server, metadata)
 
-        monkeypatch.setattr(nova_.Nova, 'set_server_metadata', fail)
+        monkeypatch.setattr(Nova, 'set_server_metadata', fail)
         with pytest.raises(exception.Unavailable, match='answered 500'):
             vacater.vacate(lease, reservation, others, site.now)
         assert {s['id']: told(s) is not None for s in servers} == {
@@ -288,7 +292,7 @@ class TestWholeHost:
 
         def meddle(method, path):
             if method != 'GET' and stuck in path:
-                return edge_.Trouble(False, edge_.answer(500))
+                return Trouble(False, edge.answer(500))
             return None
 
         site.edge.meddle = meddle
@@ -303,7 +307,7 @@ class TestWholeHost:
     ):
         server = site.server('a')
         site.run(1000 - LEAD)
-        site.edge.meddle = lambda method, path: edge_.Trouble(False)
+        site.edge.meddle = lambda method, path: Trouble(False)
         for _ in range(50):
             site.run(10)
         assert server['OS-EXT-STS:task_state'] is None
@@ -348,7 +352,7 @@ class TestWholeHost:
 
         def meddle(method, path):
             if path.endswith('/action'):
-                return edge_.Trouble(False, edge_.answer(500))
+                return Trouble(False, edge.answer(500))
             return None
 
         site.edge.meddle = meddle
@@ -365,7 +369,7 @@ class TestWholeHost:
     def test_the_start_waits_for_no_vacating(self, site, lease):
         site.conf.set_override('event_retry_interval', 500.0, 'manager')
         site.server('a')
-        site.edge.meddle = lambda method, path: edge_.Trouble(False)
+        site.edge.meddle = lambda method, path: Trouble(False)
         site.run(990)
         site.edge.meddle = lambda method, path: None
         site.run(10)
@@ -483,7 +487,7 @@ class TestWholeHost:
             lambda tx: tx.put_lease(
                 dataclasses.replace(
                     tx.lease(lease.id),
-                    events=event_.start_again(tx.lease(lease.id).events),
+                    events=event.start_again(tx.lease(lease.id).events),
                 )
             )
         )
@@ -577,10 +581,10 @@ class TestWholeHost:
 
 
 TROUBLES = {
-    'fails': lambda: edge_.Trouble(False, edge_.answer(500)),
-    'is done and fails': lambda: edge_.Trouble(True, edge_.answer(500)),
-    'is done and times out': lambda: edge_.Trouble(True),
-    'conflicts': lambda: edge_.Trouble(False, edge_.answer(409, {})),
+    'fails': lambda: Trouble(False, edge.answer(500)),
+    'is done and fails': lambda: Trouble(True, edge.answer(500)),
+    'is done and times out': lambda: Trouble(True),
+    'conflicts': lambda: Trouble(False, edge.answer(409, {})),
 }
 
 
@@ -750,7 +754,7 @@ def _servers(draw):
         {'VCPU': st.integers(0, 4), 'MEMORY_MB': st.integers(0, 4)}
     )
     return [
-        nova_.Server(
+        Server(
             uuid=str(n),
             node='a',
             project_id='project',

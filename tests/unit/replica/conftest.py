@@ -5,10 +5,11 @@ import uuid
 
 import pytest
 
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -104,14 +105,14 @@ def records_of(items):
     records, allocations = packing.split(items)
     yield from records
     for each in allocations:
-        if isinstance(each, allocation.Allocation):
+        if isinstance(each, Allocation):
             yield record.encode(each)
             continue
         hosts, _, ids, owners, rows, starts, ends, amounts, whole = each
         for n, id_ in enumerate(ids):
             own = amounts[n * packing.WIDTH:(n + 1) * packing.WIDTH]
             yield record.encode(
-                allocation.Allocation(
+                Allocation(
                     id_, owners[n], hosts[rows[n]], starts[n], ends[n],
                     {
                         c: amount for c, amount in zip(
@@ -133,15 +134,15 @@ class Make:
 
     @staticmethod
     def host(uuid, vcpus=8, gpus=0, **fields):
-        gpu = {'CUSTOM_GPU': inventory.Inventory(gpus)} if gpus else {}
-        return host.Host(
+        gpu = {'CUSTOM_GPU': Inventory(gpus)} if gpus else {}
+        return Host(
             uuid=uuid,
             id=uuid,
             hypervisor_hostname=uuid,
             inventory={
-                inventory.VCPU: inventory.Inventory(vcpus),
-                inventory.MEMORY_MB: inventory.Inventory(1 << 20),
-                inventory.DISK_GB: inventory.Inventory(1 << 20),
+                inventory.VCPU: Inventory(vcpus),
+                inventory.MEMORY_MB: Inventory(1 << 20),
+                inventory.DISK_GB: Inventory(1 << 20),
                 **gpu,
             },
             **fields,
@@ -164,7 +165,7 @@ class Make:
         id, host, start=100, end=200, vcpus=0, reservation_id='r1', gpus=0
     ):
         """Whole-host unless `vcpus` or `gpus` are given."""
-        return allocation.Allocation(
+        return Allocation(
             id=id,
             reservation_id=reservation_id,
             host=host,
@@ -176,7 +177,7 @@ class Make:
 
     @staticmethod
     def instance(uuid, host, vcpus=1, gpus=0, **fields):
-        return instance.Instance(
+        return Instance(
             uuid=uuid,
             host=host,
             project_id='p1',

@@ -5,11 +5,11 @@ import dataclasses
 
 import pytest
 
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import drawing
 from blazar_sched.replica import record
@@ -37,7 +37,7 @@ def server(project_id='mine', reservation_id=None, created=START):
 
 
 def known(claim=None, on='h1'):
-    return instance.Instance('i', on, 'mine', {'VCPU': 1}, claim=claim)
+    return Instance('i', on, 'mine', {'VCPU': 1}, claim=claim)
 
 
 def draws(noun, each, record_=None, on='h1'):
@@ -110,10 +110,10 @@ class TestClaim:
         """The reservation has h1; h2 is free."""
         replica = state.Replica(accounting.LedgerAccounting)
         replica.apply(1, [
-            *(record.encode(host.Host(u, u, u)) for u in ('h1', 'h2')),
+            *(record.encode(Host(u, u, u)) for u in ('h1', 'h2')),
             record.encode(MAGNETIC),
             record.encode(
-                allocation.Allocation('a', 'r', 'h1', START, END, whole=True)
+                Allocation('a', 'r', 'h1', START, END, whole=True)
             ),
         ])
         return replica
@@ -143,12 +143,12 @@ class TestClaim:
     def test_a_failed_host_that_was_lost_keeps_its_servers(self, replica):
         self.put(
             replica, known('r', on='h2'),
-            host.Host('h2', 'h2', 'h2', reservable=False),
+            Host('h2', 'h2', 'h2', reservable=False),
         )
         assert self.claim(replica, on='h2') == 'r'
 
     def test_a_failed_host_draws_nobody(self, replica):
-        self.put(replica, host.Host('h2', 'h2', 'h2', reservable=False))
+        self.put(replica, Host('h2', 'h2', 'h2', reservable=False))
         assert self.claim(replica, on='h2') is None
 
     @pytest.mark.parametrize('hint', [None, 'r'])

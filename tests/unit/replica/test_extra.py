@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host as host_
-from blazar_sched.domain import instance
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.ext import timeline
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
@@ -72,7 +73,7 @@ def test_only_hosts_with_inventory_are_in_the_index(replica, make):
 
 def test_more_than_the_index_can_count(replica, make):
     host = make.host('h1')
-    host.inventory[GPU] = inventory.Inventory(
+    host.inventory[GPU] = Inventory(
         ext.AMOUNT_LIMIT, allocation_ratio=16.0
     )
 
@@ -383,13 +384,13 @@ def counted(left, now):
     nouns = [record.decode(kind, data) for kind, _, data in left if data]
     with_gpus = {
         noun.uuid for noun in nouns
-        if isinstance(noun, host_.Host) and GPU in noun.inventory
+        if isinstance(noun, Host) and GPU in noun.inventory
     }
     found = {(GPU, host): [0] * 100 for host in HOSTS}
     for noun in nouns:
-        if isinstance(noun, allocation.Allocation):
+        if isinstance(noun, Allocation):
             start, end = noun.start, noun.end
-        elif isinstance(noun, instance.Instance) and noun.host in with_gpus:
+        elif isinstance(noun, Instance) and noun.host in with_gpus:
             # What is past its end stays until it is seen to be gone.
             start, end = 0, noun.end if noun.end > now else window.FOREVER
         else:

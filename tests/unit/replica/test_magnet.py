@@ -9,9 +9,9 @@ import types
 
 import pytest
 
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -34,10 +34,10 @@ def replica():
     """A reservation of h1 from 100 to 200, of mine and a friend's."""
     replica = state.Replica(accounting.SchedulerAccounting)
     replica.apply(1, [
-        *(record.encode(host.Host(h.uuid, h.uuid, h.uuid)) for h in HOSTS),
+        *(record.encode(Host(h.uuid, h.uuid, h.uuid)) for h in HOSTS),
         reservation(magnetic=True),
         record.encode(
-            allocation.Allocation('a', 'r', 'h1', 100, 200, whole=True)
+            Allocation('a', 'r', 'h1', 100, 200, whole=True)
         ),
     ])
     return replica

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.ext import packed
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
@@ -22,7 +22,7 @@ amounts = st.dictionaries(
     st.integers(1, ext.AMOUNT_LIMIT),
 )
 allocations = st.builds(
-    allocation.Allocation,
+    Allocation,
     id=names,
     reservation_id=names,
     host=names,

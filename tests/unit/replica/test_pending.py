@@ -3,13 +3,13 @@
 
 import dataclasses
 
-from blazar_sched.domain import instance
 from blazar_sched.domain import window
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.worker import pending as pending_
 from blazar_sched.worker import request
+from blazar_sched.worker.pending import Pending
 
 ASKED = request.Request(
     instance_uuid='i1', project_id='p', amounts=(1, 2, 3), extra={},
@@ -32,7 +32,7 @@ def replica_with(*instances):
 
 def test_counts_until_its_time_is_over():
     clock = Clock()
-    pending = pending_.Pending(clock)
+    pending = Pending(clock)
     pending.add('h1', ASKED, 60)
 
     clock.now += 59.9
@@ -43,19 +43,19 @@ def test_counts_until_its_time_is_over():
 
 
 def test_counts_until_the_feed_knows_it_there():
-    pending = pending_.Pending()
+    pending = Pending()
     pending.add('h1', ASKED, 60)
     # It moves: what is known is where it was.
-    elsewhere = replica_with(instance.Instance('i1', 'h0', 'p', {}))
+    elsewhere = replica_with(Instance('i1', 'h0', 'p', {}))
     assert list(pending.by_host(elsewhere)) == ['h1']
 
-    there = replica_with(instance.Instance('i1', 'h1', 'p', {}))
+    there = replica_with(Instance('i1', 'h1', 'p', {}))
     assert pending.by_host(there) == {}
     assert pending.by_host(elsewhere) == {}
 
 
 def test_the_last_host_counts():
-    pending = pending_.Pending()
+    pending = Pending()
     pending.add('h1', ASKED, 60)
     pending.add('h2', ASKED, 60)
     pending.add('h2', dataclasses.replace(ASKED, instance_uuid='i2'), 60)
@@ -73,7 +73,7 @@ def test_preemptible_memory_follows_the_instances():
     }
 
     def tell(revision, **fields):
-        noun = instance.Instance(
+        noun = Instance(
             'i1', 'h1', 'p', {'MEMORY_MB': 512}, **fields
         )
         replica.apply(revision, [record.encode(noun)])

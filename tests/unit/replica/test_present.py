@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched import ext
-from blazar_sched.domain import allocation
-from blazar_sched.domain import host
-from blazar_sched.domain import instance
-from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.ext import host_state as host_state_
 from blazar_sched.replica import accounting
 from blazar_sched.replica import present
@@ -39,17 +39,17 @@ def host_state(instances=(), vcpus_used=0, uuid='h'):
 
 
 def a_host(uuid='h', vcpus=VCPUS):
-    return host.Host(
-        uuid, uuid, uuid, inventory={'VCPU': inventory.Inventory(vcpus)}
+    return Host(
+        uuid, uuid, uuid, inventory={'VCPU': Inventory(vcpus)}
     )
 
 
 def a_server(uuid, vcpus, end=window.FOREVER, on='h', **fields):
-    return instance.Instance(uuid, on, 'p', {'VCPU': vcpus}, end, **fields)
+    return Instance(uuid, on, 'p', {'VCPU': vcpus}, end, **fields)
 
 
 def an_allocation(vcpus, start, end, of='r'):
-    return allocation.Allocation(
+    return Allocation(
         f'{of} {start}', of, 'h', start, end, {'VCPU': vcpus}
     )
 
@@ -202,16 +202,16 @@ class TestUnits:
 
 
 def on_disk(uuid, gb, **fields):
-    return instance.Instance(uuid, 'h', 'p', {'DISK_GB': gb}, **fields)
+    return Instance(uuid, 'h', 'p', {'DISK_GB': gb}, **fields)
 
 
 class TestReservedDisk:
     """Of 100 GB Placement calls 30 reserved; a lease has 60 in a while."""
 
-    host = host.Host('h', 'h', 'h', inventory={
-        'DISK_GB': inventory.Inventory(100, reserved=30),
+    host = Host('h', 'h', 'h', inventory={
+        'DISK_GB': Inventory(100, reserved=30),
     })
-    lease = allocation.Allocation(
+    lease = Allocation(
         'a', 'r', 'h', NOW + 10, TAIL, {'DISK_GB': 60}
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from blazar_sched.replica import puller
 from blazar_sched.replica import record
-from blazar_sched.replica import wire as wire_
+from blazar_sched.replica.wire import WIRE_VERSION
 
 MAX_AGE = 100
 
@@ -317,7 +317,7 @@ def test_another_version_only_lets_it_age(
     pulled.pull(0)
     ledger.commit(make.host('h9'))
     wire.tampering = lambda method, kwargs: {
-        'version': wire_.WIRE_VERSION + version
+        'version': WIRE_VERSION + version
     }
     clock.at += 50
     with pytest.raises(puller.Unanswered, match='upgrade'):
@@ -532,7 +532,7 @@ class Managers:
             alike = [a for m, a in self.answers if m == method]
             return alike[number % len(alike)]
         if fault == 'other version':
-            return answer | {'version': wire_.WIRE_VERSION - 1}
+            return answer | {'version': WIRE_VERSION - 1}
         if fault in GARBAGE and method == 'changes':
             return GARBAGE[fault](answer)
         return answer

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib import parse
 
-from blazar_sched.domain import flavor as flavor_
+from blazar_sched.domain import flavor as flavor_rules
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.clients import rest
 
 
@@ -14,16 +15,16 @@ class Flavors:
 
     _rest: rest.Rest
 
-    def flavors(self) -> list[flavor_.Flavor]:
+    def flavors(self) -> list[Flavor]:
         """Return all flavors but those of reservations."""
-        found: list[flavor_.Flavor] = []
+        found: list[Flavor] = []
         query = {'is_public': 'none'}
         while True:
             page = self._rest.ask(f'/flavors/detail?{parse.urlencode(query)}')
             found += [
                 _flavor(shown, self._access(shown))
                 for shown in page['flavors']
-                if not flavor_.reservation_id(shown['extra_specs'])
+                if not flavor_rules.reservation_id(shown['extra_specs'])
             ]
             if not page.get('flavors_links'):
                 return found
@@ -41,7 +42,7 @@ class Flavors:
         access = rest.document(answer).get('flavor_access', ())
         return tuple(sorted(a['tenant_id'] for a in access))
 
-    def create_flavor(self, flavor: flavor_.Flavor) -> None:
+    def create_flavor(self, flavor: Flavor) -> None:
         """Make sure that a flavor is there, as yet for no project."""
         body = {
             'id': flavor.id,
@@ -87,8 +88,8 @@ class Flavors:
 
 def _flavor(
     shown: Mapping[str, Any], projects: tuple[str, ...] | None
-) -> flavor_.Flavor:
-    return flavor_.Flavor(
+) -> Flavor:
+    return Flavor(
         id=shown['id'],
         name=shown['name'],
         vcpus=shown['vcpus'],

@@ -12,8 +12,11 @@ from oslo_utils import strutils
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import flavor as flavor_
-from blazar_sched.domain import hints as hints_
+from blazar_sched.domain import flavor as flavor_rules
+from blazar_sched.domain import hints as server_hints
+from blazar_sched.domain.flavor import PREEMPTIBLE
+from blazar_sched.domain.flavor import RESERVATION
+from blazar_sched.domain.hints import Declared
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 
@@ -265,7 +268,7 @@ def image_mark(reservation_id: str, ending: str) -> dict[str, str]:
 
     :param ending: the lease's: an image for one end is none for another
     """
-    return {flavor_.RESERVATION: reservation_id, _ENDING: ending}
+    return {RESERVATION: reservation_id, _ENDING: ending}
 
 
 def _server(shown: Mapping[str, Any]) -> Server:
@@ -278,7 +281,9 @@ def _server(shown: Mapping[str, Any]) -> Server:
     hints = shown.get('scheduler_hints') or {}
     # Whatever it hints at, a reservation's flavor has it hold a slot of that.
     hints = {name: _single(hint) for name, hint in hints.items()}
-    claim = flavor_.reservation_id(specs) or hints.get(hints_.RESERVATION)
+    claim = flavor_rules.reservation_id(specs) or hints.get(
+        server_hints.RESERVATION
+    )
     created = duration.parse_time(shown['created'], 'created')
     declared = _declared(hints, specs, created)
     amounts, used = _amounts(shown)
@@ -291,7 +296,7 @@ def _server(shown: Mapping[str, Any]) -> Server:
         end=declared.end,
         reservation_id=claim if isinstance(claim, str) else None,
         preemptible=strutils.bool_from_string(
-            specs.get(flavor_.PREEMPTIBLE, '')
+            specs.get(PREEMPTIBLE, '')
         ),
         name=shown.get('name', ''),
         status=shown.get('status', ''),
@@ -315,21 +320,21 @@ def _amounts(
     # A server that boots from a volume has no image and no root disk.
     root = flavor['disk'] if shown.get('image') else 0
     disks = root, flavor['ephemeral'], flavor['swap']
-    amounts = flavor_.resources(
-        vcpus, memory_mb, flavor_.disk_gb(*disks),
+    amounts = flavor_rules.resources(
+        vcpus, memory_mb, flavor_rules.disk_gb(*disks),
         flavor.get('extra_specs', {}),
     )
-    return amounts, flavor_.figures(vcpus, memory_mb, *disks, amounts)
+    return amounts, flavor_rules.figures(vcpus, memory_mb, *disks, amounts)
 
 
 def _declared(
     hints: Mapping[str, Any], specs: Mapping[str, str], created: int
-) -> hints_.Declared:
+) -> Declared:
     """Return what a server says of its time; nothing if it is unclear."""
     try:
-        return hints_.read(hints, specs, created)
+        return server_hints.read(hints, specs, created)
     except exception.InvalidInput:
-        return hints_.Declared()
+        return Declared()
 
 
 def _single(hint: Any) -> Any:
