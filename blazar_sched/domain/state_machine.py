@@ -105,21 +105,21 @@ MACHINES = {
 }
 
 
-def allowed(noun: str, old: str) -> set[str]:
+def allowed(machine: str, old: str) -> set[str]:
     """Return the statuses that may follow `old`, none if it is unknown.
 
-    :param noun: LEASE, RESERVATION or EVENT
+    :param machine: LEASE, RESERVATION or EVENT
     """
-    return {new for start, _, new in MACHINES[noun] if start == old}
+    return {new for start, _, new in MACHINES[machine] if start == old}
 
 
-def check(noun: str, old: str, new: str) -> None:
-    """Refuse a change of status that the noun's machine does not have.
+def check(machine: str, old: str, new: str) -> None:
+    """Refuse a change of status that a machine does not have.
 
-    :param noun: LEASE, RESERVATION or EVENT
+    :param machine: LEASE, RESERVATION or EVENT
     :raises InvalidStatus: if `new` may not follow `old`
     """
-    if new not in allowed(noun, old):
+    if new not in allowed(machine, old):
         raise exception.InvalidStatus(
-            f'a {noun} that is {old} cannot become {new}', field='status'
+            f'a {machine} that is {old} cannot become {new}', field='status'
         )

@@ -251,8 +251,8 @@ class Use:
         self._site = site
         self._used = {name: [0] * len(site.hosts) for name in site.totals}
         here = [each for each in occupying if each[0].host in site.positions]
-        for noun, _ in here:
-            self._add(noun, 1)
+        for instance, _ in here:
+            self._add(instance, 1)
         # The next one last.
         self._ends = sorted(
             (each for each in here if each[1] != FOREVER),
@@ -266,10 +266,10 @@ class Use:
             self._add(self._ends.pop()[0], -1)
         return self._used
 
-    def _add(self, noun: Instance, sign: int) -> None:
-        position = self._site.positions[noun.host]
+    def _add(self, instance: Instance, sign: int) -> None:
+        position = self._site.positions[instance.host]
         has = self._site.hosts[position].inventory
-        for name, amount in noun.amounts.items():
+        for name, amount in instance.amounts.items():
             if name in has:
                 self._used[name][position] += sign * amount
 

@@ -369,8 +369,8 @@ def _no_room(
     )
 
 
-def _are(count: int, noun: str) -> str:
-    return f'1 {noun} is' if count == 1 else f'{count} {noun}s are'
+def _are(count: int, unit: str) -> str:
+    return f'1 {unit} is' if count == 1 else f'{count} {unit}s are'
 
 
 def _spread(

@@ -43,19 +43,19 @@ def crowded(replica: state.Replica, now: int) -> list[str]:
 
 
 def _counts(
-    replica: state.Replica, noun: Instance, now: int
+    replica: state.Replica, instance: Instance, now: int
 ) -> bool:
     """Tell whether a server takes something for itself, until its end."""
-    occupied = accounting.occupancy(noun, overdue=False)
-    return noun.end > now and occupied is not None
+    occupied = accounting.occupancy(instance, overdue=False)
+    return instance.end > now and occupied is not None
 
 
 def _shared(replica: state.Replica, now: int) -> set[str]:
     """Return the hosts that are taken whole while a server is there."""
     until: Counter[str] = Counter()
-    for noun in replica.instances.values():
-        if _counts(replica, noun, now):
-            until[noun.host] = max(until[noun.host], noun.end)
+    for instance in replica.instances.values():
+        if _counts(replica, instance, now):
+            until[instance.host] = max(until[instance.host], instance.end)
     hosts = list(until)
     # What asks for nothing is only kept off by who has a host whole.
     free = replica.index.horizon(

@@ -32,27 +32,27 @@ class SchedulerAccounting:
     """
 
     @staticmethod
-    def capacity(noun: Host, reserved: bool = True) -> tuple[int, ...]:
+    def capacity(host: Host, reserved: bool = True) -> tuple[int, ...]:
         """Return the capacities by RESOURCE_CLASSES.
 
         A class that the host has no inventory of comes from another resource
         provider, if at all: nobody is kept off the host for want of it.
         """
         return tuple(
-            amount if name in noun.inventory else inventory.MOST
+            amount if name in host.inventory else inventory.MOST
             for name, amount in zip(
-                inventory.RESOURCE_CLASSES, noun.amounts(reserved), strict=True
+                inventory.RESOURCE_CLASSES, host.amounts(reserved), strict=True
             )
         )
 
     @staticmethod
-    def steps(noun: Instance, overdue: bool) -> list[Step]:
-        off = packing.amounts_of(noun.countable_use(), -1)
-        occupied = occupancy(noun, overdue)
+    def steps(instance: Instance, overdue: bool) -> list[Step]:
+        off = packing.amounts_of(instance.countable_use(), -1)
+        occupied = occupancy(instance, overdue)
         if occupied is None:
             return _without_zeros([(0, window.FOREVER, off)])
         start, end = occupied
-        own = packing.amounts_of(noun.countable())
+        own = packing.amounts_of(instance.countable())
         until_then = tuple(map(int.__add__, own, off))
         return _without_zeros([
             (start, end, until_then), (end, window.FOREVER, off)
@@ -63,16 +63,16 @@ class LedgerAccounting:
     """Occupancy against inventory, for placing leases."""
 
     @staticmethod
-    def capacity(noun: Host) -> tuple[int, ...]:
-        return noun.amounts()
+    def capacity(host: Host) -> tuple[int, ...]:
+        return host.amounts()
 
     @staticmethod
-    def steps(noun: Instance, overdue: bool) -> list[Step]:
-        occupied = occupancy(noun, overdue)
+    def steps(instance: Instance, overdue: bool) -> list[Step]:
+        occupied = occupancy(instance, overdue)
         if occupied is None:
             return []
         return _without_zeros([
-            (*occupied, packing.amounts_of(noun.countable()))
+            (*occupied, packing.amounts_of(instance.countable()))
         ])
 
 
@@ -80,20 +80,20 @@ Accounting = type[SchedulerAccounting] | type[LedgerAccounting]
 
 
 def occupancy(
-    noun: Instance, overdue: bool
+    instance: Instance, overdue: bool
 ) -> tuple[int, int] | None:
     """Return from when until when an instance counts for itself, if ever.
 
     A bound instance is counted by its reservation, until that is over; a
     preemptible one yields.
     """
-    if noun.preemptible:
+    if instance.preemptible:
         return None
     if overdue:
         return 0, window.FOREVER
-    if noun.reservation_id is not None:
+    if instance.reservation_id is not None:
         return None
-    return 0, noun.end
+    return 0, instance.end
 
 
 def _without_zeros(steps: list[Step]) -> list[Step]:

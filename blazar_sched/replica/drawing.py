@@ -35,7 +35,7 @@ class Server(Protocol):
 
 
 def draws_on(
-    noun: record.Reservation,
+    reserved: record.Reservation,
     server: Server,
     known: Instance | None,
     host: str | None,
@@ -54,26 +54,26 @@ def draws_on(
     :param host: the uuid of the server's host if the reservation has the
         host, else None
     """
-    if noun.over:
+    if reserved.over:
         return False
     if server.reservation_id is not None:
-        return server.reservation_id == noun.id and noun.was_open_to(
+        return server.reservation_id == reserved.id and reserved.was_open_to(
             server.project_id
         )
     if (
         host is None
-        or noun.resource_type != reservation.PHYSICAL_HOST
-        or server.project_id != noun.project_id
-        or noun.end <= server.created
+        or reserved.resource_type != reservation.PHYSICAL_HOST
+        or server.project_id != reserved.project_id
+        or reserved.end <= server.created
     ):
         return False
     if known is not None and known.claim is not None:
-        return known.claim == noun.id
-    if noun.start <= server.created:
+        return known.claim == reserved.id
+    if reserved.start <= server.created:
         return True
     return (
-        host in noun.cleared
-        and server.uuid not in noun.in_the_way
+        host in reserved.cleared
+        and server.uuid not in reserved.in_the_way
         and (known is None or known.host != host)
     )
 
@@ -92,12 +92,12 @@ def claim(
     if known is not None and known.host != host:
         # What the server drew on where it was before.
         known = dataclasses.replace(known, claim=None)
-    for noun in _candidates(replica, server, known, host, now):
-        if noun.keeps and noun.end <= now:
+    for reserved in _candidates(replica, server, known, host, now):
+        if reserved.keeps and reserved.end <= now:
             continue
-        on = host if host and has(replica, noun.id, host) else None
-        if draws_on(noun, server, known, on):
-            return noun
+        on = host if host and has(replica, reserved.id, host) else None
+        if draws_on(reserved, server, known, on):
+            return reserved
     return None
 
 
@@ -126,11 +126,12 @@ def _candidates(
     if named is None and known is not None:
         named = known.claim
     if named is not None:
-        noun = replica.reservations.get(named)
-        return [] if noun is None else [noun]
+        reservation = replica.reservations.get(named)
+        return [] if reservation is None else [reservation]
     whole = sorted(replica.whole.get(server.project_id, ()))
     return [
-        noun
-        for noun in map(replica.reservations.__getitem__, whole)
-        if noun.start <= now < noun.end and host in replica.held(noun.id)
+        reservation
+        for reservation in map(replica.reservations.__getitem__, whole)
+        if reservation.start <= now < reservation.end
+        and host in replica.held(reservation.id)
     ]

@@ -113,7 +113,7 @@ def placed(
     ), left_out
 
 
-def nouns(columns: packed.Columns) -> Iterator[Allocation]:
+def allocations(columns: packed.Columns) -> Iterator[Allocation]:
     """Yield the allocations that columns hold."""
     hosts, _, ids, owners, rows, starts, ends, amounts, whole = columns
     for n, id_ in enumerate(ids):
@@ -183,7 +183,7 @@ def split(
 
 def _noun(item: record.Record) -> Allocation:
     kind, key, data = item
-    noun = record.decode(kind, data) if data is not None else None
-    if not isinstance(noun, Allocation) or noun.id != key:
+    entity = record.decode(kind, data) if data is not None else None
+    if not isinstance(entity, Allocation) or entity.id != key:
         raise ValueError(f'the {kind} {key!r} comes after the allocations')
-    return noun
+    return entity

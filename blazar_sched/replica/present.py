@@ -304,26 +304,26 @@ def plain(
     return Headroom(rows, room, () if own_id is None else (own_id,), False)
 
 
-def _is_given_back(noun: Instance) -> bool:
+def _is_given_back(instance: Instance) -> bool:
     """Tell whether nova-scheduler's index may have entries of an instance."""
-    return noun.used is not None or bool(
-        accounting.SchedulerAccounting.steps(noun, overdue=False)
+    return instance.used is not None or bool(
+        accounting.SchedulerAccounting.steps(instance, overdue=False)
     )
 
 
-def _beyond(noun: Instance) -> tuple[int, ...]:
+def _beyond(instance: Instance) -> tuple[int, ...]:
     """Return what Placement counts beyond Nova's figure of an instance."""
-    if noun.used is None or noun.preemptible:
+    if instance.used is None or instance.preemptible:
         return (0,) * packing.WIDTH
     return tuple(
         max(0, placements - novas) for placements, novas in zip(
-            packing.amounts_of(noun.countable()),
-            packing.amounts_of(noun.countable_use()), strict=True,
+            packing.amounts_of(instance.countable()),
+            packing.amounts_of(instance.countable_use()), strict=True,
         )
     )
 
 
-def _take(room: list[int], noun: Instance, sign: int) -> None:
-    amounts = packing.amounts_of(noun.countable_use(), sign)
+def _take(room: list[int], instance: Instance, sign: int) -> None:
+    amounts = packing.amounts_of(instance.countable_use(), sign)
     for lane, amount in enumerate(amounts):
         room[lane] += amount

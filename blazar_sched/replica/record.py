@@ -71,7 +71,7 @@ class Reservation:
         )
 
 
-Noun = Host | Reservation | Allocation | Instance
+Entity = Host | Reservation | Allocation | Instance
 
 
 def _host(data: dict[str, Any]) -> Host:
@@ -118,37 +118,37 @@ _KIND = {
 }
 
 
-def key_of(noun: Noun) -> str:
-    if isinstance(noun, Host | Instance):
-        return noun.uuid
-    return noun.id
+def key_of(entity: Entity) -> str:
+    if isinstance(entity, Host | Instance):
+        return entity.uuid
+    return entity.id
 
 
-def encode(noun: Noun) -> Record:
-    """Return the noun's record; they may share what is in it."""
-    data = _fields(noun)
-    if isinstance(noun, Host):
+def encode(entity: Entity) -> Record:
+    """Return the entity's record; they may share what is in it."""
+    data = _fields(entity)
+    if isinstance(entity, Host):
         data['inventory'] = {
             resource_class: _fields(held)
-            for resource_class, held in noun.inventory.items()
+            for resource_class, held in entity.inventory.items()
         }
-    return _KIND[type(noun)], key_of(noun), data
+    return _KIND[type(entity)], key_of(entity), data
 
 
-def _fields(noun: Any) -> dict[str, Any]:
-    return {name: getattr(noun, name) for name in noun.__slots__}
+def _fields(entity: Any) -> dict[str, Any]:
+    return {name: getattr(entity, name) for name in entity.__slots__}
 
 
-def decode(kind: str, data: dict[str, Any]) -> Noun:
-    """Build the noun that `data` describes.
+def decode(kind: str, data: dict[str, Any]) -> Entity:
+    """Build the entity that `data` describes.
 
     :raises ValueError: if the kind is unknown or its fields are others
     """
     try:
-        noun: Noun = _DECODE[kind](data)
+        entity: Entity = _DECODE[kind](data)
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise ValueError(f'not a record of kind {kind!r}: {e}') from e
-    return noun
+    return entity
 
 
 def merge(

@@ -39,7 +39,7 @@ from blazar_sched.replica import reserved
 LEAST_ENDS = 100
 Change = extra.Change
 # Nouns by kind and key, None for what is gone.
-Image = dict[record.Key, record.Noun | None]
+Image = dict[record.Key, record.Entity | None]
 
 # Entries that the index takes at once, so that none holds the GIL for long.
 CHUNK = 1000
@@ -208,8 +208,8 @@ class Replica:
                 {uuid: self.hosts[uuid] for uuid in capacity},
                 allocated,
             )
-        for noun in self.instances.values():
-            self.present.add(noun)
+        for instance in self.instances.values():
+            self.present.add(instance)
         return missing
 
     def _load_what_can_be(
@@ -245,18 +245,22 @@ class Replica:
         self._now = max(self._now, now)
         while self._ends and self._ends[0][0] <= self._now:
             end, uuid = heapq.heappop(self._ends)
-            noun = self.instances.get(uuid)
-            if noun is None or noun.end != end or uuid in self._overdue:
+            instance = self.instances.get(uuid)
+            if (
+                instance is None
+                or instance.end != end
+                or uuid in self._overdue
+            ):
                 continue
             self._overdue.add(uuid)
             batch = extra.Batch()
             changes = self._remove_instance(uuid, batch)
-            changes += self._add_instance(noun, batch)
+            changes += self._add_instance(instance, batch)
             try:
                 with self.extra.changing(batch):
                     self.index.apply(changes, force=True)
             except ext.TimelineError as e:
-                self._leave_out([noun], e)
+                self._leave_out([instance], e)
                 self._settle()
         self.index.advance(now)
 
@@ -286,7 +290,7 @@ class Replica:
         return found
 
     def counted(
-        self, noun: Instance
+        self, instance: Instance
     ) -> Iterator[tuple[ext.TimelineIndex, list[int]]]:
         """Yield each index that an instance counts in, and its amounts there.
 
@@ -295,8 +299,8 @@ class Replica:
 
         :raises KeyError: if its host is not known
         """
-        has = self.hosts[noun.host].inventory
-        amounts = noun.countable()
+        has = self.hosts[instance.host].inventory
+        amounts = instance.countable()
         others = (c for c in inventory.others(amounts) if c in has)
         for index in (self.index, *map(self.extra.__getitem__, others)):
             yield index, [amounts.get(c, 0) for c in index.resource_classes]
@@ -307,7 +311,9 @@ class Replica:
         """Yield what adds allocations to which index."""
         batch = extra.Batch()
         yield self.index, [
-            change for noun in many for change in _add_allocation(noun, batch)
+            change
+            for allocation in many
+            for change in _add_allocation(allocation, batch)
         ]
         by_class: dict[str, list[Change]] = defaultdict(list)
         for name, change in batch.adds:
@@ -319,9 +325,9 @@ class Replica:
 
     def items(self) -> Iterator[packing.Item]:
         """Yield what makes this replica anew: see replica.packing."""
-        for nouns in self._nouns.values():
-            for noun in nouns.values():
-                yield record.encode(noun)
+        for entities in self._nouns.values():
+            for entity in entities.values():
+                yield record.encode(entity)
         yield from self.left_out.items()
         reservations = dict.fromkeys(
             [*self.reservations, *self.left_out.reservations]
@@ -347,11 +353,11 @@ class Replica:
             if self.left_out.take((kind, key, data)):
                 image.pop((kind, key), None)
                 continue
-            noun = record.decode(kind, data)
-            own_key = record.key_of(noun)
+            entity = record.decode(kind, data)
+            own_key = record.key_of(entity)
             if own_key != key:
                 raise ValueError(f'the {kind} {key!r} has another key')
-            image[kind, own_key] = noun
+            image[kind, own_key] = entity
         return image
 
     def _changes(self, image: Image, batch: extra.Batch) -> list[Change]:
@@ -361,8 +367,8 @@ class Replica:
         """
         # Known first: they say which of an instance's amounts count.
         batch.hosts = {
-            key: cast(Host | None, noun)
-            for (kind, key), noun in image.items()
+            key: cast(Host | None, entity)
+            for (kind, key), entity in image.items()
             if kind == record.HOST
         }
         capacities: list[Change] = [
@@ -382,18 +388,18 @@ class Replica:
             if each in self.index
         ]
         adds: list[Change] = []
-        for (kind, key), noun in image.items():
+        for (kind, key), entity in image.items():
             if kind == record.ALLOCATION:
                 removes += self._remove(key, batch)
-                if noun is not None:
+                if entity is not None:
                     adds += _add_allocation(
-                        cast(Allocation, noun), batch
+                        cast(Allocation, entity), batch
                     )
             elif kind == record.INSTANCE:
                 removes += self._remove_instance(key, batch)
-                if noun is not None:
+                if entity is not None:
                     adds += self._add_instance(
-                        cast(Instance, noun), batch
+                        cast(Instance, entity), batch
                     )
         for uuid in self._counted_anew(batch):
             of = record.INSTANCE, uuid
@@ -404,11 +410,11 @@ class Replica:
 
     def _instance_changes(self, image: Image) -> Iterator[present.Change]:
         """Yield the instance records that change, before and after."""
-        for (kind, key), noun in image.items():
+        for (kind, key), entity in image.items():
             if kind == record.INSTANCE:
                 yield (
                     self.instances.get(key),
-                    cast(Instance | None, noun),
+                    cast(Instance | None, entity),
                 )
 
     def _use(self, image: Image) -> None:
@@ -441,30 +447,32 @@ class Replica:
             for key in sorted(image, key=lambda key: _turn(key, image[key])):
                 self._use_alone(key, image[key])
 
-    def _use_alone(self, key: record.Key, noun: record.Noun | None) -> None:
+    def _use_alone(
+        self, key: record.Key, entity: record.Entity | None
+    ) -> None:
         try:
-            self._use({key: noun})
+            self._use({key: entity})
         except ext.TimelineError as e:
-            if noun is None:
+            if entity is None:
                 self.left_out.add((*key, None), e)
-            elif isinstance(noun, Host):
+            elif isinstance(entity, Host):
                 # It gets a resource class that its instances have.
                 self._leave_out(
                     [self.instances[uuid]
-                     for uuid in self._with_others.get(noun.uuid, ())],
+                     for uuid in self._with_others.get(entity.uuid, ())],
                     e,
                 )
-                self._use({key: noun})
+                self._use({key: entity})
             else:
-                self._leave_out([noun], e)
+                self._leave_out([entity], e)
 
     def _leave_out(
-        self, nouns: Sequence[record.Noun], error: ext.TimelineError
+        self, entities: Sequence[record.Entity], error: ext.TimelineError
     ) -> None:
-        """Close the nouns' hosts, then count the nouns no more."""
+        """Close the entities' hosts, then count the entities no more."""
         batch = extra.Batch()
         changes: list[Change] = []
-        for each in map(record.encode, nouns):
+        for each in map(record.encode, entities):
             self.left_out.add(each, error)
             if each[0] == record.INSTANCE:
                 changes += self._remove_instance(each[1], batch)
@@ -473,9 +481,9 @@ class Replica:
         self._close_hosts()
         # They are there, though they cannot be counted.
         there: Image = {
-            (record.INSTANCE, noun.uuid): noun
-            for noun in nouns
-            if isinstance(noun, Instance)
+            (record.INSTANCE, entity.uuid): entity
+            for entity in entities
+            if isinstance(entity, Instance)
         }
         instances = self._instance_changes(there)
         with self.present.changing(instances), self.extra.changing(batch):
@@ -486,8 +494,8 @@ class Replica:
     def _settle(self) -> None:
         """Try again what was left out for now, and open hosts again."""
         for each in self.left_out.for_now():
-            [(key, noun)] = self._decode([each]).items()
-            self._use_alone(key, noun)
+            [(key, entity)] = self._decode([each]).items()
+            self._use_alone(key, entity)
         for uuid in self.left_out.hosts:
             if uuid not in self.hosts:
                 self._count({(record.HOST, uuid): _stub(uuid)})
@@ -510,27 +518,27 @@ class Replica:
         )
 
     def _keep_all(self, image: Image) -> None:
-        for (kind, key), noun in image.items():
-            self._keep(kind, key, noun)
+        for (kind, key), entity in image.items():
+            self._keep(kind, key, entity)
 
-    def _keep(self, kind: str, key: str, noun: record.Noun | None) -> None:
+    def _keep(self, kind: str, key: str, entity: record.Entity | None) -> None:
         if kind == record.ALLOCATION:
             return
         # In place: a reader must not find what only changes gone meanwhile.
         old = self._nouns[kind].get(key)
-        if noun is not None:
-            self._nouns[kind][key] = noun
+        if entity is not None:
+            self._nouns[kind][key] = entity
         else:
             self._nouns[kind].pop(key, None)
         if kind == record.HOST:
-            self._keep_host(key, cast(Host, noun))
+            self._keep_host(key, cast(Host, entity))
         elif kind == record.INSTANCE:
-            self._keep_instance(key, old, cast(Instance, noun))
+            self._keep_instance(key, old, cast(Instance, entity))
         elif kind == record.RESERVATION:
             _move(self.whole, key, _project_of_whole(old),
-                  _project_of_whole(cast(record.Reservation, noun)))
+                  _project_of_whole(cast(record.Reservation, entity)))
             _move(self.magnetic, key, _drawn_project(old),
-                  _drawn_project(cast(record.Reservation, noun)))
+                  _drawn_project(cast(record.Reservation, entity)))
 
     def _keep_host(self, uuid: str, new: Host | None) -> None:
         self.catalog.forget()
@@ -551,10 +559,10 @@ class Replica:
         new: Instance | None,
     ) -> None:
         self._overdue.discard(uuid)
-        for noun, sign in ((old, -1), (new, 1)):
-            if noun is not None and noun.preemptible:
-                self.preemptible_mb[noun.host] += (
-                    sign * noun.amounts.get(inventory.MEMORY_MB, 0)
+        for entity, sign in ((old, -1), (new, 1)):
+            if entity is not None and entity.preemptible:
+                self.preemptible_mb[entity.host] += (
+                    sign * entity.amounts.get(inventory.MEMORY_MB, 0)
                 )
         _move(
             self.bound,
@@ -583,41 +591,44 @@ class Replica:
         """
         if len(self._ends) > 2 * len(self.instances) + LEAST_ENDS:
             self._ends = [
-                (noun.end, uuid) for uuid, noun in self.instances.items()
-                if noun.end != window.FOREVER and uuid not in self._overdue
+                (instance.end, uuid)
+                for uuid, instance in self.instances.items()
+                if instance.end != window.FOREVER and uuid not in self._overdue
             ]
             heapq.heapify(self._ends)
 
     def _add_instance(
-        self, noun: Instance, batch: extra.Batch
+        self, instance: Instance, batch: extra.Batch
     ) -> list[Change]:
-        overdue = noun.end <= self._now
-        self._add_others(noun, batch)
+        overdue = instance.end <= self._now
+        self._add_others(instance, batch)
         return [
-            ('add', id_, noun.uuid, noun.host, *step, False)
+            ('add', id_, instance.uuid, instance.host, *step, False)
             for id_, step in zip(
-                _ids(noun.uuid), self.accounting.steps(noun, overdue),
+                _ids(instance.uuid), self.accounting.steps(instance, overdue),
                 strict=False,
             )
         ]
 
     def _add_others(
-        self, noun: Instance, batch: extra.Batch
+        self, instance: Instance, batch: extra.Batch
     ) -> None:
         """What HostState does not know of is added up for everybody.
 
         But for what its host has none of: that it has from a provider below
         the host's own, which nobody can reserve.
         """
-        others = inventory.others(noun.countable())
-        overdue = noun.end <= self._now
-        occupied = accounting.occupancy(noun, overdue)
+        others = inventory.others(instance.countable())
+        overdue = instance.end <= self._now
+        occupied = accounting.occupancy(instance, overdue)
         if not others or occupied is None:
             return
-        on = batch.hosts.get(noun.host, self.hosts.get(noun.host))
+        on = batch.hosts.get(instance.host, self.hosts.get(instance.host))
         if on is not None:
             others = {c: n for c, n in others.items() if c in on.inventory}
-        batch.add(noun.uuid, noun.uuid, noun.host, *occupied, others)
+        batch.add(
+            instance.uuid, instance.uuid, instance.host, *occupied, others
+        )
 
     def _counted_anew(self, batch: extra.Batch) -> Iterator[str]:
         """Yield the instances on hosts that get or lose resource classes."""
@@ -661,34 +672,36 @@ def _move(
             del groups[was]
 
 
-def _host_of_others(noun: Instance | None) -> str | None:
+def _host_of_others(instance: Instance | None) -> str | None:
     """Return an instance's host if it has amounts of other classes."""
-    if noun is None or not inventory.others(noun.amounts):
+    if instance is None or not inventory.others(instance.amounts):
         return None
-    return noun.host
+    return instance.host
 
 
-def _project_of_whole(noun: record.Reservation | None) -> str | None:
+def _project_of_whole(entity: record.Reservation | None) -> str | None:
     """Return the project of a reservation of whole hosts."""
-    if noun is None or noun.resource_type != reservation.PHYSICAL_HOST:
+    if entity is None or entity.resource_type != reservation.PHYSICAL_HOST:
         return None
-    return noun.project_id
+    return entity.project_id
 
 
-def _drawn_project(noun: record.Reservation | None) -> str | None:
+def _drawn_project(reservation: record.Reservation | None) -> str | None:
     """Return the project whose servers a reservation draws without a hint.
 
     Another project's servers draw on a reservation by a hint alone, which is
     that project's consent.
     """
-    return noun.project_id if noun is not None and noun.magnetic else None
+    if reservation is None or not reservation.magnetic:
+        return None
+    return reservation.project_id
 
 
-def _turn(key: record.Key, noun: record.Noun | None) -> int:
-    """Return when a noun is used: after its host has come, before it goes."""
+def _turn(key: record.Key, entity: record.Entity | None) -> int:
+    """Return when an entity is used: while its host is there."""
     if key[0] == record.HOST:
-        return 3 if noun is None else 0
-    return 1 if noun is None else 2
+        return 3 if entity is None else 0
+    return 1 if entity is None else 2
 
 
 def _stub(uuid: str) -> Host:
@@ -719,26 +732,27 @@ def _records_of(
         if isinstance(each, Allocation):
             yield record.encode(each)
         else:
-            yield from map(record.encode, packing.nouns(each))
+            yield from map(record.encode, packing.allocations(each))
 
 
-def add_allocation(noun: Allocation) -> Change:
+def add_allocation(allocation: Allocation) -> Change:
     return (
-        'add', noun.id, noun.reservation_id, noun.host, noun.start, noun.end,
-        packing.amounts_of(noun.amounts), noun.whole,
+        'add', allocation.id, allocation.reservation_id, allocation.host,
+        allocation.start, allocation.end,
+        packing.amounts_of(allocation.amounts), allocation.whole,
     )
 
 
 def _add_allocation(
-    noun: Allocation, batch: extra.Batch
+    allocation: Allocation, batch: extra.Batch
 ) -> list[Change]:
     """Add an allocation to the index, and to those that `batch` is for."""
     before = len(batch.adds)
     batch.add(
-        noun.id, noun.reservation_id, noun.host, noun.start, noun.end,
-        noun.amounts,
+        allocation.id, allocation.reservation_id, allocation.host,
+        allocation.start, allocation.end, allocation.amounts,
     )
-    change = add_allocation(noun)
+    change = add_allocation(allocation)
     if len(batch.adds) > before and not any(change[6]):
         return []
     batch.allocations.append(change)

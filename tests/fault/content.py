@@ -20,7 +20,7 @@ def digest(replica: state.Replica) -> str:
     return hashlib.sha256('\n'.join(lines).encode()).hexdigest()
 
 
-def _nouns(replica: state.Replica) -> Iterator[record.Noun]:
+def _nouns(replica: state.Replica) -> Iterator[record.Entity]:
     yield from replica.hosts.values()
     yield from replica.instances.values()
     for reservation in replica.reservations.values():

@@ -76,7 +76,7 @@ def _error_names() -> list[validation.Schema]:
     ]
 
 
-_ERROR = shape.noun(
+_ERROR = shape.described(
     'Why a request is refused',
     {
         'error_code': meaning.said('The HTTP status', shape.INTEGER),
@@ -112,12 +112,12 @@ def _noun(name: str) -> validation.Schema:
     return {'$ref': f'#/components/schemas/{name}'}
 
 
-def _one(key: str, noun: str) -> validation.Schema:
-    return shape.whole({key: _noun(noun)})
+def _one(key: str, name: str) -> validation.Schema:
+    return shape.whole({key: _noun(name)})
 
 
-def _many(key: str, noun: str) -> validation.Schema:
-    return shape.whole({key: shape.many(_noun(noun))})
+def _many(key: str, name: str) -> validation.Schema:
+    return shape.whole({key: shape.many(_noun(name))})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

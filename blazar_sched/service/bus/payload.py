@@ -14,40 +14,40 @@ from blazar_sched.domain.reservation import Reservation
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def lease(noun: Lease) -> dict[str, Any]:
+def lease(lease: Lease) -> dict[str, Any]:
     """Return what a notification of a lease says."""
     return {
-        'lease_id': noun.id,
-        'name': noun.name,
-        'user_id': noun.user_id,
-        'project_id': noun.project_id,
-        'trust_id': noun.trust_id,
-        'start_date': _date(noun.start),
-        'end_date': _date(noun.end),
-        'status': noun.status,
-        'degraded': noun.degraded,
-        'reservations': list(map(_reservation, noun.reservations)),
+        'lease_id': lease.id,
+        'name': lease.name,
+        'user_id': lease.user_id,
+        'project_id': lease.project_id,
+        'trust_id': lease.trust_id,
+        'start_date': _date(lease.start),
+        'end_date': _date(lease.end),
+        'status': lease.status,
+        'degraded': lease.degraded,
+        'reservations': list(map(_reservation, lease.reservations)),
         'events': [
             _dated(dataclasses.asdict(e), 'time', 'created_at', 'updated_at')
-            for e in noun.events
+            for e in lease.events
         ],
-        'created_at': _date(noun.created_at),
-        'updated_at': _date(noun.updated_at),
+        'created_at': _date(lease.created_at),
+        'updated_at': _date(lease.updated_at),
     }
 
 
-def _reservation(noun: Reservation) -> dict[str, Any]:
-    fields = dataclasses.asdict(noun)
+def _reservation(reservation: Reservation) -> dict[str, Any]:
+    fields = dataclasses.asdict(reservation)
     return {
         **fields.pop('parameters'),
-        'resource_id': noun.id,
+        'resource_id': reservation.id,
         **_dated(fields, 'created_at', 'updated_at'),
     }
 
 
-def host(noun: Host) -> dict[str, Any]:
+def host(host: Host) -> dict[str, Any]:
     """Return what a notification of a host says."""
-    fields = dataclasses.asdict(noun)
+    fields = dataclasses.asdict(host)
     return {
         'host_id': fields.pop('id'),
         **_dated(fields, 'created_at', 'updated_at'),

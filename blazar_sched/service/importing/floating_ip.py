@@ -9,7 +9,7 @@ from blazar_sched.service.ledger import blazar
 _MAX_ID = 36
 
 
-def to_noun(row: blazar.Row) -> FloatingIP:
+def take_over(row: blazar.Row) -> FloatingIP:
     """Return a floating IP.
 
     :raises InvalidInput: if it is no address, or of no network of Neutron's

@@ -21,7 +21,7 @@ _OWN = {
 }
 
 
-def to_noun(
+def take_over(
     row: blazar.Row,
     capabilities: Iterable[tuple[str, str]],
     cloud: Cloud,

@@ -161,17 +161,17 @@ class Planner:
                 for c in capabilities[row['id']]
             )
             try:
-                noun = host.to_noun(row, named, self._cloud)
-                if noun.uuid in known:
+                taken_over = host.take_over(row, named, self._cloud)
+                if taken_over.uuid in known:
                     raise exception.Conflict('Blazar has it twice')
             except _WRONG as e:
                 self._refuse('host', row['id'], name, e)
                 continue
-            known.add(noun.uuid)
-            self._hosts[row['id']] = noun
-            self._plan.hosts.append(noun)
-            if not noun.id:
-                also = row['id'] == noun.uuid
+            known.add(taken_over.uuid)
+            self._hosts[row['id']] = taken_over
+            self._plan.hosts.append(taken_over)
+            if not taken_over.id:
+                also = row['id'] == taken_over.uuid
                 self._plan.notes.append(
                     f'host {name}: it gets a number for its id {row["id"]}'
                     f'{", by which it can still be asked for" * also}'
@@ -185,15 +185,15 @@ class Planner:
         for row in self._tables['floatingips']:
             address = row['floating_ip_address']
             try:
-                noun = floating_ip.to_noun(row)
-                if (noun.network_id, noun.address) in known:
+                taken_over = floating_ip.take_over(row)
+                if (taken_over.network_id, taken_over.address) in known:
                     raise exception.Conflict('its network has it twice')
             except _WRONG as e:
                 self._refuse('floating IP', row['id'], address, e)
                 continue
-            known.add((noun.network_id, noun.address))
-            self._floating_ips[row['id']] = noun
-            self._plan.floating_ips.append(noun)
+            known.add((taken_over.network_id, taken_over.address))
+            self._floating_ips[row['id']] = taken_over
+            self._plan.floating_ips.append(taken_over)
 
     def _lease(
         self,
@@ -202,8 +202,8 @@ class Planner:
         events: Collection[blazar.Row],
     ) -> Kept:
         lease.check(row, reservations, events)
-        nouns = [
-            reservation.to_noun(
+        mine = [
+            reservation.take_over(
                 r,
                 self._own_row(r),
                 row,
@@ -213,16 +213,18 @@ class Planner:
             )
             for r in reservations
         ]
-        noun = lease.to_noun(row, nouns, events, self._now, self._lead_time)
+        taken_over = lease.take_over(
+            row, mine, events, self._now, self._lead_time
+        )
         # Blazar keeps the floating IPs of what is over until it is deleted.
         held = [
             r
-            for r in noun.reservations
+            for r in taken_over.reservations
             if r.status != states.RESERVATION_DELETED
         ]
         return Kept(
-            noun,
-            [a for r in held for a in self._allocations(r, noun.window)],
+            taken_over,
+            [a for r in held for a in self._allocations(r, taken_over.window)],
             {
                 r.id: [a['floatingip_id'] for a in self._held_ips[r.id]]
                 for r in held
@@ -252,27 +254,27 @@ class Planner:
         return [self._floating_ips[id_].address for id_ in held]
 
     def _allocations(
-        self, noun: Reservation, window: Window
+        self, reservation: Reservation, window: Window
     ) -> Iterable[Allocation]:
         """Yield an allocation a host: Blazar has one for each slot.
 
         :raises Conflict: if a host is not kept
         """
-        rows = self._held[noun.id]
+        rows = self._held[reservation.id]
         ids = {row['compute_host_id']: row['id'] for row in rows}
         counts = Counter(row['compute_host_id'] for row in rows)
         for host_id, count in counts.items():
             if host_id not in self._hosts:
                 raise exception.Conflict(f'host {host_id} is not kept')
-            slot = noun.slot() if noun.has_slots else {}
+            slot = reservation.slot() if reservation.has_slots else {}
             yield Allocation(
                 id=ids[host_id],
-                reservation_id=noun.id,
+                reservation_id=reservation.id,
                 host=self._hosts[host_id].uuid,
                 start=window.start,
                 end=window.end,
                 amounts={name: count * n for name, n in slot.items()},
-                whole=not noun.has_slots,
+                whole=not reservation.has_slots,
             )
 
 

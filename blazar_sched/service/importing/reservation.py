@@ -21,7 +21,7 @@ _OPENED = (states.RESERVATION_ACTIVE, states.RESERVATION_ERROR)
 _SIZE = ('vcpus', 'memory_mb', 'disk_gb')
 
 
-def to_noun(
+def take_over(
     row: blazar.Row,
     own: blazar.Row,
     lease: blazar.Row,

@@ -277,19 +277,21 @@ def _inconsistent(connection: sa.Connection) -> Iterator[str]:
 
 
 def _over_commitments(connection: sa.Connection) -> Iterator[str]:
-    hosts = {noun.uuid: noun for noun in list_hosts(connection)}
+    hosts = {host.uuid: host for host in list_hosts(connection)}
     found = connection.execute(
         sa.select(Allocation).order_by(Allocation.host),
         execution_options={'yield_per': _BATCH},
     )
-    nouns = map(from_row, found)
-    for uuid, held in itertools.groupby(nouns, operator.attrgetter('host')):
+    allocations = map(from_row, found)
+    for uuid, held in itertools.groupby(
+        allocations, operator.attrgetter('host')
+    ):
         if uuid in hosts:
             yield from _judge(hosts[uuid], list(held))
 
 
 def _judge(
-    noun: Host, allocations: list[allocation.Allocation]
+    host: Host, allocations: list[allocation.Allocation]
 ) -> Iterator[str]:
     """Add up at every instant at which something starts."""
     steps = [
@@ -311,15 +313,15 @@ def _judge(
             continue
         if whole and count > 1:
             yield (
-                f'host {noun.uuid}: {count} allocations at {at}, '
+                f'host {host.uuid}: {count} allocations at {at}, '
                 f'{whole} of them of the whole host'
             )
         for resource_class, amount in sorted(used.items()):
-            known = noun.inventory.get(resource_class)
+            known = host.inventory.get(resource_class)
             total = 0 if known is None else known.capacity
             if amount > total:
                 yield (
-                    f'host {noun.uuid}: {amount} of {total} '
+                    f'host {host.uuid}: {amount} of {total} '
                     f'{resource_class} allocated at {at}'
                 )
 

@@ -41,15 +41,15 @@ def by_lease(
     )
     found = defaultdict(list)
     for row in connection.execute(query):
-        noun = Event(*row)
-        found[noun.lease_id].append(noun)
+        event = Event(*row)
+        found[event.lease_id].append(event)
     return found
 
 
 def _rows(owner: Lease) -> list[dict[str, Any]]:
     return [
-        rows.columns(noun, lease_id=owner.id, position=position)
-        for position, noun in enumerate(owner.events)
+        rows.columns(event, lease_id=owner.id, position=position)
+        for position, event in enumerate(owner.events)
     ]
 
 
@@ -106,7 +106,7 @@ def list_due(
         )
         for row in connection.execute(query)
     ]
-    order = event.due_order(noun for noun, _ in pairs)
+    order = event.due_order(pair[0] for pair in pairs)
     return sorted(pairs, key=lambda pair: order(pair[0]))
 
 

@@ -43,19 +43,19 @@ def list_(connection: sa.Connection) -> list[Flavor]:
     return [_from_row(r) for r in connection.execute(sa.select(models.Flavor))]
 
 
-def put(connection: sa.Connection, nouns: Iterable[Flavor]) -> None:
-    """Make the flavors `nouns`; only what differs is written."""
+def put(connection: sa.Connection, flavors: Iterable[Flavor]) -> None:
+    """Make the flavors `flavors`; only what differs is written."""
     rows.replace(
         connection,
         models.Flavor,
         sa.true(),
-        map(_to_row, nouns),
+        map(_to_row, flavors),
     )
 
 
-def _to_row(noun: Flavor) -> dict[str, Any]:
-    projects = None if noun.projects is None else list(noun.projects)
-    return rows.columns(noun, projects=projects)
+def _to_row(flavor: Flavor) -> dict[str, Any]:
+    projects = None if flavor.projects is None else list(flavor.projects)
+    return rows.columns(flavor, projects=projects)
 
 
 class Reads(access.Reads):

@@ -37,8 +37,8 @@ def get(
     :raises FloatingIPNotFound: if it is not there
     """
     if models.is_id(floating_ip_id):
-        for noun in _select(connection, FloatingIP.id == floating_ip_id):
-            return noun
+        for found in _select(connection, FloatingIP.id == floating_ip_id):
+            return found
     raise exception.FloatingIPNotFound(f'no floating IP {floating_ip_id}')
 
 

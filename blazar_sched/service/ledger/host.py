@@ -53,10 +53,10 @@ def get(connection: sa.Connection, host_id: str) -> Host:
 
     :raises HostNotFound: if it is not there
     """
-    for noun in _select(connection, _named(host_id)):
+    for found in _select(connection, _named(host_id)):
         # Not so of host 7 when it is looked for as 007.
-        if host_id in (noun.id, noun.uuid):
-            return noun
+        if host_id in (found.id, found.uuid):
+            return found
     raise exception.HostNotFound(f'no host {host_id}')
 
 

@@ -105,11 +105,11 @@ def bind(
     ).all()
     records: list[record.Record] = []
     for row in found:
-        noun = from_row(row)
+        known = from_row(row)
         records += put(
             connection,
             dataclasses.replace(
-                noun, reservation_id=noun.claim if row.has else None
+                known, reservation_id=known.claim if row.has else None
             ),
         )
     return records
@@ -132,8 +132,8 @@ def set_end(
 ) -> list[record.Record]:
     """Give the instances that draw on a reservation an end."""
     records: list[record.Record] = []
-    for noun in claiming(connection, [reservation_id]):
-        records += put(connection, dataclasses.replace(noun, end=end))
+    for known in claiming(connection, [reservation_id]):
+        records += put(connection, dataclasses.replace(known, end=end))
     return records
 
 
@@ -147,12 +147,12 @@ def release(
     :param end: of the instances, None to leave each its own
     """
     records: list[record.Record] = []
-    for noun in claiming(connection, reservation_ids):
+    for known in claiming(connection, reservation_ids):
         records += put(
             connection,
             dataclasses.replace(
-                noun,
-                end=noun.end if end is None else end,
+                known,
+                end=known.end if end is None else end,
                 reservation_id=None,
                 claim=None,
             ),

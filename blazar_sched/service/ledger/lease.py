@@ -168,8 +168,8 @@ def split(connection: sa.Connection, new: Lease) -> list[record.Record]:
     return reservation.move(connection, new)
 
 
-def _row(noun: Lease) -> dict[str, Any]:
-    row = rows.columns(noun)
+def _row(lease: Lease) -> dict[str, Any]:
+    row = rows.columns(lease)
     del row['reservations'], row['events']
     return row
 

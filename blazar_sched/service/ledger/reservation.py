@@ -90,34 +90,34 @@ def list_lacking(connection: sa.Connection) -> list[str]:
 
 
 def to_record(
-    noun: Reservation, project_id: str, start: int, end: int
+    reserved: Reservation, project_id: str, start: int, end: int
 ) -> record.Reservation:
-    """Return what a replica needs to know of `noun`."""
+    """Return what a replica needs to know of `reserved`."""
     return record.Reservation(
-        id=noun.id,
-        lease_id=noun.lease_id,
+        id=reserved.id,
+        lease_id=reserved.lease_id,
         project_id=project_id,
-        resource_type=noun.resource_type,
+        resource_type=reserved.resource_type,
         start=start,
         end=end,
-        slot=noun.slot() if noun.has_slots else None,
-        projects=noun.projects,
-        magnetic=noun.magnetic,
-        aggregate=noun.made.get('aggregate_uuid'),
+        slot=reserved.slot() if reserved.has_slots else None,
+        projects=reserved.projects,
+        magnetic=reserved.magnetic,
+        aggregate=reserved.made.get('aggregate_uuid'),
         former_projects=tuple(
             sorted(
-                set(noun.made.get('projects', ()))
-                - {project_id, *noun.projects}
+                set(reserved.made.get('projects', ()))
+                - {project_id, *reserved.projects}
             )
         ),
         on_end=(
-            noun.parameters['on_end']
-            if noun.resource_type == reservation.INSTANCE_LIFETIME
-            else noun.on_end
+            reserved.parameters['on_end']
+            if reserved.resource_type == reservation.INSTANCE_LIFETIME
+            else reserved.on_end
         ),
-        over=noun.status == states.RESERVATION_DELETED,
-        cleared=tuple(noun.made.get('cleared', ())),
-        in_the_way=tuple(noun.made.get('in_the_way', ())),
+        over=reserved.status == states.RESERVATION_DELETED,
+        cleared=tuple(reserved.made.get('cleared', ())),
+        in_the_way=tuple(reserved.made.get('in_the_way', ())),
     )
 
 
@@ -135,19 +135,19 @@ def put(
         models.Reservation.lease_id == new.id,
         _rows(new),
     )
-    for id_, noun in after.items():
+    for id_, recorded in after.items():
         known = before.get(id_)
-        if known == noun:
+        if known == recorded:
             continue
-        records.append(record.encode(noun))
-        if known is not None and _last(known) != _last(noun):
-            records += instance.set_end(connection, id_, _last(noun))
+        records.append(record.encode(recorded))
+        if known is not None and _last(known) != _last(recorded):
+            records += instance.set_end(connection, id_, _last(recorded))
     return records
 
 
-def _last(noun: record.Reservation) -> int:
+def _last(recorded: record.Reservation) -> int:
     """Return the end of the servers of a reservation."""
-    return window.FOREVER if noun.keeps else noun.end
+    return window.FOREVER if recorded.keeps else recorded.end
 
 
 def add(connection: sa.Connection, new: Lease) -> list[record.Record]:
@@ -164,23 +164,23 @@ def move(connection: sa.Connection, new: Lease) -> list[record.Record]:
         .values(lease_id=new.id)
     )
     records = []
-    for id_, noun in _records(new).items():
-        records.append(record.encode(noun))
-        records += instance.set_end(connection, id_, _last(noun))
+    for id_, recorded in _records(new).items():
+        records.append(record.encode(recorded))
+        records += instance.set_end(connection, id_, _last(recorded))
     return records
 
 
 def _rows(owner: Lease) -> list[dict[str, Any]]:
     return [
-        rows.columns(noun, lease_id=owner.id, position=position)
-        for position, noun in enumerate(owner.reservations)
+        rows.columns(reservation, lease_id=owner.id, position=position)
+        for position, reservation in enumerate(owner.reservations)
     ]
 
 
-def _records(noun: Lease) -> dict[str, record.Reservation]:
+def _records(lease: Lease) -> dict[str, record.Reservation]:
     return {
-        r.id: to_record(r, noun.project_id, noun.start, noun.end)
-        for r in noun.reservations
+        r.id: to_record(r, lease.project_id, lease.start, lease.end)
+        for r in lease.reservations
     }
 
 

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from blazar_sched.service.ledger import models
 
 
-def columns(noun: Any, **more: Any) -> dict[str, Any]:
-    """Return the fields of a noun and `more`, by the column's name."""
-    fields = {name: getattr(noun, name) for name in noun.__slots__}
+def columns(entity: Any, **more: Any) -> dict[str, Any]:
+    """Return the fields of an entity and `more`, by the column's name."""
+    fields = {name: getattr(entity, name) for name in entity.__slots__}
     return {**fields, **more}
 
 

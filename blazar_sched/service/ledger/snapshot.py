@@ -52,7 +52,7 @@ def _reservation(row: Any) -> record.Reservation:
 
 
 # By kind, in the order of the pages: its rows, its key, how a row is read.
-_RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Noun]]] = {
+_RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Entity]]] = {
     record.HOST: (sa.select(models.Host), models.Host.uuid, host.from_row),
     record.RESERVATION: (
         sa.select(

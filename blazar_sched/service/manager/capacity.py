@@ -168,8 +168,8 @@ def _occupying(
     instances: Iterable[Instance], now: int
 ) -> Iterator[tuple[Instance, int]]:
     """Yield those that count on their hosts, each until when."""
-    for noun in instances:
-        occupied = accounting.occupancy(noun, noun.end <= now)
+    for instance in instances:
+        occupied = accounting.occupancy(instance, instance.end <= now)
         if occupied is not None:
             _, end = occupied
-            yield noun, end
+            yield instance, end

@@ -259,7 +259,7 @@ class Endpoint:
     def list_floating_ips(
         self, ctxt: Context, marker: str | None = None
     ) -> Values:
-        places = {_place(noun): noun for noun in self._ledger.floating_ips()}
+        places = {_place(each): each for each in self._ledger.floating_ips()}
         return _page(
             (
                 {**dataclasses.asdict(places[place]), 'place': place}
@@ -284,14 +284,14 @@ class Endpoint:
         return self._ledger.snapshot(after, limit)
 
 
-def _fields(noun: type) -> Callable[[Any], Values]:
-    """Return what makes a dict of a noun: `asdict`, but copying nothing.
+def _fields(entity: type) -> Callable[[Any], Values]:
+    """Return what makes a dict of an entity: `asdict`, but copying nothing.
 
     Long lists are made of many.
     """
-    names = [field.name for field in dataclasses.fields(noun)]
+    names = [field.name for field in dataclasses.fields(entity)]
     values = operator.attrgetter(*names)
-    return lambda noun: dict(zip(names, values(noun), strict=True))
+    return lambda entity: dict(zip(names, values(entity), strict=True))
 
 
 def _page(
@@ -311,9 +311,10 @@ def _page(
     }
 
 
-def _place(noun: FloatingIP) -> str:
+def _place(floating_ip: FloatingIP) -> str:
     """Return what a list of floating IPs is sorted by, network by network."""
-    return f'{noun.network_id}/{int(ipaddress.ip_address(noun.address)):039}'
+    address = int(ipaddress.ip_address(floating_ip.address))
+    return f'{floating_ip.network_id}/{address:039}'
 
 
 _lease_fields = _fields(Lease)
@@ -322,24 +323,27 @@ _host_fields = _fields(Host)
 _event = _fields(Event)
 
 
-def _lease(noun: Lease) -> Values:
-    values = _lease_fields(noun)
-    values['reservations'] = [_reservation(r) for r in noun.reservations]
-    values['events'] = [_event(e) for e in noun.events]
+def _lease(lease: Lease) -> Values:
+    values = _lease_fields(lease)
+    values['reservations'] = [_reservation(r) for r in lease.reservations]
+    values['events'] = [_event(e) for e in lease.events]
     return values
 
 
-def _reservation(noun: Reservation) -> Values:
-    return {**_reservation_fields(noun), 'projects': list(noun.projects)}
-
-
-def _host(noun: Host) -> Values:
+def _reservation(reservation: Reservation) -> Values:
     return {
-        **_host_fields(noun),
+        **_reservation_fields(reservation),
+        'projects': list(reservation.projects),
+    }
+
+
+def _host(host: Host) -> Values:
+    return {
+        **_host_fields(host),
         'inventory': {
             resource_class: dataclasses.asdict(held)
-            for resource_class, held in noun.inventory.items()
+            for resource_class, held in host.inventory.items()
         },
-        'projects': list(noun.projects),
-        'traits': list(noun.traits),
+        'projects': list(host.projects),
+        'traits': list(host.traits),
     }

@@ -153,14 +153,15 @@ class Lifetimes:
             return []
         seen = set(map(lifetime_id, listed))
         unseen = [
-            noun for id_, noun in tuple(replica.reservations.items())
-            if noun.resource_type == INSTANCE_LIFETIME
-            and noun.end > now and id_ not in seen
+            reservation
+            for id_, reservation in tuple(replica.reservations.items())
+            if reservation.resource_type == INSTANCE_LIFETIME
+            and reservation.end > now and id_ not in seen
         ]
         uuids = []
-        for noun in unseen:
+        for reservation in unseen:
             with contextlib.suppress(exception.LeaseNotFound):
-                lease = self._ledger.lease(noun.lease_id)
+                lease = self._ledger.lease(reservation.lease_id)
                 uuids.append(_instance_id(lease))
         return uuids
 

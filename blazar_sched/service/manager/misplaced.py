@@ -41,9 +41,9 @@ def report(
     """
     held = {
         host: ledger.allocations(host=host, after=now)
-        for host in {noun.host for noun in changed}
+        for host in {instance.host for instance in changed}
     }
-    suspects = [noun for noun in changed if held[noun.host]]
+    suspects = [instance for instance in changed if held[instance.host]]
     if not suspects:
         return
 
@@ -51,34 +51,37 @@ def report(
         tx.replica.advance(now)
         known = tx.replica.instances
         found = [
-            (noun, in_the_way_of(tx.replica, noun, held[noun.host], now))
-            for noun in suspects
+            (
+                instance,
+                in_the_way_of(tx.replica, instance, held[instance.host], now),
+            )
+            for instance in suspects
             # Else somebody has looked since, and tells of what they saw.
-            if known.get(noun.uuid) == noun
+            if known.get(instance.uuid) == instance
         ]
         for lease_id in {id_ for _, ids in found for id_ in ids}:
             _vacate_again(tx, lease_id)
         return found
 
-    for noun, lease_ids in ledger.commit(work):
+    for instance, lease_ids in ledger.commit(work):
         if not lease_ids:
             continue
         LOG.warning(
             'Server %s on host %s is in the way of %s',
-            noun.uuid, noun.host, ', '.join(lease_ids),
+            instance.uuid, instance.host, ', '.join(lease_ids),
         )
         notifier.instance(
             INSTANCE_MISPLACED,
-            noun.uuid,
-            project_id=noun.project_id,
-            host_id=noun.host,
+            instance.uuid,
+            project_id=instance.project_id,
+            host_id=instance.host,
             lease_ids=lease_ids,
         )
 
 
 def in_the_way_of(
     replica: state.Replica,
-    noun: Instance,
+    instance: Instance,
     held: Held,
     now: int,
 ) -> list[str]:
@@ -87,29 +90,30 @@ def in_the_way_of(
     :param replica: the ledger's, at `now`; with the instance
     :param held: what leases hold on its host, with their ids
     """
-    occupied = accounting.occupancy(noun, noun.end <= now)
-    own = replica.held(reservation.lifetime_id(noun.uuid))
+    occupied = accounting.occupancy(instance, instance.end <= now)
+    own = replica.held(reservation.lifetime_id(instance.uuid))
     # The place that was kept for it goes once it has come.
-    if occupied is None or noun.host in own:
+    if occupied is None or instance.host in own:
         return []
     _, end = occupied
     found = set()
     for allocation, lease_id in held:
         start, until = max(now, allocation.start), min(end, allocation.end)
-        if start < until and not _fits(replica, noun, start, until):
+        if start < until and not _fits(replica, instance, start, until):
             found.add(lease_id)
     return sorted(found)
 
 
 def _fits(
-    replica: state.Replica, noun: Instance, start: int, end: int
+    replica: state.Replica, instance: Instance, start: int, end: int
 ) -> bool:
     """Tell whether an instance fits beside all else on its host."""
     return all(
         fits
-        for index, amounts in replica.counted(noun)
+        for index, amounts in replica.counted(instance)
         for fits in index.fits(
-            index.rows([noun.host]), start, end, amounts, ignore=noun.uuid
+            index.rows([instance.host]), start, end, amounts,
+            ignore=instance.uuid,
         )
     )
 

@@ -105,15 +105,15 @@ class Finder:
         """
 
         def look(replica: state.Replica) -> list[Server]:
-            noun = replica.reservations.get(reservation_id)
-            if noun is None:
+            reservation = replica.reservations.get(reservation_id)
+            if reservation is None:
                 return []
             known = replica.instances
             return [
                 server
                 for server, host in servers
                 if drawing.draws_on(
-                    noun, server, known.get(server.uuid), host
+                    reservation, server, known.get(server.uuid), host
                 )
             ]
 

@@ -282,7 +282,7 @@ class Vacater:
         """Return the uuids of the servers that draw on what is open."""
         return self._meeting(
             [(s, s.reservation_id) for s in servers],
-            lambda noun: noun.start <= now < noun.end,
+            lambda claimed: claimed.start <= now < claimed.end,
         )
 
     def _shelved(
@@ -300,7 +300,7 @@ class Vacater:
             if s.end <= now
         ]
         return self._meeting(
-            claims + lifetimes, lambda noun: noun.on_end in _LASTING
+            claims + lifetimes, lambda claimed: claimed.on_end in _LASTING
         )
 
     def _meeting(
@@ -316,8 +316,8 @@ class Vacater:
         def look(replica: state.Replica) -> set[str]:
             found = set()
             for server, reservation_id in servers:
-                noun = replica.reservations.get(reservation_id or '')
-                if noun is not None and condition(noun):
+                reservation = replica.reservations.get(reservation_id or '')
+                if reservation is not None and condition(reservation):
                     found.add(server.uuid)
             return found
 

@@ -231,7 +231,9 @@ def test_with_oslos_own_formatter_a_line_is_forged():
     """The control of the test above."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(formatters.ContextFormatter(config=service_conf.load([])))
+    handler.setFormatter(
+        formatters.ContextFormatter(config=service_conf.load([]))
+    )
     handler.emit(
         logging.LogRecord('x', 30, 'x', 1, 'lease %s', ('a\nFORGED',), None)
     )

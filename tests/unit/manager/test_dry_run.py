@@ -80,7 +80,9 @@ class Site(site_.Site):
         def see(replica):
             records, allocations = packing.split(replica.items())
             held = [*records, *itertools.chain.from_iterable(
-                packing.nouns(each) if isinstance(each, tuple) else [each]
+                packing.allocations(each)
+                if isinstance(each, tuple)
+                else [each]
                 for each in allocations
             )]
             return replica.revision, sorted(map(repr, held))

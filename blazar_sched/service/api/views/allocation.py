@@ -25,12 +25,12 @@ EXAMPLE = {
 
 
 def allocation(
-    noun: dict[str, Any], version: microversion_parse.Version
+    allocation: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
     """Show a host's allocations, a reservation each."""
     form = time.form(version)
     return {
-        'resource_id': noun['host_id'],
+        'resource_id': allocation['host_id'],
         'reservations': [
             {
                 'id': r['id'],
@@ -38,7 +38,7 @@ def allocation(
                 'start_date': form.date(r['start']),
                 'end_date': form.date(r['end']),
             }
-            for r in noun['reservations']
+            for r in allocation['reservations']
         ],
     }
 
@@ -52,7 +52,7 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
         'start_date': meaning.said(meaning.START, form.date_schema),
         'end_date': meaning.said(meaning.END, form.date_schema),
     }
-    return shape.noun(
+    return shape.described(
         'What is reserved on a host',
         {
             'resource_id': meaning.said(meaning.HOST_ID),

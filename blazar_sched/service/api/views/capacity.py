@@ -36,12 +36,12 @@ EXAMPLE = {
 
 
 def capacity(
-    noun: dict[str, Any], version: microversion_parse.Version
+    capacity: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
     """Show how much there is, and is left, part by part."""
     return {
-        **_dates(noun, version),
-        'hosts': noun['hosts'],
+        **_dates(capacity, version),
+        'hosts': capacity['hosts'],
         'parts': [
             {
                 **_dates(part, version),
@@ -49,18 +49,18 @@ def capacity(
                 'instances': part['instances'],
                 'resources': part['resources'],
             }
-            for part in noun['parts']
+            for part in capacity['parts']
         ],
     }
 
 
 def _dates(
-    noun: dict[str, Any], version: microversion_parse.Version
+    capacity: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
     form = time.form(version)
     return {
-        'start_date': form.date(noun['start']),
-        'end_date': form.date(noun['end']),
+        'start_date': form.date(capacity['start']),
+        'end_date': form.date(capacity['end']),
     }
 
 
@@ -106,7 +106,7 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
             ),
         }
     )
-    return shape.noun(
+    return shape.described(
         'What there is of hosts in a window',
         {
             **dates,

@@ -23,25 +23,25 @@ EXAMPLE = {
 
 
 def floating_ip(
-    noun: dict[str, Any], version: microversion_parse.Version
+    floating_ip: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
     """Show where it is, by Neutron's names."""
     form = time.form(version)
     return {
-        'id': noun['id'],
-        'floating_network_id': noun['network_id'],
-        'subnet_id': noun['subnet_id'],
-        'floating_ip_address': noun['address'],
-        'reservable': noun['reservable'],
-        'created_at': form.stamp(noun['created_at']),
-        'updated_at': form.stamp(noun['updated_at']),
+        'id': floating_ip['id'],
+        'floating_network_id': floating_ip['network_id'],
+        'subnet_id': floating_ip['subnet_id'],
+        'floating_ip_address': floating_ip['address'],
+        'reservable': floating_ip['reservable'],
+        'created_at': form.stamp(floating_ip['created_at']),
+        'updated_at': form.stamp(floating_ip['updated_at']),
     }
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe it."""
     form = time.form(version)
-    return shape.noun(
+    return shape.described(
         'An address that can be reserved',
         {
             'id': meaning.said(meaning.ID),

@@ -52,41 +52,41 @@ _OWN_SCHEMA = {
 
 
 def host(
-    noun: dict[str, Any], version: microversion_parse.Version
+    host: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
     """Show a host, its settings, and a key for each capability."""
     form = time.form(version)
-    inventory = noun['inventory']
+    inventory = host['inventory']
 
     def total(resource_class: str) -> int:
         amount: int = inventory.get(resource_class, {'total': 0})['total']
         return amount
 
     return {
-        **noun['capabilities'],
-        **_own(noun, version),
-        'id': noun['id'],
-        'hypervisor_hostname': noun['hypervisor_hostname'],
-        'hypervisor_type': noun['hypervisor_type'],
-        'hypervisor_version': noun['hypervisor_version'],
+        **host['capabilities'],
+        **_own(host, version),
+        'id': host['id'],
+        'hypervisor_hostname': host['hypervisor_hostname'],
+        'hypervisor_type': host['hypervisor_type'],
+        'hypervisor_version': host['hypervisor_version'],
         'vcpus': total('VCPU'),
-        'cpu_info': noun['cpu_info'],
+        'cpu_info': host['cpu_info'],
         'memory_mb': total('MEMORY_MB'),
         'local_gb': total('DISK_GB'),
-        'availability_zone': noun['availability_zone'],
-        'service_name': noun['service_name'],
+        'availability_zone': host['availability_zone'],
+        'service_name': host['service_name'],
         'status': None,
-        'reservable': noun['reservable'],
+        'reservable': host['reservable'],
         'trust_id': None,
-        'created_at': form.stamp(noun['created_at']),
-        'updated_at': form.stamp(noun['updated_at']),
+        'created_at': form.stamp(host['created_at']),
+        'updated_at': form.stamp(host['updated_at']),
     }
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe it; what is not listed is a capability."""
     form = time.form(version)
-    own = shape.noun(
+    own = shape.described(
         'A compute host registered as reservable',
         {
             'id': meaning.said(meaning.ID),
@@ -117,7 +117,7 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
 
 
 def _own(
-    noun: dict[str, Any], version: microversion_parse.Version
+    host: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
     """Show what Blazar's hosts have not.
 
@@ -127,8 +127,8 @@ def _own(
     """
     if version < microversion.V1_1:
         return {}
-    own = {name: noun[name] for name in _OWN_SCHEMA}
-    minutes = noun['cleaning_time']
+    own = {name: host[name] for name in _OWN_SCHEMA}
+    minutes = host['cleaning_time']
     if version >= microversion.V1_2:
         own['cleaning_time'] = minutes
     elif minutes is not None:

@@ -111,7 +111,7 @@ _SOURCE_SCHEMA = {
 
 
 def lease(
-    noun: dict[str, Any],
+    lease: dict[str, Any],
     version: microversion_parse.Version,
     use: Mapping[str, Mapping[str, Any]] = _NONE_TOLD,
 ) -> dict[str, Any]:
@@ -122,60 +122,60 @@ def lease(
     """
     form = time.form(version)
     return {
-        'id': noun['id'],
-        'name': noun['name'],
-        'user_id': noun['user_id'],
-        'project_id': noun['project_id'],
-        'start_date': form.date(noun['start']),
-        'end_date': form.date(noun['end']),
-        'trust_id': noun['trust_id'],
-        'status': noun['status'],
-        'degraded': noun['degraded'],
+        'id': lease['id'],
+        'name': lease['name'],
+        'user_id': lease['user_id'],
+        'project_id': lease['project_id'],
+        'start_date': form.date(lease['start']),
+        'end_date': form.date(lease['end']),
+        'trust_id': lease['trust_id'],
+        'status': lease['status'],
+        'degraded': lease['degraded'],
         'reservations': [
             _reservation(r, version, use.get(r['id']))
-            for r in noun['reservations']
+            for r in lease['reservations']
         ],
         'events': [
             _event(e, form)
-            for e in noun['events']
+            for e in lease['events']
             if e['event_type'] in _event_types(version)
         ],
-        **_stamps(noun, form),
+        **_stamps(lease, form),
     }
 
 
 def _reservation(
-    noun: dict[str, Any],
+    reservation: dict[str, Any],
     version: microversion_parse.Version,
     use: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     shown = {
-        'id': noun['id'],
-        'lease_id': noun['lease_id'],
+        'id': reservation['id'],
+        'lease_id': reservation['lease_id'],
         # Blazar has a row of its own for each resource type; we have one.
-        'resource_id': noun['id'],
-        'resource_type': noun['resource_type'],
-        'status': noun['status'],
-        'missing_resources': noun['missing_resources'],
-        'resources_changed': noun['resources_changed'],
-        **_parameters(noun, version),
-        **_stamps(noun, time.form(version)),
+        'resource_id': reservation['id'],
+        'resource_type': reservation['resource_type'],
+        'status': reservation['status'],
+        'missing_resources': reservation['missing_resources'],
+        'resources_changed': reservation['resources_changed'],
+        **_parameters(reservation, version),
+        **_stamps(reservation, time.form(version)),
     }
-    if noun['resource_type'] in _MADE_SCHEMA:
-        shown |= _for_boots(noun)
+    if reservation['resource_type'] in _MADE_SCHEMA:
+        shown |= _for_boots(reservation)
     if version < microversion.V1_1:
         return shown
-    used = schemas.use(noun['resource_type'], version)
-    shown |= {name: noun[name] for name in used}
+    used = schemas.use(reservation['resource_type'], version)
+    shown |= {name: reservation[name] for name in used}
     # Of hosts that others use too an owner is told nothing.
-    if noun['resource_type'] == schemas.HOST and use is not None:
+    if reservation['resource_type'] == schemas.HOST and use is not None:
         shown['hosts'] = use['hosts']
-    if noun['resource_type'] in _SLOTS and use is not None:
+    if reservation['resource_type'] in _SLOTS and use is not None:
         shown['remaining'] = max(0, shown['amount'] - use['used'])
-    if noun['resource_type'] == _FLAVOR_INSTANCE:
-        shown['source_flavor_id'] = noun['parameters']['flavor_id']
-    if _shows_failures(noun['resource_type'], version):
-        shown[_FAILED] = noun['made'].get(_FAILED)
+    if reservation['resource_type'] == _FLAVOR_INSTANCE:
+        shown['source_flavor_id'] = reservation['parameters']['flavor_id']
+    if _shows_failures(reservation['resource_type'], version):
+        shown[_FAILED] = reservation['made'].get(_FAILED)
     return shown
 
 
@@ -188,18 +188,18 @@ def _shows_failures(
 
 
 def before_end(
-    noun: dict[str, Any], version: microversion_parse.Version
+    reservation: dict[str, Any], version: microversion_parse.Version
 ) -> str | None:
     """Return what is shown as a reservation's before_end, None if nothing.
 
     It is one on hosts. What a version does not know is `default` to it.
     """
-    described = schemas.parameters(noun['resource_type'], version).get(
+    described = schemas.parameters(reservation['resource_type'], version).get(
         schemas.BEFORE_END
     )
     if described is None:
         return None
-    asked: str = noun['parameters'].get(
+    asked: str = reservation['parameters'].get(
         schemas.BEFORE_END, described['default']
     )
     known = asked in described.get('enum', (asked,))
@@ -207,23 +207,26 @@ def before_end(
 
 
 def _parameters(
-    noun: dict[str, Any], version: microversion_parse.Version
+    reservation: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
-    if noun['resource_type'] not in schemas.ON_HOSTS:
-        return _asked(noun)
-    shown = {**_asked(noun), schemas.BEFORE_END: before_end(noun, version)}
+    if reservation['resource_type'] not in schemas.ON_HOSTS:
+        return _asked(reservation)
+    shown = {
+        **_asked(reservation),
+        schemas.BEFORE_END: before_end(reservation, version),
+    }
     if shown[schemas.BEFORE_END] is None:
         del shown[schemas.BEFORE_END]
     return shown
 
 
-def _asked(noun: dict[str, Any]) -> dict[str, Any]:
-    parameters: dict[str, Any] = noun['parameters']
-    if noun['resource_type'] == schemas.LIFETIME:
+def _asked(reservation: dict[str, Any]) -> dict[str, Any]:
+    parameters: dict[str, Any] = reservation['parameters']
+    if reservation['resource_type'] == schemas.LIFETIME:
         # The resource is the server, which was there first.
         shown = {n: parameters[n] for n in schemas.SHOWN[schemas.LIFETIME]}
         return {**shown, 'resource_id': parameters['instance_id']}
-    if noun['resource_type'] != _FLAVOR_INSTANCE:
+    if reservation['resource_type'] != _FLAVOR_INSTANCE:
         return parameters
     # Not all that is kept of the flavor, nor what its traits ask of hosts.
     same = ('amount', 'affinity', *schemas.SIZE)
@@ -233,16 +236,16 @@ def _asked(noun: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _for_boots(noun: dict[str, Any]) -> dict[str, Any]:
+def _for_boots(reservation: dict[str, Any]) -> dict[str, Any]:
     """Show what its start makes, None until then.
 
     The flavor that servers of it are booted with has the reservation's id.
     """
     made = {
-        name: noun['made'].get(name)
+        name: reservation['made'].get(name)
         for name in ('aggregate_id', 'server_group_id')
     }
-    return {**made, 'flavor_id': noun['id']}
+    return {**made, 'flavor_id': reservation['id']}
 
 
 def _event_types(version: microversion_parse.Version) -> tuple[str, ...]:
@@ -251,22 +254,22 @@ def _event_types(version: microversion_parse.Version) -> tuple[str, ...]:
     return event.ORDER if ours else _BLAZARS_EVENTS
 
 
-def _event(noun: dict[str, Any], form: time.Form) -> dict[str, Any]:
+def _event(event: dict[str, Any], form: time.Form) -> dict[str, Any]:
     return {
-        'id': noun['id'],
-        'lease_id': noun['lease_id'],
-        'event_type': noun['event_type'],
-        'time': form.date(noun['time']),
-        'status': noun['status'],
-        **_stamps(noun, form),
+        'id': event['id'],
+        'lease_id': event['lease_id'],
+        'event_type': event['event_type'],
+        'time': form.date(event['time']),
+        'status': event['status'],
+        **_stamps(event, form),
     }
 
 
 def _stamps(
-    noun: dict[str, Any], form: time.Form
+    shown: dict[str, Any], form: time.Form
 ) -> dict[str, str | None]:
     return {
-        name: form.stamp(noun[name]) for name in ('created_at', 'updated_at')
+        name: form.stamp(shown[name]) for name in ('created_at', 'updated_at')
     }
 
 
@@ -279,7 +282,7 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
             _foreign_schema(version),
         ]
     }
-    return shape.noun(
+    return shape.described(
         "A project's contract over one window",
         {
             'id': meaning.said(meaning.ID),
@@ -390,9 +393,9 @@ def _event_schema(
     )
 
 
-def _statuses(noun: str) -> validation.Schema:
+def _statuses(machine: str) -> validation.Schema:
     return meaning.said(
-        meaning.STATUS, {'enum': list(state_machine.MACHINES[noun].states)}
+        meaning.STATUS, {'enum': list(state_machine.MACHINES[machine].states)}
     )
 
 

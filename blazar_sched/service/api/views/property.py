@@ -13,23 +13,23 @@ from blazar_sched.service.api.views import shape
 EXAMPLE = {'property': 'gpu', 'private': False, 'values': ['a100', 'h100']}
 
 
-def brief(noun: dict[str, Any]) -> dict[str, Any]:
+def brief(host_property: dict[str, Any]) -> dict[str, Any]:
     """Show its name."""
-    return {'property': noun['property']}
+    return {'property': host_property['property']}
 
 
-def detail(noun: dict[str, Any]) -> dict[str, Any]:
+def detail(host_property: dict[str, Any]) -> dict[str, Any]:
     """Show its name, whether it is private, and the values hosts have."""
     return {
-        'property': noun['property'],
-        'private': noun['private'],
-        'values': noun['values'],
+        'property': host_property['property'],
+        'private': host_property['private'],
+        'values': host_property['values'],
     }
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe both: brief ones have a name only."""
-    both = shape.noun(
+    both = shape.described(
         'A capability of hosts, which a requirement can name',
         {
             'property': meaning.said(meaning.NAME),

@@ -25,7 +25,7 @@ def whole(properties: dict[str, validation.Schema]) -> validation.Schema:
     }
 
 
-def noun(
+def described(
     meaning: str,
     properties: dict[str, validation.Schema],
     example: dict[str, Any],

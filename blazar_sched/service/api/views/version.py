@@ -39,7 +39,7 @@ _EXAMPLE = version('https://reservation.example.org')
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
     """Describe it."""
-    return shape.noun(
+    return shape.described(
         'A version of the API',
         {
             'id': meaning.said(meaning.ID),
