@@ -10,14 +10,13 @@ from unittest import mock
 from blazar_sched.domain import event
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
-from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.replica import accounting
 from blazar_sched.replica import drawing
 from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.service.clients import nova
+from blazar_sched.service.before_end import snapshot
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import tx
@@ -76,7 +75,7 @@ def _patched(*patches):
 def _images_for_any_end():
     """An image is taken for one that was made for an earlier end."""
     return mock.patch.object(
-        nova, 'image_mark', lambda id_, ending: {flavor.RESERVATION: id_}
+        snapshot, 'image_mark', lambda id_, ending: {flavor.RESERVATION: id_}
     )
 
 
@@ -194,16 +193,18 @@ def _copied_by_hint():
     """Only servers with a hint at a reservation are copied before its end."""
     real = on_hosts.OnHostsResource.before_end
 
-    def before_end(self, lease, reservation, allocations, hosts):
+    def before_end(self, part):
         find = self._servers.find
 
         def hinted(*args):
             return [
-                s for s in find(*args) if s.reservation_id == reservation.id
+                s
+                for s in find(*args)
+                if s.reservation_id == part.reservation.id
             ]
 
         with mock.patch.object(self._servers, 'find', hinted):
-            return real(self, lease, reservation, allocations, hosts)
+            return real(self, part)
 
     return mock.patch.object(
         on_hosts.OnHostsResource, 'before_end', before_end
@@ -265,7 +266,7 @@ def _records_never_late():
 def _drawn_until_deleted():
     """A lease that is deleted has its window until it is gone."""
     return mock.patch.object(
-        lease_rules, 'ending_now', lambda old, now: dataclasses.replace(
+        lease, 'ending_now', lambda old, now: dataclasses.replace(
             old, status=states.LEASE_DELETING, updated_at=now
         )
     )

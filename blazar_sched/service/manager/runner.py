@@ -13,7 +13,6 @@ from concurrent import futures
 import contextlib
 import dataclasses
 import math
-from typing import Any
 
 import futurist
 from oslo_config import cfg
@@ -45,6 +44,7 @@ from blazar_sched.service.metrics import GIVEN_UP
 from blazar_sched.service.metrics import LATENESS
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.metrics import PUT_OFF
+from blazar_sched.service.resources import base
 
 LOG = log.getLogger(__name__)
 
@@ -357,11 +357,11 @@ class Runner:
 
     def _steps(
         self, event: Event, lease: Lease, mine: claim.Held
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield (driver, reservation, allocations, hosts) of what is open."""
-        for part in self._parts(lease):
+    ) -> Iterator[tuple[base.Resource, base.Part]]:
+        """Yield what is open of a lease, each part with its driver."""
+        for step in self._parts(lease):
             self._check(mine)
-            yield part
+            yield step
             faults.point(f'{event.event_type}:stepped')
 
     def _finish(
@@ -475,15 +475,20 @@ class Runner:
     def _remember(self, event: Event) -> Tried:
         return self._tries.remember(event, self._monotonic())
 
-    def _parts(self, lease: Lease) -> list[tuple[Any, ...]]:
-        """Return (driver, reservation, allocations, hosts) of what is open."""
+    def _parts(
+        self, lease: Lease
+    ) -> list[tuple[base.Resource, base.Part]]:
+        """Return what is open of a lease, each part with its driver."""
         held = defaultdict(list)
         for allocation, _ in self._ledger.allocations(lease_id=lease.id):
             held[allocation.reservation_id].append(allocation)
         used = {a.host for many in held.values() for a in many}
         hosts = {host.uuid: host for host in self._ledger.hosts(used)}
         return [
-            (self._drivers[r.resource_type], r, held[r.id], hosts)
+            (
+                self._drivers[r.resource_type],
+                base.Part(lease, r, held[r.id], hosts),
+            )
             for r in lease.reservations
             if r.status != states.RESERVATION_DELETED
         ]

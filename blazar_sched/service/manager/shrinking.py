@@ -19,6 +19,7 @@ from blazar_sched.service import resources
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import claim
 from blazar_sched.service.manager.runner import Runner
+from blazar_sched.service.resources import base
 
 T = TypeVar('T')
 
@@ -27,13 +28,13 @@ T = TypeVar('T')
 class Shrink:
     """A change for which some of an active lease has to be given up.
 
-    `mine` is the claim of its start; `steps` are (driver, reservation,
-    allocations, hosts) of what gives some up.
+    `mine` is the claim of its start; `steps` are the parts that give some up,
+    each with its driver.
     """
 
     lease: Lease
     mine: claim.Held
-    steps: list[tuple[Any, ...]]
+    steps: list[tuple[base.Resource, base.Part]]
 
 
 class Shrinker:
@@ -73,8 +74,8 @@ class Shrinker:
         """
         with self._runner.ahead_of_start(shrink.mine):
             left = {
-                r.id: driver.give_up(shrink.lease, r, *args)
-                for driver, r, *args in shrink.steps
+                part.reservation.id: driver.give_up(part)
+                for driver, part in shrink.steps
             }
 
             def last(tx: PlacingTx) -> T:
@@ -94,17 +95,19 @@ class Shrinker:
         """
         records = tx.replica.instances
         return {
-            r.id: driver.rehearse_give_up(
-                r,
-                allocations,
-                [records[id_] for id_ in tx.replica.bound.get(r.id, ())],
+            part.reservation.id: driver.rehearse_give_up(
+                part,
+                [
+                    records[id_]
+                    for id_ in tx.replica.bound.get(part.reservation.id, ())
+                ],
             )
-            for driver, r, allocations, _ in self._steps(tx, old, new)
+            for driver, part in self._steps(tx, old, new)
         }
 
     def _steps(
         self, tx: PlacingTx, old: Lease, new: Lease
-    ) -> list[tuple[Any, ...]]:
+    ) -> list[tuple[base.Resource, base.Part]]:
         """Return what is open and has to give some up for a change."""
         if old.status != states.LEASE_ACTIVE:
             return []
@@ -115,5 +118,6 @@ class Shrinker:
             if r.id in known and driver.shrinks(known[r.id], r.parameters):
                 held = tx.replica.held(r.id)
                 hosts = {id_: tx.replica.hosts[id_] for id_ in held}
-                steps.append((driver, r, list(held.values()), hosts))
+                part = base.Part(new, r, list(held.values()), hosts)
+                steps.append((driver, part))
         return steps

@@ -44,8 +44,8 @@ LOG = log.getLogger(__name__)
 
 # Writes an event's outcome.
 Write = Callable[[Tx], object]
-# A driver and the arguments of its start or end, for each reservation.
-Steps = Iterable[tuple[Any, ...]]
+# A driver and what it is to act on, for each reservation.
+Steps = Iterable[tuple[base.Resource, base.Part]]
 
 # What a lease is while an event of it is being done.
 _MEANWHILE = {
@@ -174,7 +174,7 @@ class Transitions:
         if lease.start <= now:
             return lambda tx: None
         # Each of them, before saying that one is not clear.
-        clear = [driver.vacate(lease, *args, now) for driver, *args in steps]
+        clear = [driver.vacate(part, now) for driver, part in steps]
         return (lambda tx: None) if all(clear) else Waiting()
 
     def _start_lease(
@@ -182,13 +182,17 @@ class Transitions:
     ) -> Write | Waiting:
         over = lease.end <= now
         unopened = over and lease.status == states.LEASE_PENDING
-        opened = {}
+        opened: dict[str, base.Opened] = {}
+        waiting = False
         if not over:
-            for driver, reservation, *args in steps:
-                opened[reservation.id] = driver.start(
-                    lease, reservation, *args, now
-                )
-        if None in opened.values():
+            # Each of them, before saying that one is to be waited for.
+            for driver, part in steps:
+                outcome = driver.start(part, now)
+                if outcome is None:
+                    waiting = True
+                else:
+                    opened[part.reservation.id] = outcome
+        if waiting:
             return Waiting()
         # What is too late to be opened tells nothing new.
         degraded = None if over else _is_degraded(lease, opened)
@@ -220,11 +224,12 @@ class Transitions:
     ) -> Write | Waiting:
         waiting, failed, impossible = {}, {}, {}
         # Each of them, before saying that one has failed.
-        for driver, reservation, *args in steps:
+        for driver, part in steps:
+            reservation = part.reservation
             if reservation.status != states.RESERVATION_ACTIVE:
                 continue
             try:
-                still = driver.before_end(lease, reservation, *args)
+                still = driver.before_end(part)
                 if still is not None:
                     waiting[reservation.id] = still
             except exception.Unavailable as e:
@@ -247,7 +252,7 @@ class Transitions:
         if self._ledger.claiming(lease.keeping):
             self._ledger.commit(lambda tx: tx.release_instances(lease.keeping))
         # Each of them, before saying that one is not over.
-        ended = [driver.end(lease, *args) for driver, *args in steps]
+        ended = [driver.end(part) for driver, part in steps]
         if not all(ended):
             return Waiting()
 

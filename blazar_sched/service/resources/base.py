@@ -55,6 +55,24 @@ class Opened:
     missing_resources: bool | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """A reservation of a lease, with what it has on hosts.
+
+    `hosts` are those of the allocations, by uuid, and maybe others.
+    """
+
+    lease: Lease
+    reservation: Reservation
+    allocations: Sequence[Allocation]
+    hosts: Mapping[str, Host]
+
+    @property
+    def held(self) -> list[Host]:
+        """The hosts of the allocations, in their order."""
+        return [self.hosts[a.host] for a in self.allocations]
+
+
 class Resource:
     """The driver of a resource type: does nothing, which all else extends.
 
@@ -106,39 +124,29 @@ class Resource:
         """Tell whether what is open must `give_up` some for a change."""
         return False
 
-    def give_up(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> list[Allocation]:
+    def give_up(self, part: Part) -> list[Allocation]:
         """Take from what is open, in other services, all that is too much.
 
         The start is done again afterwards, however it goes: so it need not
         put anything back itself.
 
-        :param lease: as it is to be, and `reservation` too
-        :param hosts: those of the allocations, by uuid
+        :param part: of the lease as it is to be
         :returns: the allocations that are left
         :raises Conflict: if more is in use than is to be left
         :raises Unavailable: if it is to be tried again
         """
-        return list(allocations)
+        return list(part.allocations)
 
     def rehearse_give_up(
-        self,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        bound: Collection[Instance],
+        self, part: Part, bound: Collection[Instance]
     ) -> list[Allocation]:
         """Return what `give_up` would leave, without asking other services.
 
-        :param reservation: as it is to be
+        :param part: of the lease as it is to be
         :param bound: the records of the instances that draw on it
         :raises Conflict: if more is in use than is to be left
         """
-        return list(allocations)
+        return list(part.allocations)
 
     def book(
         self,
@@ -159,46 +167,24 @@ class Resource:
         :raises Conflict: if there is no room
         """
 
-    def vacate(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        now: int,
-    ) -> bool:
+    def vacate(self, part: Part, now: int) -> bool:
         """Clear the hosts of what is in the way, ahead of the start.
 
-        :param hosts: those of the allocations, by uuid
         :returns: True if nothing more is to be done; else it is called again
             until the lease starts
         :raises Unavailable: if it is to be tried again
         """
         return True
 
-    def start(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        now: int,
-    ) -> Opened | None:
+    def start(self, part: Part, now: int) -> Opened | None:
         """Open the reservation in other services.
 
-        :param hosts: those of the allocations, by uuid
         :returns: None if other services are still at it: it is called again
         :raises Unavailable: if it is to be tried again
         """
         return Opened()
 
-    def before_end(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> str | None:
+    def before_end(self, part: Part) -> str | None:
         """Do what the reservation has asked for ahead of its end.
 
         :returns: what is still to be waited for, None if nothing is: else it
@@ -209,13 +195,7 @@ class Resource:
         """
         return None
 
-    def end(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> bool:
+    def end(self, part: Part) -> bool:
         """Remove what the start has made, and end what used it.
 
         :returns: True if nothing is left; else it is called again

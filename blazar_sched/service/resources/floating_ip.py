@@ -16,11 +16,9 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip as floating_ip_rules
 from blazar_sched.domain import states
-from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.floating_ip import find_subnet
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.floating_ip import Subnet
-from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
@@ -28,6 +26,7 @@ from blazar_sched.service.clients import neutron
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources.base import Part
 from blazar_sched.service.resources.parameters import check_integer
 from blazar_sched.service.resources.parameters import check_names
 
@@ -113,14 +112,7 @@ class FloatingIPResource(base.Resource):
             reservation.id, [f.id for f in chosen], window
         )
 
-    def start(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        now: int,
-    ) -> base.Opened:
+    def start(self, part: Part, now: int) -> base.Opened:
         """Make the floating IPs in the lease's project.
 
         An address that Neutron may have given to others by now, as its
@@ -128,6 +120,7 @@ class FloatingIPResource(base.Resource):
 
         :returns: degraded, if that is not enough, or not what is required
         """
+        lease, reservation = part.lease, part.reservation
         parameters = reservation.parameters
         subnets = self._neutron.subnets(parameters['network_id'])
         found = {f.address: f for f in self._made(lease, reservation)}
@@ -148,17 +141,12 @@ class FloatingIPResource(base.Resource):
             missing_resources=missing,
         )
 
-    def end(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> bool:
+    def end(self, part: Part) -> bool:
         """Delete the floating IPs.
 
         :returns: True: nothing is left
         """
+        lease, reservation = part.lease, part.reservation
         for floating_ip in self._made(lease, reservation):
             self._neutron.delete_floating_ip(floating_ip.id)
         return True

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
@@ -24,6 +23,7 @@ from blazar_sched.service.resources import aggregate as aggregates
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import servers
+from blazar_sched.service.resources.base import Part
 from blazar_sched.service.resources.parameters import check_integer
 from blazar_sched.service.resources.parameters import check_names
 from blazar_sched.service.resources.parameters import check_requirement
@@ -50,20 +50,14 @@ class HostResource(on_hosts.OnHostsResource):
             check_requirement(complete, name)
         return complete
 
-    def start(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        now: int,
-    ) -> base.Opened:
+    def start(self, part: Part, now: int) -> base.Opened:
         """Clear the hosts of what yields; see `vacating.yields`.
 
         :returns: degraded if others' servers are still to stay there; which,
             is kept as `in_the_way`
         """
-        held = [hosts[allocation.host] for allocation in allocations]
+        lease, reservation = part.lease, part.reservation
+        held = part.held
         aggregate = self._gather(lease, reservation, held)
         in_the_way = self._evict(lease, reservation, held, now)
         made = {
@@ -103,18 +97,13 @@ class HostResource(on_hosts.OnHostsResource):
             self._nova.remove_from_aggregate(aggregate, host.service_name)
         return aggregate
 
-    def end(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> bool:
+    def end(self, part: Part) -> bool:
         """End the reservation's servers, and give the hosts back.
 
         :returns: True if no server is left
         """
-        held = [hosts[allocation.host] for allocation in allocations]
+        lease, reservation = part.lease, part.reservation
+        held = part.held
         own = self._servers.find(lease, reservation, held)
         if not servers.end_servers(self._nova, own, reservation.on_end):
             return False

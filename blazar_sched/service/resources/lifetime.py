@@ -8,7 +8,6 @@ instance record.
 """
 
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -16,8 +15,6 @@ from blazar_sched.domain import catalog
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
-from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import LIFETIME_ON_END
@@ -31,6 +28,7 @@ from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
+from blazar_sched.service.resources.base import Part
 
 _INSTANCE = 'instance_id'
 _ON_END = 'on_end'
@@ -104,18 +102,12 @@ class LifetimeResource(on_hosts.OnHostsResource):
             _check_room(tx.replica, known, lease.end, window.start)
         tx.put_instance(dataclasses.replace(known, end=lease.end))
 
-    def start(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        now: int,
-    ) -> base.Opened | None:
+    def start(self, part: Part, now: int) -> base.Opened | None:
         """Have the server unshelved, and what yields in its place deleted.
 
         :returns: None until it is there
         """
+        lease, reservation = part.lease, part.reservation
         opened = base.Opened(missing_resources=False)
         if reservation.status == states.RESERVATION_ACTIVE:
             # Whoever shelves it in its window has their reasons.
@@ -125,7 +117,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
             return opened
         if server.status in nova.SHELVED:
             if server.task is None:
-                held = [hosts[allocation.host] for allocation in allocations]
+                held = part.held
                 self._evict(lease, reservation, held, now)
                 self._nova.unshelve_server(server)
             return None
@@ -133,19 +125,14 @@ class LifetimeResource(on_hosts.OnHostsResource):
         is_leaving = (server.task or '').startswith('shelving')
         return None if is_leaving else opened
 
-    def end(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> bool:
+    def end(self, part: Part) -> bool:
         """Delete the server, shelve it, or delete it once it has an image.
 
         What cannot be copied is left as it is: an image was asked for.
 
         :returns: True if that is done
         """
+        lease, reservation = part.lease, part.reservation
         server = self._server(reservation)
         if server is None or server.status == nova.SOFT_DELETED:
             return True

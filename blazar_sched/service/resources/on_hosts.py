@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources.base import Part
 
 
 class OnHostsResource(base.Resource):
@@ -48,15 +48,10 @@ class OnHostsResource(base.Resource):
         )
         return new
 
-    def before_end(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> str | None:
+    def before_end(self, part: Part) -> str | None:
         """Do what the reservation asks for: see `service.before_end`."""
-        held = [hosts[allocation.host] for allocation in allocations]
+        lease, reservation = part.lease, part.reservation
+        held = part.held
         return self._before_end.act(
             lease,
             reservation,
@@ -80,16 +75,10 @@ class OnHostsResource(base.Resource):
     ) -> dict[str, Any]:
         return self._complete({**parameters, **changes}, project_id)
 
-    def vacate(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        now: int,
-    ) -> bool:
+    def vacate(self, part: Part, now: int) -> bool:
         """Have those servers go that are in the way."""
-        held = [hosts[allocation.host] for allocation in allocations]
+        lease, reservation = part.lease, part.reservation
+        held = part.held
         others = self._in_the_way(lease, reservation, held, now)
         return self._vacater.vacate(lease, reservation, others, now)
 

@@ -32,6 +32,7 @@ from blazar_sched.service.resources import aggregate as aggregates
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import servers as reservation_servers
+from blazar_sched.service.resources.base import Part
 from blazar_sched.service.resources.servers import end_servers
 
 # What may be changed in an active lease.
@@ -88,13 +89,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         known: int = parameters['amount']
         return asked < known
 
-    def give_up(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> list[Allocation]:
+    def give_up(self, part: Part) -> list[Allocation]:
         """Take slots that are not in use off the hosts' inventory.
 
         Of the hosts with the fewest in use first, so that whole hosts come
@@ -103,7 +98,8 @@ class SlotsResource(on_hosts.OnHostsResource):
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
-        held = [hosts[a.host] for a in allocations]
+        lease, reservation = part.lease, part.reservation
+        held = part.held
         names = {host.uuid: host.hypervisor_hostname for host in held}
         used, beside = self._count_used(lease, reservation, held)
         slots = placement.resource_class(reservation.id)
@@ -113,28 +109,25 @@ class SlotsResource(on_hosts.OnHostsResource):
                 names[host], slots, total, beside[host]
             )
 
-        return _shrink(reservation, allocations, used, cut)
+        return _shrink(reservation, part.allocations, used, cut)
 
     def rehearse_give_up(
-        self,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        bound: Collection[Instance],
+        self, part: Part, bound: Collection[Instance]
     ) -> list[Allocation]:
         """Return which slots `give_up` would leave.
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
-        slot = reservation.slot()
+        slot = part.reservation.slot()
         used = {
             a.host: _count_filled(
                 (i.amounts for i in bound if i.host == a.host), slot
             )
-            for a in allocations
+            for a in part.allocations
         }
         return _shrink(
-            reservation,
-            allocations,
+            part.reservation,
+            part.allocations,
             used,
             lambda host, total: max(total, used[host]),
         )
@@ -173,14 +166,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         }
         return used, beside
 
-    def start(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        now: int,
-    ) -> base.Opened:
+    def start(self, part: Part, now: int) -> base.Opened:
         """Give the projects their flavor, and the hosts their inventory.
 
         Of what is in the way, what yields is deleted.
@@ -189,13 +175,14 @@ class SlotsResource(on_hosts.OnHostsResource):
             kept as `in_the_way`, or if there is no server group for the
             affinity, which the slots keep all the same
         """
+        lease, reservation = part.lease, part.reservation
         slots = placement.resource_class(reservation.id)
-        held = [hosts[allocation.host] for allocation in allocations]
+        held = part.held
         self._placement.create_resource_class(slots)
         aggregate = aggregates.make(
             self._nova, lease, reservation, [h.service_name for h in held]
         )
-        for host, allocation in zip(held, allocations, strict=True):
+        for host, allocation in zip(held, part.allocations, strict=True):
             self._placement.set_inventory(
                 host.uuid,
                 host.hypervisor_hostname,
@@ -228,27 +215,22 @@ class SlotsResource(on_hosts.OnHostsResource):
             },
         )
 
-    def end(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-    ) -> bool:
+    def end(self, part: Part) -> bool:
         """End the servers, and remove all that the start has made.
 
         :returns: True if nothing is left
         """
+        lease, reservation = part.lease, part.reservation
         for project_id in reservation_servers.projects(lease, reservation):
             self._nova.remove_flavor_access(reservation.id, project_id)
-        held = [hosts[allocation.host] for allocation in allocations]
+        held = part.held
         own = self._servers.find(lease, reservation, held)
         if not end_servers(self._nova, own, reservation.on_end):
             return False
         self._nova.delete_flavor(reservation.id)
         if reservation.parameters['affinity'] is not None:
             self._nova.delete_server_group(_name(reservation))
-        if not self._empty(reservation, allocations, hosts):
+        if not self._empty(reservation, part.allocations, part.hosts):
             return False
         self._placement.delete_resource_class(
             placement.resource_class(reservation.id)

@@ -352,13 +352,13 @@ class TestInstances:
         mine = lease(slots(1))
         once = reserved(placement_api, cloud), flavors(cloud)
         parts = manager.runner._parts(mine)
-        for driver, *args in parts:
-            driver.start(mine, *args, int(time.time()))
+        for driver, part in parts:
+            driver.start(part, int(time.time()))
         assert (reserved(placement_api, cloud), flavors(cloud)) == once
         cloud.api.delete_flavor(mine.reservations[0].id)
         for _ in range(2):
-            for driver, *args in parts:
-                assert driver.end(mine, *args)
+            for driver, part in parts:
+                assert driver.end(part)
         assert reserved(placement_api, cloud) == {}
         delete(mine)
 

@@ -20,12 +20,12 @@ DRIVER = """
                 raise exception.InvalidInput('no seats', field='seats')
             return dict(parameters)
 
-        def start(self, lease, reservation, allocations, hosts, now):
-            done.append(('start', reservation.id, allocations))
+        def start(self, part, now):
+            done.append(('start', part.reservation.id, part.allocations))
             return base.Opened(made={'key': 'K-1'})
 
-        def end(self, lease, reservation, allocations, hosts):
-            done.append(('end', reservation.id, reservation.made))
+        def end(self, part):
+            done.append(('end', part.reservation.id, part.reservation.made))
             return True
 """
 ENTRY_POINT = """

@@ -549,12 +549,12 @@ class TestBeforeEnd:
         """The reservations whose driver was told, in their order."""
         told = []
 
-        def before_end(lease, reservation, allocations, hosts):
-            assert {a.host for a in allocations} <= set(hosts)
+        def before_end(part):
+            assert {a.host for a in part.allocations} <= set(part.hosts)
             if world.nova.failures:
                 world.nova.failures -= 1
                 raise exception.Unavailable('compute answered 500')
-            told.append(reservation.id)
+            told.append(part.reservation.id)
 
         for resource_type in ('physical:host', 'virtual:instance'):
             driver = world.runner._drivers[resource_type]
@@ -732,13 +732,13 @@ def parts(world, lease):
 
 
 def driver_start(world, lease):
-    for driver, *args in parts(world, lease):
-        driver.start(world.lease(lease), *args, world.now)
+    for driver, part in parts(world, lease):
+        driver.start(part, world.now)
 
 
 def driver_end(world, lease):
-    for driver, *args in parts(world, lease):
-        assert driver.end(world.lease(lease), *args)
+    for driver, part in parts(world, lease):
+        assert driver.end(part)
 
 
 class TestClaims:

@@ -655,7 +655,9 @@ def give_up(edge, placement, names, id_, held, amount):
     ]
     hosts = {name: Host(name, '1', name) for name in names}
     try:
-        kept = driver.give_up(lease, reservation, allocations, hosts)
+        kept = driver.give_up(
+            base.Part(lease, reservation, allocations, hosts)
+        )
     except exception.CantUpdateParameter:
         return None
     left = {a.host: a.amounts['VCPU'] // 2 for a in kept}
