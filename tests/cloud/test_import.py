@@ -10,7 +10,7 @@ import sys
 import pytest
 import requests
 
-from tests.cloud import blazar as blazar_
+from tests.cloud import blazar as blazar_service
 from tests.cloud import person
 from tests.cloud import polling
 from tests.cloud import processes
@@ -61,7 +61,7 @@ class Ours:
     def __init__(self, folder, description):
         self._file = folder / 'blazar-sched.conf'
         self._port = site.free_ports(['ours'])['ours']
-        user = blazar_.credentials(description)
+        user = blazar_service.credentials(description)
         sections = {
             # Alone: the cloud's nova-scheduler is fed by another.
             'DEFAULT': {'transport_url': 'fake://'},
@@ -194,7 +194,9 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
 ):
     compute, network = admin.sdk.compute, admin.sdk.network
     network_id = network.find_network(seed.NETWORK).id
-    root, member = (blazar_.client(p, blazar.url) for p in (admin, demo))
+    root, member = (
+        blazar_service.client(p, blazar.url) for p in (admin, demo)
+    )
     flavor_id = compute.find_flavor('m1.tiny').id
     opened = fill(root, member, network_id, flavor_id)
     in_group = opened[-1]['reservations'][0]
@@ -209,7 +211,7 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
     assert 'All can be' in dry_run
     assert 'Imported' in ours.db('import-blazar', blazar.database)
     ours.start()
-    root, member = (blazar_.client(p, ours.url) for p in (admin, demo))
+    root, member = (blazar_service.client(p, ours.url) for p in (admin, demo))
     assert shown.shown(root) == before
     assert nova.status_of(server) == 'ACTIVE'
 

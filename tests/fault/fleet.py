@@ -12,7 +12,7 @@ import requests
 
 from tests import serving
 from tests.fault import content
-from tests.fault import site as site_
+from tests.fault import site as fault_site
 from tests.fault.cloud import Cloud
 from tests.fault.processes import Process
 from tests.fault.processes import Processes
@@ -111,7 +111,7 @@ class Fleet:
                 f'http://127.0.0.1:{self.ports[0]}/v1/os-hosts',
                 json={'name': name},
                 headers=serving.ADMIN,
-                timeout=site_.TIMEOUT,
+                timeout=fault_site.TIMEOUT,
             )
             assert answer.status_code == 201, answer.text
         wait_for('fed replicas', self.fed)
@@ -120,7 +120,7 @@ class Fleet:
         url = f'http://127.0.0.1:{self.ports[0]}/v1/leases'
         try:
             return requests.get(
-                url, headers=serving.ADMIN, timeout=site_.TIMEOUT
+                url, headers=serving.ADMIN, timeout=fault_site.TIMEOUT
             ).ok
         except requests.RequestException:
             return False

@@ -10,11 +10,11 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.manager import clock as clock_
+from blazar_sched.service.manager import clock as manager_clock
 from blazar_sched.service.manager.clock import Clock
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.metrics import CLOCK_DIFFERENCE
-from tests.fault import site as site_
+from tests.fault import site as fault_site
 from tests.fault.site import Site
 from tests.fault.site import SLOT
 
@@ -60,11 +60,11 @@ class Member:
         return self.manager.ledger.lease(lease_id).status
 
     def wait_for(self, lease_id, status):
-        site_.wait_for(status, lambda: self.status(lease_id) == status)
+        fault_site.wait_for(status, lambda: self.status(lease_id) == status)
 
     def wait_until_it_differs(self, differs):
         """Return once the manager has looked at its clock."""
-        site_.wait_for(
+        fault_site.wait_for(
             'a look', lambda: self.manager.clock.differs == differs
         )
 
@@ -121,7 +121,7 @@ def test_without_the_databases_clock_it_would(own, member):
 
 @pytest.mark.parametrize('ahead', [-2 * HOUR, 2 * HOUR])
 def test_it_says_so_once_and_does_nothing_meanwhile(member, caplog, ahead):
-    caplog.set_level('INFO', clock_.__name__)
+    caplog.set_level('INFO', manager_clock.__name__)
     lease = member.create('now', HOUR)
     member.ahead = ahead
     for _ in range(3):
@@ -138,7 +138,11 @@ def test_it_says_so_once_and_does_nothing_meanwhile(member, caplog, ahead):
     assert member.status(lease) == 'ACTIVE'
     rpc.Local(member.manager.endpoint).check()
     assert difference(member) == pytest.approx(0, abs=1)
-    said = [r.levelname for r in caplog.records if r.name == clock_.__name__]
+    said = [
+        r.levelname
+        for r in caplog.records
+        if r.name == manager_clock.__name__
+    ]
     assert said == ['ERROR', 'INFO']
 
 
@@ -233,11 +237,11 @@ def test_a_claim_holds_whatever_the_clocks_say(own, members, cloud):
     def hold(method, path):
         if (method, path) == ('POST', '/flavors'):
             asked.append(path)
-            go_on.wait(site_.TIMEOUT)
+            go_on.wait(fault_site.TIMEOUT)
 
     cloud.before = hold
     lease = members[0].create(0, 20 * HOUR)
-    site_.wait_for('the step', lambda: asked)
+    fault_site.wait_for('the step', lambda: asked)
     for member, ahead in zip(members, (10 * HOUR, -10 * HOUR), strict=True):
         member.ahead += ahead
     renewed = set()
@@ -247,7 +251,7 @@ def test_a_claim_holds_whatever_the_clocks_say(own, members, cloud):
         renewed.update(claim.until for _, claim in due)
         return len(renewed) > RENEWALS
 
-    site_.wait_for('it has lasted for longer than a claim', has_lasted)
+    fault_site.wait_for('it has lasted for longer than a claim', has_lasted)
     assert len(asked) == 1
 
     go_on.set()

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.service.manager.manager import Manager
-from tests.fault import proxy as proxy_
+from tests.fault import proxy as proxy_modes
 from tests.fault.proxy import CUT_AFTER
 from tests.fault.proxy import Proxy
 from tests.fault.site import Site
@@ -115,7 +115,7 @@ def commits(data):
 
 def before_commit(proxy, cut):
     def judge(data):
-        return proxy_.CUT if commits(data) and cut() else proxy_.PASS
+        return proxy_modes.CUT if commits(data) and cut() else proxy_modes.PASS
 
     proxy.from_client = judge
 
@@ -126,7 +126,7 @@ def during_commit(proxy, cut):
     def judge(data):
         if commits(data) and cut():
             return CUT_AFTER
-        return proxy_.PASS
+        return proxy_modes.PASS
 
     proxy.from_client = judge
 
@@ -137,13 +137,13 @@ def after_commit(proxy, cut):
     def from_client(data):
         if commits(data) and cut():
             committing.append(True)
-        return proxy_.PASS
+        return proxy_modes.PASS
 
     def to_client(data):
         if committing:
             committing.pop()
             return CUT_AFTER
-        return proxy_.PASS
+        return proxy_modes.PASS
 
     proxy.from_client, proxy.to_client = from_client, to_client
 

@@ -12,7 +12,7 @@ import pytest
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
-from tests.fault import processes as processes_
+from tests.fault import processes as process_types
 from tests.fault import racer
 from tests.fault.site import Site
 
@@ -63,10 +63,10 @@ def run(site, processes):
     """run(rounds, pause, protocol) -> how often each status, by round."""
 
     def run(rounds, pause, protocol):
-        barrier = processes_.barrier(CREATORS)
+        barrier = process_types.barrier(CREATORS)
         pipes = []
         for _ in range(PROCESSES):
-            ours, theirs = processes_.pipe()
+            ours, theirs = process_types.pipe()
             processes.fork(
                 racer.race,
                 site.file(),

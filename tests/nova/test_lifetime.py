@@ -22,7 +22,7 @@ from blazar_sched.demo.cloud import Cloud
 from blazar_sched.demo.cloud import host_of
 from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration
-from blazar_sched.service.api import server as api_
+from blazar_sched.service.api import server as api_server
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
@@ -197,7 +197,7 @@ def site(cloud, clock, tmp_path_factory):
     manager.start()
     for name in HOSTS:
         manager.hosts.create(name, {})
-    api = api_.serve(conf, rpc.Local(manager.endpoint))
+    api = api_server.serve(conf, rpc.Local(manager.endpoint))
     yield Site(cloud, manager, api.port, clock)
     api.stop()
     manager.stop()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-from nova.objects import flavor as flavor_
+from nova.objects import flavor as nova_flavor
 from nova.objects import request_spec
 from nova.scheduler import filters
 from nova.scheduler import host_manager
@@ -180,7 +180,7 @@ def spec(hints=None, **fields):
     return request_spec.RequestSpec(
         instance_uuid='4d8f3a5e-6a8f-4a44-9d5e-0e5b3b7a9c11',
         project_id='p1',
-        flavor=flavor_.Flavor(**held),
+        flavor=nova_flavor.Flavor(**held),
         is_bfv=is_bfv,
         scheduler_hints={
             name: value if isinstance(value, list) else [value]

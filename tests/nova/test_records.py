@@ -15,7 +15,7 @@ from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo import cloud as cloud_
+from blazar_sched.demo import cloud as demo_cloud
 from blazar_sched.demo.cloud import wait_for
 from blazar_sched.service import database
 from blazar_sched.service.bus.nova_notifications import Listener
@@ -55,12 +55,12 @@ class Site:
         """Return what Nova says of servers on our hosts, by uuid."""
         return {
             server['id']: (
-                self.cloud.hosts[cloud_.host_of(server)],
+                self.cloud.hosts[demo_cloud.host_of(server)],
                 server['flavor']['vcpus'],
                 server['tenant_id'],
             )
             for server in self.cloud.servers()
-            if cloud_.host_of(server) in HOSTS
+            if demo_cloud.host_of(server) in HOSTS
         }
 
     def records(self):
@@ -119,12 +119,12 @@ class Site:
 
     def evacuate(self, server):
         """Have it off its host, which fails and comes back."""
-        name = cloud_.host_of(server)
+        name = demo_cloud.host_of(server)
         self.cloud.stop_compute(name)
         self.cloud.api.post_server_action(server['id'], {'evacuate': {}})
         wait_for(
             'evacuation',
-            lambda: cloud_.host_of(self.cloud.show(server)) != name,
+            lambda: demo_cloud.host_of(self.cloud.show(server)) != name,
         )
         server = self.cloud.settled(server, 'ACTIVE', 'SHUTOFF')
         self.cloud.start_compute(name)
@@ -257,7 +257,7 @@ class TestHeard:
         site.shelve(server)
         assert site.follows() == {}
         server = site.unshelve(server)
-        assert cloud_.host_of(server) is not None
+        assert demo_cloud.host_of(server) is not None
         site.follows()
 
     def test_rebuild(self, site):

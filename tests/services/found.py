@@ -12,8 +12,8 @@ import subprocess
 import amqp
 import sqlalchemy as sa
 
-from tests.services import broker as broker_
-from tests.services import database as database_
+from tests.services import broker as brokers
+from tests.services import database as database_tests
 from tests.services import private
 
 DATABASES = {
@@ -31,7 +31,7 @@ def databases(stack: contextlib.ExitStack) -> list[str]:
 
     :raises private.Missing: if one has to be started and is not installed
     """
-    engines = database_.servers() or DATABASES
+    engines = database_tests.servers() or DATABASES
     return [database(stack, engine) for engine in engines]
 
 
@@ -40,7 +40,7 @@ def database(stack: contextlib.ExitStack, engine: str) -> str:
 
     :raises private.Missing: if it has to be started and is not installed
     """
-    named = database_.servers().get(engine)
+    named = database_tests.servers().get(engine)
     if named:
         return _said(named, 'as the environment says')
     url, server = DATABASES[engine]
@@ -54,13 +54,13 @@ def broker(stack: contextlib.ExitStack) -> str:
 
     :raises private.Missing: if one has to be started and is not installed
     """
-    named = broker_.named()
+    named = brokers.named()
     if named:
         return _said(named, 'as the environment says')
     try:
-        broker_.enter(BROKER)
+        brokers.enter(BROKER)
         return _said(
-            stack.enter_context(broker_.made(BROKER)), 'there already'
+            stack.enter_context(brokers.made(BROKER)), 'there already'
         )
     except (OSError, subprocess.SubprocessError, amqp.AMQPError):
         return _started(stack, private.RabbitMQ)
@@ -69,7 +69,7 @@ def broker(stack: contextlib.ExitStack) -> str:
 def _lets_in(url: str) -> bool:
     """Say whether the server at `url` lets us make databases."""
     try:
-        with database_.made(url):
+        with database_tests.made(url):
             return True
     except sa.exc.SQLAlchemyError:
         return False

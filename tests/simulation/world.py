@@ -27,7 +27,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 from tests import loopback
 from tests.simulation import actions
 from tests.simulation import ending
-from tests.simulation import features as features_
+from tests.simulation import features as feature_draws
 from tests.simulation import looks
 from tests.simulation import promises
 from tests.simulation.book import Book
@@ -103,7 +103,7 @@ class World:
         # What was asked for of each server, by uuid.
         self.requests = {}
         weather = random.Random(f'{seed}/weather')
-        drawn = features_.draw(weather)
+        drawn = feature_draws.draw(weather)
         self.features = drawn if features is None else frozenset(features)
         self._often = often
         path = shutil.copy(empty, f'{directory}/{seed}.sqlite')

@@ -396,6 +396,24 @@ def test_a_test_that_is_not_there_is_found():
     ]
 
 
+def missing_files(text):
+    """Return the files of ours that a text names and that are not there."""
+    return [
+        name
+        for name in re.findall(r'``([\w/]+/[\w/]+\.py)``', text)
+        if not any(
+            (ROOT / folder / name).exists()
+            for folder in ('.', 'blazar_sched', 'blazar_sched/service')
+        )
+    ]
+
+
+def test_each_file_that_contributing_names_is_there():
+    text = (ROOT / 'CONTRIBUTING.rst').read_text()
+    assert missing_files(text) == []
+    assert missing_files(f'{text} ``made/up.py``') == ['made/up.py']
+
+
 def unknown_names(text):
     """Return the names like `replica.puller` that lead nowhere."""
     ours = ROOT / 'blazar_sched'

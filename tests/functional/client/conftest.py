@@ -11,7 +11,7 @@ import subprocess
 import sysconfig
 
 from blazarclient import client as blazarclient
-from keystoneauth1 import session as session_
+from keystoneauth1 import session as keystone_session
 from keystoneauth1 import token_endpoint
 import pytest
 
@@ -46,7 +46,7 @@ def login(endpoint):
     def make(token):
         auth = token_endpoint.Token(endpoint, token)
         return blazarclient.Client(
-            '1', session=session_.Session(auth=auth),
+            '1', session=keystone_session.Session(auth=auth),
             service_type='reservation',
         )
 

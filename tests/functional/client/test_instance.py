@@ -4,7 +4,7 @@
 from blazarclient import exception as client_exception
 import pytest
 
-from tests.functional import conftest as service_
+from tests.functional import conftest as shared
 
 DATES = ('2030-01-01 00:00', '2030-01-02 00:00')
 # What Blazar's answers have, of either type.
@@ -16,7 +16,7 @@ SHOWN = {
 }
 FLAVOR = {
     'resource_type': 'flavor:instance',
-    'flavor_id': service_.FLAVOR['id'],
+    'flavor_id': shared.FLAVOR['id'],
     'amount': 2,
     'affinity': None,
     'resource_properties': '',
@@ -30,7 +30,7 @@ SLOTS = {
     'affinity': False,
     'resource_properties': '',
 }
-SERVER_GROUP = service_.SERVER_GROUP
+SERVER_GROUP = shared.SERVER_GROUP
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_by_the_programs(shell, service):
         'lease', 'create', 'n',
         '--start-date', DATES[0], '--end-date', DATES[1],
         '--reservation',
-        f'resource_type=flavor:instance,flavor_id={service_.FLAVOR["id"]},'
+        f'resource_type=flavor:instance,flavor_id={shared.FLAVOR["id"]},'
         'amount=1',
         '--reservation',
         'resource_type=virtual:instance,vcpus=1,memory_mb=1,disk_gb=0,'

@@ -12,7 +12,7 @@ import subprocess
 from types import SimpleNamespace
 
 from blazarclient import client as blazarclient
-from keystoneauth1 import session as session_
+from keystoneauth1 import session as keystone_session
 from keystoneauth1 import token_endpoint
 import pytest
 
@@ -39,7 +39,9 @@ def client(url, token='admin'):
     """Return python-blazarclient's library, as a user."""
     auth = token_endpoint.Token(url, token)
     return blazarclient.Client(
-        '1', session=session_.Session(auth=auth), service_type='reservation'
+        '1',
+        session=keystone_session.Session(auth=auth),
+        service_type='reservation',
     )
 
 

@@ -27,14 +27,14 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import models
-from tests.services import database as database_
+from tests.services import database as databases
 
 SQLITE = 'sqlite'
 ENGINES = [
     SQLITE,
     *(
         pytest.param(url, id=engine, marks=pytest.mark.services)
-        for engine, url in database_.servers().items()
+        for engine, url in databases.servers().items()
     ),
 ]
 
@@ -45,7 +45,7 @@ def bare_url(request, tmp_path):
     if request.param == SQLITE:
         yield f'sqlite:///{tmp_path}/ledger.sqlite'
         return
-    with database_.made(request.param) as url:
+    with databases.made(request.param) as url:
         yield url
 
 
@@ -60,7 +60,7 @@ def made_once(tmp_path_factory):
                 folder = tmp_path_factory.mktemp('ledger')
                 url = f'sqlite:///{folder}/ledger.sqlite'
             else:
-                url = stack.enter_context(database_.made(server))
+                url = stack.enter_context(databases.made(server))
             new = ledger.Ledger(url)
             new.upgrade()
             new.close()

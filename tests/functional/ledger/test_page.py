@@ -7,8 +7,8 @@ import json
 import pytest
 
 from blazar_sched.replica import wire
-from blazar_sched.service.manager import endpoint as endpoint_
-from blazar_sched.service.manager import host as host_
+from blazar_sched.service.manager import endpoint as manager_endpoint
+from blazar_sched.service.manager import host as manager_host
 from blazar_sched.service.manager.endpoint import Endpoint
 from blazar_sched.service.manager.host import Hosts
 from tests.functional.ledger import test_uncountable
@@ -64,7 +64,7 @@ def test_leases(store, endpoint, nouns):
 
 
 def test_a_limit_of_leases(store, endpoint, nouns, monkeypatch):
-    monkeypatch.setattr(endpoint_, 'MOST', 2)
+    monkeypatch.setattr(manager_endpoint, 'MOST', 2)
     for _ in range(3):
         store.commit(lambda tx: tx.put_lease(nouns.lease()))
 
@@ -88,8 +88,8 @@ def test_hosts(store, endpoint, nouns):
 
 def test_allocations(store, endpoint, nouns, monkeypatch):
     """A host with many goes on in the next page."""
-    monkeypatch.setattr(host_, 'ALLOCATIONS', 3)
-    monkeypatch.setattr(host_, 'HOSTS', 2)
+    monkeypatch.setattr(manager_host, 'ALLOCATIONS', 3)
+    monkeypatch.setattr(manager_host, 'HOSTS', 2)
     hosts = [store.commit(lambda tx: tx.put_host(nouns.host()))
              for _ in range(5)]
     expected = {host.id: [] for host in hosts}

@@ -14,7 +14,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import puller
 from blazar_sched.replica import record
-from blazar_sched.service.ledger import ledger as ledger_
+from blazar_sched.service.ledger import ledger as ledger_module
 from blazar_sched.service.ledger import models
 from tests.functional.ledger import test_feed
 
@@ -232,7 +232,7 @@ def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
 @pytest.fixture
 def unchecked(monkeypatch):
     """Has ledgers commit what nobody can follow, as they once did."""
-    monkeypatch.setattr(ledger_, '_check', lambda replica, records: None)
+    monkeypatch.setattr(ledger_module, '_check', lambda replica, records: None)
 
 
 def test_a_ledger_that_holds_such_a_sum(

@@ -21,7 +21,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.nova import Aggregate
 from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.nova import server as server_
+from blazar_sched.service.clients.nova import server as nova_server
 from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
 from blazar_sched.service.clients.placement import MAX_TRIES
 from blazar_sched.service.clients.placement import Placement
@@ -316,7 +316,7 @@ class TestNova:
             },
             'scheduler_hints': hints,
         }
-        server = server_._server(shown)
+        server = nova_server._server(shown)
         if end is None:
             end = window.FOREVER
         elif end < 1e9:
@@ -348,7 +348,7 @@ def test_amounts_of_every_class():
         },
         'scheduler_hints': {'reservation': ['another']},
     }
-    server = server_._server(shown)
+    server = nova_server._server(shown)
     assert server.reservation_id == 'r'
     assert server.amounts == {
         'PCPU': 4, 'MEMORY_MB': 2, 'DISK_GB': 10, 'CUSTOM_GPU': 2

@@ -29,7 +29,7 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager import site as site_
+from tests.unit.manager import site as manager_site
 
 HOSTS = ('a', 'b', 'c')
 HEADERS = {
@@ -41,7 +41,7 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 SLOT = {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 2}
 
 
-class Site(site_.Site):
+class Site(manager_site.Site):
     """One with an API; whatever reaches beyond the ledger is `felt`."""
 
     def __init__(self, conf, clock):

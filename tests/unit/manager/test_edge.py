@@ -10,7 +10,7 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.service.manager.manager import Manager
-from tests.unit.manager import edge as edge_
+from tests.unit.manager import edge as http_edge
 from tests.unit.manager.edge import Acting
 from tests.unit.manager.edge import conflict
 from tests.unit.manager.edge import Edge
@@ -18,14 +18,14 @@ from tests.unit.manager.edge import Trouble
 
 # What can go wrong with any request, and what with some.
 ANYWHERE = {
-    'fails': lambda: Trouble(False, edge_.answer(500)),
-    'is done and fails': lambda: Trouble(True, edge_.answer(500)),
+    'fails': lambda: Trouble(False, http_edge.answer(500)),
+    'is done and fails': lambda: Trouble(True, http_edge.answer(500)),
     'is done and times out': lambda: Trouble(True),
-    'meets a proxy': lambda: Trouble(False, edge_.answer(200)),
+    'meets a proxy': lambda: Trouble(False, http_edge.answer(200)),
 }
 SOMEWHERE = {
-    'another has done it': lambda: Trouble(True, edge_.answer(404)),
-    'conflicts': lambda: Trouble(False, edge_.answer(409, {})),
+    'another has done it': lambda: Trouble(True, http_edge.answer(404)),
+    'conflicts': lambda: Trouble(False, http_edge.answer(409, {})),
     'is overtaken': lambda: Trouble(
         False, conflict('placement.concurrent_update')
     ),
@@ -175,7 +175,7 @@ def test_kept_without_trouble(site):
 
 def test_no_quota_for_a_server_group_only_degrades_it(site):
     site.edge.meddle = lambda method, path: (
-        Trouble(False, edge_.answer(403))
+        Trouble(False, http_edge.answer(403))
         if (method, path) == ('POST', '/os-server-groups')
         else None
     )
@@ -224,7 +224,7 @@ def test_a_server_that_cannot_be_deleted_now_keeps_no_other(site):
 
     def meddle(method, path):
         if method == 'DELETE' and path.endswith(ids[0]):
-            return Trouble(False, edge_.answer(409))
+            return Trouble(False, http_edge.answer(409))
         return None
 
     site.edge.meddle = meddle
@@ -262,7 +262,7 @@ def test_inventory_that_is_refused_is_no_success(site):
     [
         conflict('placement.undefined_code'),
         conflict('placement.concurrent_update'),
-        edge_.answer(
+        http_edge.answer(
             400,
             {
                 'errors': [
@@ -303,7 +303,7 @@ def test_a_class_that_placement_only_says_is_there_is_made(site):
     placement = Placement(site.edge)
     unlucky = iter([True])
     site.edge.meddle = lambda method, path: (
-        Trouble(False, edge_.answer(204))
+        Trouble(False, http_edge.answer(204))
         if method == 'PUT' and next(unlucky, False)
         else None
     )
@@ -314,7 +314,7 @@ def test_a_class_that_placement_only_says_is_there_is_made(site):
 
 def test_a_class_that_is_never_made_is_not_waited_for(site):
     site.edge.meddle = lambda method, path: (
-        Trouble(False, edge_.answer(204)) if method == 'PUT' else None
+        Trouble(False, http_edge.answer(204)) if method == 'PUT' else None
     )
     with pytest.raises(exception.Unavailable, match='CUSTOM_X'):
         Placement(site.edge).create_resource_class('CUSTOM_X')
@@ -323,7 +323,7 @@ def test_a_class_that_is_never_made_is_not_waited_for(site):
 def test_another_400_is_not_tried_again(site):
     placement = Placement(site.edge)
     site.edge.meddle = lambda method, path: (
-        Trouble(False, edge_.answer(400, {'errors': []}))
+        Trouble(False, http_edge.answer(400, {'errors': []}))
         if method == 'PUT'
         else None
     )

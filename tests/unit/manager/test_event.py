@@ -13,7 +13,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
-from blazar_sched.service.manager import runner as runner_
+from blazar_sched.service.manager import runner as manager_runner
 from blazar_sched.service.manager.attempts import Tried
 from blazar_sched.service.manager.manager import Manager
 
@@ -1103,7 +1103,7 @@ class TestThreads:
         self, conf, running, slots, monkeypatch
     ):
         """Another manager need not wait for the claim to run out."""
-        monkeypatch.setattr(runner_, 'STOP_TIMEOUT', 0.1)
+        monkeypatch.setattr(manager_runner, 'STOP_TIMEOUT', 0.1)
         running.runner.stop()
         one = Manager(conf, running.nova, running.placement)
         running.add_host('a')

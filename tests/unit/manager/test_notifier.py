@@ -10,7 +10,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.service.bus import notifier as notifier_
+from blazar_sched.service.bus import notifier as bus_notifier
 from blazar_sched.service.bus.notifier import HOST_FAILURE
 from blazar_sched.service.bus.notifier import Notifier
 
@@ -256,7 +256,7 @@ class TestSending:
         assert types(loud) == ['lease.delete']
 
     def test_the_oldest_give_way(self, loud, conf, monkeypatch):
-        monkeypatch.setattr(notifier_, 'MOST_WAITING', 2)
+        monkeypatch.setattr(bus_notifier, 'MOST_WAITING', 2)
         notifier = Notifier(conf)
         loud.add_host('a')
         lease = loud.create()

@@ -28,7 +28,7 @@ from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import instance
-from tests.unit.manager import edge as edge_
+from tests.unit.manager import edge as http_edge
 from tests.unit.manager.edge import conflict
 from tests.unit.manager.edge import Edge
 from tests.unit.manager.edge import Trouble
@@ -485,8 +485,8 @@ class Killed(BaseException):
 
 
 TROUBLES = {
-    'fails': lambda: Trouble(False, edge_.answer(500)),
-    'is done and fails': lambda: Trouble(True, edge_.answer(500)),
+    'fails': lambda: Trouble(False, http_edge.answer(500)),
+    'is done and fails': lambda: Trouble(True, http_edge.answer(500)),
     'is done and times out': lambda: Trouble(True),
 }
 

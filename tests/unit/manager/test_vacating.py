@@ -18,7 +18,7 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import vacating
 from tests.unit.manager import edge
-from tests.unit.manager import site as site_
+from tests.unit.manager import site as manager_site
 from tests.unit.manager.edge import Trouble
 from tests.unit.manager.site import Site
 
@@ -150,7 +150,7 @@ class TestWholeHost:
         site.run(1000 - LEAD - 1)
         assert told(server) is None
         site.run(1)
-        due = site_.at(site.now + NOTICE)
+        due = manager_site.at(site.now + NOTICE)
         assert told(server) == due
         site.run(NOTICE - 1)
         assert server['OS-EXT-STS:task_state'] is None
@@ -381,7 +381,7 @@ class TestWholeHost:
         lease = site.create(whole(), start=60)
         server = site.server('a')
         site.run()
-        assert told(server) == site_.at(site.now + 30)
+        assert told(server) == manager_site.at(site.now + 30)
         site.run(30)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
         site.edge.settle(lambda server: 'b')
@@ -411,14 +411,14 @@ class TestWholeHost:
         server = site.server('a')
         server['metadata']['blazar_vacate_at'] = written
         site.run(1000 - LEAD)
-        assert told(server) == site_.at(site.now + NOTICE)
+        assert told(server) == manager_site.at(site.now + NOTICE)
         server['metadata']['blazar_vacate_at'] = written
         site.run(NOTICE)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
     def test_what_ends_by_the_start_goes_by_itself(self, site, lease):
         server = site.server('a')
-        server['scheduler_hints'] = {'lease_end': site_.at(lease.start)}
+        server['scheduler_hints'] = {'lease_end': manager_site.at(lease.start)}
         site.sync()
         site.asked()
         site.run(1000 - LEAD)
@@ -448,8 +448,8 @@ class TestWholeHost:
     ):
         server = site.server('a')
         server['scheduler_hints'] = {
-            'lease_start': site_.at(lease.start),
-            'lease_end': site_.at(lease.end),
+            'lease_start': manager_site.at(lease.start),
+            'lease_end': manager_site.at(lease.end),
         }
         site.sync()
         site.run(1000)
@@ -550,12 +550,12 @@ class TestWholeHost:
     ):
         server = site.server('a')
         site.run(1000 - LEAD)
-        assert told(server) == site_.at(site.now + NOTICE)
+        assert told(server) == manager_site.at(site.now + NOTICE)
         site.manager.leases.update(
             lease.id, 'project', {'start': site.now + 60}
         )
         site.run(10)
-        assert told(server) == site_.at(site.now + 25)
+        assert told(server) == manager_site.at(site.now + 25)
         site.run(25)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
         site.edge.settle(lambda server: 'b')
@@ -691,8 +691,8 @@ class TestSlots:
         site.edge.offloads = False
         server = site.server('a', vcpus=6)
         server['scheduler_hints'] = {
-            'lease_start': site_.at(site.now + 500),
-            'lease_end': site_.at(site.now + 900),
+            'lease_start': manager_site.at(site.now + 500),
+            'lease_end': manager_site.at(site.now + 900),
         }
         site.sync()
         assert server['OS-EXT-STS:task_state'] == 'shelving'
@@ -711,8 +711,8 @@ class TestSlots:
         site.manager.monitor.look()
         server = site.server('a', vcpus=4)
         server['scheduler_hints'] = {
-            'lease_start': site_.at(site.now + 500),
-            'lease_end': site_.at(site.now + 9000),
+            'lease_start': manager_site.at(site.now + 500),
+            'lease_end': manager_site.at(site.now + 9000),
         }
         site.sync()
         site.edge.settle()

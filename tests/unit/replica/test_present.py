@@ -15,7 +15,7 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.ext import host_state as host_state_
+from blazar_sched.ext import host_state as ext_host_state
 from blazar_sched.replica import accounting
 from blazar_sched.replica import present
 from blazar_sched.replica import record
@@ -355,7 +355,7 @@ def test_both_indexes_look_closer_at_the_same_hosts(hosts):
 
     assert ext.unconfirmed(
         host_states, known, room, 2
-    ) == host_state_.unconfirmed(host_states, known, room, 2)
+    ) == ext_host_state.unconfirmed(host_states, known, room, 2)
 
 
 ends = st.integers(NOW - 3, TAIL - 1) | st.just(window.FOREVER)
