@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each row of what is asked of scheduling has a test that is named for it."""
+"""Each row of what is asked of scheduling has a test that is named for it.
+
+The contributor's guide says what each row is: see PAGE.
+"""
 
 import ast
 import collections
 import pathlib
+import re
 
 TESTS = pathlib.Path(__file__).parents[1]
+PAGE = TESTS.parent / 'doc/source/contributor/requirements.md'
 
 # What the founding documents name, and the features beside other systems'.
 ROWS = {
@@ -51,3 +56,9 @@ def test_every_row_has_a_test():
 
 def test_no_test_is_for_a_row_that_is_not_there():
     assert marked().keys() - ROWS == set()
+
+
+def test_every_row_is_explained():
+    lines = re.findall(r'^\| ([CF]\d+) \| \S.* \|$', PAGE.read_text(), re.M)
+    assert set(lines) == ROWS
+    assert len(lines) == len(ROWS), 'a row has two lines'
