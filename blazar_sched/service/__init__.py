@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reservation service.
 
-Its parts know each other one way: api and manager above resources, clients
-and the ledger. api and manager meet over RPC only.
+Dependencies between its parts are one-way: api and manager are above
+resources, clients and the ledger. api and manager communicate over RPC only.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a manager together, alone or with the API in one process."""
+"""Assembly of a manager, alone or with the API in a single process."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ from blazar_sched.service.metrics import Metrics
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Service:
-    """A running service; `api` says on which host and port."""
+    """A running service; `api` has the host and the port of the API."""
 
     manager: Manager
     api: server.Server
@@ -32,9 +32,10 @@ def start_manager(
     placement: Placement | None = None,
     metrics: Metrics | None = None,
 ) -> Manager:
-    """Start a manager; its clients are made of `conf` unless given.
+    """Start a manager, with clients from `conf` unless clients are given.
 
-    One that cannot be started leaves nothing behind: another try follows.
+    A manager that cannot be started leaves nothing behind, because another
+    attempt follows.
     """
     manager = Manager(conf, nova, placement, metrics=metrics)
     try:
@@ -51,7 +52,7 @@ def start_all(
     placement: Placement | None = None,
     metrics: Metrics | None = None,
 ) -> Service:
-    """Start all in this process, over a database brought up to date."""
+    """Upgrade the database, and start manager and API in this process."""
     database.open_ledger(conf).upgrade()
     manager = start_manager(conf, nova, placement, metrics)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the ledger that a configuration names."""
+"""Access to the ledger that the configuration names."""
 
 from collections.abc import Callable
 
@@ -14,10 +14,10 @@ def open_ledger(
     on_change: Callable[[int], object] | None = None,
     metrics: Metrics | None = None,
 ) -> ledger.Ledger:
-    """Return the ledger of the [database] group; nothing is asked of it yet.
+    """Return the ledger of the [database] group, without any query.
 
     :param on_change: called with the revision of each commit of a change
-    :param metrics: count commits and conflicts
+    :param metrics: the metrics that count commits and conflicts
     :raises oslo_config.cfg.Error: if no database has such a URL
     """
     try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found by entry points, such as drivers and filters."""
+"""Loading of entry points, such as drivers and filters."""
 
 
 def refuse(
     manager: object, entry_point: object, error: BaseException
 ) -> None:
-    """Stop at what cannot be loaded: stevedore would go on without it."""
+    """Raise the error of an entry point, which stevedore would ignore."""
     raise error

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Named points at which a test may end the process.
 
-Unarmed, which is always so in operation, a point costs one comparison.
+A point that is not armed, as always in operation, costs one comparison.
 """
 
 from collections.abc import Callable
@@ -17,24 +17,24 @@ _hook: Hook | None = None
 
 
 def point(name: str) -> None:
-    """Say that the process is at the point `name`."""
+    """Report that the process is at the point `name`."""
     if _hook is not None:
         _hook(name)
 
 
 def arm(hook: Hook | None) -> None:
-    """Have `hook` called with the name of each point; None disarms."""
+    """Set the `hook` to call with the name of each point; None disarms."""
     global _hook
     _hook = hook
 
 
 def arm_from_environment() -> None:
-    """Kill this process at the point that the environment names.
+    """Arm the process to be killed at the point in the environment.
 
-    ``BLAZAR_SCHED_CRASH_AT`` is a point's name, or ``name#3`` for the third
-    time that it is passed.
+    ``BLAZAR_SCHED_CRASH_AT`` is the name of a point, or ``name#3`` for the
+    third time that the process passes the point.
 
-    :raises ValueError: if what follows '#' is no number
+    :raises ValueError: if the text after '#' is not a number
     """
     where = os.environ.get(VARIABLE)
     if where:

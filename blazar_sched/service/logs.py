@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging: oslo.log's, with no text of a request in a line as it came.
+"""Logging with oslo.log, with the text of requests escaped in log lines.
 
-Lease names, paths and the texts of other services may have line ends, which
-would forge lines, and escape sequences, which terminals obey.
+Lease names, paths and the texts of other services may contain line ends,
+which would forge log lines, and escape sequences, which terminals interpret.
 """
 
 import copy
@@ -13,15 +13,15 @@ from oslo_config import cfg
 from oslo_log import formatters
 from oslo_log import log
 
-# What oslo.log itself writes with escape sequences.
+# The attributes in which oslo.log itself writes escape sequences.
 _COLORS = ('color', 'reset_color')
 
 
 class Formatter(formatters.ContextFormatter):
-    """oslo.log's, with whatever is not printable escaped.
+    """A formatter of oslo.log that escapes unprintable characters.
 
-    A record is one line; a traceback is as many as it has, each of them after
-    oslo.log's own prefix.
+    A log record is one line; a traceback has as many lines as usual, each
+    after oslo.log's own prefix.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
@@ -37,10 +37,10 @@ class Formatter(formatters.ContextFormatter):
 
 
 def setup(conf: cfg.ConfigOpts) -> None:
-    """Set logging up as `conf` says.
+    """Set up logging as `conf` says.
 
-    The formatters of a file that [DEFAULT] log_config_append names are the
-    operator's own, and stay.
+    The formatters of a file that [DEFAULT] log_config_append names belong to
+    the operator, and are kept.
     """
     log.setup(conf, 'blazar-sched')
     for handler in logging.getLogger().handlers:
@@ -57,7 +57,7 @@ def setup(conf: cfg.ConfigOpts) -> None:
 
 
 def _shown(record: logging.LogRecord) -> logging.LogRecord:
-    """Return a record like this one whose texts are printable."""
+    """Return a copy of a log record whose texts are printable."""
     shown = copy.copy(record)
     for name, value in vars(record).items():
         if isinstance(value, str) and name not in _COLORS:
@@ -66,7 +66,7 @@ def _shown(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def printable(text: str) -> str:
-    """Return `text` with what is not printable as in a literal of Python."""
+    """Return `text` with unprintable characters escaped as in Python."""
     if text.isprintable():
         return text
     return ''.join(

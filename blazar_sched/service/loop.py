@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that works in steps and can be poked."""
+"""A thread that works in steps and can be woken up."""
 
 from collections.abc import Callable
 import threading
@@ -12,12 +12,12 @@ from blazar_sched.domain import exception
 
 LOG = log.getLogger(__name__)
 
-# Seconds until the next step, where nobody says so.
+# The default number of seconds until the next step.
 PAUSE = 1.0
-# Seconds until the next step at most while steps fail, unless the pace of the
-# loop is slower anyway.
+# The maximum number of seconds until the next step while steps fail, unless
+# the pace of the loop is slower anyway.
 LONGEST_PAUSE = 8.0
-# Seconds that a stop gives the step being taken.
+# The seconds for which a stop waits for the current step.
 STOP_TIMEOUT = 3.0
 
 
@@ -33,14 +33,14 @@ class Part(Protocol):
 
 
 class Loop:
-    """Takes a step, waits for its time or until poked, and again.
+    """A loop that takes a step, waits for a time or a poke, and repeats.
 
-    While steps fail the pause doubles, and the log has two lines: when the
-    trouble begins and when it is over. Another kind of error is another
-    trouble.
+    While steps fail, the pause doubles, and the log has two lines: when the
+    failures begin and when they end. An error of another type begins a new
+    series of failures.
 
-    :param step: may return the seconds until the next one
-    :param pace: returns them where the step does not
+    :param step: may return the seconds until the next step
+    :param pace: returns these seconds where the step does not
     :ivar succeeded_at: epoch seconds of the last step that did not fail, or
         of the start
     """
@@ -76,7 +76,7 @@ class Loop:
         self._poked.set()
 
     def stop(self) -> None:
-        """Take no other step; return when the last is over, or hangs."""
+        """Take no further step; wait for the current step for some seconds."""
         self._stopping = True
         self._poked.set()
         if self._thread.is_alive():
@@ -90,7 +90,7 @@ class Loop:
                 self._poked.wait(wait)
 
     def _take(self) -> float:
-        """Take a step; return the seconds until the next one."""
+        """Take a step; return the seconds until the next step."""
         trouble: Exception
         try:
             wait = self._step()
@@ -101,12 +101,13 @@ class Loop:
         else:
             self._recover()
             return wait
-        # Not while it is handled: oslo.log would say it twice.
+        # Reported outside of the except block, in which oslo.log would log
+        # the error twice.
         self._report(trouble)
         return self._pause()
 
     def _recover(self) -> None:
-        """Forget the failures, and log that they are over."""
+        """Reset the failures, and log that they are over."""
         self.succeeded_at = time.time()
         if self._failures:
             LOG.warning(
@@ -117,7 +118,7 @@ class Loop:
         self._trouble = None
 
     def _report(self, error: Exception) -> None:
-        """Count a failure, and log the first one of its kind."""
+        """Count a failure, and log the first failure of its type."""
         self._failures += 1
         if type(error) is self._trouble:
             return
@@ -134,18 +135,18 @@ class Loop:
             )
 
     def _pause(self) -> float:
-        """Return the seconds after a failure: twice those of the last."""
+        """Return the pause after a failure, which doubles each time."""
         try:
             pace = self._pace()
         except Exception:
-            # Of that, too, the log tells: it is what failed, or will.
+            # This error is logged too: it is what failed, or what will fail.
             pace = PAUSE
         doubled = pace * 2.0 ** min(self._failures - 1, 10)
         return max(pace, min(doubled, LONGEST_PAUSE))
 
 
 class Looped:
-    """A part of the manager that has one loop: a subclass makes it."""
+    """A part of the manager with one loop, which a subclass creates."""
 
     _loop: Loop
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of the service, in one table, and the port that tells them.
+"""The metrics of the service in a single table, and their HTTP server.
 
-Those of nova-scheduler's workers are in replica.metrics.
+The metrics of nova-scheduler's workers are in replica.metrics.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ Metrics = metrics.Metrics
 # In seconds.
 _LATENESS_BUCKETS = (.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
-# What a call of the manager, and a try of an event, may come to.
+# The outcomes of a call of the manager, and of an attempt at an event.
 ANSWERED, REFUSED, FAILED = 'answered', 'refused', 'failed'
 DONE, PUT_OFF, GIVEN_UP = 'done', 'put_off', 'given_up'
 
@@ -78,7 +78,7 @@ CLOCK_DIFFERENCE = Metric(
     'behind; it does no event beyond [manager] clock_tolerance',
 )
 
-# What is counted as it happens.
+# The metrics that are counted as things happen.
 COUNTED = (
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
     CONFLICTS, CLOCK_DIFFERENCE,
@@ -133,7 +133,7 @@ LOST = Metric(
     'Notifications that could not be sent',
 )
 
-# What is looked up when somebody asks: see service.manager.gauges.
+# The metrics that are read on each request; see service.manager.gauges.
 LOOKED_UP = (
     LEASES, DEGRADED, HOSTS, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS, LOST,
 )
@@ -143,15 +143,15 @@ ALL = (*COUNTED, *LOOKED_UP, *metrics.ALL)
 
 
 def new() -> Metrics:
-    """Return what a process of the service counts with."""
+    """Return the metrics that a process of the service counts."""
     return Metrics(COUNTED)
 
 
 def serve(conf: cfg.ConfigOpts, told: Metrics) -> Any:
-    """Tell metrics on [metrics] host and port, in a thread, unless that is 0.
+    """Serve metrics on [metrics] host and port, in a thread, unless port is 0.
 
     :returns: the HTTP server, None if there is none
-    :raises OSError: if the address cannot be had
+    :raises OSError: if the address is not available
     """
     host, port = conf.metrics.host, conf.metrics.port
     if not port:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done before the end of a lease, as its reservations ask for.
+"""The actions that reservations request before the end of a lease.
 
-Actions are found by their entry points: see `base.Action`, which they
-extend. A package of anybody's adds one by an entry point in NAMESPACE, named
-as reservations ask for it.
+Actions are found by their entry points: see `base.Action`, the base class of
+actions. Any package can add an action by an entry point in NAMESPACE, named as
+reservations request the action.
 """
 
 from collections.abc import Iterable
@@ -28,18 +28,18 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 
 NAMESPACE = 'blazar_sched.before_end'
-# By which a reservation asks for no action.
+# The name by which a reservation requests no action.
 NOTHING = ''
 
-# What an action lacks can be asked before there is one.
+# `lacks` can be called on an action or on its class.
 _ByName = Mapping[str, base.Action | type[base.Action]]
 
 
 class Actions:
     """The actions by their names.
 
-    :raises ValueError: if the operator's own, [manager] before_end, cannot
-        be done
+    :raises ValueError: if the default action of the operator, [manager]
+        before_end, cannot be done
     """
 
     def __init__(
@@ -58,11 +58,12 @@ class Actions:
         _check_default(self._actions, conf)
 
     def check(self, asked: object, known: object = None) -> None:
-        """Pass if a reservation may ask for an action.
+        """Return if a reservation may request an action; refuse it otherwise.
 
-        :param known: what it has asked for before, which it may for ever
-        :raises InvalidInput: if there is none by that name, or if the
-            operator has not set what it needs
+        :param known: the action that the reservation has requested before,
+            which always stays allowed
+        :raises InvalidInput: if there is no action of that name, or if the
+            operator has not set an option that the action needs
         """
         names = (NOTHING, DEFAULT_BEFORE_END, *sorted(self._actions))
         if asked not in names:
@@ -83,11 +84,11 @@ class Actions:
         reservation: Reservation,
         servers: base.Servers,
     ) -> str | None:
-        """Do what a reservation asks for, if it was not done for this end.
+        """Do a reservation's action, unless it was done for this end.
 
-        :returns: what is still to be waited for, None if nothing is
-        :raises Unavailable: if it is to be tried again
-        :raises Impossible: if it cannot be done any more
+        :returns: what the action still waits for, None if it waits for nothing
+        :raises Unavailable: if the action is to be tried again
+        :raises Impossible: if the action cannot be done any more
         """
         name = asked(self._conf.manager, reservation)
         if name == NOTHING:
@@ -119,7 +120,7 @@ class Actions:
         reservations: Iterable[Reservation],
         done: Sequence[str],
     ) -> None:
-        """Have it known to whoever tries the event again."""
+        """Record that the action is done, for later tries of the event."""
 
         def work(tx: Tx) -> None:
             for r in reservations:
@@ -133,9 +134,10 @@ class Actions:
 def asked(
     conf: cfg.ConfigOpts.GroupAttr, reservation: Reservation
 ) -> str:
-    """Return the name of the action that a reservation asks for.
+    """Return the name of the action that a reservation requests.
 
-    NOTHING for one that is not on hosts, and for a server's own lifetime.
+    NOTHING for a reservation that is not on hosts, and for a server's own
+    lifetime.
 
     :param conf: the manager's group of options
     """
@@ -144,7 +146,7 @@ def asked(
 
 
 def check_default(conf: cfg.ConfigOpts) -> None:
-    """Refuse the operator's own action, if it cannot be done.
+    """Refuse the default action of the operator, if it cannot be done.
 
     :raises ValueError: saying why
     """
@@ -161,7 +163,7 @@ def _check_default(actions: _ByName, conf: cfg.ConfigOpts) -> None:
 def _lacking(
     actions: _ByName, name: str, conf: cfg.ConfigOpts
 ) -> str | None:
-    """Say why an action cannot be done, None if it can."""
+    """Return why an action cannot be done, None if it can be done."""
     if name not in actions:
         return f'there are {", ".join(sorted(actions))}'
     option = actions[name].lacks(conf)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an action is that is done before the end of a lease."""
+"""The base class of the actions that are done before a lease's end."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -12,25 +12,27 @@ from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 
-# Asks Nova for the servers that draw on a reservation.
+# A function that queries Nova for the servers that draw on a reservation.
 Servers = Callable[[], Iterable[Server]]
 
 
 class Impossible(Exception):
-    """An action cannot be done any more: to try it again is in vain."""
+    """An action cannot be done any more: another try would be in vain."""
 
 
 class Action:
-    """An action: does nothing, which all else extends.
+    """The base class of actions, which does nothing.
 
-    It is found by its entry point, and by that name reservations ask for it.
+    An action is found by its entry point, and reservations request the action
+    by the name of the entry point.
 
-    :param conf: the service's configuration
-    :param nova: acts as an admin
+    :param conf: the configuration of the service
+    :param nova: a Nova client that acts as an admin
     """
 
-    # Whether it is done once for a lease, however many of its reservations
-    # ask for it. Then it need not find out by itself whether it was done.
+    # Whether the action is done once for a lease, however many reservations of
+    # the lease request the action. Then the action need not find out by itself
+    # whether it was done.
     once = False
 
     def __init__(
@@ -45,7 +47,7 @@ class Action:
 
     @staticmethod
     def lacks(conf: cfg.ConfigOpts) -> str | None:
-        """Return the option that it cannot do without, None if it has all.
+        """Return the required option that is not set, None if none is missing.
 
         Such as ``[email] smtp_host``.
         """
@@ -57,13 +59,15 @@ class Action:
         reservation: Reservation,
         servers: Servers,
     ) -> str | None:
-        """Do it.
+        """Do the action.
 
-        It is called again if it failed, or if nobody knows whether it did,
-        and as long as something is to be waited for.
+        The method is called again if the action failed, or if it is not known
+        whether the action failed, and as long as the action waits for
+        something.
 
-        :returns: what is still to be waited for, None if nothing is
-        :raises Unavailable: if it is to be tried again
-        :raises Impossible: if it cannot be done any more, saying what
+        :returns: what the action still waits for, None if it waits for nothing
+        :raises Unavailable: if the action is to be tried again
+        :raises Impossible: if the action cannot be done any more, saying what
+            cannot be done
         """
         return None

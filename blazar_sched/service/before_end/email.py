@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes to a lease's creator that it ends soon."""
+"""The action that e-mails a lease's creator that the lease ends soon."""
 
 from collections.abc import Iterator
 import contextlib
@@ -26,7 +26,7 @@ from blazar_sched.service import faults
 from blazar_sched.service.before_end import base
 from blazar_sched.service.clients import rest
 
-# What becomes of servers, by `on_end`.
+# What happens to the servers, by `on_end`.
 _FATES = {
     DELETE: 'its servers are deleted then',
     SHELVE: 'its servers are shelved then',
@@ -50,9 +50,9 @@ class Email(base.Action):
         reservation: Reservation,
         servers: base.Servers,
     ) -> None:
-        """Send the message, to who has an address in Keystone.
+        """Send the message to the creator's address in Keystone.
 
-        :raises Unavailable: if Keystone or the mail server do not do it
+        :raises Unavailable: if Keystone or the mail server fails
         :raises Impossible: if the creator has no address
         """
         to = _address(self._keystone.email(lease.user_id))
@@ -64,7 +64,7 @@ class Email(base.Action):
         try:
             self._send(_message(lease, self._options.from_address, to))
         except OSError as e:
-            # Also whatever smtplib itself raises.
+            # Including the exceptions that smtplib itself raises.
             raise exception.Unavailable(
                 f'the mail server did not take a message: {e}'
             ) from e
@@ -86,13 +86,13 @@ class Email(base.Action):
             if conf.username:
                 smtp.login(conf.username, conf.password)
             smtp.send_message(message)
-            # However it takes the goodbye, it has the message.
+            # The server has accepted the message, whatever it answers to QUIT.
             with contextlib.suppress(OSError):
                 smtp.quit()
 
 
 def _address(text: str | None) -> headerregistry.Address | None:
-    """Return the one address that `text` is, None if it is none."""
+    """Return the address that `text` consists of, None if it is invalid."""
     try:
         return headerregistry.Address(addr_spec=text or '')
     except (ValueError, IndexError, errors.MessageError):
@@ -107,7 +107,8 @@ def _message(
     message['To'] = to
     message['Subject'] = f'Lease {_line(lease.name)} ends at {_end(lease)}'
     message['Date'] = utils.localtime()
-    # The same whenever the same end is told of, so that it can be told by.
+    # The same id for every message about the same end, so that the receiver
+    # can recognize a duplicate.
     message['Message-ID'] = f'<{lease.id}.{lease.ending}@blazar-sched>'
     message['Auto-Submitted'] = 'auto-generated'
     message.set_content('\n'.join(_text(lease)) + '\n')
@@ -128,7 +129,7 @@ def _text(lease: Lease) -> Iterator[str]:
 
 
 def _content(reservation: Reservation) -> Iterator[str]:
-    """Say how much a reservation is, and what becomes of its servers."""
+    """Yield the size of a reservation, and what happens to its servers."""
     parameters = reservation.parameters
     if reservation.resource_type == PHYSICAL_HOST:
         yield f'{parameters["min"]} to {parameters["max"]} hosts'
@@ -143,5 +144,5 @@ def _end(lease: Lease) -> str:
 
 
 def _line(text: str) -> str:
-    """Return `text` as one line that nothing in it can end."""
+    """Return `text` as one line, without characters that end a line."""
     return ''.join(c if c.isprintable() else ' ' for c in text)

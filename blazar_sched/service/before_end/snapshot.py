@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes an image of each server of a reservation."""
+"""The action that makes an image of each server of a reservation."""
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
@@ -10,9 +10,9 @@ from blazar_sched.service.clients.nova import image_mark
 from blazar_sched.service.clients.nova import SHELVED
 from blazar_sched.service.clients.nova import SOFT_DELETED
 
-# What a server must be for Nova to make an image of it.
+# The statuses of a server of which Nova can make an image.
 _COPIED = ('ACTIVE', 'PAUSED', 'SHUTOFF', 'SUSPENDED')
-# What a server stays, unless its owner or an admin does something about it.
+# The statuses that a server keeps unless its owner or an admin acts.
 _STUCK = (
     *SHELVED, SOFT_DELETED, 'ERROR', 'RESCUE', 'VERIFY_RESIZE'
 )
@@ -27,21 +27,22 @@ class Snapshot(base.Action):
         reservation: Reservation,
         servers: base.Servers,
     ) -> str | None:
-        """Make an image of each server that is bound, for this end.
+        """Make an image of each bound server, for this end of the lease.
 
-        The image is made as the creator, where there is a trust; else as an
-        admin, who gives the image to the server's project.
+        The image is made as the creator of the lease, where there is a trust;
+        else as an admin, who gives the image to the project of the server.
 
-        :returns: which images are not complete
-        :raises Unavailable: if Nova does not make an image of some server;
-            all other servers are asked for before
-        :raises Impossible: if a server cannot be copied as it is, and does not
-            leave that status by itself; the other images are complete then
+        :returns: the servers whose images are not complete
+        :raises Unavailable: if Nova does not make an image of some server; the
+            images of all other servers are requested first
+        :raises Impossible: if a server cannot be copied in its status, and
+            does not leave that status by itself; the other images are complete
+            then
         """
         creator = creator_client.nova(lease, self._keystone, self._nova)
         mark = image_mark(reservation.id, lease.ending)
         stuck, waiting, failed = [], [], []
-        # Each of them, before saying that one has failed.
+        # Every server is copied before reporting that one server has failed.
         for server in servers():
             named = f'{server.uuid}, which is {server.status}'
             if server.status in _STUCK:

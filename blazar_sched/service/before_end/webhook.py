@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the operator's own service of a lease that ends soon."""
+"""The action that notifies the operator's service of a lease's end."""
 
 import hashlib
 import hmac
@@ -18,7 +18,8 @@ from blazar_sched.service.bus import payload
 from blazar_sched.service.clients import rest
 
 SIGNATURE = 'X-Signature'
-# The same whenever the same end is told of, so that it can be told by.
+# The same key for every request about the same end, so that the receiver can
+# recognize a duplicate.
 KEY = 'Idempotency-Key'
 
 
@@ -37,9 +38,9 @@ class Webhook(base.Action):
         reservation: Reservation,
         servers: base.Servers,
     ) -> None:
-        """Send the lease, as notifications do.
+        """Send the lease, in the format of notifications.
 
-        :raises Unavailable: if it is not taken: any answer but 2xx
+        :raises Unavailable: if the request is not accepted: any answer but 2xx
         """
         body = json.dumps(payload.lease(lease)).encode()
         rest.begin_request()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes over the message bus: calls, notifications and news."""
+"""Messages on the message bus: RPC calls, notifications and fanouts."""

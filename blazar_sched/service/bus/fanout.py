@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells replicas that there is a newer revision, so that they pull at once.
+"""Fanout of new revisions to replicas, so that replicas pull at once.
 
-A wake-up, no data: one that is lost is made up for by the next poll. So a
-commit never waits for the broker, and only the newest revision is told.
+A fanout message is a wake-up without data: the next poll makes up for a lost
+message. So a commit never waits for the broker, and only the newest revision
+is sent.
 """
 
 from collections.abc import Callable
@@ -16,15 +17,15 @@ from blazar_sched.service.bus import rpc
 
 LOG = log.getLogger(__name__)
 
-# Seconds between two steps where there is nothing to tell.
+# The seconds between two steps where there is no revision to send.
 IDLE = 3600.0
 
 
 class Herald(loop.Looped):
-    """Casts the newest revision, in a thread of its own.
+    """A loop that casts the newest revision, in a separate thread.
 
-    :param bus: what `rpc.transport` returned
-    :param ledger: returns the ledger's uuid
+    :param bus: the transport that `rpc.transport` returned
+    :param ledger: returns the ledger's UUID
     """
 
     def __init__(
@@ -44,12 +45,12 @@ class Herald(loop.Looped):
         self._loop = loop.Loop('herald', self.step)
 
     def tell(self, revision: int) -> None:
-        """Have a revision told soon, unless a newer one is."""
+        """Schedule the cast of a revision, unless a newer one is pending."""
         self._newest = max(self._newest, revision)
         self._loop.poke()
 
     def step(self) -> float:
-        """Tell what was not told; what cannot be is left to the poll."""
+        """Cast the newest revision; a failed cast is left to the poll."""
         newest = self._newest
         if newest > self._told:
             self._told = newest

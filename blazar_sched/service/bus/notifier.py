@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notifications: what becomes of leases and hosts, for who listens.
+"""Notifications about leases, hosts and servers.
 
-By oslo.messaging, where [oslo_messaging_notifications] names a driver, with
-Blazar's publisher, level, event types and payload. What Blazar has no type
-for has one of ours. They are sent in their order, from a thread of their own
-and after the commit: a broker that hangs delays nothing, and loses them.
+Notifications are sent with oslo.messaging, where
+[oslo_messaging_notifications] names a driver, with Blazar's publisher, level,
+event types and payload. Where Blazar has no event type, the type is this
+project's own. Notifications are sent in order, from a separate thread and
+after the commit: a broker that hangs delays nothing, but notifications are
+lost.
 """
 
 import collections
@@ -23,43 +25,47 @@ from blazar_sched.service.bus import rpc
 LOG = log.getLogger(__name__)
 
 PUBLISHER = 'blazar.lease'
-# Blazar's; an event of a lease is LEASE_EVENT and its type, once it is done.
+# Blazar's event types. The type for an event of a lease, once the event is
+# done, is LEASE_EVENT followed by the type of the event.
 LEASE_CREATE = 'lease.create'
 LEASE_UPDATE = 'lease.update'
 LEASE_DELETE = 'lease.delete'
 LEASE_EVENT = 'lease.event.'
-# The owner was told of an end that has been moved since.
+# The owner was notified of an end of lease that has been moved since.
 BEFORE_END_STOP = 'lease.event.before_end_lease.stop'
-# Ours: behind the type of an event that was given up.
+# The event types of this project; ERROR follows the type of an event that was
+# given up.
 ERROR = '.error'
 LEASE_DEGRADED = 'lease.degraded'
 LEASE_HEALED = 'lease.healed'
-# It has not started, and its hosts do not have the room any more.
+# The lease has not started, and its hosts no longer have the capacity.
 LEASE_AT_RISK = 'lease.at_risk'
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
-# A server takes what leases have been promised, though no filter let it in.
+# A server uses capacity that is promised to leases, though no filter passed
+# the server.
 INSTANCE_MISPLACED = 'instance.misplaced'
-# It is in a lease's way, and has to go.
+# A server occupies capacity of a lease, and has to leave.
 INSTANCE_VACATE = 'instance.vacate'
 
-# So many wait for a broker that hangs; then the oldest are lost.
+# The maximum number of notifications that wait for a broker that hangs; beyond
+# it the oldest notifications are lost.
 MOST_WAITING = 10_000
-# Seconds between two steps where there is nothing to send.
+# The seconds between two steps where there is nothing to send.
 IDLE = 3600.0
 
 
 class Notifier(loop.Looped):
-    """Sends notifications; safe to share between threads.
+    """A sender of notifications that threads can share.
 
-    Once it is stopped no more are sent: notifications that wait behind one
-    that hangs are lost.
+    A stopped notifier sends nothing more: notifications that wait behind a
+    notification that hangs are lost.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        #: Whether anything is sent at all.
+        #: Whether notifications are sent at all.
         self.is_on = bool(conf.oslo_messaging_notifications.driver)
-        #: How many could not be sent.
+        #: The number of notifications that could not be sent.
         self.lost = 0
         self._notifier = oslo_messaging.Notifier(
             rpc.notifications(conf), PUBLISHER
@@ -70,28 +76,29 @@ class Notifier(loop.Looped):
         self._loop = loop.Loop('notifier', self.step)
 
     def lease(self, event_type: str, lease: Lease) -> None:
-        """Tell soon what has become of a lease: `event_type` is above."""
+        """Queue a notification of a lease, with an `event_type` from above."""
         if self.is_on:
             self._put(event_type, payloads.lease(lease))
 
     def host(self, event_type: str, host: Host) -> None:
-        """Tell soon what has become of a host: `event_type` is above."""
+        """Queue a notification of a host, with an `event_type` from above."""
         if self.is_on:
             self._put(event_type, payloads.host(host))
 
     def instance(self, event_type: str, uuid: str, **details: Any) -> None:
-        """Tell soon what has become of a server: `event_type` is above."""
+        """Queue a notification of a server; `event_type` is from above."""
         if self.is_on:
             self._put(event_type, {'instance_id': uuid, **details})
 
     def step(self) -> float:
-        """Send what waits."""
+        """Send the queued notifications."""
         while self._waiting:
             event_type, payload = self._waiting.popleft()
             try:
                 self._notifier.info({}, event_type, payload)
             except Exception:
-                # Whatever a driver raises: nothing depends on it.
+                # Any error of a driver is logged: nothing depends on
+                # notifications.
                 LOG.exception('%s could not be sent', event_type)
                 self.lost += 1
         return IDLE

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hears of Nova's services and servers by its versioned notifications.
+"""A listener for Nova's versioned notifications of services and servers.
 
-What they say is not believed, as it may be old: they only say where to look.
-Any may be lost, or come twice.
+The contents of a notification are not trusted, because they may be outdated:
+a notification only says which server or service to look up. A notification
+may be lost, or be delivered twice.
 """
 
 from collections.abc import Callable
@@ -16,16 +17,17 @@ from blazar_sched.service import loop
 from blazar_sched.service.bus import rpc
 
 SERVICE_UPDATE = 'service.update'
-# Notifications are shared by the managers, and taken from nobody else.
+# The managers share notifications in a pool of their own, so that other
+# consumers still receive every notification.
 POOL = 'blazar-sched'
 
 
 class Listener(rpc.Background):
-    """Listens on the configured topics.
+    """A listener on the configured topics.
 
     :param services: called when a service has changed
-    :param instance: called with the uuid of a server that has come, changed
-        or gone
+    :param instance: called with the UUID of a server that was created,
+        changed or deleted
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class Listener(rpc.Background):
 
     @property
     def loops(self) -> tuple[loop.Loop, ...]:
-        """None: the threads are oslo.messaging's."""
+        """Return no loops, because the threads are those of oslo.messaging."""
         return ()
 
 
@@ -80,13 +82,13 @@ class _Endpoint:
         elif (uuid := _uuid(payload)) is not None:
             self._instance(uuid)
 
-    # By its name the priority: what has failed may have left a server
-    # elsewhere, or gone.
+    # The method's name is the priority. An operation that failed may have
+    # left a server on another host, or deleted.
     error = info
 
 
 def _uuid(payload: Any) -> str | None:
-    """Return the server that a payload is of; None if it cannot be read."""
+    """Return the server UUID in a payload, None if it cannot be read."""
     match payload:
         case {'nova_object.data': {'uuid': str() as uuid}}:
             return uuid if uuidutils.is_uuid_like(uuid) else None

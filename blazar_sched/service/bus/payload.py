@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases and hosts as those are told of them who listen: Blazar's payload."""
+"""Leases and hosts as payloads of notifications, in Blazar's format."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -15,7 +15,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def lease(lease: Lease) -> dict[str, Any]:
-    """Return what a notification of a lease says."""
+    """Return the payload of a notification of a lease."""
     return {
         'lease_id': lease.id,
         'name': lease.name,
@@ -46,7 +46,7 @@ def _reservation(reservation: Reservation) -> dict[str, Any]:
 
 
 def host(host: Host) -> dict[str, Any]:
-    """Return what a notification of a host says."""
+    """Return the payload of a notification of a host."""
     fields = dataclasses.asdict(host)
     return {
         'host_id': fields.pop('id'),
@@ -59,7 +59,7 @@ def _dated(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _date(seconds: int | None) -> str | None:
-    """``2026-01-31T09:30:00.000000``, as Blazar's are on the bus."""
+    """Return ``2026-01-31T09:30:00.000000``, the format of Blazar's dates."""
     if seconds is None or seconds == window.FOREVER:
         return None
     at = _EPOCH + datetime.timedelta(seconds=seconds)

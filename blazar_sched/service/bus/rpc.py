@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the manager is called: its topic, its client, its server.
+"""RPC to the manager: the topic, the client and the server.
 
-Arguments and answers are JSON primitives. Refusals travel as the classes of
-domain.exception, so a caller may catch those by name. Managers share the
-topic: each call goes to one of them.
+Arguments and answers are JSON primitives. Refusals are sent as the classes of
+domain.exception, so a caller may catch them by class. Managers share the
+topic, so each call goes to one of the managers.
 """
 
 from collections.abc import Callable
@@ -35,28 +35,29 @@ LOG = log.getLogger(__name__)
 EXCHANGE = wire.EXCHANGE
 TOPIC = wire.TOPIC
 VERSION = wire.RPC_VERSION
-# How often a broker that is away is tried again before a message is given
-# up; each time it is waited a bit longer, from a second on.
+# The number of attempts to reach a broker again before a message is dropped;
+# the wait before each attempt grows, from a second on.
 RETRIES = 1
-# Seconds that a start waits for the bus, and a stop for calls under way.
+# The seconds that a start waits for the bus, and a stop for running calls.
 START_TIMEOUT = 2.0
 STOP_TIMEOUT = 5.0
-# Seconds that `Client.connect` waits for an answer, and until it asks again.
+# The seconds for which `Client.connect` waits for an answer, and pauses
+# before the next attempt.
 CONNECT_TIMEOUT = 5.0
 CONNECT_PAUSE = 0.5
-# Seconds that `Client.check` waits: load balancers do not wait long.
+# The seconds for which `Client.check` waits: load balancers do not wait long.
 CHECK_TIMEOUT = 5.0
 # A manager sends two heartbeats in this many seconds for each call that it
-# works on. A manager that sends none is taken for dead.
+# processes. A manager that sends no heartbeats is considered dead.
 HEARTBEAT_TIMEOUT = 3
-# How many managers a call that can be repeated is sent to, one after another.
+# The maximum number of managers to which a repeatable call is sent in turn.
 ATTEMPTS = 3
 
 
 def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
-    """Open the bus that `conf` names ([DEFAULT] transport_url).
+    """Return the transport that `conf` names ([DEFAULT] transport_url).
 
-    :raises oslo_config.cfg.Error: if there is none by that name
+    :raises oslo_config.cfg.Error: if there is no such transport
     """
     with _naming('[DEFAULT] transport_url'):
         return oslo_messaging.get_rpc_transport(
@@ -65,9 +66,9 @@ def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
 
 
 def notifications(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
-    """Open the bus of notifications, by default the same.
+    """Return the transport for notifications, by default the RPC transport.
 
-    :raises oslo_config.cfg.Error: if there is none by that name
+    :raises oslo_config.cfg.Error: if there is no such transport
     """
     with _naming('[oslo_messaging_notifications] transport_url'):
         return oslo_messaging.get_notification_transport(conf)
@@ -75,9 +76,9 @@ def notifications(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
 
 @contextlib.contextmanager
 def _naming(option: str) -> Iterator[None]:
-    """Say of which option a URL is that cannot be used.
+    """Name the option in the error for a URL that cannot be used.
 
-    And not the URL, not in part either: it has a password.
+    No part of the URL is in the error, because the URL contains a password.
     """
     try:
         yield
@@ -92,7 +93,7 @@ def _naming(option: str) -> Iterator[None]:
 
 
 def _can_be_repeated(method: str, arguments: Mapping[str, Any]) -> bool:
-    """Tell whether a call changes nothing when it is made a second time."""
+    """Return whether a repetition of a call changes nothing."""
     return (
         method.startswith(('get_', 'list_'))
         or 'idempotency_key' in arguments
@@ -103,9 +104,10 @@ def _can_be_repeated(method: str, arguments: Mapping[str, Any]) -> bool:
 def _repeat(
     attempts: int, call: Callable[[], Any], timeout: float
 ) -> Any:
-    """Return the answer of `call`, made again while managers die of it.
+    """Return the answer of `call`, repeated while managers die of the call.
 
-    :param timeout: seconds after which `call` gives up a manager that lives
+    :param timeout: seconds after which `call` gives up on a manager that is
+        alive
     :raises MessagingTimeout: if the last manager did not answer either
     """
     for _ in range(attempts - 1):
@@ -113,7 +115,7 @@ def _repeat(
         try:
             return call()
         except oslo_messaging.MessagingTimeout as e:
-            # A manager that sends heartbeats is alive: it only takes long.
+            # A manager that sends heartbeats is alive and only slow.
             if time.monotonic() - began >= timeout:
                 raise
             LOG.warning('The call is sent to another manager: %s', e)
@@ -121,9 +123,9 @@ def _repeat(
 
 
 class Client:
-    """Calls a manager; safe to share between threads.
+    """A client of the manager that threads can share.
 
-    :param bus: what `transport` returned
+    :param bus: the transport that `transport` returned
     :param timeout: seconds to wait, default [DEFAULT] rpc_response_timeout
     """
 
@@ -144,10 +146,10 @@ class Client:
         self._connecting = False
 
     def connect(self) -> None:
-        """Refuse all calls at once until a manager has answered a first time.
+        """Refuse all calls at once until a manager has answered once.
 
-        Where the broker has never been reached, a call would wait for it
-        without end, and be made when its caller is long gone.
+        Where the broker has never been reached, a call would wait for the
+        broker without end, and would be made long after its caller is gone.
         """
         self._connecting = True
         connecting = _thread(self._connect)
@@ -155,10 +157,10 @@ class Client:
         connecting.join(START_TIMEOUT)
 
     def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
-        """Call `method` of the manager's end point and return its answer.
+        """Call `method` of the manager's endpoint and return the answer.
 
         A manager that is killed has taken the call off the queue, and never
-        answers. A call that can be repeated is sent to another manager then.
+        answers. A repeatable call is then sent to another manager.
 
         :param ctxt: an oslo.context as a dict
         :raises BlazarSchedError: the subclass that the manager raised
@@ -171,7 +173,7 @@ class Client:
         )
 
     def check(self) -> None:
-        """Pass if a manager answers soon, and reaches the database.
+        """Check that a manager answers soon, and reaches the database.
 
         :raises Unavailable: otherwise
         """
@@ -189,7 +191,7 @@ class Client:
         ) as e:
             raise exception.Unavailable('the manager does not answer') from e
         except (kombu_exceptions.KombuError, OSError) as e:
-            # oslo.messaging lets them through where it makes a connection.
+            # oslo.messaging does not wrap these errors while it connects.
             raise exception.Unavailable('the broker is away') from e
 
     def _connect(self) -> None:
@@ -199,25 +201,25 @@ class Client:
                 hasty.call({}, 'ping')
                 self._connecting = False
             except Exception as e:
-                # Whatever it is, the API answers nothing without it.
+                # Any error is retried: without a manager the API is useless.
                 LOG.warning('No manager answers yet, trying on: %s', e)
                 time.sleep(CONNECT_PAUSE)
         LOG.info('A manager answers')
 
 
 class Local:
-    """Calls a manager of this process, as `Client` calls one elsewhere.
+    """A client of a manager in this process, with the methods of `Client`.
 
-    Not over a bus: the one in memory looks twenty times a second.
+    No bus is used, because the in-memory bus polls twenty times a second.
     """
 
     def __init__(self, endpoint: Any) -> None:
         self._endpoint = endpoint
 
     def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
-        """Call `method` of the manager's end point and return its answer.
+        """Call `method` of the manager's endpoint and return the answer.
 
-        :raises BlazarSchedError: what the manager raised
+        :raises BlazarSchedError: the error that the manager raised
         """
         try:
             return getattr(self._endpoint, method)(ctxt, **kwargs)
@@ -225,7 +227,7 @@ class Local:
             raise e.exc_info[1] from None
 
     def check(self) -> None:
-        """Pass if the manager reaches the database.
+        """Check that the manager reaches the database.
 
         :raises Unavailable: otherwise
         """
@@ -233,7 +235,7 @@ class Local:
 
 
 class Counted:
-    """An end point whose calls are counted and timed."""
+    """An endpoint whose calls are counted and timed."""
 
     def __init__(self, endpoint: Any, metrics: Metrics) -> None:
         self.target = endpoint.target
@@ -272,7 +274,7 @@ class Counted:
 
 
 class Background:
-    """A server of oslo.messaging that nobody has to wait for."""
+    """A server of oslo.messaging that starts and stops in the background."""
 
     def __init__(self, server: oslo_messaging.MessageHandlingServer) -> None:
         self._server = server
@@ -281,21 +283,22 @@ class Background:
         self._started = self._stopped = False
 
     def start(self) -> None:
-        """Begin to handle; where the broker is away, once it is back."""
+        """Begin to handle messages, once the broker can be reached."""
         self._starting.start()
         self._starting.join(START_TIMEOUT)
         if self._starting.is_alive():
             LOG.warning('The message broker does not answer, trying on')
 
     def stop(self) -> None:
-        """Take no more; return when what is under way is handled.
+        """Accept no more messages, and wait for messages being handled.
 
-        What takes longer than some seconds is left behind.
+        Messages whose handling takes longer than some seconds are abandoned.
         """
         with self._lock:
             self._stopped = True
             if not self._started:
-                # There is no end to wait for: what still starts stops itself.
+                # There is nothing to wait for: a server that still starts
+                # stops by itself.
                 return
         stopping = _thread(self._stop)
         stopping.start()
@@ -317,16 +320,16 @@ class Background:
 
 
 class _Contexts(oslo_messaging.NoOpSerializer):
-    """Has log lines about a call say whose request it is of."""
+    """A serializer that names the request in the log lines about a call."""
 
     def deserialize_context(self, ctxt: dict[str, Any]) -> dict[str, Any]:
-        # Made to be this thread's own, until its next call.
+        # The new context becomes this thread's context until its next call.
         context.RequestContext.from_dict(ctxt)
         return ctxt
 
 
 class Server(Background):
-    """Answers calls with `endpoints`, in threads."""
+    """A server that answers calls with `endpoints`, in threads."""
 
     def __init__(
         self, bus: oslo_messaging.Transport, endpoints: Sequence[Any]

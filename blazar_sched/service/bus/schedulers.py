@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks nova-scheduler's workers: see replica.wire and worker.listener.
+"""Queries of nova-scheduler's workers; see replica.wire, worker.listener.
 
-Over the bus alone: no manager and no database is needed, and no worker waits
-for anything. Whoever answers in time is heard.
+Queries use the bus only: no manager and no database is needed, and no worker
+waits for anything. All answers that arrive in time are returned.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class _EndPoint:
     def answer(
         self, ctxt: Any, question: str, worker: str, body: Any
     ) -> None:
-        # Another's question is answered to all who ask at that time.
+        # Answers to other questions reach all processes that ask then.
         if question == self._question:
             self.answers.put((worker, body))
 
@@ -37,10 +37,10 @@ class _EndPoint:
 def ask(
     bus: oslo_messaging.Transport, seconds: float, method: str, **what: Any
 ) -> list[tuple[str, Any]]:
-    """Ask all workers; return what they have answered within some seconds.
+    """Query all workers and return their answers within some seconds.
 
-    :param method: of wire, and `what` its arguments
-    :returns: each worker's name and answer, in the order of the names
+    :param method: a method of replica.wire, with `what` as its arguments
+    :returns: each worker's name and answer, sorted by name
     :raises Unavailable: if the bus does not answer
     """
     question = str(uuid.uuid4())
@@ -48,7 +48,8 @@ def ask(
     server = rpc.Background(
         oslo_messaging.get_rpc_server(
             bus,
-            # A queue by this name is left behind, so there is one a host.
+            # The queue of this name is left behind, so the name is the same
+            # for all queries from a host.
             oslo_messaging.Target(
                 exchange=wire.EXCHANGE,
                 topic=wire.ANSWERS_TOPIC,
@@ -83,7 +84,7 @@ def _cast(
     try:
         client.cast({}, method, **what)
     except Exception as e:
-        # Drivers let errors through that are of the libraries they use.
+        # Drivers let errors of the libraries that they use through.
         raise exception.Unavailable(f'the bus does not answer: {e}') from e
 
 

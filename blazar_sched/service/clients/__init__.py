@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of the services that a lease is made real in."""
+"""Clients of the OpenStack services in which leases are realized."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other services as a lease's creator, who is acted for by a trust."""
+"""Clients that act as a lease's creator by means of a trust."""
 
 from oslo_log import log
 
@@ -13,10 +13,10 @@ LOG = log.getLogger(__name__)
 def nova(
     lease: Lease, keystone: Keystone, admin: Nova
 ) -> Nova:
-    """Return Nova as the lease's creator, if their trust still holds.
+    """Return a Nova client as the lease's creator, if the trust is valid.
 
-    :param admin: Nova as whom it is else
-    :raises Unavailable: if Keystone cannot be asked
+    :param admin: the Nova client returned if the trust is not valid
+    :raises Unavailable: if Keystone cannot be reached
     """
     adapter = keystone.adapter_for(lease.trust_id, 'compute')
     if adapter is None:

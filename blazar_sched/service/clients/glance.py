@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Glance, as far as images of servers need it."""
+"""Client of Glance, as far as images of servers need it."""
 
 from keystoneauth1 import adapter
 from oslo_log import log
@@ -8,7 +8,7 @@ from blazar_sched.service.clients import rest
 
 LOG = log.getLogger(__name__)
 
-# How Glance wants changes of an image to be sent.
+# The content type of changes of an image in Glance.
 _PATCH = {'Content-Type': 'application/openstack-images-v2.1-json-patch'}
 _FORBIDDEN = 403
 _NOT_FOUND = 404
@@ -25,10 +25,10 @@ class Glance:
         self._rest = rest.Rest('image', api, None)
 
     def give_image(self, image_id: str, project_id: str) -> None:
-        """Make a project the owner of an image, unless the project is.
+        """Make a project the owner of an image, unless it already is.
 
-        The image counts in the quota of its owner, who alone may delete it.
-        Where Glance does not let the service do so, that is logged.
+        The image counts in the quota of its owner, and only the owner may
+        delete the image. A refusal by Glance is logged.
 
         :raises Unavailable: if Glance does not answer
         """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone, as far as leases need it: trusts, and where to write to.
+"""Client of Keystone, as far as leases need it: trusts and endpoints.
 
-By a trust its creator, the trustor, lets our own user, the trustee, act for
-them long after their token is gone.
+With a trust the creator of a lease, the trustor, lets the service's own user,
+the trustee, act for the creator long after the creator's token has expired.
 """
 
 from collections.abc import Callable
@@ -29,11 +29,11 @@ from blazar_sched.service.clients import rest
 
 LOG = log.getLogger(__name__)
 
-# How many seconds, and of how many trusts, it is remembered what Keystone
-# said.
+# The seconds for which answers of Keystone are cached, and the maximum number
+# of trusts in the cache.
 MEMORY = 60.0
 _MOST = 10_000
-# A trust is a scope of its own: beside it there must be no other.
+# A trust is a scope of its own, beside which no other scope is allowed.
 _OTHER_SCOPES = dict.fromkeys(
     (
         'system_scope',
@@ -50,21 +50,22 @@ _UNAUTHORIZED = 401
 _FORBIDDEN = 403
 _NOT_FOUND = 404
 
-# How Keystone refuses a token for a trust that is no longer good.
+# The errors with which Keystone refuses a token for a trust that is no longer
+# valid.
 _DEAD = (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound)
 
-# Makes the credentials of our user in the scope of a trust.
+# Returns the credentials of the service's user in the scope of a trust.
 Impersonate = Callable[[str], plugin.BaseAuthPlugin]
 Known = tuple[plugin.BaseAuthPlugin | None]
 
 
 class Keystone:
-    """A client of the identity API; safe to share between threads.
+    """A client of the identity API that threads can share.
 
     :param api: a keystoneauth adapter for the identity service, of the user
-        that trusts are made for; None where none is configured
-    :param impersonate: how that user makes use of a trust
-    :param trust_roles: the names of the roles that a trust may lend
+        who is the trustee; None where no identity service is configured
+    :param impersonate: returns the trustee's credentials under a trust
+    :param trust_roles: the names of the roles that a trust may delegate
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Keystone:
         self._api = api
         self._impersonate = impersonate
         self._trust_roles = frozenset(trust_roles)
-        # The credentials of each trust, None for those of a dead one.
+        # The credentials of each trust, None for an invalid trust.
         self._known: cachetools.TTLCache[str, Known] = cachetools.TTLCache(
             _MOST, MEMORY, monotonic
         )
@@ -86,15 +87,17 @@ class Keystone:
     def create_trust(
         self, token: str, user_id: str, project_id: str, roles: list[str]
     ) -> str | None:
-        """Have the token's owner trust our user; one call to Keystone.
+        """Create a trust from the token's owner to the service's user.
+
+        The creation takes one request to Keystone.
 
         :param roles: the names of the roles that the token has
         :returns: the trust's id; None where no Keystone is configured, if
-            the token has no role that a trust may lend, or if Keystone does
-            not let the token delegate, as one that is of a trust or an
-            application credential
+            the token has no role that a trust may delegate, or if Keystone
+            does not let the token delegate, such as a token of a trust or of
+            an application credential
         :raises Unauthorized: if the token is no longer valid
-        :raises Unavailable: if Keystone cannot be asked
+        :raises Unavailable: if Keystone cannot be reached
         """
         lent = [name for name in roles if name in self._trust_roles]
         if self._api is None or not lent:
@@ -112,7 +115,8 @@ class Keystone:
                     'allow_redelegation': False,
                 }
             },
-            # The last one to users whose roles are a group's, by federation.
+            # Not Found is the answer to users whose roles are those of a
+            # group, by federation.
             also=(_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND),
         )
         if answer.status_code == _UNAUTHORIZED:
@@ -129,11 +133,12 @@ class Keystone:
     def delete_trust(
         self, trust_id: str | None, token: str | None = None
     ) -> None:
-        """Delete a trust, if there is one and it may be deleted.
+        """Delete a trust, if the trust exists and may be deleted.
 
-        :param token: the trustor's; else they are impersonated by the trust
-            itself, or, where that is dead, it is deleted by our own user
-        :raises Unavailable: if Keystone cannot be asked
+        :param token: the trustor's token; without a token the trustor is
+            impersonated by the trust itself, or, if the trust is invalid, the
+            service's own user deletes the trust
+        :raises Unavailable: if Keystone cannot be reached
         """
         if trust_id is None or self._api is None:
             return
@@ -142,18 +147,18 @@ class Keystone:
         deleter = self._deleter(trust_id, token)
         answer = deleter.request('DELETE', url, also=(*also, _UNAUTHORIZED))
         if answer.status_code == _UNAUTHORIZED:
-            # Another manager has just deleted it, and its token with it.
+            # Another manager has just deleted the trust and thus its token.
             answer = self._as(None).request('DELETE', url, also=also)
         if answer.status_code == _FORBIDDEN:
             LOG.warning('Trust %s is left: %s', trust_id, answer.text[:200])
         self._remember(trust_id, (None,))
 
     def email(self, user_id: str) -> str | None:
-        """Return what Keystone has as a user's e-mail address, if anything.
+        """Return a user's e-mail address in Keystone, None without one.
 
-        :returns: None also if there is no such user, or none that our own
-            may look at
-        :raises Unavailable: if Keystone cannot be asked
+        :returns: None also if there is no such user, or if the service's own
+            user may not see the user
+        :raises Unavailable: if Keystone cannot be reached
         """
         if self._api is None:
             return None
@@ -173,12 +178,13 @@ class Keystone:
     ) -> adapter.Adapter | None:
         """Return an adapter that acts for the creator of a lease.
 
-        Its interface and region are those that the group ``keystone`` says.
+        The interface and region of the adapter are those of the group
+        ``keystone``.
 
-        :param trust_id: the lease's
-        :returns: None if there is no trust, or if it is dead: deleted with
-            its trustor, or lacking a role that they have lost
-        :raises Unavailable: if Keystone cannot be asked
+        :param trust_id: the trust of the lease
+        :returns: None if there is no trust, or if the trust is invalid:
+            deleted with its trustor, or with a role that the trustor has lost
+        :raises Unavailable: if Keystone cannot be reached
         """
         if trust_id is None or self._api is None:
             return None
@@ -200,18 +206,18 @@ class Keystone:
 
     @property
     def _own(self) -> adapter.Adapter:
-        """The adapter of our own user, where there is a cloud."""
+        """Return the adapter of the service's user, if there is a cloud."""
         assert self._api is not None
         return self._api
 
     @functools.cached_property
     def _url(self) -> str:
-        """Where Keystone is; remembered, for it must not be asked again."""
+        """Return Keystone's URL, cached so that it is looked up only once."""
         return self._ask(self._own.get_endpoint)
 
     @functools.cached_property
     def _trustee(self) -> str:
-        """The id of our own user; remembered too."""
+        """Return the id of the service's own user, which is cached too."""
         return self._ask(self._own.get_user_id)
 
     def _ask(self, question: Callable[[], str | None]) -> str:
@@ -226,7 +232,7 @@ class Keystone:
             self._known[trust_id] = known
 
     def _authenticate(self, trust_id: str) -> plugin.BaseAuthPlugin | None:
-        """Return credentials that hold a token; None if the trust is dead."""
+        """Return credentials with a token, None if the trust is invalid."""
         assert self._impersonate is not None
         auth = self._impersonate(trust_id)
         with _reaching():
@@ -238,12 +244,13 @@ class Keystone:
         return auth
 
     def _deleter(self, trust_id: str, token: str | None) -> rest.Rest:
-        """Return the API as the one who can best delete a trust."""
+        """Return the identity API as the user best fit to delete a trust."""
         if token is None:
             auth = self._authenticate(trust_id)
             if auth is None:
                 return self._as(None)
-            # Not as `auth`, which would ask for another token if it is dead.
+            # Not as `auth`, which would request another token if the token
+            # is invalid.
             with _reaching():
                 token = auth.get_token(self._own.session)
             assert token is not None
@@ -253,7 +260,7 @@ class Keystone:
         return self._as(token_endpoint.Token(self._url, token))
 
     def _as(self, auth: plugin.BaseAuthPlugin | None) -> rest.Rest:
-        """Return the API as somebody, else as our own user."""
+        """Return the identity API with `auth`, else as the service's user."""
         api = adapter.Adapter(
             self._own.session,
             auth=auth or self._own.auth,
@@ -282,7 +289,7 @@ def load(
         auth = loading.load_auth_from_conf_options(
             conf, keystone_conf.GROUP, trust_id=trust_id, **_OTHER_SCOPES
         )
-        # The group names a type of authentication: there is a cloud.
+        # The group names an authentication type, so a cloud is configured.
         assert auth is not None
         return auth
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neutron, as far as reservations need it: floating IPs.
+"""Client of Neutron's floating IPs, as far as reservations need them.
 
-A project may change the tags and the description of what is made for it, so
-neither is proof of anything beyond that project.
+A project may change the tags and the description of its objects, so neither
+proves anything beyond that project.
 
-Whatever is made or removed here may be made or removed twice.
+All creations and removals in this module are idempotent.
 """
 
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.floating_ip import Subnet
 from blazar_sched.service.clients import rest
 
-# Whose port it is by which a floating IP has its address.
+# The device owner of the port that gives a floating IP its address.
 _FLOATING_IP = 'network:floatingip'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FloatingIP:
-    """A floating IP that is there in Neutron."""
+    """A floating IP that exists in Neutron."""
 
     id: str
     address: str
@@ -40,16 +40,16 @@ class Neutron:
     """A client of the network API.
 
     :param api: a keystoneauth adapter for the network service of an admin;
-        None where none is configured
+        None where no network service is configured
     """
 
     def __init__(self, api: adapter.Adapter | None) -> None:
-        #: Whether there is one at all.
+        #: Whether a network service is configured.
         self.is_configured = api is not None
         self._rest = rest.Rest('network', api, None)
 
     def subnets(self, network_id: str) -> list[Subnet]:
-        """Return the subnets of an external network; none of another one."""
+        """Return the subnets of a network, none if it is not external."""
         external = {'id': network_id, 'router:external': 'True'}
         if not list(self._list('networks', external)):
             return []
@@ -68,14 +68,14 @@ class Neutron:
         ]
 
     def floating_ips(self, **filters: str) -> list[FloatingIP]:
-        """Return the floating IPs that Neutron's filters let by.
+        """Return the floating IPs that match Neutron's filters.
 
         :param filters: such as project_id
         """
         return list(map(_floating_ip, self._list('floatingips', filters)))
 
     def port_addresses(self, network_id: str) -> set[str]:
-        """Return what the ports of a network have, but for floating IPs."""
+        """Return the addresses of a network's ports, without floating IPs."""
         return {
             fixed['ip_address']
             for port in self._list('ports', {'network_id': network_id})
@@ -84,7 +84,7 @@ class Neutron:
         }
 
     def has_quota(self, project_id: str) -> bool:
-        """Tell whether a project may have another floating IP."""
+        """Return whether a project's quota allows another floating IP."""
         project = parse.quote(project_id, safe='')
         details = self._rest.ask(f'/v2.0/quotas/{project}/details')
         quota = details['quota']['floatingip']
@@ -96,11 +96,11 @@ class Neutron:
     def create_floating_ip(
         self, network_id: str, address: str, project_id: str, description: str
     ) -> FloatingIP | None:
-        """Make sure that a project has an address.
+        """Ensure that a project has a floating IP with a given address.
 
-        :param description: by which it is found again: unlike tags, it is
-            there from the first moment
-        :returns: None if the address is somebody else's, or not to be had
+        :param description: identifies the floating IP when searched again:
+            unlike tags, the description is present from the first moment
+        :returns: None if the address is another project's, or unavailable
         :raises Conflict: if the project's quota allows no other floating IP
         """
         asked = {
@@ -127,9 +127,10 @@ class Neutron:
     def tag_floating_ip(
         self, floating_ip: FloatingIP, tags: Iterable[str]
     ) -> None:
-        """Make sure that a floating IP has tags.
+        """Ensure that a floating IP has tags.
 
-        :raises Unavailable: also if it is gone, for which Neutron 29 has 500
+        :raises Unavailable: also if the floating IP is gone, for which
+            Neutron 29 answers 500
         """
         for tag in tags:
             if tag not in floating_ip.tags:
@@ -139,12 +140,12 @@ class Neutron:
                 )
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Make sure that a floating IP is gone, with whatever uses it."""
+        """Ensure that a floating IP and all uses of it are removed."""
         url = f'/v2.0/floatingips/{floating_ip_id}'
         answer = self._rest.request('DELETE', url, also=(404, 409))
         if answer.status_code != 409:
             return
-        # Neutron lets go of a port by itself, but not of these.
+        # Neutron detaches a port by itself, but keeps port forwardings.
         forwardings = self._rest.ask(f'{url}/port_forwardings')
         for forwarding in forwardings['port_forwardings']:
             self._rest.request(
@@ -155,7 +156,7 @@ class Neutron:
         self._rest.request('DELETE', url, also=(404,))
 
     def _list(self, what: str, filters: Mapping[str, str]) -> Iterator[Any]:
-        """Yield what Neutron's filters let by, page for page."""
+        """Yield the objects that match Neutron's filters, page by page."""
         query = dict(filters)
         while True:
             # As for other clients of Neutron, the catalog has no version.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement, as far as reservations need it.
+"""Client of Placement, as far as reservations need Placement.
 
-Instances of an instance reservation are counted by a resource class of its
-own, on a child of each of its hosts' resource providers. Whatever is made or
-removed here may be made or removed twice.
+The instances of an instance reservation are counted by a resource class of
+the reservation, on a child of the resource provider of each of its hosts.
+All creations and removals in this module are idempotent.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,13 @@ from blazar_sched.service.clients import rest
 
 MICROVERSION = '1.29'
 _CREATED = 201
-# Tries of a change that another one of the same provider gets ahead of.
+# The number of attempts at a change while other changes of the same provider
+# come first.
 MAX_TRIES = 20
-# The code of an error: what was to be taken away is in use.
+# The error code for an inventory to be removed that is in use.
 _INUSE = 'placement.inventory.inuse'
-# Of a resource class that is there: not every process of Placement, or server
-# of its database, need know of a new one at once.
+# The error for an existing resource class: a new class need not be known at
+# once to every process of Placement, or to every server of its database.
 _UNKNOWN_CLASS = 'Unknown resource class in inventory'
 
 Inventories = dict[str, dict[str, Any]]
@@ -51,9 +52,9 @@ class Placement:
         self._rest = rest.Rest('placement', api, MICROVERSION)
 
     def inventories(self, provider: str) -> dict[str, Inventory]:
-        """Return what a resource provider has, by resource class.
+        """Return the inventory of a resource provider by resource class.
 
-        :raises HostNotFound: if Placement does not know it
+        :raises HostNotFound: if Placement does not know the provider
         """
         answer = self._rest.request(
             'GET', f'/resource_providers/{provider}/inventories', also=(404,)
@@ -70,9 +71,9 @@ class Placement:
         }
 
     def traits(self, provider: str) -> tuple[str, ...]:
-        """Return the traits of a resource provider, in order.
+        """Return the sorted traits of a resource provider.
 
-        :raises HostNotFound: if Placement does not know it
+        :raises HostNotFound: if Placement does not know the provider
         """
         answer = self._rest.request(
             'GET', f'/resource_providers/{provider}/traits', also=(404,)
@@ -84,19 +85,21 @@ class Placement:
     def generations(self) -> dict[str, int]:
         """Return the generation of every resource provider.
 
-        It changes whenever the provider's inventories or traits do.
+        The generation changes whenever the provider's inventories or traits
+        change.
         """
         known = self._rest.ask('/resource_providers')['resource_providers']
         return {p['uuid']: p['generation'] for p in known}
 
     def create_resource_class(self, name: str) -> None:
-        """Make sure that a custom resource class is there.
+        """Ensure that a custom resource class exists.
 
-        Of two different ones that are made at the same moment, Placement may
-        make one, and say of the other that it is there already: both were to
-        have the same number. So what was not made is looked for.
+        When two different classes are created at the same moment, Placement
+        may create only one of them, and report that the other exists already,
+        because both were given the same number. So the existence of a class
+        that was not created is checked.
 
-        :raises Unavailable: also if it comes and goes
+        :raises Unavailable: also if the class appears and disappears
         """
         url = f'/resource_classes/{name}'
         for _ in range(MAX_TRIES):
@@ -108,17 +111,17 @@ class Placement:
         raise exception.Unavailable(f'placement does not make {name}')
 
     def delete_resource_class(self, name: str) -> None:
-        """Make sure that a custom resource class is gone."""
+        """Ensure that a custom resource class does not exist."""
         self._rest.request('DELETE', f'/resource_classes/{name}', also=(404,))
 
     def set_inventory(
         self, parent: str, hostname: str, name: str, total: int
     ) -> None:
-        """Give a host's child provider `total` of a resource class.
+        """Set the total of a resource class on a host's child provider.
 
-        :param parent: uuid of the host's own resource provider
-        :raises Unavailable: also if Placement refuses it, or the child goes
-            meanwhile
+        :param parent: UUID of the host's own resource provider
+        :raises Unavailable: also if Placement refuses the inventory, or the
+            child provider is removed meanwhile
         """
 
         def change(held: Inventories) -> None:
@@ -132,9 +135,9 @@ class Placement:
             )
 
     def remove_inventory(self, hostname: str, name: str) -> bool:
-        """Take a resource class off a host's child provider.
+        """Remove a resource class from a host's child provider.
 
-        :returns: False if it is still in use
+        :returns: False if the resource class is still in use
         """
         child = self._find_child(hostname)
         if child is None:
@@ -142,13 +145,14 @@ class Placement:
         changed = self._change_inventories(
             child, lambda held: held.pop(name, None)
         )
-        # With the child went all that it had.
+        # A removed child provider has lost all of its inventory.
         return changed is not False
 
     def count_used(self, hostname: str, name: str) -> dict[str, int]:
-        """Return how many of a resource class of a host's child are used.
+        """Return the usage of a resource class of a host's child provider.
 
-        By consumer: a server, or a migration of one.
+        :returns: the used amounts by consumer, which is a server or a
+            migration of a server
         """
         child = self._find_child(hostname)
         return {} if child is None else self._count_used(child, name)
@@ -156,15 +160,15 @@ class Placement:
     def cut_inventory(
         self, hostname: str, name: str, total: int, beside: int = 0
     ) -> int:
-        """Leave a host's child provider no more of a class than `total`.
+        """Reduce a resource class of a host's child provider to `total`.
 
-        But what is in use, and so many `beside` that. Placement itself lets
-        a provider have less than is in use. Yet whoever takes some raises
-        the provider's generation: so what is in use is asked for once that
-        is known, and nothing is written under another one.
+        What is in use, and `beside` more than that, is always kept. Placement
+        itself lets a provider have less than is in use. But every allocation
+        raises the provider's generation, so the usage is read after the
+        generation is known, and nothing is written under another generation.
 
-        :returns: how many it may still have
-        :raises Unavailable: if others always get ahead
+        :returns: the amount that the provider may still have
+        :raises Unavailable: if concurrent changes always come first
         """
         child = self._find_child(hostname)
         if child is None:
@@ -182,8 +186,8 @@ class Placement:
                 del held[name]
 
         for _ in range(MAX_TRIES):
-            # A class that was to go, and was taken some of just before, is
-            # in use; the next time that is seen.
+            # A class that was to be removed, and was allocated just before,
+            # is in use, which the next attempt sees.
             if self._change_inventories(child, change) is not False:
                 return left
         raise exception.Unavailable(
@@ -191,11 +195,11 @@ class Placement:
         )
 
     def release_inventory(self, hostname: str, name: str) -> None:
-        """Take a resource class of a host's child off whoever uses it.
+        """Remove a resource class of a host's child from its consumers.
 
-        All else that they use stays theirs.
+        The consumers keep all other resources that they use.
 
-        :raises Unavailable: also if it is being changed
+        :raises Unavailable: also if a consumer is being changed
         """
         child = self._find_child(hostname)
         if child is not None:
@@ -220,7 +224,7 @@ class Placement:
             provider: {'resources': dict(held['resources'])}
             for provider, held in body['allocations'].items()
         }
-        # A consumer that is gone meanwhile has none.
+        # A consumer that was removed meanwhile has no allocations.
         if allocations.get(child, {}).get('resources', {}).pop(name, None):
             if not allocations[child]['resources']:
                 del allocations[child]
@@ -236,20 +240,21 @@ class Placement:
         return found[0]['uuid'] if found else None
 
     def create_child(self, parent: str, hostname: str) -> str:
-        """Make sure that a host has a child provider; return its uuid.
+        """Ensure that a host has a child provider; return the child's UUID.
 
-        It marks the host as reservable, and holds what reservations add. It
-        is never deleted, not even when the host is given up: nova-compute
-        keeps the tree in mind, and builds nothing there for minutes once a
-        provider of it is gone.
+        The child provider marks the host as reservable, and holds the
+        inventory that reservations add. The child is never deleted, not even
+        when the host is deregistered: nova-compute caches the provider tree,
+        and builds no server on the host for minutes after a provider of the
+        tree is deleted.
 
-        :param parent: uuid of the host's own resource provider
+        :param parent: UUID of the host's own resource provider
         """
         child = self._find_child(hostname)
         if child is not None:
             return child
         body = {'name': _child(hostname), 'parent_provider_uuid': parent}
-        # Another lease that starts on the host may be first: 409.
+        # Another lease that starts on the host may come first: 409.
         self._rest.request(
             'POST', '/resource_providers', json=body, also=(409,)
         )
@@ -263,15 +268,16 @@ class Placement:
     def _change_inventories(
         self, provider: str, change: Callable[[Inventories], Any]
     ) -> bool | None:
-        """Replace a provider's inventories by what `change` makes of them.
+        """Apply `change` to a provider's inventories and write them back.
 
-        The provider's generation finds out whether anybody else changed them
-        meanwhile; then they are read and changed again. So they are when
-        Placement does not know a resource class that was made a moment ago.
+        The provider's generation reveals whether the inventories were changed
+        concurrently; in that case the inventories are read and changed again.
+        The same is done if Placement does not know a resource class that was
+        created a moment ago.
 
-        :returns: False if Placement says that they are in use, None if there
-            is no such provider (any more)
-        :raises Unavailable: if others always get ahead
+        :returns: False if Placement reports that the inventories are in use,
+            None if there is no such provider, or no longer
+        :raises Unavailable: if concurrent changes always come first
         """
         url = f'/resource_providers/{provider}/inventories'
         for _ in range(MAX_TRIES):
@@ -306,6 +312,9 @@ def _unknown(provider: str) -> exception.HostNotFound:
 
 
 def _is_in_use(answer: requests.Response) -> bool:
-    """Tell what is in use from another's change, worth another try."""
+    """Return whether a conflict is due to use, not to a concurrent change.
+
+    A concurrent change is worth a retry.
+    """
     errors = rest.document(answer).get('errors', ())
     return any(error.get('code') == _INUSE for error in errors)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the clients have in common: one service's REST API by keystoneauth.
+"""The common base of the clients: a service's REST API with keystoneauth.
 
-A status that the caller does not expect, and a service that cannot be
-reached, are Unavailable: the same action may work later. A request that
-times out may have had its effect, so whatever is asked for can be asked for
-twice.
+An unexpected status, and a service that cannot be reached, raise Unavailable,
+because the same action may work later. A request that times out may have had
+its effect, so all requests must be repeatable.
 """
 
 from collections.abc import Callable
@@ -24,11 +23,11 @@ import requests
 from blazar_sched.domain import exception
 from blazar_sched.service import faults
 
-# Seconds that a service may be silent during one request, where the group's
-# own `timeout` is not set. So no call hangs for ever.
+# The seconds for which a service may be silent during a request, where the
+# group's own `timeout` is not set, so that no call hangs for ever.
 TIMEOUT = 60
 
-# The group of options of a service type, where its name is another.
+# The option group of a service type, where the group has a different name.
 GROUPS = {'compute': 'nova', 'identity': 'keystone', 'network': 'neutron'}
 
 _guard: contextvars.ContextVar[Callable[[], object] | None]
@@ -37,10 +36,10 @@ _guard = contextvars.ContextVar('guard', default=None)
 
 @contextlib.contextmanager
 def guarded(check: Callable[[], object]) -> Iterator[None]:
-    """Have `check` called before each request of this thread.
+    """Call `check` before each request of this thread.
 
-    Who works under a claim raises there once it is lost, so that at most the
-    request under way outlives it.
+    Work under a claim makes `check` raise once the claim is lost, so that at
+    most the request in progress outlives the claim.
     """
     before = _guard.set(check)
     try:
@@ -50,7 +49,7 @@ def guarded(check: Callable[[], object]) -> Iterator[None]:
 
 
 def begin_request() -> None:
-    """Pass if this thread may ask another service for something."""
+    """Check that this thread may send a request to another service."""
     check = _guard.get()
     if check is not None:
         check()
@@ -85,12 +84,12 @@ def beside(
 
 
 class Rest:
-    """One service's REST API.
+    """The REST API of a service.
 
-    :param service: its service type, which microversions are sent for
+    :param service: the service type for which microversions are sent
     :param api: a keystoneauth adapter; None where no cloud is configured
-    :param microversion: of each request that names no other, None for a
-        service that has none
+    :param microversion: the microversion of each request that names no other,
+        None for a service without microversions
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class Rest:
     ) -> requests.Response:
         """Send a request and return the answer.
 
-        :param also: statuses beside 2xx that the caller deals with
+        :param also: statuses beside 2xx that the caller handles
         :raises Unavailable: if there is no cloud, no answer, or another
             status
         """
@@ -148,17 +147,18 @@ class Rest:
         return answer
 
     def ask(self, url: str, microversion: str | None = None) -> Any:
-        """GET a document.
+        """Return the document at a URL, fetched with GET.
 
-        :raises Unavailable: as `request`, or if the answer is no JSON
+        :raises Unavailable: as `request`, or if the answer is not JSON
         """
         return document(self.request('GET', url, microversion=microversion))
 
 
 def document(answer: requests.Response) -> Any:
-    """Return what an answer holds.
+    """Return the JSON document of an answer.
 
-    :raises Unavailable: if it is no JSON: some proxy's word, not the service's
+    :raises Unavailable: if the answer is not JSON, such as a proxy's answer
+        in place of the service's
     """
     try:
         return answer.json()

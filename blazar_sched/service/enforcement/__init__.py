@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enforcement: what the operator does not let projects have.
+"""Enforcement of the operator's limits on leases, by filters.
 
-Filters are found by their entry points: see `base.Filter`, which they
-extend. Limits are checked in the commit that writes a lease, so that many at
-once cannot pass together. Who has to ask another service does so ahead of
-it: the commit is tried, undone, asked about, and made.
+Filters are found by their entry points: see `base.Filter`, the base class of
+filters. Limits are checked in the commit that writes a lease, so that
+concurrent requests cannot pass together. A filter that queries another service
+does so ahead of that commit: the commit is tried and rolled back, the filter
+is asked, and the commit is made.
 """
 
 from collections.abc import Callable
@@ -34,16 +35,17 @@ LOG = log.getLogger(__name__)
 T = TypeVar('T')
 
 NAMESPACE = 'blazar_sched.enforcement'
-# How often it is asked again because the lease was changed meanwhile.
+# How often the filters are asked again because the lease was changed in the
+# meantime.
 TRIES = 5
-# Threads that tell others of the end of leases, and how many may wait for
-# them while a service is away.
+# The number of threads that notify filters of the end of leases, and the most
+# notifications that may wait for these threads while a service is away.
 _WORKERS = 2
 _MOST_WAITING = 1000
 
 
 class _Undone(Exception):
-    """Undoes a commit that is to be asked about; says what it did."""
+    """The rollback of a commit, with what the filters have to approve."""
 
     def __init__(self, asked: base.Asked, held: base.Held) -> None:
         super().__init__()
@@ -54,8 +56,9 @@ class _Undone(Exception):
 class Enforcement:
     """The enabled filters.
 
-    :param pool: runs what is done after a lease's end, else threads
-    :raises ValueError: if a filter is not there, or lacks an option
+    :param pool: the executor of the notifications after the end of a lease; by
+        default threads
+    :raises ValueError: if a filter is not installed, or lacks an option
     """
 
     def __init__(
@@ -71,18 +74,18 @@ class Enforcement:
         )
 
     def inquiry(self, now: int) -> 'Inquiry':
-        """Return what puts one request to the filters."""
+        """Return the inquiry that submits one request to the filters."""
         return Inquiry(self._filters, self._ledger, now)
 
     def check_limits(
         self, tx: PlacingTx, lease: Lease, now: int
     ) -> None:
-        """Refuse a new lease that nobody has asked the API for.
+        """Refuse a new lease that was not requested through the API.
 
-        By what the filters check in the commit that writes it: no other
-        service is asked.
+        Only the checks that the filters make in the commit that writes the
+        lease are applied: no other service is queried.
 
-        :raises BlazarSchedError: what a filter refuses it with
+        :raises BlazarSchedError: the refusal of a filter
         """
         if lease.is_limited:
             asked = base.Asked(lease, None, now)
@@ -92,9 +95,12 @@ class Enforcement:
     def ending(
         self, source: reader.Reader, lease: Lease
     ) -> Callable[[], object]:
-        """Return what tells the filters that a lease is over, for then.
+        """Return the function that notifies the filters of a lease's end.
 
-        :param source: the ledger or a commit, which still know what it has
+        The function is to be called once the lease is over.
+
+        :param source: the ledger or a commit, which still has the allocations
+            of the lease
         """
         told = [f for f in self._filters if f.wants_end]
         over = lease.status == states.LEASE_TERMINATED
@@ -109,7 +115,7 @@ class Enforcement:
         return tell
 
     def stop(self) -> None:
-        """Leave untold what is not told yet."""
+        """Stop, and drop the notifications that are still waiting."""
         self._pool.shutdown(wait=False)
 
     def _tell(
@@ -125,9 +131,9 @@ class Enforcement:
 
 
 class Inquiry:
-    """One request, as it is put to the filters.
+    """One request, as submitted to the filters.
 
-    The work of its commit calls `check` last of all.
+    The work of the commit calls `check` as its last step.
     """
 
     def __init__(
@@ -148,13 +154,13 @@ class Inquiry:
         lease: Lease,
         current: Lease | None = None,
     ) -> None:
-        """Pass if a lease may be as this commit has written it.
+        """Return if a lease may be as this commit has written the lease.
 
-        It always may be called otherwise, and the lifetime of a server that
-        has started is no matter of theirs.
+        A lease may always be renamed, and the lifetime of a server that has
+        started is not subject to the filters.
 
-        :param current: as it was, None if it is new
-        :raises BlazarSchedError: what a filter refuses it with
+        :param current: the lease before the change, None if the lease is new
+        :raises BlazarSchedError: the refusal of a filter
         """
         asked = base.Asked(lease, current, self._now)
         if asked.asks_nothing or not lease.is_limited:
@@ -165,17 +171,18 @@ class Inquiry:
             raise _Undone(asked, base.held(tx, lease))
 
     def commit(self, work: Callable[[Any], T]) -> T:
-        """Commit as the ledger does, with the filters' consent.
+        """Commit as the ledger does, with the approval of the filters.
 
-        :raises BlazarSchedError: what a filter refuses it with
-        :raises Unavailable: if others keep changing the lease
+        :raises BlazarSchedError: the refusal of a filter
+        :raises Unavailable: if other requests keep changing the lease
         """
         return self._consented(self._ledger.commit, work)
 
     def rehearse(self, work: Callable[[Any], T]) -> T:
-        """Rehearse as the ledger does, and raise what `commit` would.
+        """Rehearse as the ledger does, and raise what `commit` would raise.
 
-        The filters are asked in earnest: they cannot tell.
+        The filters are asked as for a real commit: they cannot tell the
+        difference.
         """
         return self._consented(self._ledger.rehearse, work)
 
@@ -193,8 +200,8 @@ class Inquiry:
         raise exception.Unavailable('others keep changing the lease')
 
     def _is_allowed(self, asked: base.Asked) -> bool:
-        # What a lease is to be follows from what is asked for, which stays
-        # the same, and from what it is.
+        # The new lease follows from the request, which stays the same, and
+        # from the current lease.
         return (
             self._allowed is not None
             and self._allowed.current == asked.current

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a filter is, and what it is asked about."""
+"""The base class of filters, and the data that filters decide on."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import host_selection
 from blazar_sched.service.ledger import reader
 
-# What each reservation of a lease has, by its id: a host for each whole host
-# and for each slot, or floating IPs.
+# The resources of each reservation of a lease, by the reservation's id: a host
+# for each whole host and for each slot, or floating IPs.
 Held = Mapping[str, Sequence[Host | FloatingIP]]
 
 NO_LIMIT = -1
@@ -28,9 +28,11 @@ NO_LIMIT = -1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asked:
-    """A lease as it is to be.
+    """A requested lease, new or changed.
 
-    :param current: as it is, None if it is new
+    `lease` is the lease as it is to be.
+
+    :param current: the lease as it is, None if the lease is new
     :param now: the time in epoch seconds
     """
 
@@ -44,7 +46,7 @@ class Asked:
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether what it asks for, and when, stays the same."""
+        """Return whether the window and the reservations stay the same."""
         return self.current is not None and (
             self.lease.window == self.current.window
             and self.lease.reservations == self.current.reservations
@@ -52,12 +54,12 @@ class Asked:
 
 
 class Filter:
-    """Says what is not allowed: nothing, which all others extend.
+    """The base class of filters, which refuses nothing.
 
-    :param conf: the service's configuration
+    :param conf: the configuration of the service
     """
 
-    # Whether it has something to do in `ask` and in `on_end`.
+    # Whether the filter implements `ask` and `on_end`.
     asks = False
     wants_end = False
 
@@ -65,30 +67,30 @@ class Filter:
         self._conf = conf[enforcement_conf.GROUP]
 
     def check(self, asked: Asked, source: reader.Reader) -> None:
-        """Refuse a lease, in the commit that would write it.
+        """Refuse a lease, in the commit that would write the lease.
 
-        What is read from `source` is exact: no other lease comes between.
-        It may have the lease by then, or not yet.
-        Nothing else may be asked there, for all others wait.
+        Reads from `source` are exact: no other lease is written in between.
+        `source` may contain the lease by then, or not yet. No other service
+        may be called here, because all other commits wait.
 
-        :raises BlazarSchedError: if it is refused
+        :raises BlazarSchedError: if the lease is refused
         """
 
     def ask(self, asked: Asked, held: Held, current: Held) -> None:
         """Refuse a lease, ahead of that commit; this may take some time.
 
-        :param held: what it has if it is placed now; later, when it really
-            is, that may be something else
-        :param current: what it has
-        :raises BlazarSchedError: if it is refused
+        :param held: the resources of the lease if the lease is placed now; the
+            real placement later may be different
+        :param current: the resources that the lease has
+        :raises BlazarSchedError: if the lease is refused
         """
 
     def on_end(self, lease: Lease, held: Held) -> None:
-        """Take note that a lease is over; what is raised is logged."""
+        """Note that a lease is over; an exception raised here is logged."""
 
 
 def held(source: reader.Reader, lease: Lease) -> Held:
-    """Return what the ledger, or a commit, says that a lease has."""
+    """Return the resources of a lease, read from the ledger or a commit."""
     allocations = [a for a, _ in source.allocations(lease_id=lease.id)]
     hosts = {h.uuid: h for h in source.hosts({a.host for a in allocations})}
     return {
@@ -107,7 +109,7 @@ def held(source: reader.Reader, lease: Lease) -> Held:
 def _count(
     reservation: Reservation, allocation: Allocation
 ) -> int:
-    """Return how many slots an allocation is, one if it is a whole host."""
+    """Return the slots in an allocation; a whole host counts as one."""
     if reservation.resource_type not in INSTANCES:
         return 1
     return host_selection.count_slots(allocation.amounts, reservation.slot())
@@ -123,9 +125,10 @@ def limit(
 ) -> None:
     """Refuse a value beyond the limit, unless it is no more than before.
 
-    So what was let in before the limit was lowered can be made smaller.
+    So a lease that was admitted before the limit was lowered can be made
+    smaller.
 
-    :param what: says of ``{most}`` what it limits
+    :param what: the error message, in which ``{most}`` is the limit
     :raises LimitExceeded: as the subclass `refusal`
     """
     if most != NO_LIMIT and value > max(most, current):

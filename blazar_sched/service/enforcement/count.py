@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many leases a project may have."""
+"""A limit on the number of leases of a project."""
 
 from blazar_sched.domain import exception
 from blazar_sched.service.enforcement import base
@@ -7,15 +7,15 @@ from blazar_sched.service.ledger import reader
 
 
 class MaxLeasesFilter(base.Filter):
-    """Limits the leases of a project that are not over.
+    """A filter that limits the leases of a project that are not over.
 
-    Those of its servers' own lifetimes do not count once they have started.
+    The leases of servers' own lifetimes do not count once they have started.
     """
 
     def check(self, asked: base.Asked, source: reader.Reader) -> None:
-        """Refuse a new lease that is one too many.
+        """Refuse a new lease that exceeds the limit.
 
-        :raises MaxLeases: if it is
+        :raises MaxLeases: if the lease exceeds the limit
         """
         most = self._conf.max_leases_per_project
         if (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a lease may last."""
+"""A limit on the duration of a lease."""
 
 from blazar_sched.domain import exception
 from blazar_sched.service.enforcement import base
@@ -7,7 +7,7 @@ from blazar_sched.service.ledger import reader
 
 
 class MaxLeaseDurationFilter(base.Filter):
-    """Limits the seconds from a lease's start to its end."""
+    """A filter that limits the seconds from a lease's start to its end."""
 
     def check(self, asked: base.Asked, source: reader.Reader) -> None:
         """Refuse a lease that lasts too long.

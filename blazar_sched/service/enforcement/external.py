@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaves the decision to another service, in Blazar's own wire format.
+"""A filter that delegates to another service, in Blazar's wire format.
 
 Each question is a POST of ``context``, ``lease`` and, for an update,
-``current_lease``. 204 is yes; 403 is no, its ``message`` says why; anything
-else is no without a reason.
+``current_lease``. Status 204 allows the request; 403 refuses the request, with
+the reason in ``message``; any other status refuses the request without a
+reason.
 """
 
 import datetime
@@ -24,26 +25,26 @@ from blazar_sched.service.enforcement import base
 
 LOG = log.getLogger(__name__)
 
-# Seconds that the service may be silent; a client waits for it.
+# Seconds that the service may take to answer, while a client waits.
 TIMEOUT = 20
-# How often it is told that a lease is over.
+# The most tries to notify the service that a lease is over.
 TRIES = 2
 CHECK_CREATE = 'check_create'
 CHECK_UPDATE = 'check_update'
 ON_END = 'on_end'
-# What its text was is for the log: it may be meant for nobody else.
+# The answer's text is only logged: it may not be meant for the user.
 DENIED = 'the external service denied the request'
 _YES = 204
 _NO = 403
 _EPOCH = datetime.datetime(1970, 1, 1)
-# What is not text of a host.
+# The properties of a host that are not text.
 _NUMBERS = ('vcpus', 'memory_mb', 'local_gb', 'hypervisor_version')
 
 Document = dict[str, Any]
 
 
 class ExternalServiceFilter(base.Filter):
-    """Asks the service; what has no endpoint is not asked.
+    """A filter that asks the service; a question without endpoint is skipped.
 
     :raises ValueError: if there is no endpoint at all
     """
@@ -69,7 +70,7 @@ class ExternalServiceFilter(base.Filter):
     ) -> None:
         """Ask whether a lease may be created, or updated.
 
-        :raises ExternalServiceFilter: if not, with the service's message
+        :raises ExternalServiceFilter: if the service refuses, with its message
         :raises Unavailable: if the service cannot be reached
         """
         question, also = CHECK_CREATE, {}
@@ -80,7 +81,7 @@ class ExternalServiceFilter(base.Filter):
             self._post(question, asked.lease, held, also)
 
     def on_end(self, lease: Lease, held: base.Held) -> None:
-        """Say that a lease is over; if that fails, once more."""
+        """Notify the service that a lease is over; on failure, retry once."""
         for _ in range(TRIES):
             try:
                 return self._post(ON_END, lease, held, {})
@@ -126,14 +127,14 @@ class ExternalServiceFilter(base.Filter):
         return {
             'user_id': lease.user_id,
             'project_id': lease.project_id,
-            # There if keystoneauth has loaded a plugin that has it.
+            # Present if keystoneauth has loaded a plugin that has the option.
             'auth_url': getattr(self._keystone, 'auth_url', None),
             'region_name': self._keystone.region_name,
         }
 
 
 def _reason(answer: requests.Response) -> str:
-    """Return what the service lets its users know."""
+    """Return the reason that the service gives to its users."""
     try:
         if answer.status_code == _NO:
             return str(answer.json()['message'])
@@ -179,7 +180,11 @@ def _reservation(
 
 
 def _host(host: Host) -> Document:
-    """Blazar's code shows capabilities beside the rest, its pages apart."""
+    """Return a host as in Blazar's code, and as in Blazar's documentation.
+
+    The code shows capabilities beside the other fields, the documentation
+    shows them separately.
+    """
     shown = host.properties()
     return {
         **shown,
@@ -201,7 +206,7 @@ def _floating_ip(floating_ip: FloatingIP) -> Document:
 
 
 def _date(at: int | None) -> str | None:
-    """Say a time as Blazar does: UTC without saying so."""
+    """Format a time as Blazar does: in UTC, without a time zone."""
     if at is None or at == window.FOREVER:
         return None
     return (_EPOCH + datetime.timedelta(seconds=at)).isoformat()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far ahead a lease may be."""
+"""A limit on how far ahead a lease may start and end."""
 
 from blazar_sched.domain import exception
 from blazar_sched.service.enforcement import base
@@ -7,7 +7,7 @@ from blazar_sched.service.ledger import reader
 
 
 class MaxHorizonFilter(base.Filter):
-    """Limits the seconds from now to a lease's start, and to its end."""
+    """A filter that limits the seconds from now to a lease's start and end."""
 
     def check(self, asked: base.Asked, source: reader.Reader) -> None:
         """Refuse a lease that is too far ahead.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a lease, and a project, may ask for."""
+"""A limit on the hosts and instances of a lease, and of a project."""
 
 from collections.abc import Iterable
 
@@ -30,13 +30,16 @@ def _instances(lease: Lease | None) -> int:
 
 
 class MaxSizeFilter(base.Filter):
-    """Limits the hosts and the instances of leases and of projects."""
+    """A filter that limits the hosts and the instances of leases.
+
+    The limits apply to each lease and to all leases of a project.
+    """
 
     def check(self, asked: base.Asked, source: reader.Reader) -> None:
         """Refuse a lease that asks for too much.
 
-        :raises MaxHosts: if it is too many hosts
-        :raises MaxInstances: if it is too many instances
+        :raises MaxHosts: if the lease asks for too many hosts
+        :raises MaxInstances: if the lease asks for too many instances
         """
         if asked.project_id in self._conf.max_size_exempt_project_ids:
             return

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar 18's leases, hosts and floating IPs, taken over into the ledger.
+"""Import of Blazar 18's leases, hosts and floating IPs into the ledger.
 
-A noun that is taken over is as one that our own API has made, with its id:
-what Blazar has made for it in other services is used on, and removed by its
-end. What cannot be kept so is refused, and told.
+An imported entity keeps its id and is like an entity created with this
+service's own API: the objects that Blazar has created for the entity in other
+services stay in use, and are removed when the entity ends. An entity that
+cannot be imported in this way is refused and reported.
 """

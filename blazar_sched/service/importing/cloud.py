@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other services say of what Blazar has in them.
+"""Lookups in other services of the objects that Blazar has there.
 
-Each thing is asked for once. Nothing is changed.
+Each object is requested once. Nothing is changed.
 """
 
 from collections import defaultdict
@@ -22,11 +22,11 @@ T = TypeVar('T')
 
 
 class Cloud:
-    """The other services.
+    """The other services of the cloud.
 
-    Whatever is asked of it raises Unavailable if a service does not answer.
+    Every method raises Unavailable if a service does not answer.
 
-    :param region: whose hosts Nova knows
+    :param region: the region of Nova's hosts
     """
 
     def __init__(self, services: base.Services, region: str) -> None:
@@ -48,9 +48,9 @@ class Cloud:
         return found
 
     def hypervisor(self, hostname: str) -> Hypervisor:
-        """Return the hypervisor of a name.
+        """Return the hypervisor with a hostname.
 
-        :raises Conflict: if there is not exactly one
+        :raises Conflict: if there is not exactly one such hypervisor
         """
         found = self._hypervisors.get(hostname, [])
         if len(found) != 1:
@@ -63,16 +63,16 @@ class Cloud:
     def inventory(
         self, hypervisor: Hypervisor
     ) -> dict[str, Inventory]:
-        """Return what it has.
+        """Return the inventory of a hypervisor.
 
-        :raises Conflict: if Placement does not know it
+        :raises Conflict: if Placement does not know the hypervisor
         """
         return _known(self._placement.inventories, hypervisor)
 
     def traits(self, hypervisor: Hypervisor) -> tuple[str, ...]:
-        """Return its traits.
+        """Return the traits of a hypervisor.
 
-        :raises Conflict: if Placement does not know it
+        :raises Conflict: if Placement does not know the hypervisor
         """
         return _known(self._placement.traits, hypervisor)
 
@@ -83,7 +83,7 @@ class Cloud:
     def floating_ips(
         self, network_id: str, project_id: str, addresses: Collection[str]
     ) -> list[str]:
-        """Return the ids of what a project has of these addresses."""
+        """Return the ids of a project's floating IPs with given addresses."""
         return sorted(
             floating_ip.id
             for floating_ip in self._floating_ips(network_id)

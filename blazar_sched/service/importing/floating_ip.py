@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's floating IPs as ours."""
+"""Conversion of Blazar's floating IPs to floating IPs of this service."""
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip
@@ -10,9 +10,10 @@ _MAX_ID = 36
 
 
 def take_over(row: blazar.Row) -> FloatingIP:
-    """Return a floating IP.
+    """Return a Blazar floating IP as a floating IP of this service.
 
-    :raises InvalidInput: if it is no address, or of no network of Neutron's
+    :raises InvalidInput: if the address is invalid, or if the network is not
+        one of Neutron
     """
     for name in ('floating_network_id', 'subnet_id'):
         if len(row[name]) > _MAX_ID:

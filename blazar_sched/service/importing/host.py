@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's hosts as ours."""
+"""Conversion of Blazar's hosts to hosts of this service."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -12,9 +12,9 @@ from blazar_sched.domain.host import Host
 from blazar_sched.service.importing.cloud import Cloud
 from blazar_sched.service.ledger import blazar
 
-# A number that our hosts can have, and be asked for by.
+# The numbers that are valid ids of hosts in this service.
 _NUMBER = re.compile('[1-9][0-9]{0,8}')
-# What a capability cannot be called: it is the host's own.
+# The names that no capability can have, because they are the host's own.
 _OWN = {
     *(field.name for field in dataclasses.fields(Host)),
     *Host(uuid='', id='', hypervisor_hostname='').properties(),
@@ -26,14 +26,16 @@ def take_over(
     capabilities: Iterable[tuple[str, str]],
     cloud: Cloud,
 ) -> Host:
-    """Return a host as it is to be registered.
+    """Return a Blazar host as a host to be registered.
 
-    It is dedicated: so Blazar holds all of its hosts, in the same aggregate.
-    Its id is empty if Blazar's is no such number as ours are.
+    The host is dedicated, because Blazar holds all of its hosts in the same
+    aggregate. The id of the host is empty if Blazar's id is not a number that
+    is valid as an id.
 
     :param capabilities: names and values
-    :raises Conflict: if Nova or Placement does not know it (any more)
-    :raises InvalidInput: if it has a capability that is the host's own
+    :raises Conflict: if Nova or Placement does not know the host, or no
+        longer does
+    :raises InvalidInput: if a capability has a name that is the host's own
     """
     hypervisor = cloud.hypervisor(row['hypervisor_hostname'])
     named = dict(capabilities)
@@ -65,7 +67,7 @@ def take_over(
 
 
 def properties(rows: Iterable[blazar.Row]) -> dict[str, bool]:
-    """Return whether a capability is private, by its name."""
+    """Return, by capability name, whether the capability is private."""
     return {
         row['property_name']: row['private']
         for row in rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes Blazar's database over into an empty ledger, in one commit."""
+"""Import of Blazar's database into an empty ledger, in a single commit."""
 
 from collections.abc import Callable
 import functools
@@ -23,10 +23,10 @@ from blazar_sched.service.resources import instance_record
 
 
 class Importer:
-    """Imports; Blazar and our managers must be stopped meanwhile.
+    """An importer; Blazar and all managers must be stopped meanwhile.
 
     :param services: the ledger, and the other services as an admin
-    :param tell: called with what is being done
+    :param tell: called with a description of each step
     :param clock: returns the time in epoch seconds
     """
 
@@ -45,13 +45,14 @@ class Importer:
         self._clock = clock
 
     def plan(self, url: str) -> Plan:
-        """Return what an import would do; nothing is written.
+        """Return the plan of an import, without any write.
 
-        :param url: of Blazar's database
+        :param url: the URL of Blazar's database
         :raises NotUpgraded: if the ledger's tables are not this version's
         :raises Conflict: if the ledger is not empty
-        :raises InvalidInput: if that is not Blazar 18's database
-        :raises Unavailable: if it, or another service, cannot be asked
+        :raises InvalidInput: if the database is not that of Blazar 18
+        :raises Unavailable: if the database or another service does not
+            answer
         """
         self._ledger.require_current()
         revision = self._ledger.snapshot(limit=1)['revision']
@@ -68,12 +69,12 @@ class Importer:
         ).plan()
 
     def write(self, plan: Plan) -> None:
-        """Write all of a plan, or nothing.
+        """Write the whole plan, or nothing.
 
-        What runs on the hosts is recorded in the same commit, so that none
-        only looks empty to the first new lease.
+        The servers on the hosts are recorded in the same commit, so that no
+        host wrongly appears empty to the first new lease.
 
-        :raises Conflict: if the ledger is not empty, or would not be sound
+        :raises Conflict: if the ledger is not empty, or would be inconsistent
         :raises Unavailable: if Nova does not answer
         """
         self._tell('Asking Nova for servers')
@@ -90,7 +91,7 @@ def _require_empty(source: Reader, revision: int) -> None:
     """Refuse a ledger that has, or had, a lease, a host or a floating IP.
 
     :param source: the ledger, or a commit
-    :param revision: the ledger's
+    :param revision: the ledger's revision
     """
     if revision or source.floating_ips():
         raise exception.Conflict(
@@ -103,7 +104,8 @@ def _write(
     tx: PlacingTx, plan: Plan, servers: list[Server], now: int
 ) -> None:
     _require_empty(tx, tx.replica.revision)
-    # Numbers are given to those that have none after the others' are known.
+    # Hosts without an id are inserted after all hosts with an id, so that new
+    # ids do not collide with existing ids.
     for host in sorted(plan.hosts, key=lambda host: not host.id):
         if host.id:
             tx.add_host(host)
@@ -131,7 +133,7 @@ def _write(
 def _write_servers(
     tx: PlacingTx, plan: Plan, servers: list[Server], now: int
 ) -> None:
-    # The commit's own replica lacks what is written here.
+    # The replica of the commit lacks what the commit has written so far.
     replica = state.Replica(accounting.LedgerAccounting)
     replica.apply(0, tx.records)
     nodes = {host.hypervisor_hostname: host.uuid for host in plan.hosts}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's leases as ours."""
+"""Conversion of Blazar's leases to leases of this service."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.service.ledger import blazar
 
-# What its reservations, its start and its end are in each status.
+# The statuses of a lease's reservations, start event and end event, for each
+# status of the lease.
 _STATUSES = {
     states.LEASE_PENDING: (
         states.RESERVATION_PENDING, states.EVENT_UNDONE, states.EVENT_UNDONE,
@@ -36,12 +37,10 @@ def check(
     reservations: Iterable[blazar.Row],
     events: Iterable[blazar.Row],
 ) -> None:
-    """Refuse a lease that is on the way from one state to another.
+    """Refuse a lease that is in a transition, or that is inconsistent.
 
-    Also one that contradicts itself.
-
-    :raises Conflict: if Blazar has to finish something first
-    :raises InvalidInput: if it is not whole
+    :raises Conflict: if Blazar has to finish a transition first
+    :raises InvalidInput: if the lease is incomplete or contradicts itself
     """
     status = row['status']
     statuses = {e['event_type']: e['status'] for e in _first(events).values()}
@@ -68,7 +67,7 @@ def check(
 
 
 def unknown_events(events: Iterable[blazar.Row]) -> list[blazar.Row]:
-    """Return the events that clients have sent: nobody ever does them."""
+    """Return the events that clients have sent, which are never processed."""
     events = list(events)
     kept = {e['id'] for e in _first(events).values()}
     return [e for e in events if e['id'] not in kept]
@@ -81,13 +80,14 @@ def take_over(
     now: int,
     lead_time: int,
 ) -> Lease:
-    """Return a lease that `check` lets pass.
+    """Return a Blazar lease that `check` accepts as a lease of this service.
 
-    :param lead_time: how many seconds before it starts its hosts are vacated
-    :raises InvalidInput: if its window is out of range
+    :param lead_time: the seconds before the lease's start from which its
+        hosts are vacated
+    :raises InvalidInput: if the window of the lease is out of range
     """
     start = row['start_date']
-    # Ended in the minute of its start, it has no second to Blazar.
+    # A lease that ended in the minute of its start has no length in Blazar.
     window = Window(start, max(row['end_date'], start + 1))
     return Lease(
         id=row['id'],
@@ -107,7 +107,7 @@ def take_over(
 
 
 def _first(events: Iterable[blazar.Row]) -> dict[str, blazar.Row]:
-    """Return by type those that Blazar goes by."""
+    """Return by event type the events that Blazar processes."""
     found: dict[str, blazar.Row] = {}
     for event in events:
         if event['event_type'] in _KNOWN:
@@ -151,7 +151,7 @@ def _event(event: blazar.Row, at: int, lease: blazar.Row) -> Event:
         and lease['status'] == states.LEASE_ERROR
         and status == states.EVENT_UNDONE
     ):
-        # Blazar does not start it any more.
+        # Blazar no longer starts such a lease.
         status = states.EVENT_ERROR
     return Event(
         id=event['id'],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of Blazar's is kept, and what is refused: settled before any write."""
+"""The plan of an import: what is kept or refused, fixed before any write."""
 
 from collections import Counter
 from collections import defaultdict
@@ -33,9 +33,9 @@ from blazar_sched.service.importing import reservation
 from blazar_sched.service.importing.cloud import Cloud
 from blazar_sched.service.ledger import blazar
 
-# What is wrong with a noun; what a service's failure is not.
+# Errors of a single entity, as opposed to the failure of a service.
 _WRONG = (exception.InvalidInput, exception.Conflict)
-# The table of each resource type's own rows.
+# The table with the parameters of each resource type.
 _OWN = {
     PHYSICAL_HOST: 'computehost_reservations',
     VIRTUAL_INSTANCE: 'instance_reservations',
@@ -46,7 +46,7 @@ _OWN = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refused:
-    """Something of Blazar's that is not kept; `kind` is its noun."""
+    """An entity of Blazar that is refused; `kind` is the type of entity."""
 
     kind: str
     id: str
@@ -58,7 +58,7 @@ class Refused:
 class Kept:
     """A lease with its allocations.
 
-    `floating_ips` has the ids of those allocated, by reservation.
+    `floating_ips` has the ids of the allocated floating IPs, by reservation.
     """
 
     lease: Lease
@@ -68,7 +68,7 @@ class Kept:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be written, what is not, and what is worth knowing."""
+    """The entities to write, the refused entities, and notes."""
 
     hosts: list[Host] = dataclasses.field(default_factory=list)
     properties: dict[str, bool] = dataclasses.field(default_factory=dict)
@@ -81,10 +81,10 @@ class Plan:
 
 
 class Planner:
-    """Makes one plan.
+    """A builder of a single plan.
 
-    :param lead_time: how many seconds before a lease starts its hosts are
-        vacated
+    :param lead_time: the seconds before the start of a lease from which its
+        hosts are vacated
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Planner:
         self._now = now
         self._lead_time = lead_time
         self._plan = Plan()
-        # Of Blazar's ids, those that are kept.
+        # The kept hosts and floating IPs, by the ids of Blazar.
         self._hosts: dict[str, Host] = {}
         self._floating_ips: dict[str, FloatingIP] = {}
         self._held = _group(tables['computehost_allocations'])
@@ -117,10 +117,11 @@ class Planner:
     def plan(self) -> Plan:
         """Return the plan.
 
-        What is open goes before what is to come, and that by its age: so a
-        lease is refused for one that was promised the room before.
+        Active leases are planned first, then the other leases, each group by
+        age: so a conflict refuses the lease to which the capacity was
+        promised later.
 
-        :raises Unavailable: if another service cannot be asked
+        :raises Unavailable: if another service does not answer
         """
         self._plan_hosts()
         self._plan_floating_ips()
@@ -216,7 +217,8 @@ class Planner:
         taken_over = lease.take_over(
             row, mine, events, self._now, self._lead_time
         )
-        # Blazar keeps the floating IPs of what is over until it is deleted.
+        # Blazar keeps the floating IPs of leases that are over until the
+        # leases are deleted.
         held = [
             r
             for r in taken_over.reservations
@@ -241,9 +243,9 @@ class Planner:
         return {**found, 'required': required}
 
     def _addresses(self, row: blazar.Row) -> list[str]:
-        """Return the floating IPs that are allocated to a reservation.
+        """Return the addresses of the floating IPs of a reservation.
 
-        :raises Conflict: if one is not kept
+        :raises Conflict: if a floating IP is not kept
         """
         held = [a['floatingip_id'] for a in self._held_ips[row['id']]]
         if row['status'] == states.RESERVATION_DELETED:
@@ -256,7 +258,7 @@ class Planner:
     def _allocations(
         self, reservation: Reservation, window: Window
     ) -> Iterable[Allocation]:
-        """Yield an allocation a host: Blazar has one for each slot.
+        """Yield an allocation for each host; Blazar has one for each slot.
 
         :raises Conflict: if a host is not kept
         """
@@ -279,7 +281,7 @@ class Planner:
 
 
 class _Room:
-    """What is left on hosts, and of floating IPs, by the leases so far."""
+    """The hosts and floating IPs that the planned leases leave free."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:
         self._replica = state.Replica(accounting.LedgerAccounting)
@@ -287,9 +289,9 @@ class _Room:
         self._windows: dict[str, list[Window]] = defaultdict(list)
 
     def take(self, kept: Kept) -> None:
-        """Let a lease have what is allocated to it.
+        """Take the allocations of a lease.
 
-        :raises Conflict: if not all of it is free; none is taken then
+        :raises Conflict: if an allocation is not free; nothing is taken then
         """
         window = kept.lease.window
         wanted = [id_ for ids in kept.floating_ips.values() for id_ in ids]
@@ -312,7 +314,7 @@ class _Room:
             for index, changes in self._replica.entries([allocation]):
                 index.apply(changes)
         except (ext.TimelineError, KeyError) as e:
-            # There is no index of what no host has.
+            # A resource class that no host has has no index.
             self._give_back(all_)
             name = self._replica.hosts[allocation.host].hypervisor_hostname
             raise exception.Conflict(

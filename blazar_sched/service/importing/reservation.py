@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's reservations as ours."""
+"""Conversion of Blazar's reservations to reservations of this service."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -16,7 +16,8 @@ from blazar_sched.service import resources
 from blazar_sched.service.importing.cloud import Cloud
 from blazar_sched.service.ledger import blazar
 
-# What Blazar has of it in other services, at least in part.
+# The statuses in which Blazar has created a reservation's objects in other
+# services, at least in part.
 _OPENED = (states.RESERVATION_ACTIVE, states.RESERVATION_ERROR)
 _SIZE = ('vcpus', 'memory_mb', 'disk_gb')
 
@@ -29,13 +30,13 @@ def take_over(
     cloud: Cloud,
     addresses: Collection[str],
 ) -> Reservation:
-    """Return a reservation.
+    """Return a Blazar reservation as a reservation of this service.
 
-    :param own: the row of its resource type's own table; of a floating IP
-        reservation with `required`, the addresses
-    :param addresses: the floating IPs that are allocated to it
-    :raises InvalidInput: naming the parameter that no such reservation of
-        ours has
+    :param own: the row in the table of the reservation's resource type; for a
+        floating IP reservation also with `required`, the addresses
+    :param addresses: the floating IPs that are allocated to the reservation
+    :raises InvalidInput: naming the parameter that no reservation of this
+        service has
     """
     resource_type = row['resource_type']
     parameters = drivers[resource_type].update(
@@ -59,9 +60,10 @@ def take_over(
 
 
 def _parameters(resource_type: str, own: blazar.Row) -> dict[str, Any]:
-    """Return the parameters, as the driver's own are kept.
+    """Return the parameters in the form that the driver keeps.
 
-    :raises InvalidInput: if it is not a type of Blazar's, or has none
+    :raises InvalidInput: if the type is not Blazar's own, or if there are no
+        parameters
     """
     read = _PARAMETERS.get(resource_type)
     if read is None:
@@ -104,7 +106,7 @@ def _instance(own: blazar.Row) -> dict[str, Any]:
 
 
 def _flavor(own: blazar.Row) -> dict[str, Any]:
-    """Read what Blazar keeps of the flavor, as Nova has shown it."""
+    """Return the flavor's data that Blazar has stored as shown by Nova."""
     flavor = json.loads(own['resource_properties'])
     return {
         'flavor_id': flavor['id'],
@@ -118,7 +120,7 @@ def _flavor(own: blazar.Row) -> dict[str, Any]:
         'memory_mb': flavor['ram'],
         'disk_gb': flavor['disk'],
         'ephemeral_gb': flavor['OS-FLV-EXT-DATA:ephemeral'],
-        # Nova has shown none as '' for long.
+        # Nova has long shown a flavor without swap as ''.
         'swap_mb': int(flavor['swap'] or 0),
         'extra_specs': flavor['extra_specs'],
     }
@@ -141,7 +143,7 @@ _PARAMETERS: Mapping[str, Callable[[blazar.Row], dict[str, Any]]] = {
 
 
 def _made(row: blazar.Row, own: blazar.Row) -> dict[str, Any]:
-    """Return what is shown of it: Blazar makes that ahead of the start."""
+    """Return the shown ids of objects that Blazar makes before the start."""
     if row['resource_type'] not in reservation.INSTANCES:
         return {}
     return {
@@ -158,7 +160,7 @@ def _opened(
     cloud: Cloud,
     addresses: Collection[str],
 ) -> dict[str, Any]:
-    """Return what our start would have kept, and our end goes by."""
+    """Return what this service's start records and its end relies on."""
     if row['resource_type'] == reservation.FLOATING_IP:
         held = {floating_ip.parse(address) for address in addresses}
         network_id = parameters['network_id']

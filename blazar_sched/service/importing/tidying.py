@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes what Blazar has made ahead for leases that are still to start.
+"""Removal of the objects that Blazar has created for pending leases.
 
-Blazar makes a lease's flavors, aggregates and groups when it is booked, we do
-when it starts. Until they are removed there is a way back to Blazar; and as
-long as they are there, a lease that is deleted before it starts leaves them
-behind, and one that is changed meets a flavor of its old size.
+Blazar creates the flavors, aggregates and groups of a lease when the lease is
+created; this service creates them when the lease starts. Until Blazar's
+objects are removed, a return to Blazar is possible. But while they exist, a
+lease that is deleted before its start leaves them behind, and a lease that is
+changed conflicts with a flavor of its old size.
 """
 
 from collections.abc import Callable
@@ -21,13 +22,13 @@ from blazar_sched.service.clients import placement
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 
-# Seconds: whoever starts sooner is left alone, as it may just be opened.
+# Seconds. A lease that starts sooner is skipped, as it may just be starting.
 MARGIN = 600
 
 
 @dataclasses.dataclass(slots=True)
 class Tidied:
-    """How many leases have nothing ahead now, and the ids of the others."""
+    """The number of tidied leases, and the ids of the skipped leases."""
 
     count: int = 0
     left: list[str] = dataclasses.field(default_factory=list)
@@ -38,10 +39,10 @@ def tidy(
     now: int,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Tidied:
-    """Remove it; it may be done again, and while managers run.
+    """Remove the objects; repeatable, also while managers run.
 
-    :param now: the time in epoch seconds as it begins
-    :param monotonic: measures how long it takes
+    :param now: the time in epoch seconds as the removal begins
+    :param monotonic: measures the duration of the removal
     :raises Unavailable: if another service does not answer
     """
     tidied = Tidied()
@@ -61,10 +62,11 @@ def tidy(
 
 
 def _may_be_open(services: base.Services, lease_id: str, now: int) -> bool:
-    """Tell whether a lease is open, or may be before it is tidied.
+    """Return whether a lease has started, or may start while it is tidied.
 
-    Asked for each in its turn: there may be so many that some have started
-    since they were listed. One that is deleted by now leaves all behind.
+    Each lease is checked immediately before its removal: there may be so many
+    leases that some have started since they were listed. A lease that was
+    deleted meanwhile has left all of its objects behind.
     """
     try:
         lease = services.ledger.lease(lease_id)
@@ -87,16 +89,17 @@ def _remove(
 
 
 def _forget(services: base.Services, lease: Lease) -> None:
-    """Show no longer what is gone."""
+    """Clear the records of a lease's removed objects."""
 
     def work(tx: PlacingTx) -> None:
         known = tx.lease(lease.id)
         if known.status != states.LEASE_PENDING:
-            # What its start has made meanwhile is its own.
+            # The objects that the start has created meanwhile are the
+            # lease's own.
             return
         for reservation in known.reservations:
             tx.set_reservation_made(reservation.id, {})
 
-    # It may have been deleted meanwhile.
+    # The lease may have been deleted meanwhile.
     with contextlib.suppress(exception.NotFound):
         services.ledger.commit(work)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger: the only package that knows SQL."""
+"""The ledger: the only package that uses SQL."""

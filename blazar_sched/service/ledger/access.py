@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the queries of a noun become methods of the ledger and of commits.
+"""Base classes that turn queries into methods of the ledger and of commits.
 
-A noun's file has its queries as functions of a connection, and beside them a
-class that binds these to the names that callers know them by. `Reader` and
-`Tx` are made of such classes.
+The module of an entity has its queries as functions of a connection, and
+classes that bind these functions to the method names that callers use.
+`Reader` and `Tx` are composed of such classes.
 """
 
 import abc
@@ -22,7 +22,7 @@ T = TypeVar('T')
 
 
 class Reads(abc.ABC):
-    """Runs queries, each on the transaction to read in."""
+    """Queries, each of which runs in the transaction to read in."""
 
     @abc.abstractmethod
     def _run(
@@ -35,9 +35,9 @@ class Reads(abc.ABC):
 
 
 class Writes(Reads):
-    """Reads and writes in one transaction, and notes what has changed.
+    """Reads and writes of a transaction, with the records of its changes.
 
-    Reads see what was written before.
+    Reads see the earlier writes of the transaction.
     """
 
     def __init__(self, connection: sa.Connection) -> None:
@@ -53,7 +53,7 @@ class Writes(Reads):
 
     @abc.abstractmethod
     def _note(self, records: list[record.Record]) -> None:
-        """Note the records of what a write has really changed."""
+        """Record the changes that a write has really made."""
 
 
 def read(
@@ -71,7 +71,7 @@ def read(
 def write(
     change: Callable[Concatenate[sa.Connection, P], T],
 ) -> Callable[Concatenate[Writes, P], T]:
-    """Return a change that no replica has to learn of as a method."""
+    """Return as a method a change of which replicas need no record."""
 
     @functools.wraps(change)
     def method(self: Writes, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -83,7 +83,7 @@ def write(
 def noted(
     change: Callable[Concatenate[sa.Connection, P], list[record.Record]],
 ) -> Callable[Concatenate[Writes, P], None]:
-    """Return a change as a method that notes the records of the change."""
+    """Return a change as a method that collects the change's records."""
 
     @functools.wraps(change)
     def method(self: Writes, /, *args: P.args, **kwargs: P.kwargs) -> None:

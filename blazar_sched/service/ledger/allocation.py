@@ -37,11 +37,11 @@ def list_(
     after: int | None = None,
     hosts: Collection[str] | None = None,
 ) -> list[tuple[Allocation, str]]:
-    """Return allocations, each with its lease's id, by their starts.
+    """Return allocations with their lease ids, sorted by start.
 
-    :param host: a host's uuid
-    :param after: leave out the allocations that have ended by then
-    :param hosts: the uuids of some hosts
+    :param host: the UUID of a host
+    :param after: leave out the allocations that ended at or before this time
+    :param hosts: the UUIDs of hosts
     """
     given = [i for i in (reservation_id, lease_id, host) if i is not None]
     if not all(map(models.is_id, given)):
@@ -70,15 +70,16 @@ def put(
     reservation_id: str,
     wanted: Iterable[Allocation],
 ) -> list[record.Record]:
-    """Make the reservation's allocations `wanted`; return the records.
+    """Replace the reservation's allocations by `wanted`; return records.
 
-    Servers on a host that the reservation has left count for themselves.
+    The servers on a host that the reservation no longer has are accounted for
+    individually.
     """
     parent = models.Allocation.reservation_id == reservation_id
     old = {a.id: a for a in _select(connection, parent)}
     new = {a.id: a for a in wanted}
-    # Deleted and inserted, not updated: two that change places would be on
-    # one host for a moment, which the table does not allow.
+    # Rows are deleted and inserted, not updated: two allocations that swap
+    # hosts would briefly share a host, which the table does not allow.
     gone = [id_ for id_, a in old.items() if new.get(id_) != a]
     added = [a for id_, a in new.items() if old.get(id_) != a]
     if gone:
@@ -107,7 +108,7 @@ def add(
 def cut(
     connection: sa.Connection, reservation_ids: Collection[str], end: int
 ) -> list[record.Record]:
-    """Have the reservations' allocations end by `end`."""
+    """Cut the reservations' allocations to end by `end`; return records."""
     beyond = sa.and_(
         models.Allocation.reservation_id.in_(reservation_ids),
         models.Allocation.end > end,
@@ -122,7 +123,7 @@ def cut(
 def drop(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[record.Record]:
-    """Delete the allocations where `condition` holds."""
+    """Delete the allocations that match `condition`; return records."""
     gone = [a.id for a in _select(connection, condition)]
     connection.execute(sa.delete(models.Allocation).where(condition))
     return [(record.ALLOCATION, id_, None) for id_ in gone]
@@ -136,7 +137,7 @@ def _select(
 
 
 class Reads(access.Reads):
-    """The queries of allocations."""
+    """The queries for allocations."""
 
     allocations = access.read(list_)
 

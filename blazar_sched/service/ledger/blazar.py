@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar 18's own database, as its tables are: read, and never written."""
+"""The tables of Blazar 18's own database, which is only ever read."""
 
 from collections.abc import Mapping
 import datetime
@@ -12,7 +12,7 @@ from blazar_sched.domain import exception
 Row = Mapping[str, Any]
 Tables = dict[str, list[Row]]
 
-# What is read of each table. Every one has created_at and updated_at too.
+# The columns read of each table, in addition to created_at and updated_at.
 COLUMNS = {
     'leases': (
         'id', 'name', 'user_id', 'project_id', 'start_date', 'end_date',
@@ -54,7 +54,7 @@ COLUMNS = {
     'floatingip_allocations': ('id', 'floatingip_id', 'reservation_id'),
 }  # fmt: skip
 _STAMPS = ('created_at', 'updated_at')
-# What MySQL has as numbers.
+# The boolean columns, which MySQL stores as numbers.
 _BOOLEANS = frozenset(
     {
         'affinity',
@@ -68,13 +68,14 @@ _BOOLEANS = frozenset(
 
 
 def read(url: str) -> Tables:
-    """Return the rows of each table, all of one transaction, oldest first.
+    """Return the rows of each table, in one transaction, oldest first.
 
-    Times are in epoch seconds: Blazar's are UTC, without saying so.
+    Times are in epoch seconds. Blazar's times are UTC without a time zone.
 
     :param url: an SQLAlchemy URL of SQLite, MySQL, MariaDB or PostgreSQL
-    :raises InvalidInput: if it is no URL, or not Blazar 18's database
-    :raises Unavailable: if it cannot be read
+    :raises InvalidInput: if `url` is not a URL, or if the database is not
+        that of Blazar 18
+    :raises Unavailable: if the database cannot be read
     """
     try:
         engine = _create(sa.make_url(url))
@@ -83,7 +84,7 @@ def read(url: str) -> Tables:
             f"Blazar's database cannot be opened: {e}", field='url'
         ) from e
     except ValueError:
-        # What it says may have a piece of the password.
+        # The message of the error may contain a part of the password.
         raise exception.InvalidInput(
             "Blazar's database cannot be opened: its port is no number",
             field='url',
@@ -105,12 +106,12 @@ def read(url: str) -> Tables:
 def _create(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() != 'sqlite':
         return sa.create_engine(url, isolation_level='REPEATABLE READ')
-    # Else a file that is not there would be made.
+    # Without mode=ro, SQLite would create a missing file.
     file = url.set(
         database=f'file:{url.database}', query={'mode': 'ro', 'uri': 'true'}
     )
     engine = sa.create_engine(file)
-    # Of itself its driver begins no transaction to read in.
+    # The SQLite driver itself begins no transaction for reads.
     sa.event.listen(
         engine, 'begin', lambda connection: connection.exec_driver_sql('BEGIN')
     )
@@ -120,7 +121,7 @@ def _create(url: sa.URL) -> sa.Engine:
 def _reflect(connection: sa.Connection) -> dict[str, sa.Table]:
     """Return the tables.
 
-    :raises InvalidInput: if anything is not there
+    :raises InvalidInput: if a table or column is missing
     """
     metadata = sa.MetaData()
     there = set(sa.inspect(connection).get_table_names())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many of what is in the ledger."""
+"""Counts of leases and hosts in the ledger."""
 
 import dataclasses
 
@@ -13,10 +13,10 @@ from blazar_sched.service.ledger import models
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Census:
-    """The newest revision, leases by status, and hosts.
+    """The newest revision, the leases by status, and the hosts.
 
-    `degraded` are the leases that lack something and are not over.
-    `available` are those that get new allocations.
+    `degraded` counts the leases that lack resources and are not over.
+    `available` counts the hosts that get new allocations.
     """
 
     revision: int
@@ -27,7 +27,7 @@ class Census:
 
 
 def take(connection: sa.Connection) -> Census:
-    """Return how much there is, and the newest revision: in four queries."""
+    """Return the counts and the newest revision, in four queries."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count).group_by(models.Lease.status)
@@ -53,6 +53,6 @@ def take(connection: sa.Connection) -> Census:
 
 
 class Reads(access.Reads):
-    """The query of metrics."""
+    """The query for metrics."""
 
     census = access.read(take)

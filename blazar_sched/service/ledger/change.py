@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger's revision, and the changes that led up to it."""
+"""The ledger's revision, and the changes that led to that revision."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _NO_LEDGER = 'the database holds no ledger'
 
 
 def newest(connection: sa.Connection) -> tuple[str, int]:
-    """Return the ledger's uuid and its newest revision.
+    """Return the ledger's UUID and its newest revision.
 
     :raises Unavailable: if the database holds no ledger
     """
@@ -30,24 +30,25 @@ def newest(connection: sa.Connection) -> tuple[str, int]:
 
 
 def take(connection: sa.Connection, step: int) -> int:
-    """Take the ledger's row till the transaction ends.
+    """Lock the ledger's row until the transaction ends.
 
-    Must be its first statement: what is read afterwards is then the newest.
+    This must be the first statement of the transaction, so that later reads
+    see the newest state.
 
-    :param step: what to add to the revision
-    :returns: what the revision is then
+    :param step: the number to add to the revision
+    :returns: the revision after the addition
     :raises Unavailable: if the database holds no ledger
     """
     new = models.Ledger.revision + step
-    # Counted, so that the row does change: a commit on another node of
-    # Galera's would not know of this one otherwise.
+    # The commits are counted so that the row always changes: otherwise a
+    # commit on another Galera node would not conflict with this commit.
     update = sa.update(models.Ledger).values(commits=models.Ledger.commits + 1)
     if connection.dialect.update_returning:
         taken = connection.scalar(
             update.values(revision=new).returning(models.Ledger.revision)
         )
     else:
-        # MySQL's way to bring a number back from an UPDATE.
+        # MySQL returns a number from an UPDATE only as the last insert id.
         changed = connection.execute(
             update.values(revision=sa.func.last_insert_id(new))
         )
@@ -63,7 +64,7 @@ def write(
     revision: int,
     records: Sequence[record.Record],
 ) -> None:
-    """Write `revision`'s records; without any there is no such revision."""
+    """Write the records of `revision`, without records undo `revision`."""
     if not records:
         take(connection, -1)
         return
@@ -84,9 +85,9 @@ def write(
 
 
 def prune(connection: sa.Connection, last: int, count: int) -> int:
-    """Delete the oldest `count` revisions' changes, none after `last`.
+    """Delete the changes of the oldest `count` revisions up to `last`.
 
-    :returns: how many revisions went
+    :returns: the number of deleted revisions
     """
     first = connection.scalar(sa.select(sa.func.min(models.Change.revision)))
     if first is None or first > last:
@@ -104,7 +105,8 @@ def between(
 ) -> list[record.Record] | None:
     """Return the records of the revisions ``(since, until]``.
 
-    None if some of those revisions are not there (any more).
+    :returns: the records, None if some of the revisions are missing, for
+        example because they were pruned
     """
     if since == until:
         return []
@@ -119,8 +121,8 @@ def page(
 ) -> wire.Page:
     """Return about `limit` records after `since`, whole revisions only.
 
-    A revision that is longer than a page of the wire is not told: whoever
-    asks for it needs a snapshot, which has shorter pages.
+    A revision that is longer than a page on the wire is not sent: a replica
+    that requests the revision needs a snapshot, which has shorter pages.
 
     :raises InvalidInput: if `since` or `limit` is out of range
     """
@@ -143,17 +145,17 @@ def page(
 def _whole_revisions(
     connection: sa.Connection, since: int, last: int, limit: int
 ) -> Sequence[Any]:
-    """Return the changes of a page, none if the first revision is too long."""
+    """Return a page's changes, none if the first revision is too long."""
     found = connection.execute(_select(since, last).limit(limit + 1)).all()
     if len(found) > limit and found[-1].revision == found[0].revision:
-        # However many records it has.
+        # The whole revision is read, however many records it has.
         length = sa.func.length(sa.type_coerce(models.Change.data, sa.Text))
         size = connection.scalar(
             sa.select(sa.func.sum(length)).where(
                 models.Change.revision == since + 1
             )
         )
-        # None if all that the revision tells of is gone.
+        # The sum is None if all records of the revision are deletions.
         if (size or 0) > wire.MAX_BYTES:
             return []
         found = connection.execute(_select(since, since + 1)).all()
@@ -185,7 +187,7 @@ def _records(found: Iterable[Any]) -> list[record.Record]:
 
 
 class Reads(access.Reads):
-    """The queries of revisions."""
+    """The queries for revisions."""
 
     newest = access.read(newest)
     changes = access.read(page)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must never be in the ledger, looked for in the plain way.
+"""Consistency checks of the ledger, made without the timeline index.
 
-Nothing here uses the timeline index: it is what the index is judged by. Every
-row is looked at, by few queries however many there are.
+The index is not used because these checks are what the index is verified
+against. Every row is examined, by a number of queries that does not depend on
+the number of rows.
 """
 
 from collections import defaultdict
@@ -34,12 +35,12 @@ from blazar_sched.service.ledger.models import Reservation
 
 _UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
 _FINISHED = (states.EVENT_DONE, states.EVENT_ERROR)
-# Rows that are fetched at a time where there may be millions.
+# The number of rows fetched at a time where there may be millions of rows.
 _BATCH = 5000
 
 
 def check(connection: sa.Connection) -> list[str]:
-    """Return what every row has that must never be; one line each."""
+    """Return the inconsistencies of all rows, one line each."""
     return [
         *_orphans(connection),
         *_inconsistent(connection),
@@ -49,7 +50,7 @@ def check(connection: sa.Connection) -> list[str]:
 
 
 def _orphans(connection: sa.Connection) -> Iterator[str]:
-    """Name every row whose foreign key leads nowhere."""
+    """Yield a line for every row whose foreign key has no target."""
     for table in models.Base.metadata.sorted_tables:
         for constraint in table.foreign_keys:
             child, parent = constraint.parent, constraint.column
@@ -68,7 +69,7 @@ def _orphans(connection: sa.Connection) -> Iterator[str]:
 def _has_event(
     event_type: str, statuses: Collection[str] = ()
 ) -> sa.ColumnElement[bool]:
-    """Hold for leases with such an event, in one of `statuses` if given."""
+    """Match leases with an event of a type, in `statuses` if given."""
     found = sa.exists().where(
         Event.lease_id == Lease.id, Event.event_type == event_type
     )
@@ -84,7 +85,7 @@ _Fault = tuple[sa.Executable, str]
 def _allocation_faults(
     held: type[Allocation] | type[FloatingIPAllocation],
 ) -> tuple[_Fault, ...]:
-    """Return what must not be of an allocation, whatever is allocated."""
+    """Return the faults of allocations, whatever resource is allocated."""
     return (
         (
             sa.select(
@@ -108,7 +109,7 @@ def _allocation_faults(
         ),
         (
             # A lease that was over before it could start keeps its
-            # allocations until its end is done.
+            # allocations until its end event is done.
             sa.select(
                 held.id,
                 Reservation.status,
@@ -136,7 +137,7 @@ def _allocation_faults(
 
 _Other = orm.aliased(FloatingIPAllocation)
 
-# Queries for what must not be, and how to say each row.
+# Queries that select faulty rows, each with the text that reports a row.
 _FAULTS: tuple[_Fault, ...] = (
     (
         sa.select(Lease.id, Lease.start, Lease.end).where(
@@ -145,7 +146,8 @@ _FAULTS: tuple[_Fault, ...] = (
         'lease {id}: from {start} to {end}',
     ),
     (
-        # While a lease is deleted, and if that fails, only its end is left.
+        # While a lease is being deleted, and if its deletion fails, only its
+        # end event is left.
         sa.select(Lease.id, Lease.status).where(
             Lease.status.not_in((states.LEASE_DELETING, states.LEASE_ERROR)),
             ~_has_event(event.START_LEASE),
@@ -189,7 +191,7 @@ _FAULTS: tuple[_Fault, ...] = (
         )
         .join(Lease)
         .where(
-            # Deleting moves the end event.
+            # The deletion of a lease moves its end event.
             Lease.status.in_((states.LEASE_PENDING, states.LEASE_ACTIVE)),
             sa.or_(
                 sa.and_(
@@ -293,7 +295,11 @@ def _over_commitments(connection: sa.Connection) -> Iterator[str]:
 def _judge(
     host: Host, allocations: list[allocation.Allocation]
 ) -> Iterator[str]:
-    """Add up at every instant at which something starts."""
+    """Yield a line for each over-commitment of a host.
+
+    The allocations are added up at every instant at which an allocation
+    starts.
+    """
     steps = [
         *((a.start, 1, a) for a in allocations),
         *((a.end, -1, a) for a in allocations),
@@ -327,7 +333,7 @@ def _judge(
 
 
 def _gaps(connection: sa.Connection) -> Iterator[str]:
-    """Hold the changes that are kept to the ledger's revision."""
+    """Compare the stored changes with the ledger's revision."""
     _, newest = change.newest(connection)
     first, last, count = connection.execute(
         sa.select(
@@ -353,6 +359,6 @@ def _gaps(connection: sa.Connection) -> Iterator[str]:
 
 
 class Reads(access.Reads):
-    """The query of faults."""
+    """The query for inconsistencies."""
 
     check = access.read(check)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The database's own clock, whatever the session's time zone."""
+"""The clock of the database, independent of the session's time zone."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ _NOW: dict[str, sa.ColumnElement[Any]] = {
 
 
 def now(connection: sa.Connection) -> sa.ColumnElement[float | None]:
-    """Return an expression of the database's time, in epoch seconds.
+    """Return an expression for the database's time, in epoch seconds.
 
-    It is null for SQLite, whose clock is the process's own.
+    The expression is null for SQLite, whose clock is the process's own clock.
     """
     time: sa.ColumnElement[Any] = _NOW.get(
         connection.dialect.name, sa.null()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines: how a connection and a transaction begin on each database.
+"""Engines: how connections and transactions begin on each database.
 
-A transaction that reads sees one state throughout. One that writes first
-takes the ledger's row (SQLite: the file's write lock) and sees all that was
-committed up to then, so every database keeps writers apart the same way.
+A read transaction sees one state throughout. A write transaction first locks
+the ledger's row (on SQLite: takes the write lock of the file) and sees all
+that was committed before, so writers are serialized alike on every database.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 
-# Seconds that a writer waits for the one before it.
+# The seconds that a writer waits for the writer before it.
 LOCK_WAIT = 30
-# Seconds after which a server ends a connection that stands still, also
-# inside a transaction: a stopped process must not keep the ledger's row.
+# The seconds after which a server closes an idle connection, also inside a
+# transaction: a stopped process must not keep the lock on the ledger's row.
 IDLE_LIMIT = 30
 
-# Seconds after which a server that does not answer is taken for lost: more
-# than it may let a writer wait.
+# The seconds after which a server that does not answer is considered lost:
+# more than the time for which a server may let a writer wait.
 ANSWER_LIMIT = 60
 
 _WRITES = 'blazar_sched_writes'
@@ -38,7 +38,7 @@ _POSTGRESQL = {
         f'-c lock_timeout={LOCK_WAIT}s'
         f' -c idle_in_transaction_session_timeout={IDLE_LIMIT}s'
     ),
-    # A server that computes does answer these; only a lost one does not.
+    # A busy server answers keepalive probes; only a lost server does not.
     'keepalives_idle': 10,
     'keepalives_interval': 10,
     'keepalives_count': 4,
@@ -52,8 +52,9 @@ _CONNECT_ARGS: dict[str, dict[str, Any]] = {
 }
 _WRITE_OPTIONS: dict[str, dict[str, Any]] = {
     'sqlite': {_WRITES: True},
-    # MySQL's snapshot is made by the first SELECT, so after the row is
-    # taken. PostgreSQL's would be made before, and refuse whoever waited.
+    # MySQL takes its snapshot at the first SELECT, thus after the lock on the
+    # row. PostgreSQL would take the snapshot before the lock, and would then
+    # refuse every writer that had to wait.
     'mysql': {},
     'mariadb': {},
     'postgresql': {'isolation_level': 'READ COMMITTED'},
@@ -63,12 +64,12 @@ _WRITE_OPTIONS: dict[str, dict[str, Any]] = {
 def create(
     url: str, patient: bool = False
 ) -> tuple[sa.Engine, sa.Engine]:
-    """Return two engines on one pool: to read with, and to write with.
+    """Return a read engine and a write engine on a shared pool.
 
     :param url: an SQLAlchemy URL of SQLite, MySQL, MariaDB or PostgreSQL
-    :param patient: whether a statement may take as long as it likes
-    :raises ValueError: if it is no such URL, or its driver is not there; it
-        does not tell the URL, which has a password
+    :param patient: whether a statement may run without a time limit
+    :raises ValueError: if `url` is not such a URL, or its driver is missing;
+        the message omits the URL, which contains a password
     """
     try:
         return _create(url, patient)
@@ -104,14 +105,14 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
 
 
 def _connect_sqlite(connection: Any, _record: Any) -> None:
-    # sqlite3 would begin transactions by itself, too late; see below.
+    # sqlite3 itself would begin transactions too late; see _begin_sqlite.
     connection.isolation_level = None
     connection.execute('PRAGMA journal_mode = WAL')
     connection.execute('PRAGMA foreign_keys = ON')
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    # A transaction that first reads and then writes is refused at once if
-    # another one wrote in between; IMMEDIATE waits its turn instead.
+    # A transaction that reads and then writes is refused at once if another
+    # transaction wrote in between; BEGIN IMMEDIATE waits instead.
     writes = connection.get_execution_options().get(_WRITES, False)
     connection.exec_driver_sql('BEGIN IMMEDIATE' if writes else 'BEGIN')

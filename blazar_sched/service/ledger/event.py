@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events in SQL, and the claims that they are done under."""
+"""Events in SQL, and the claims under which events are processed."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -19,8 +19,8 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
 UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
-# In the order of the noun's fields: events are the most rows of a list, and
-# this is the quickest way to make nouns of them.
+# The columns are in the order of the fields of `Event`. A list of leases has
+# more events than other rows, and an event is built fastest by position.
 _COLUMNS = [
     getattr(models.Event, field.name)
     for field in dataclasses.fields(Event)
@@ -32,7 +32,7 @@ _NO_CLAIM = {'owner': None, 'token': None, 'until': None}
 def by_lease(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> dict[str, list[Event]]:
-    """Return the events of the leases where `condition` holds."""
+    """Return the events of the leases that match `condition`."""
     query = (
         sa.select(*_COLUMNS)
         .join(models.Lease)
@@ -54,14 +54,14 @@ def _rows(owner: Lease) -> list[dict[str, Any]]:
 
 
 def add(connection: sa.Connection, new: Lease) -> None:
-    """Insert a new lease's events."""
+    """Insert the events of a new lease."""
     rows.add(connection, models.Event, _rows(new))
 
 
 def put(connection: sa.Connection, new: Lease) -> None:
-    """Make the lease's events those of `new`.
+    """Replace the lease's events by the events of `new`.
 
-    The claim on one that stays in progress stays as it is.
+    The claim on an event that stays in progress is kept.
     """
     rows.replace(
         connection,
@@ -81,11 +81,11 @@ def list_due(
 ) -> list[tuple[Event, Claim | None]]:
     """Return the events that are due at `now`, in order, with their claims.
 
-    All events in progress are among them: only who watches a claim can tell
-    that it is held no more.
+    All events in progress are included, because only a process that watches
+    a claim can tell that the claim is no longer held.
 
-    :param given_up: if it is not None, the starts of active leases are among
-        them that were given up by then
+    :param given_up: if not None, the start events of active leases that were
+        given up at or before this time are included
     """
     query = sa.select(*_COLUMNS, *_CLAIM).where(
         sa.or_(
@@ -126,9 +126,10 @@ def _reopened(now: int, given_up: int) -> sa.ColumnElement[bool]:
 def next_time(
     connection: sa.Connection,
 ) -> tuple[int | None, float | None]:
-    """Return the earliest time of an event that nobody has begun.
+    """Return the earliest time of an event that is not yet begun.
 
-    :returns: None if there is no such event; and the database's own time
+    :returns: the time, None if there is no such event; and the current time
+        of the database
     """
     first, now = connection.execute(
         sa.select(
@@ -145,12 +146,12 @@ def claim(
     seen: Claim | None,
     status: str = states.EVENT_UNDONE,
 ) -> bool:
-    """Take an event, if it is still as it was seen.
+    """Claim an event, if the event is still in the state that was seen.
 
-    One row changed is the proof.
+    One changed row proves that the event was claimed.
 
-    :param seen: the claim to take over, None if nobody had begun
-    :param status: the event's then
+    :param seen: the claim to take over, None if the event was not begun
+    :param status: the status that the event must have if `seen` is None
     """
     if seen is None:
         as_seen = models.Event.status == status
@@ -174,8 +175,8 @@ def _held(token: str) -> sa.ColumnElement[bool]:
 def renew(
     connection: sa.Connection, tokens: Collection[str], until: int
 ) -> set[str]:
-    """Give the claims that are still held a new `until`; return which."""
-    # Not by the tokens alone: they have no index.
+    """Set `until` of the claims that are still held; return their tokens."""
+    # The update is not by token, because tokens have no index.
     held = connection.execute(
         sa.select(models.Event.id, models.Event.token).where(
             models.Event.status == states.EVENT_IN_PROGRESS,
@@ -197,9 +198,9 @@ def finish(
     status: str,
     now: int | None = None,
 ) -> bool:
-    """Give the event its status, and its claim up, if `token` holds it.
+    """Set the event's status and release its claim, if `token` holds it.
 
-    :param now: when that was, None for what has come to nothing yet
+    :param now: the time of the change, None if the event has no outcome yet
     """
     values: dict[str, Any] = {'status': status, **_NO_CLAIM}
     if now is not None:
@@ -213,9 +214,12 @@ def finish(
 
 
 def _blocking(model: type[models.Base], what: str) -> sa.Exists:
-    """Who is over when the lease `lease_id` starts, and on a host of it.
+    """Match unfinished leases that block the start of the lease `lease_id`.
 
-    :param what: the column that says what is allocated, such as the host
+    Such a lease is over when the lease `lease_id` starts, and has an
+    allocation of the same host or floating IP.
+
+    :param what: the column that names what is allocated, such as the host
     """
     held, leaving = (model.__table__.alias() for _ in range(2))
     mine, theirs = (models.Reservation.__table__.alias() for _ in range(2))
@@ -243,7 +247,7 @@ def _blocking(model: type[models.Base], what: str) -> sa.Exists:
     )
 
 
-# Made once: to make it takes longer than to ask.
+# Built once, because building the query takes longer than running the query.
 _BLOCKING = sa.select(
     sa.or_(
         _blocking(models.Allocation, 'host'),
@@ -253,18 +257,17 @@ _BLOCKING = sa.select(
 
 
 def is_blocked(connection: sa.Connection, lease_id: str) -> bool:
-    """Say whether who was there before still has to leave a host of a lease.
+    """Return whether an earlier lease still occupies a resource of a lease.
 
-    Or one of its floating IPs.
-
-    Only who is over when the lease starts: so two never wait for each other,
-    however late all of them are.
+    The resource is a host or a floating IP. Only leases that are over when
+    the lease starts are considered, so two leases never wait for each other,
+    however late both are.
     """
     return bool(connection.scalar(_BLOCKING, {'lease_id': lease_id}))
 
 
 class Reads(access.Reads):
-    """The queries of events."""
+    """The queries for events."""
 
     due_events = access.read(list_due)
     is_blocked = access.read(is_blocked)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that every database compares and orders alike: by their bytes.
+"""Strings that every database compares and orders alike, by their bytes.
 
-Otherwise PostgreSQL goes by the language that it was set up with, and MySQL
-overlooks blanks at the end.
+Otherwise PostgreSQL uses the collation of its locale, and MySQL ignores
+trailing blanks.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _TEMPLATES = {
 
 
 class Exact(functions.FunctionElement[str]):
-    """A text, by its bytes."""
+    """A string that is compared by its bytes."""
 
     type = sa.String()
     inherit_cache = True

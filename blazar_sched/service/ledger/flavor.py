@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors in SQL: a copy of Nova's."""
+"""Flavors in SQL, which are copies of Nova's flavors."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,12 +27,12 @@ def _from_row(row: Any) -> Flavor:
 
 
 def get(connection: sa.Connection, flavor_id: str) -> Flavor | None:
-    """Return a flavor, None if it is not there."""
+    """Return a flavor, None if there is no such flavor."""
     if not models.is_text(flavor_id):
         return None
     query = sa.select(models.Flavor).where(models.Flavor.id == flavor_id)
     for row in connection.execute(query):
-        # MySQL overlooks blanks at the end.
+        # MySQL ignores trailing blanks in comparisons.
         if row.id == flavor_id:
             return _from_row(row)
     return None
@@ -44,7 +44,7 @@ def list_(connection: sa.Connection) -> list[Flavor]:
 
 
 def put(connection: sa.Connection, flavors: Iterable[Flavor]) -> None:
-    """Make the flavors `flavors`; only what differs is written."""
+    """Replace all flavors by `flavors`, writing only the differences."""
     rows.replace(
         connection,
         models.Flavor,
@@ -59,7 +59,7 @@ def _to_row(flavor: Flavor) -> dict[str, Any]:
 
 
 class Reads(access.Reads):
-    """The queries of flavors."""
+    """The queries for flavors."""
 
     flavor = access.read(get)
     flavors = access.read(list_)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating IPs in SQL, and which reservation has which in its window."""
+"""Floating IPs in SQL, and their allocations to reservations."""
 
 from collections.abc import Collection
 from typing import Any
@@ -34,7 +34,7 @@ def get(
 ) -> floating_ip.FloatingIP:
     """Return a floating IP.
 
-    :raises FloatingIPNotFound: if it is not there
+    :raises FloatingIPNotFound: if there is no such floating IP
     """
     if models.is_id(floating_ip_id):
         for found in _select(connection, FloatingIP.id == floating_ip_id):
@@ -45,9 +45,9 @@ def get(
 def list_(
     connection: sa.Connection, reservation_id: str | None = None
 ) -> list[floating_ip.FloatingIP]:
-    """Return all floating IPs, or those allocated to a reservation.
+    """Return all floating IPs, or the floating IPs of a reservation.
 
-    In the order of their addresses, those of a network together.
+    The floating IPs are sorted by network, then by address.
     """
     if reservation_id is None:
         return _select(connection, sa.true())
@@ -67,9 +67,10 @@ def free(
     window: Window,
     reservation_id: str,
 ) -> list[floating_ip.FloatingIP]:
-    """Return what no other reservation has at any time of a window.
+    """Return the floating IPs free of other reservations in a window.
 
-    Of what the reservation itself does not have, only what is reservable.
+    A floating IP that is not allocated to the reservation itself is returned
+    only if it is reservable.
     """
     if not models.is_id(network_id):
         return []
@@ -96,7 +97,7 @@ def free(
 def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
     """Insert a floating IP.
 
-    :raises FloatingIPExists: if its network has the address already
+    :raises FloatingIPExists: if the address is registered in its network
     """
     if _select(
         connection,
@@ -112,7 +113,7 @@ def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
 
 
 def update(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
-    """Write a floating IP that is there."""
+    """Update an existing floating IP."""
     connection.execute(
         sa.update(FloatingIP)
         .where(FloatingIP.id == new.id)
@@ -123,8 +124,8 @@ def update(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
 def delete(connection: sa.Connection, floating_ip_id: str) -> None:
     """Delete a floating IP.
 
-    :raises FloatingIPNotFound: if it is not there
-    :raises CantDeleteFloatingIP: while it is allocated
+    :raises FloatingIPNotFound: if there is no such floating IP
+    :raises CantDeleteFloatingIP: while the floating IP is allocated
     """
     gone = get(connection, floating_ip_id)
     holder = connection.scalar(
@@ -145,9 +146,10 @@ def put_allocations(
     floating_ip_ids: Collection[str],
     window: Window,
 ) -> None:
-    """Make those the reservation's floating IPs, all of them in `window`.
+    """Allocate exactly the given floating IPs to a reservation in `window`.
 
-    None of them may be another reservation's then: see `free`.
+    None of the floating IPs may be allocated to another reservation in the
+    window; see `free`.
     """
     parent = FloatingIPAllocation.reservation_id == reservation_id
     held = sa.select(
@@ -174,7 +176,7 @@ def put_allocations(
 def cut_allocations(
     connection: sa.Connection, reservation_ids: Collection[str], end: int
 ) -> None:
-    """Have the reservations' allocations end by `end`."""
+    """Cut the reservations' allocations to end by `end`."""
     connection.execute(
         sa.update(models.FloatingIPAllocation)
         .where(
@@ -204,7 +206,7 @@ def _select(
 
 
 class Reads(access.Reads):
-    """The queries of floating IPs."""
+    """The queries for floating IPs."""
 
     floating_ip = access.read(get)
     floating_ips = access.read(list_)

@@ -16,7 +16,7 @@ from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 
-# The longest number that every database's integer column can be asked for.
+# The number of digits that fits the integer column of every database.
 _DIGITS = 9
 
 
@@ -49,12 +49,12 @@ def from_row(row: Any) -> Host:
 
 
 def get(connection: sa.Connection, host_id: str) -> Host:
-    """Return a host by the API's id or by its uuid.
+    """Return a host by its id in the API or by its UUID.
 
-    :raises HostNotFound: if it is not there
+    :raises HostNotFound: if there is no such host
     """
     for found in _select(connection, _named(host_id)):
-        # Not so of host 7 when it is looked for as 007.
+        # The comparison refuses host 7 when the given id is 007.
         if host_id in (found.id, found.uuid):
             return found
     raise exception.HostNotFound(f'no host {host_id}')
@@ -74,11 +74,13 @@ def list_(
     after: str | None = None,
     limit: int | None = None,
 ) -> list[Host]:
-    """Return all hosts, or those of `uuids` that are there.
+    """Return all hosts, or the existing hosts among `uuids`.
 
-    :param after: the id of the host that they come after, which need not be
-        there; the first one is registered first
-    :param limit: how many at most
+    The hosts are sorted by id, so the host registered first comes first.
+
+    :param after: the id of the host after which the result begins; the host
+        need not exist
+    :param limit: the maximum number of hosts
     """
     condition: sa.ColumnElement[bool] = sa.true()
     if uuids is not None:
@@ -91,10 +93,10 @@ def list_(
 def put(
     connection: sa.Connection, new: Host
 ) -> tuple[Host, list[record.Record]]:
-    """Insert a host that has no id, else update it by its uuid.
+    """Insert a host that has no id, else update the host by its UUID.
 
-    :raises HostExists: if it is to be inserted and is there
-    :raises HostNotFound: if it is to be updated and is not there
+    :raises HostExists: if a host to be inserted exists
+    :raises HostNotFound: if a host to be updated does not exist
     """
     row = dataclasses.asdict(new)
     del row['id']
@@ -103,7 +105,7 @@ def put(
         if found:
             raise exception.HostExists(f'host {new.uuid} is registered')
         connection.execute(sa.insert(models.Host).values(row))
-        # With the id that the database gave it.
+        # The host is read back with the id that the database assigned.
         (new,) = _select(connection, models.Host.uuid == new.uuid)
         return new, [record.encode(new)]
     if not found or found[0].id != new.id:
@@ -117,14 +119,14 @@ def put(
 
 
 def add(connection: sa.Connection, new: Host) -> list[record.Record]:
-    """Insert a host by the id that it has from elsewhere.
+    """Insert a host with an id from another system.
 
-    All that have one go before those that are given one.
+    All hosts that have an id must be inserted before hosts without one.
     """
     row = {**dataclasses.asdict(new), 'id': int(new.id)}
     connection.execute(sa.insert(models.Host).values(row))
     if connection.dialect.name == 'postgresql':
-        # Alone of all it would give the same number again.
+        # PostgreSQL alone would otherwise assign the same id again.
         sequence = sa.func.pg_get_serial_sequence('host', 'id')
         highest = sa.select(sa.func.max(models.Host.id)).scalar_subquery()
         connection.execute(sa.select(sa.func.setval(sequence, highest)))
@@ -134,7 +136,7 @@ def add(connection: sa.Connection, new: Host) -> list[record.Record]:
 def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
     """Delete a host with its allocations and instances.
 
-    :raises HostNotFound: if it is not there
+    :raises HostNotFound: if there is no such host
     """
     records = allocation.drop(connection, models.Allocation.host == uuid)
     records += instance.drop(connection, models.Instance.host == uuid)
@@ -156,7 +158,7 @@ def _select(
 
 
 class Reads(access.Reads):
-    """The queries of hosts."""
+    """The queries for hosts."""
 
     host = access.read(get)
     hosts = access.read(list_)
@@ -169,10 +171,11 @@ class Writes(access.Writes):
     delete_host = access.noted(delete)
 
     def put_host(self, new: Host) -> Host:
-        """Insert a host that has no id, else update it; return it with id.
+        """Insert a host without an id, else update it; return the host.
 
-        :raises HostExists: if it is to be inserted and is there
-        :raises HostNotFound: if it is to be updated and is not there
+        :returns: the host with its id
+        :raises HostExists: if a host to be inserted exists
+        :raises HostNotFound: if a host to be updated does not exist
         """
         kept, records = self._run(put, new)
         self._note(records)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Idempotency keys in SQL: which lease a request has made already."""
+"""Idempotency keys in SQL, with the leases that their requests created."""
 
 import sqlalchemy as sa
 
@@ -10,9 +10,10 @@ from blazar_sched.service.ledger import models
 def get(
     connection: sa.Connection, project_id: str, key: str
 ) -> tuple[str, str] | None:
-    """Return the lease that an idempotency key has made.
+    """Return the lease that was created with an idempotency key.
 
-    :returns: the lease's id and the digest that came with the key
+    :returns: the lease's id and the digest that came with the key, None if
+        the key is unknown
     """
     found = connection.execute(
         sa.select(
@@ -32,7 +33,7 @@ def put(
     lease_id: str,
     digest: str,
 ) -> None:
-    """Write which lease an idempotency key has made; it must be new."""
+    """Insert the lease created with an idempotency key, which must be new."""
     connection.execute(
         sa.insert(models.IdempotencyKey).values(
             project_id=project_id, key=key, lease_id=lease_id, digest=digest
@@ -41,7 +42,7 @@ def put(
 
 
 def drop(connection: sa.Connection, lease_id: str) -> None:
-    """Delete the lease's key, if it has one."""
+    """Delete the idempotency key of a lease, if the lease has a key."""
     connection.execute(
         sa.delete(models.IdempotencyKey).where(
             models.IdempotencyKey.lease_id == lease_id
@@ -50,7 +51,7 @@ def drop(connection: sa.Connection, lease_id: str) -> None:
 
 
 class Reads(access.Reads):
-    """The query of idempotency keys."""
+    """The query for idempotency keys."""
 
     lease_by_key = access.read(get)
 

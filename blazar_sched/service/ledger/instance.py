@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances in SQL: what is known of servers on reservable hosts."""
+"""Instances in SQL: the known servers on reservable hosts."""
 
 from collections.abc import Collection
 import dataclasses
@@ -30,9 +30,9 @@ def from_row(row: Any) -> Instance:
 def list_(
     connection: sa.Connection, hosts: Collection[str] | None = None
 ) -> list[Instance]:
-    """Return all instances, or those on hosts.
+    """Return all instances, or the instances on given hosts.
 
-    :param hosts: the hosts' uuids
+    :param hosts: the UUIDs of the hosts
     """
     query = sa.select(models.Instance).order_by(models.Instance.uuid)
     if hosts is not None:
@@ -41,7 +41,7 @@ def list_(
 
 
 def get(connection: sa.Connection, uuid: str) -> Instance | None:
-    """Return an instance, None if it is not there."""
+    """Return an instance, None if there is no such instance."""
     found = _select(connection, models.Instance.uuid == uuid)
     return found[0] if found else None
 
@@ -68,7 +68,7 @@ def put(
 def claiming(
     connection: sa.Connection, reservation_ids: Collection[str]
 ) -> list[Instance]:
-    """Return the instances that draw on reservations."""
+    """Return the instances that use reservations."""
     return _select(
         connection,
         sa.or_(
@@ -81,12 +81,13 @@ def claiming(
 def bind(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[record.Record]:
-    """Bind instances to the reservations that they draw on.
+    """Bind instances to the reservations that they use.
 
-    Where the reservation has the host, or the host has failed: see
-    `replica.drawing.has`. Elsewhere the instances count for themselves.
+    An instance is bound if its reservation has an allocation on the host, or
+    if the host has failed; see `replica.drawing.has`. Other instances are
+    accounted for individually.
 
-    :param condition: which instances
+    :param condition: the condition that selects the instances
     """
     has = sa.or_(
         models.Allocation.id.is_not(None), models.Host.reservable.is_(False)
@@ -118,11 +119,11 @@ def bind(
 def bind_on(
     connection: sa.Connection, hosts: Collection[str]
 ) -> list[record.Record]:
-    """Bind the instances on hosts to the reservations that they draw on.
+    """Bind the instances on hosts to the reservations that they use.
 
-    Where a reservation has the host: see `bind`.
+    An instance is bound where its reservation has the host; see `bind`.
 
-    :param hosts: uuids
+    :param hosts: the UUIDs of the hosts
     """
     return bind(connection, models.Instance.host.in_(hosts))
 
@@ -130,7 +131,7 @@ def bind_on(
 def set_end(
     connection: sa.Connection, reservation_id: str, end: int
 ) -> list[record.Record]:
-    """Give the instances that draw on a reservation an end."""
+    """Set the end of the instances that use a reservation."""
     records: list[record.Record] = []
     for known in claiming(connection, [reservation_id]):
         records += put(connection, dataclasses.replace(known, end=end))
@@ -142,9 +143,9 @@ def release(
     reservation_ids: Collection[str],
     end: int | None = None,
 ) -> list[record.Record]:
-    """Have the instances that draw on reservations count for themselves.
+    """Detach instances from reservations, to be accounted individually.
 
-    :param end: of the instances, None to leave each its own
+    :param end: the new end of the instances, None to keep their ends
     """
     records: list[record.Record] = []
     for known in claiming(connection, reservation_ids):
@@ -163,14 +164,14 @@ def release(
 def drop(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[record.Record]:
-    """Delete the instances where `condition` holds."""
+    """Delete the instances that match `condition`."""
     gone = [i.uuid for i in _select(connection, condition)]
     connection.execute(sa.delete(models.Instance).where(condition))
     return [(record.INSTANCE, uuid, None) for uuid in gone]
 
 
 def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
-    """Delete an instance, if it is there."""
+    """Delete an instance, if the instance exists."""
     return drop(connection, models.Instance.uuid == uuid)
 
 
@@ -182,7 +183,7 @@ def _select(
 
 
 class Reads(access.Reads):
-    """The queries of instances."""
+    """The queries for instances."""
 
     instance = access.read(get)
     instances = access.read(list_)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases in SQL, with the reservations and events that they own."""
+"""Leases in SQL, with their reservations and events."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -29,9 +29,10 @@ def get(
     lease_id: str,
     project_id: str | None = None,
 ) -> Lease:
-    """Return a lease, of `project_id` if that is given.
+    """Return a lease, of the project `project_id` if given.
 
-    :raises LeaseNotFound: if it is not there, or another project's
+    :raises LeaseNotFound: if there is no such lease, or the lease belongs to
+        another project
     """
     found = _find(connection, lease_id, project_id)
     if found is None:
@@ -46,7 +47,8 @@ def _find(
         return None
     condition = models.Lease.id == lease_id
     if project_id is not None:
-        # Here, so that another project's takes no longer than an unknown id.
+        # The project is part of the query, so that another project's lease
+        # takes no longer to refuse than an unknown id.
         condition = sa.and_(condition, models.Lease.project_id == project_id)
     found = select(connection, condition)
     return found[0] if found else None
@@ -58,7 +60,7 @@ def select(
     order: Sequence[sa.SQLColumnExpression[Any]] = (),
     limit: int | None = None,
 ) -> list[Lease]:
-    """Return leases in three queries at most, however many there are."""
+    """Return leases in at most three queries, however many leases match."""
     found = connection.execute(
         sa.select(models.Lease).where(condition).order_by(*order).limit(limit)
     ).all()
@@ -102,9 +104,9 @@ def open_(connection: sa.Connection, project_id: str) -> list[Lease]:
 def with_type(
     connection: sa.Connection, resource_type: str
 ) -> list[Lease]:
-    """Return the leases that have reserved something of a type.
+    """Return the leases with a reservation of a resource type.
 
-    In the order of their starts. Not those that are terminated.
+    The leases are sorted by start. Terminated leases are left out.
     """
     reserved = sa.select(models.Reservation.lease_id).where(
         models.Reservation.resource_type == resource_type
@@ -120,11 +122,11 @@ def with_type(
 
 
 def put(connection: sa.Connection, new: Lease) -> list[record.Record]:
-    """Make the lease, its reservations and its events those of `new`.
+    """Replace a lease, its reservations and its events by those of `new`.
 
-    Servers that draw on its reservations end with the lease from then on.
-    Allocations of a reservation that is left out go with it, and its servers
-    count for themselves.
+    The servers that use the lease's reservations end with the lease from then
+    on. The allocations of a reservation that `new` omits are deleted with the
+    reservation, and its servers are accounted for individually.
 
     :returns: the records of what has changed
     """
@@ -146,9 +148,10 @@ def add(
     new: Lease,
     allocations: Iterable[Allocation],
 ) -> list[record.Record]:
-    """Insert a new lease and what it owns; return the records.
+    """Insert a new lease with its contents; return the records.
 
-    Reads nothing: one statement a table, so that others wait less.
+    Nothing is read, and each table takes one statement, so that other commits
+    wait less.
     """
     rows.add(connection, models.Lease, [_row(new)])
     records = reservation.add(connection, new)
@@ -157,9 +160,9 @@ def add(
 
 
 def split(connection: sa.Connection, new: Lease) -> list[record.Record]:
-    """Insert a lease that takes its reservations from another one.
+    """Insert a lease that takes its reservations from another lease.
 
-    The reservations are as they were, with all that is theirs.
+    The reservations stay as they were, with everything that belongs to them.
 
     :returns: the records of what has changed
     """
@@ -177,8 +180,8 @@ def _row(lease: Lease) -> dict[str, Any]:
 def ended(connection: sa.Connection, before: int, limit: int) -> list[str]:
     """Return the ids of leases that are over, the first ended first.
 
-    :param before: they have ended before these epoch seconds
-    :param limit: how many at most
+    :param before: epoch seconds before which the leases ended
+    :param limit: the maximum number of ids
     """
     return list(
         connection.scalars(
@@ -194,9 +197,9 @@ def ended(connection: sa.Connection, before: int, limit: int) -> list[str]:
 
 
 def delete(connection: sa.Connection, lease_id: str) -> list[record.Record]:
-    """Delete a lease and what it owns; return the records.
+    """Delete a lease with its contents; return the records.
 
-    :raises LeaseNotFound: if it is not there
+    :raises LeaseNotFound: if there is no such lease
     """
     old = get(connection, lease_id)
     records = reservation.drop(connection, [r.id for r in old.reservations])
@@ -217,9 +220,9 @@ def set_status(
     now: int,
     degraded: bool | None = None,
 ) -> None:
-    """Set the status and, unless it is None, the flag.
+    """Set the lease's status, and its `degraded` flag unless that is None.
 
-    :raises LeaseNotFound: if it is not there
+    :raises LeaseNotFound: if there is no such lease
     """
     values: dict[str, Any] = {'status': status, 'updated_at': now}
     if degraded is not None:
@@ -234,14 +237,14 @@ def set_status(
 
 
 def cut(connection: sa.Connection, ended: Lease) -> list[record.Record]:
-    """Have all that a lease allocates end with it; return the records."""
+    """Cut a lease's allocations to end with the lease; return the records."""
     ids = [reservation.id for reservation in ended.reservations]
     floating_ip.cut_allocations(connection, ids, ended.end)
     return allocation.cut(connection, ids, ended.end)
 
 
 class Reads(access.Reads):
-    """The queries of single leases, and of those of a kind."""
+    """The queries for single leases, and for the leases of a kind."""
 
     lease = access.read(get)
     open_leases = access.read(open_)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger: the truth in SQL, and the one way to change it.
+"""The ledger: the authoritative state in SQL, and its only write path.
 
-A commit is one transaction. It takes the ledger's row first, so every writer
-waits for the one before it, in this process or in another; then it brings the
-local replica to the newest revision, works, and writes the records of what it
-changed under the next revision. That row is why nothing is booked twice.
+A commit is one transaction. The transaction locks the ledger's row first, so
+every writer waits for the writer before it, in this process or in another.
+The commit then brings the local replica to the newest revision, does its
+work, and writes the records of its changes under the next revision. The lock
+on the ledger's row is what prevents double booking.
 
-What a commit promises is tried on the replica before it is written: no replica
-could follow a ledger that holds an allocation beyond what an index counts. The
-replica is changed after COMMIT only, so whoever looks at it never sees what
-may not become true.
+The allocations of a commit are checked against the replica before they are
+written, because no replica could follow a ledger that holds an allocation
+beyond what an index can count. The replica is changed after COMMIT only, so
+no reader of the replica sees a change that may still be rolled back.
 """
 
 from collections.abc import Callable
@@ -50,27 +51,27 @@ LOG = log.getLogger(__name__)
 P = ParamSpec('P')
 T = TypeVar('T')
 
-# Revisions whose changes are deleted in one transaction.
+# The number of revisions whose changes are deleted in one transaction.
 SLICE = 2000
 # The kinds of records that say what is allocated.
 _PROMISES = (record.RESERVATION, record.ALLOCATION)
 
 
-# Leases that are deleted in one commit, which others wait for.
+# The number of leases deleted in one commit, for which other commits wait.
 PURGE_SLICE = 100
 
 
 class Ledger(reader.Reader):
-    """A ledger; safe to share between threads, not across a fork.
+    """A ledger that threads can share, but not processes after a fork.
 
     :param url: an SQLAlchemy URL of SQLite (a file), MySQL, MariaDB or
         PostgreSQL
-    :param max_retries: how often a transaction that met a conflict is run
-        again
-    :param sleep: called with the seconds to wait before that
+    :param max_retries: how often a transaction is run again after a conflict
+    :param sleep: called with the seconds to wait before a retry
     :param on_change: called with each revision that this ledger has
-        committed, soon after; whatever it raises is logged
-    :param metrics: count commits and conflicts
+        committed, soon after the commit; an exception that the callback
+        raises is logged
+    :param metrics: the metrics that count commits and conflicts
     :param overcommit: whether reservations may overcommit hosts
     """
 
@@ -93,27 +94,27 @@ class Ledger(reader.Reader):
         self._metrics = metrics or service_metrics.new()
         self._writer = str(uuid.uuid4())
         self._commits = 0
-        # Keeps the replica and the writer's row to one commit at a time.
+        # Limits the replica and the writer's row to one commit at a time.
         self._lock = threading.Lock()
 
     @functools.cached_property
     def id(self) -> str:
-        """The uuid that tells this ledger from every other one."""
+        """Return the UUID that distinguishes this ledger from all others."""
         return self._run(change.newest)[0]
 
     @property
     def name(self) -> str:
-        """The database's URL without what is secret in it."""
+        """Return the URL of the database without the secrets in the URL."""
         url = sa.make_url(self._url).set(query={})
         return url.render_as_string(hide_password=True)
 
     def upgrade(self) -> tuple[str | None, str | None]:
-        """Bring the tables to this version, or make them.
+        """Upgrade the tables to this version, or create the tables.
 
-        :returns: the migrations that the tables were at, None without
-            tables, and are at
+        :returns: the migration that the tables were at, None if there were
+            no tables, and the migration that the tables are at now
         """
-        # Alembic is a tenth of what there is to import: not before its time.
+        # Alembic is a tenth of all imported code, so its import is deferred.
         from blazar_sched.service.ledger import migrations
 
         _, patient = engine.create(self._url, patient=True)
@@ -123,7 +124,7 @@ class Ledger(reader.Reader):
             patient.dispose()
 
     def require_current(self) -> None:
-        """Refuse to work on another version's tables, or on none.
+        """Refuse to work on missing tables or on tables of another version.
 
         :raises NotUpgraded: saying what to do
         """
@@ -136,17 +137,18 @@ class Ledger(reader.Reader):
             )
 
     def warm(self) -> None:
-        """Load the replica now, which the first commit would wait for."""
+        """Load the replica now, so that the first commit need not wait."""
         with self._lock:
             self._retry(self._load)
 
     def commit(self, work: Callable[[tx.PlacingTx], T]) -> T:
-        """Return `work(tx)`, all that it wrote being committed, or nothing.
+        """Return `work(tx)` with all of its writes committed, or with none.
 
-        After a conflict the work is run again from its start, so it must
-        have no other effect than through its `tx`, nor commit by itself.
+        After a conflict the work is run again from its start, so the work
+        must have no effect other than through its `tx`, and must not commit
+        by itself.
 
-        :raises Uncountable: if the replicas could not hold what was allocated
+        :raises Uncountable: if the replicas could not hold the allocations
         :raises Unavailable: if conflicts do not end
         """
         with self._measured():
@@ -158,7 +160,8 @@ class Ledger(reader.Reader):
     def write(self, work: Callable[[tx.Tx], T]) -> T:
         """Return `work(tx)` as `commit` does, without the replica.
 
-        It makes no revision, so it may change nothing that replicas know of.
+        The write makes no revision, so the work must not change anything
+        that replicas hold.
 
         :raises Unavailable: if conflicts do not end
         """
@@ -168,28 +171,30 @@ class Ledger(reader.Reader):
     def rehearse(self, work: Callable[[tx.PlacingTx], T]) -> T:
         """Return `work(tx)` as a commit would now, and write nothing.
 
-        Others wait for it as for a commit, and like one it is run again
-        after a conflict.
+        Other commits wait for a rehearsal as for a commit, and like a commit
+        the work is run again after a conflict.
 
         :raises Unavailable: if conflicts do not end
         """
         return self._retry(lambda: self._rehearse(work))
 
     def look(self, query: Callable[[state.Replica], T]) -> T:
-        """Return `query(replica)` at the newest revision, changing nothing.
+        """Return `query(replica)` at the newest revision, without a change.
 
-        What is tried out in the replica is undone by the query. The commits
-        of this process wait for it, so it should be a matter of milliseconds.
+        The query undoes every trial change that it makes in the replica. The
+        commits of this process wait for the query, so the query should take
+        only milliseconds.
         """
         return self._retry(lambda: self._look(query))
 
     def prune(self, keep: int) -> int:
         """Delete the changes of all but the newest `keep` revisions.
 
-        A slice at a time, and without the ledger's row, so nobody waits.
-        A replica that is further behind than that starts anew.
+        The changes are deleted slice by slice and without a lock on the
+        ledger's row, so no commit waits. A replica that is more than `keep`
+        revisions behind is loaded anew.
 
-        :returns: how many revisions went
+        :returns: the number of deleted revisions
         """
         newest = self._run(change.newest)[1]
         silent = newest - max(keep, writer.REVISIONS_KEPT)
@@ -200,19 +205,21 @@ class Ledger(reader.Reader):
         return gone
 
     def purge(self, before: int) -> Iterator[int]:
-        """Delete the leases that are over and have ended before a time.
+        """Delete the leases that are over and ended before a given time.
 
-        In slices, so that other commits wait for one slice at most.
+        The leases are deleted in slices, so that other commits wait for one
+        slice at most.
 
         :param before: epoch seconds
-        :returns: yields how many went, after each slice
-        :raises Unavailable: if conflicts do not end; what went is gone
+        :returns: yields the number of deleted leases after each slice
+        :raises Unavailable: if conflicts do not end; leases that were deleted
+            by then stay deleted
         """
         while old := self._run(lease.ended, before, PURGE_SLICE):
             yield self.commit(functools.partial(_delete, lease_ids=old))
 
     def close(self) -> None:
-        """Give up all connections; the ledger can be used again."""
+        """Close all connections; the ledger can be used again afterwards."""
         self._to_read.dispose()
 
     def _retry(self, attempt: Callable[[], T]) -> T:
@@ -237,7 +244,7 @@ class Ledger(reader.Reader):
     def _commit(
         self, work: Callable[[tx.PlacingTx], T]
     ) -> tuple[T, int | None]:
-        """Return the work's result, and the revision if it made one."""
+        """Return the result of the work, and the revision if there is one."""
         with self._lock:
             replica = self._load()
             with self._to_write.connect() as connection:
@@ -271,7 +278,7 @@ class Ledger(reader.Reader):
     def _rehearse(self, work: Callable[[tx.PlacingTx], T]) -> T:
         with self._lock:
             replica = self._load()
-            # A connection that is given back uncommitted is rolled back.
+            # A connection that is returned uncommitted is rolled back.
             with self._to_write.connect() as connection:
                 self._catch_up(connection, replica, change.take(connection, 0))
                 attempt = tx.PlacingTx(connection, replica)
@@ -284,13 +291,13 @@ class Ledger(reader.Reader):
             replica = self._load()
             with self._to_read.connect() as connection:
                 newest = change.newest(connection)[1]
-                # A node of Galera may not have all of our own commits yet.
+                # A Galera node may not have all commits of this process yet.
                 if newest > replica.revision:
                     self._catch_up(connection, replica, newest)
             return query(replica)
 
     def _finish(self, connection: sa.Connection, revision: int) -> None:
-        """Commit; where that fails, see whether it really did."""
+        """Commit, and if COMMIT fails, check whether the commit was made."""
         self._commits += 1
         writer.note(connection, self._writer, self._commits, revision)
         faults.point('commit:before')
@@ -302,10 +309,10 @@ class Ledger(reader.Reader):
         faults.point('commit:after')
 
     def _was_committed(self, revision: int) -> bool:
-        """Read back whether this writer's last commit was made.
+        """Read back whether the last commit of this writer was made.
 
-        :param revision: the ledger's, as that commit saw it
-        :raises Unavailable: if the database does not say
+        :param revision: the ledger's revision as the last commit saw it
+        :raises Unavailable: if the database gives no answer
         """
         try:
             return self._retry(lambda: self._read_back(revision))
@@ -317,10 +324,11 @@ class Ledger(reader.Reader):
 
     def _read_back(self, revision: int) -> bool:
         with self._to_write.connect() as connection:
-            # Whoever has the row knows that the lost transaction is over.
-            # Galera's other nodes do not lock it: there it is this commit
-            # that is refused if the lost one came first, and if not, refuses
-            # that one. Both write the row.
+            # Holding the lock on the row proves that the lost transaction
+            # is over. Other Galera nodes do not lock the row. Both
+            # transactions write the row, so on Galera this commit is refused
+            # if the lost transaction came first, and the lost transaction is
+            # refused if it did not.
             now = change.take(connection, 0)
             commits = writer.count(connection, self._writer)
             retry.commit(connection)
@@ -329,7 +337,7 @@ class Ledger(reader.Reader):
         return commits == self._commits
 
     def _load(self) -> state.Replica:
-        """Return the replica; a new one takes a while, so not in a commit."""
+        """Return the replica, loaded before a commit as loading is slow."""
         if self.replica is None:
             with self._to_read.connect() as connection:
                 self.replica = snapshot.load(
@@ -340,7 +348,7 @@ class Ledger(reader.Reader):
     def _catch_up(
         self, connection: sa.Connection, replica: state.Replica, revision: int
     ) -> None:
-        """Bring `replica` to `revision`, by committed changes alone."""
+        """Bring `replica` to `revision`, using only committed changes."""
         if replica.revision == revision:
             return
         records = change.between(connection, replica.revision, revision)
@@ -350,9 +358,10 @@ class Ledger(reader.Reader):
         replica.apply(revision, records, leave_out=True)
 
     def _apply(self, revision: int, records: list[record.Record]) -> None:
-        """Bring the replica forward by what it has just committed.
+        """Apply the records of this ledger's last commit to the replica.
 
-        The next commit would do it, but with others waiting for it.
+        The next commit would apply the records too, but other commits would
+        wait for it.
         """
         try:
             if self.replica is not None:
@@ -369,7 +378,7 @@ class Ledger(reader.Reader):
             LOG.exception('Nobody is told of revision %d', revision)
 
     def _prune(self, last: int) -> int:
-        """Delete a slice of the revisions up to `last`; return how many."""
+        """Delete a slice of the revisions up to `last`; return its size."""
         with self._to_write.connect() as connection:
             gone = change.prune(connection, last, SLICE)
             retry.commit(connection)
@@ -382,11 +391,11 @@ class Ledger(reader.Reader):
 
 
 def _check(replica: state.Replica, records: list[record.Record]) -> None:
-    """Refuse to promise what the replica could not hold.
+    """Refuse allocations that the replica could not hold.
 
-    What is so, whatever the ledger says of it, is written all the same: of
-    hosts and instances a replica leaves out what it cannot count, and closes
-    the host.
+    Records of hosts and instances state facts, and are written whatever the
+    replica can count: a replica leaves out the hosts and instances that it
+    cannot count, and closes the host.
 
     :raises Uncountable: if the replica refuses the records
     """
@@ -403,10 +412,10 @@ def _check(replica: state.Replica, records: list[record.Record]) -> None:
 
 
 def _delete(tx_: tx.Tx, lease_ids: Iterable[str]) -> int:
-    """Delete leases; return how many of them were still there."""
+    """Delete leases; return the number of leases that still existed."""
     count = 0
     for lease_id in lease_ids:
-        # Another purge may have come first.
+        # A concurrent purge may have deleted the lease first.
         with contextlib.suppress(exception.LeaseNotFound):
             tx_.delete_lease(lease_id)
             count += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases as a list: filtered, sorted and paged by the database."""
+"""Lists of leases, filtered, sorted and paged by the database."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.exact import Exact
 
-# What a list can be sorted by; where there is no time it comes first.
+# The sort keys of a list. A lease without a time sorts before all times.
 _KEYS: dict[str, sa.ColumnElement[Any]] = {
     'id': Exact(models.Lease.id),
     'name': Exact(models.Lease.name),
@@ -38,14 +38,14 @@ def list_(
     limit: int | None = None,
     marker: str | None = None,
 ) -> list[Lease]:
-    """Return leases; None does not restrict.
+    """Return leases; a filter that is None does not restrict the result.
 
-    :param sort: keys, the first one first, each with whether it descends: id,
-        name, status, start, end, created_at, updated_at; without any the
-        oldest lease is first
-    :param limit: how many at most
-    :param marker: the id of the lease that they come after
-    :raises InvalidInput: naming `sort` for another key, `limit` if it is
+    :param sort: the sort keys, the most significant first, each with whether
+        the order descends: id, name, status, start, end, created_at,
+        updated_at; without sort keys the oldest lease is first
+    :param limit: the maximum number of leases
+    :param marker: the id of the lease after which the result begins
+    :raises InvalidInput: naming `sort` for an unknown key, `limit` if it is
         below 1, `marker` if the project has no such lease
     """
     if limit is not None and limit < 1:
@@ -79,7 +79,7 @@ def _order(sort: Sequence[tuple[str, bool]]) -> _Order:
             raise exception.InvalidInput(
                 f'leases cannot be sorted by {key}', field='sort'
             )
-    # The id makes it an order of all leases, which pages need.
+    # The id makes the order total, as paging requires.
     by = (*(sort or _OLDEST_FIRST), ('id', False))
     return [(_KEYS[key], descending) for key, descending in by]
 
@@ -90,7 +90,7 @@ def _values(
     mine: sa.ColumnElement[bool],
     marker: str,
 ) -> Sequence[Any]:
-    """Return what the lease `marker` is sorted by."""
+    """Return the values of the sort keys of the lease `marker`."""
     keys = [key.label(None) for key, _ in order]
     if models.is_id(marker):
         query = sa.select(*keys).where(models.Lease.id == marker, mine)
@@ -101,7 +101,7 @@ def _values(
 
 
 def _after(order: _Order, values: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """Hold for what comes after a lease that is sorted by `values`."""
+    """Match the leases that sort after a lease with the keys `values`."""
     after: sa.ColumnElement[bool] = sa.false()
     for (key, descending), value in reversed(
         list(zip(order, values, strict=True))
@@ -112,6 +112,6 @@ def _after(order: _Order, values: Sequence[Any]) -> sa.ColumnElement[bool]:
 
 
 class Reads(lease.Reads):
-    """The queries of leases, lists of them included."""
+    """The queries for leases, including lists of leases."""
 
     leases = access.read(list_)

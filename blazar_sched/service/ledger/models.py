@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger's tables.
 
-Ids are 36 characters, times whole seconds in 64 bits, structured values JSON
-text: three engines with three ideas of dates and JSON hold them alike. What
-is compared in SQL is compared exactly, so MySQL gets a binary collation.
+Ids are strings of 36 characters, times are whole seconds in 64 bits, and
+structured values are JSON text, because three database engines differ in
+their date and JSON types. SQL comparisons must be exact, so MySQL gets a
+binary collation.
 """
 
 import json
@@ -16,7 +17,7 @@ from sqlalchemy.dialects import mysql
 
 Id = sa.String(36)
 Name = sa.String(255)
-# MySQL's TEXT ends at 64 kB, which a host's description may exceed.
+# MySQL's TEXT is limited to 64 kB, which a host's description may exceed.
 Text = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
 
 
@@ -26,24 +27,25 @@ _SURROGATE = re.compile('[\ud800-\udfff]')
 
 
 def is_id(text: str) -> bool:
-    """Say whether `text` can be an id at all.
+    """Return whether `text` has the form of an id.
 
-    What a client sends as one may be anything: with blanks at its end, which
-    MySQL overlooks, or with a NUL, which PostgreSQL refuses.
+    A client may send any text as an id, for example text with trailing
+    blanks, which MySQL ignores, or with a NUL, which PostgreSQL refuses.
     """
     return _ID.fullmatch(text) is not None
 
 
 def is_text(text: str) -> bool:
-    """Say whether every database could hold `text`.
+    """Return whether every supported database can store `text`.
 
-    Not with a NUL, which PostgreSQL refuses, nor half a surrogate pair.
+    Text with a NUL, which PostgreSQL refuses, or with half of a surrogate
+    pair cannot be stored.
     """
     return '\0' not in text and not _SURROGATE.search(text)
 
 
 class Json(sa.TypeDecorator[Any]):
-    """A structured value, as text that is equal where the value is."""
+    """A structured value, stored as text that is equal for equal values."""
 
     impl = Text
     cache_ok = True
@@ -82,7 +84,7 @@ class Base(orm.DeclarativeBase):
 
 
 class Ledger(Base):
-    """One row: the ledger's own id, its newest revision, all commits."""
+    """The single row with the ledger's UUID, revision and commit count."""
 
     __tablename__ = 'ledger'
 
@@ -95,7 +97,7 @@ class Ledger(Base):
 
 
 class Change(Base):
-    """One record of a committed revision."""
+    """A record of a committed revision."""
 
     __tablename__ = 'change'
 
@@ -111,7 +113,7 @@ class Change(Base):
 
 
 class Writer(Base):
-    """A writer's count of its commits, and the revision of the newest."""
+    """A writer's number of commits, and the revision of its newest commit."""
 
     __tablename__ = 'writer'
 
@@ -137,7 +139,7 @@ class Lease(Base):
 
 
 class IdempotencyKey(Base):
-    """The request, by its digest, that a client has given the key to."""
+    """An idempotency key of a client, with the digest of its request."""
 
     __tablename__ = 'idempotency_key'
 
@@ -150,7 +152,7 @@ class IdempotencyKey(Base):
 
 
 class ShelvedServer(Base):
-    """A server that was shelved to vacate its host, and is to come back."""
+    """A server that was shelved to vacate its host, to be unshelved later."""
 
     __tablename__ = 'shelved_server'
 
@@ -166,7 +168,7 @@ class DiscardedTrust(Base):
 
 
 class Reservation(Base):
-    """`position` is its place among the lease's reservations."""
+    """A reservation, with its `position` among the lease's reservations."""
 
     __tablename__ = 'reservation'
 
@@ -189,7 +191,7 @@ class Reservation(Base):
 
 
 class Event(Base):
-    """`owner`, `token` and `until` are of the claim it is done under."""
+    """An event; `owner`, `token` and `until` belong to its claim."""
 
     __tablename__ = 'event'
     __table_args__ = (
@@ -213,7 +215,7 @@ class Event(Base):
 
 
 class Host(Base):
-    """`id` is never given out twice, or a client might meet another host."""
+    """A host whose `id` is never reused, so no client meets another host."""
 
     __tablename__ = 'host'
     __table_args__ = {**OPTIONS, 'sqlite_autoincrement': True}
@@ -241,7 +243,7 @@ class Host(Base):
 
 
 class HostProperty(Base):
-    """Whether plain users may see a capability, by its name."""
+    """The visibility of a capability, by name, to ordinary users."""
 
     __tablename__ = 'host_property'
 
@@ -250,7 +252,10 @@ class HostProperty(Base):
 
 
 class Allocation(Base):
-    """Has its own window and amounts, so that a replica loads in one scan."""
+    """An allocation, with its own window and amounts.
+
+    The copies of window and amounts let a replica load in one scan.
+    """
 
     __tablename__ = 'allocation'
     __table_args__ = (
@@ -284,15 +289,15 @@ class Instance(Base):
         sa.ForeignKey('reservation.id'), index=True
     )
     preemptible: orm.Mapped[bool]
-    # Without a foreign key, which SQLite gives to no table that is there.
+    # No foreign key, because SQLite cannot add one to an existing table.
     claim: orm.Mapped[str | None] = orm.mapped_column(Id, index=True)
     used: orm.Mapped[dict[str, Any] | None]
 
 
 class Flavor(Base):
-    """A copy of Nova's: a lease is placed without a call to Nova.
+    """A copy of a Nova flavor, so that leases are placed without Nova.
 
-    `projects` is None for a public one.
+    `projects` is None for a public flavor.
     """
 
     __tablename__ = 'flavor'
@@ -325,7 +330,7 @@ class FloatingIP(Base):
 
 
 class FloatingIPAllocation(Base):
-    """A reservation bound to one floating IP, with its own window."""
+    """A reservation's allocation of a floating IP, with its own window."""
 
     __tablename__ = 'floating_ip_allocation'
     __table_args__ = (

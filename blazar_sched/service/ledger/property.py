@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host properties in SQL: which capabilities plain users may see."""
+"""Host properties in SQL: the capabilities that ordinary users may see."""
 
 import sqlalchemy as sa
 
@@ -8,7 +8,7 @@ from blazar_sched.service.ledger import models
 
 
 def list_(connection: sa.Connection) -> dict[str, bool]:
-    """Return whether a property is private, by its name."""
+    """Return, by property name, whether the property is private."""
     found = connection.execute(sa.select(models.HostProperty))
     return {row.name: row.private for row in found}
 
@@ -28,7 +28,7 @@ def put(connection: sa.Connection, name: str, private: bool) -> None:
 
 
 class Reads(access.Reads):
-    """The query of properties."""
+    """The query for properties."""
 
     properties = access.read(list_)
 

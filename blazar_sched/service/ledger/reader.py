@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of the ledger, inside a commit or outside one."""
+"""The queries of the ledger, inside a commit or outside a commit."""
 
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import census
@@ -37,4 +37,7 @@ class Reader(
     snapshot.Reads,
     trust.Reads,
 ):
-    """Answers with the domain's classes, all of one state of the ledger."""
+    """All queries of the ledger, answered with domain objects.
+
+    All objects of an answer are of one state of the ledger.
+    """

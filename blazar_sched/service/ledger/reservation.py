@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations in SQL: written with their lease."""
+"""Reservations in SQL, which are written together with their lease."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -42,7 +42,7 @@ def from_row(row: Any) -> Reservation:
 
 
 def _parameters(row: Any) -> dict[str, Any]:
-    """Return the parameters, with what older versions have not written."""
+    """Return the parameters, with defaults that older versions omitted."""
     if row.resource_type not in reservation.ON_HOSTS:
         return dict(row.parameters)
     return {
@@ -54,7 +54,7 @@ def _parameters(row: Any) -> dict[str, Any]:
 def by_lease(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> dict[str, list[Reservation]]:
-    """Return what the leases where `condition` holds have reserved."""
+    """Return the reservations of the leases that match `condition`."""
     query = (
         sa.select(models.Reservation)
         .join(models.Lease)
@@ -68,10 +68,10 @@ def by_lease(
 
 
 def list_lacking(connection: sa.Connection) -> list[str]:
-    """Return the ids of the leases that lack what they have reserved.
+    """Return the ids of the leases that lack reserved resources.
 
-    That is hosts, or something on hosts; the oldest lease is first. Not those
-    that are over.
+    Only reservations of hosts, or of resources on hosts, are considered.
+    Leases that are over are left out. The oldest lease is first.
     """
     query = (
         sa.select(models.Lease.id)
@@ -92,7 +92,7 @@ def list_lacking(connection: sa.Connection) -> list[str]:
 def to_record(
     reserved: Reservation, project_id: str, start: int, end: int
 ) -> record.Reservation:
-    """Return what a replica needs to know of `reserved`."""
+    """Return the replica's record of the reservation `reserved`."""
     return record.Reservation(
         id=reserved.id,
         lease_id=reserved.lease_id,
@@ -124,7 +124,7 @@ def to_record(
 def put(
     connection: sa.Connection, old: Lease | None, new: Lease
 ) -> list[record.Record]:
-    """Make the lease's reservations those of `new`; return the records."""
+    """Replace the lease's reservations by those of `new`; return records."""
     before = {} if old is None else _records(old)
     after = _records(new)
     gone = before.keys() - after.keys()
@@ -146,18 +146,18 @@ def put(
 
 
 def _last(recorded: record.Reservation) -> int:
-    """Return the end of the servers of a reservation."""
+    """Return the end time of a reservation's servers."""
     return window.FOREVER if recorded.keeps else recorded.end
 
 
 def add(connection: sa.Connection, new: Lease) -> list[record.Record]:
-    """Insert a new lease's reservations; return the records."""
+    """Insert the reservations of a new lease; return the records."""
     rows.add(connection, models.Reservation, _rows(new))
     return list(map(record.encode, _records(new).values()))
 
 
 def move(connection: sa.Connection, new: Lease) -> list[record.Record]:
-    """Make the reservations of `new` its own; return the records."""
+    """Move the reservations of `new` to that lease; return the records."""
     connection.execute(
         sa.update(models.Reservation)
         .where(models.Reservation.id.in_([r.id for r in new.reservations]))
@@ -189,8 +189,7 @@ def drop(
 ) -> list[record.Record]:
     """Delete reservations and their allocations.
 
-    Servers that still draw on the reservations are ordinary ones from then
-    on.
+    Servers that still use the reservations become ordinary servers.
     """
     records = allocation.drop(
         connection, models.Allocation.reservation_id.in_(ids)
@@ -226,10 +225,10 @@ def set_made(
     made: Mapping[str, Any],
     missing_resources: bool | None = None,
 ) -> list[record.Record]:
-    """Write what was made for a reservation: this, and nothing else.
+    """Write only the objects that were created for a reservation.
 
-    :param missing_resources: the flag, None to leave it
-    :returns: the record, if it is another one now
+    :param missing_resources: the new flag, None to keep the flag
+    :returns: the record, if the record has changed
     :raises NotFound: if there is no such reservation
     """
     before = _record(connection, reservation_id)
@@ -251,9 +250,9 @@ def set_status(
     missing_resources: bool | None = None,
     resources_changed: bool | None = None,
 ) -> list[record.Record]:
-    """Write the status, and the flags that are not None.
+    """Write a reservation's status, and the flags that are not None.
 
-    :returns: the record, if it is another one now
+    :returns: the record, if the record has changed
     :raises NotFound: if there is no such reservation
     """
     set_columns(
@@ -292,7 +291,7 @@ def _record(
 
 
 class Reads(access.Reads):
-    """The query of reservations."""
+    """The query for reservations."""
 
     lacking = access.read(list_lacking)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place that knows what a conflict looks like, engine by engine.
+"""Detection of conflicts for each database engine, and retries after them.
 
-A conflict is an outcome that the same transaction, run again from its first
-statement, may well not meet: a deadlock, a serialization failure, a lock not
-given in time, a Galera certification that failed, a lost connection.
+A conflict is an outcome that the same transaction may avoid when it is run
+again from its first statement: a deadlock, a serialization failure, a lock
+wait timeout, a failed Galera certification, a lost connection.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from blazar_sched.domain import exception
 
 T = TypeVar('T')
 
-# Seconds; doubled with each try, and the wait is a random part of it.
+# Seconds. The delay doubles with each retry; the wait is a random part of it.
 FIRST_DELAY = 0.02
 LONGEST_DELAY = 1.0
 
@@ -41,7 +41,7 @@ MYSQL_LOST = {
 POSTGRESQL_CONFLICTS = {
     '40001',  # serialization failure
     '40P01',  # deadlock
-    '55P03',  # lock not given in time
+    '55P03',  # lock wait timeout
 }
 MYSQL_DENIED = {
     1044,  # no access to the database
@@ -49,41 +49,42 @@ MYSQL_DENIED = {
     1049,  # no such database
     1698,  # the user cannot log in by a password
 }
-# Neither libpq nor SQLite gives a code when there is no connection yet.
+# libpq and SQLite give no error code when a connection cannot be opened.
 DENIED = re.compile(
     r'password authentication failed|no password supplied|no pg_hba\.conf'
     r'|(role|database) ".*" does not exist|unable to open database file'
 )
-# Connection exceptions, no resources, shutdown or start of the server.
+# Connection exceptions, too few resources, shutdown or start of the server.
 POSTGRESQL_LOST = ('08', '53300', '57P0', '25P03')
 
 
 class Conflict(Exception):
-    """Asks for the whole transaction to be run again."""
+    """A conflict after which the whole transaction must be run again."""
 
 
 class UnknownCommit(Conflict):
-    """COMMIT failed: written or not, only the database knows.
+    """A failed COMMIT of which only the database knows the outcome.
 
-    Running the work again could do it twice, unless it can be done twice.
+    To run the work again could do the work twice, which is safe only if the
+    work is idempotent.
     """
 
 
 def is_lost(error: exc.DBAPIError) -> bool:
-    """Say whether `error` means that there is no connection (any more)."""
+    """Return whether `error` means that the connection is lost."""
     if error.connection_invalidated or _number(error.orig) in MYSQL_LOST:
         return True
     code: str | None = getattr(error.orig, 'pgcode', '')
     if code is None:
-        # libpq's own failures, such as to connect, come without one.
+        # Errors of libpq itself, such as failed connects, have no code.
         return isinstance(error, exc.OperationalError)
     return code.startswith(POSTGRESQL_LOST)
 
 
 def is_denied(error: Exception) -> bool:
-    """Say whether the database lets nobody in by this URL.
+    """Return whether the database denies access to the user of the URL.
 
-    To try again would not help, and may lock the account.
+    A retry would not help, and could lock the account.
     """
     return isinstance(error, exc.OperationalError) and (
         _number(error.orig) in MYSQL_DENIED
@@ -92,7 +93,7 @@ def is_denied(error: Exception) -> bool:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Say whether the transaction that `error` ended is worth a new try."""
+    """Return whether the transaction that `error` ended may be retried."""
     if isinstance(error, Conflict | exc.TimeoutError):
         return True
     if not isinstance(error, exc.DBAPIError):
@@ -101,7 +102,7 @@ def is_conflict(error: Exception) -> bool:
         is_lost(error)
         or _number(error.orig) in MYSQL_CONFLICTS
         or getattr(error.orig, 'pgcode', None) in POSTGRESQL_CONFLICTS
-        # SQLite's: database, database table, database schema is locked.
+        # SQLite's messages: database, database table or schema is locked.
         or ' is locked' in str(error.orig)
     )
 
@@ -111,17 +112,17 @@ def _number(orig: BaseException | None) -> object:
 
 
 def commit(connection: sa.Connection) -> None:
-    """Commit.
+    """Commit the transaction.
 
-    :raises UnknownCommit: if the connection was lost meanwhile, or the
-        database reported a conflict: Galera finds them that late, and may
-        lose its cluster as well
+    :raises UnknownCommit: if the connection was lost during COMMIT, or if the
+        database reported a conflict: Galera detects conflicts only at COMMIT,
+        and may lose its cluster at COMMIT as well
     """
     try:
         connection.commit()
     except BaseException as e:
-        # SQLAlchemy rolls nothing back after a failed COMMIT: it would give
-        # the connection back to the pool with the transaction still open.
+        # SQLAlchemy does not roll back after a failed COMMIT: the connection
+        # would return to the pool with the transaction still open.
         connection.invalidate()
         if isinstance(e, Exception) and is_conflict(e):
             raise UnknownCommit from e
@@ -135,10 +136,11 @@ def call(
 ) -> T:
     """Return `attempt()`, run again after a conflict.
 
-    :param max_retries: how many more times than once it may run
-    :param sleep: called with the seconds to wait before each
-    :raises Unavailable: if the last try met a conflict too
-    :raises DatabaseAccessDenied: at the first try, if nobody is let in
+    :param max_retries: the maximum number of runs after the first run
+    :param sleep: called with the seconds to wait before each retry
+    :raises Unavailable: if the last run met a conflict too
+    :raises DatabaseAccessDenied: at the first run, if the database denies
+        access
     """
     longest = FIRST_DELAY
     for retries_left in range(max_retries, -1, -1):

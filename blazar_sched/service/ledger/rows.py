@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nouns as rows, and the rows of one parent as exactly those wanted."""
+"""Conversion of entities to rows, and insertion and replacement of rows."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from blazar_sched.service.ledger import models
 
 
 def columns(entity: Any, **more: Any) -> dict[str, Any]:
-    """Return the fields of an entity and `more`, by the column's name."""
+    """Return the fields of an entity and `more`, by column name."""
     fields = {name: getattr(entity, name) for name in entity.__slots__}
     return {**fields, **more}
 
@@ -21,7 +21,7 @@ def add(
     model: type[models.Base],
     new: Sequence[dict[str, Any]],
 ) -> None:
-    """Insert rows, in one statement however many they are."""
+    """Insert rows in a single statement, however many rows there are."""
     if new:
         connection.execute(sa.insert(model), new)
 
@@ -32,10 +32,10 @@ def replace(
     parent: sa.ColumnElement[bool],
     wanted: Iterable[dict[str, Any]],
 ) -> None:
-    """Make the rows of `model` where `parent` holds those in `wanted`.
+    """Replace the rows of `model` that match `parent` by `wanted`.
 
-    Rows are told apart by `id`. Only what differs is written, and columns
-    that `wanted` does not name keep their value.
+    Rows are identified by `id`. Only differences are written, and columns
+    that `wanted` does not name keep their values.
     """
     new = {row['id']: row for row in wanted}
     held = connection.execute(sa.select(model).where(parent)).mappings()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shelved servers in SQL: those shelved by the service, to be brought back."""
+"""Servers that the service has shelved and has to unshelve, in SQL."""
 
 from collections.abc import Collection
 
@@ -10,20 +10,20 @@ from blazar_sched.service.ledger import models
 
 
 def list_(connection: sa.Connection) -> set[str]:
-    """Return the uuids of the servers shelved to vacate their hosts."""
+    """Return the UUIDs of the servers shelved to vacate their hosts."""
     return set(
         connection.execute(sa.select(models.ShelvedServer.uuid)).scalars()
     )
 
 
 def add(connection: sa.Connection, uuid: str) -> None:
-    """Note that a server is shelved to vacate its host, if it is not yet."""
+    """Insert a server shelved to vacate its host, unless it is present."""
     drop(connection, [uuid])
     connection.execute(sa.insert(models.ShelvedServer).values(uuid=uuid))
 
 
 def drop(connection: sa.Connection, uuids: Collection[str]) -> None:
-    """Forget servers that are not to be brought back any more."""
+    """Delete servers that no longer have to be unshelved."""
     connection.execute(
         sa.delete(models.ShelvedServer).where(
             models.ShelvedServer.uuid.in_(uuids)
@@ -32,7 +32,7 @@ def drop(connection: sa.Connection, uuids: Collection[str]) -> None:
 
 
 class Reads(access.Reads):
-    """The query of shelved servers."""
+    """The query for shelved servers."""
 
     shelved_servers = access.read(list_)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger's whole state, as pages of a stream: see replica.packing.
+"""The whole state of the ledger, as pages of a stream; see replica.packing.
 
-Records come first, then allocations, which go from SQL's rows into columns
-without ever being nouns, but for those that columns have no place for. So it
-is for a replica of this process, too.
+Records come first, then allocations. Allocations go from SQL rows directly
+into columns without becoming domain objects, except the allocations that the
+columns cannot hold. A replica in this process is loaded the same way.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ from blazar_sched.service.ledger import reservation
 
 LOG = log.getLogger(__name__)
 
-# So many allocations take the room of a record.
+# The number of allocations that take as much space as a record.
 PER_RECORD = 20
-# Records of a page, where nobody says how many.
+# The default number of records of a page.
 LIMIT = 1000
 
 
@@ -51,7 +51,7 @@ def _reservation(row: Any) -> record.Reservation:
     )
 
 
-# By kind, in the order of the pages: its rows, its key, how a row is read.
+# For each kind, in page order: the query, its key, and the row's reader.
 _RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Entity]]] = {
     record.HOST: (sa.select(models.Host), models.Host.uuid, host.from_row),
     record.RESERVATION: (
@@ -72,7 +72,7 @@ _RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Entity]]] = {
 }
 
 
-# The pages of all kinds, the allocations' last.
+# The kinds in page order, allocations last.
 _KINDS = [*_RECORDS, record.ALLOCATION]
 
 _ALLOCATIONS = sa.select(
@@ -89,12 +89,14 @@ _ALLOCATIONS = sa.select(
 def page(
     connection: sa.Connection, after: str | None = None, limit: int = 1000
 ) -> wire.Page:
-    """Return the next page after the one that said `after`.
+    """Return the page that follows the page with the marker `after`.
 
-    It has `limit` records or PER_RECORD times as many allocations, of which
-    `limit` may be records; fewer of them if those are long.
+    The page has `limit` records, or PER_RECORD times as many allocations, of
+    which at most `limit` are sent as records. The page has fewer records if
+    they are long.
 
-    :raises InvalidInput: if no page said so, or `limit` is below 1
+    :raises InvalidInput: if `after` is not the marker of a page, or if
+        `limit` is below 1
     """
     if limit < 1:
         raise exception.InvalidInput(f'limit is {limit}', field='limit')
@@ -103,7 +105,8 @@ def page(
         raise exception.InvalidInput(
             f'no page is called {after}', field='after'
         )
-    # Read first: what follows may be newer than the revision, never older.
+    # The revision is read first, so that the rows read after it may be newer
+    # than the revision, but never older.
     uuid, revision = change.newest(connection)
     if kind == record.ALLOCATION:
         columns, others, last = _allocations(connection, key, limit)
@@ -123,7 +126,7 @@ def page(
 def _some(
     connection: sa.Connection, kind: str, after: str, limit: int
 ) -> Iterator[record.Record]:
-    """Yield `limit` records from those of a kind on, but no allocation."""
+    """Yield `limit` records of a kind and later kinds, not allocations."""
     for each in _KINDS[_KINDS.index(kind) : -1]:
         for found in _records(connection, each, after, limit):
             yield found
@@ -136,9 +139,9 @@ def _some(
 def load(
     connection: sa.Connection, overcommit: bool = True
 ) -> state.Replica:
-    """Return a new replica of what `connection`'s transaction sees.
+    """Return a new replica of the state that the transaction sees.
 
-    It leaves out what it cannot use.
+    The replica leaves out records that it cannot use.
 
     :param overcommit: whether reservations may overcommit hosts
     """
@@ -177,7 +180,7 @@ def _records(
         try:
             yield record.encode(read(row))
         except (KeyError, TypeError, ValueError) as e:
-            # Of another version, or changed by hand.
+            # The row is of another version, or was changed by hand.
             known = {'host': getattr(row, 'host', None)}
             yield left_out.marked((kind, getattr(row, key.key), known), e)
 
@@ -185,7 +188,7 @@ def _records(
 def _all_allocations(
     connection: sa.Connection,
 ) -> Iterator[packing.Allocations]:
-    """Yield them in pieces, so that no driver has them all in memory."""
+    """Yield all allocations in pieces, to limit the driver's memory use."""
     last: str | None = ''
     while last is not None:
         columns, others, last = _allocations(connection, last, LIMIT)
@@ -196,9 +199,10 @@ def _all_allocations(
 def _allocations(
     connection: sa.Connection, after: str, limit: int
 ) -> tuple[packed.Columns, list[Allocation], str | None]:
-    """Return those of a page, and the last one's id if more follow.
+    """Return the allocations of a page.
 
-    Those with amounts that the columns have no place for apart.
+    :returns: the columns, the allocations with amounts that the columns
+        cannot hold, and the id of the last allocation, None if no more follow
     """
     most = limit * PER_RECORD
     rows = connection.execute(
@@ -208,7 +212,7 @@ def _allocations(
     odd = set(filter(_is_odd, {row.amounts for row in rows}))
     others = [row for row in rows if row.amounts in odd] if odd else []
     if len(others) > limit:
-        # The page ends before the first one too many.
+        # The page ends before the first allocation that exceeds the limit.
         more = True
         rows = rows[: rows.index(others[limit])]
         del others[limit:]
@@ -223,7 +227,7 @@ def _allocations(
 
 
 def _is_odd(text: str) -> bool:
-    """Tell whether the columns have no place for such amounts."""
+    """Return whether the columns cannot hold the amounts in `text`."""
     amounts = json.loads(text)
     return bool(inventory.others(amounts)) or not all(
         0 <= amount <= ext.AMOUNT_LIMIT for amount in amounts.values()
@@ -238,11 +242,11 @@ def _noun(row: Any) -> Allocation:
 
 @functools.lru_cache(1024)
 def _amounts(text: str) -> tuple[int, ...]:
-    """Read amounts, of which many are equal."""
+    """Parse amounts, cached because many allocations have equal amounts."""
     return packing.amounts_of(json.loads(text))
 
 
 class Reads(access.Reads):
-    """The query of full copies."""
+    """The query for full copies."""
 
     snapshot = access.read(page)

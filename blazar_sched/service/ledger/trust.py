@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trusts in SQL: those of leases that are over, to be deleted in Keystone."""
+"""Trusts of leases that are over, to be deleted in Keystone, in SQL."""
 
 import sqlalchemy as sa
 
@@ -19,9 +19,9 @@ def list_discarded(connection: sa.Connection, limit: int) -> list[str]:
 
 
 def discard(connection: sa.Connection, trust_id: str | None) -> None:
-    """Note that the trust of a lease, if it has one, is to be deleted.
+    """Mark the trust of a lease, if there is a trust, for deletion.
 
-    It may be noted already.
+    The trust may already be marked.
     """
     if trust_id is None:
         return
@@ -30,7 +30,7 @@ def discard(connection: sa.Connection, trust_id: str | None) -> None:
 
 
 def forget(connection: sa.Connection, trust_id: str) -> None:
-    """Forget a discarded trust, which is deleted."""
+    """Remove the mark of a discarded trust that is deleted."""
     connection.execute(
         sa.delete(models.DiscardedTrust).where(
             models.DiscardedTrust.id == trust_id
@@ -39,7 +39,7 @@ def forget(connection: sa.Connection, trust_id: str) -> None:
 
 
 class Reads(access.Reads):
-    """The query of discarded trusts."""
+    """The query for discarded trusts."""
 
     discarded_trusts = access.read(list_discarded)
 

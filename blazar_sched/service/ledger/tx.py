@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the work of a commit may do to the ledger."""
+"""The operations that the work of a commit may do on the ledger."""
 
 import sqlalchemy as sa
 
@@ -35,9 +35,9 @@ class Tx(
     trust.Writes,
     reader.Reader,
 ):
-    """One try of a commit; reads see what was written before.
+    """An attempt at a commit; reads see the attempt's earlier writes.
 
-    :raises RuntimeError: by a write that replicas must learn of
+    :raises RuntimeError: by a write of which replicas need a record
     """
 
     def _note(self, records: list[record.Record]) -> None:
@@ -48,11 +48,12 @@ class Tx(
 
 
 class PlacingTx(Tx):
-    """One try of a commit that places, or that replicas have to learn of.
+    """An attempt at a commit that places, or of which replicas are told.
 
-    `records` are of what was really changed. `replica` is at the newest
-    committed revision, so it lacks what this transaction wrote; work that
-    tries something out on its indexes undoes it, also when it fails.
+    `records` holds the records of what has really changed. `replica` is at
+    the newest committed revision, so the replica lacks the writes of this
+    transaction. Work that makes trial changes to the replica's indexes undoes
+    them, also when the work fails.
     """
 
     def __init__(

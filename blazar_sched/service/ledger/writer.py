@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers in SQL: how many commits each has made, so that it can look.
+"""Writers in SQL, with the number of commits that each writer has made.
 
-A writer counts its commits, and writes the count in the same transaction. So
-its row tells, once its transaction is over, whether that was committed.
+A writer counts its commits, and writes the count in the transaction of the
+commit. So, once the transaction is over, the writer's row shows whether the
+transaction was committed.
 """
 
 import sqlalchemy as sa
 
 from blazar_sched.service.ledger import models
 
-# A row is kept for so many revisions at least: a writer that asks what became
-# of a commit finds its row gone only if it stood still for longer.
+# The number of revisions for which a writer's row is kept at least. A writer
+# that reads back the outcome of a commit finds its row missing only if the
+# writer stood still for longer.
 REVISIONS_KEPT = 10_000
 
 
 def note(
     connection: sa.Connection, writer_id: str, commits: int, revision: int
 ) -> None:
-    """Write that this is the writer's commit number `commits`."""
+    """Write that this commit is the writer's commit number `commits`."""
     row = {'commits': commits, 'revision': revision}
     changed = connection.execute(
         sa.update(models.Writer)
@@ -31,7 +33,7 @@ def note(
 
 
 def count(connection: sa.Connection, writer_id: str) -> int | None:
-    """Return how many commits the writer has made, None without its row."""
+    """Return the writer's number of commits, None if it has no row."""
     commits: int | None = connection.scalar(
         sa.select(models.Writer.commits).where(models.Writer.id == writer_id)
     )
@@ -39,9 +41,9 @@ def count(connection: sa.Connection, writer_id: str) -> int | None:
 
 
 def drop(connection: sa.Connection, before: int, but: str) -> None:
-    """Delete the writers that have been silent since revision `before`.
+    """Delete the writers without a commit since revision `before`.
 
-    :param but: a writer's id
+    :param but: the id of a writer that is kept
     """
     connection.execute(
         sa.delete(models.Writer).where(

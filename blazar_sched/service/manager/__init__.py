@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager: what decides and does, behind an RPC end point."""
+"""The manager: decides on leases and acts on them, behind RPC."""

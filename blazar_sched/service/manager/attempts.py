@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process remembers of the events that it tries.
+"""The tries of events, as remembered by one process.
 
-Nothing depends on it but when it tries them again: other managers, and the
-next process, go by the ledger alone.
+Only the time of the next try depends on this memory: other managers, and the
+next process, rely on the ledger alone.
 """
 
 from collections.abc import Collection
@@ -12,12 +12,12 @@ import threading
 from blazar_sched.domain.event import END_LEASE
 from blazar_sched.domain.event import Event
 
-# Seconds until it is looked again whether deleted servers are gone, or
-# whether a host has been left; the longer it lasts, the rarer.
+# Seconds until the next check whether deleted servers are gone, or whether a
+# host has been left; the interval grows with the time waited.
 LOOK_AGAIN = 1.0
 RAREST_LOOK = 5.0
-# Seconds until what has failed for the first time is tried again: with the
-# time until the runner looks, within a second.
+# Seconds until the retry after the first failure: together with the time until
+# the runner looks, less than a second.
 FIRST_RETRY = 0.25
 
 
@@ -25,10 +25,10 @@ FIRST_RETRY = 0.25
 class Tried:
     """An event that was tried; all times are on the monotonic clock.
 
-    :param since: when what it waits for was begun
-    :param pause: seconds that it waited after its last failure, 0 if it never
-        failed
-    :param paused: seconds that it waited after all its failures
+    :param since: when the operation that the event waits for was begun
+    :param pause: seconds that the event waited after its last failure, 0 if
+        the event never failed
+    :param paused: seconds that the event waited after all its failures
     """
 
     lease_id: str
@@ -39,16 +39,17 @@ class Tried:
     blocked: bool = False
 
     def wait_longer(self, now: float) -> None:
-        """Have the event wait, the longer the longer it has waited."""
+        """Have the event wait, longer the longer the event has waited."""
         wait = min(max(LOOK_AGAIN, (now - self.since) / 2), RAREST_LOOK)
         self.not_before = now + wait
 
     def pause_longer(self, now: float, longest: float, in_all: float) -> bool:
         """Have the event wait after a failure, twice as long each time.
 
-        :param longest: seconds that it waits at most
-        :param in_all: seconds of all these pauses after which it is no more
-        :returns: False if it has waited for so long already
+        :param longest: the longest pause, in seconds
+        :param in_all: the sum of all pauses, in seconds, after which the event
+            is not tried again
+        :returns: False if the pauses have reached that sum already
         """
         if self.paused >= in_all:
             return False
@@ -60,16 +61,17 @@ class Tried:
 
 
 class Tries:
-    """The events under way and tried before; safe to share by threads."""
+    """The running and earlier tries of events; safe to share by threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Leases with an event that runs here, or waits for a thread.
+        # The leases with an event that runs in this process, or waits for a
+        # thread.
         self.running: set[str] = set()
         self._tried: dict[str, Tried] = {}
 
     def take(self, event: Event, now: float) -> bool:
-        """Begin a try, unless it has to wait, or its lease is busy here."""
+        """Begin a try, unless the event has to wait or its lease is busy."""
         with self._lock:
             tried = self._tried.get(event.id)
             if event.lease_id in self.running or (
@@ -80,23 +82,23 @@ class Tries:
             return True
 
     def release(self, event: Event) -> None:
-        """End a try, however it went."""
+        """End a try, whatever the outcome."""
         with self._lock:
             self.running.discard(event.lease_id)
 
     def known(self, event: Event) -> Tried | None:
-        """Return what is remembered of an event."""
+        """Return the remembered tries of an event, None if there are none."""
         return self._tried.get(event.id)
 
     def remember(self, event: Event, now: float) -> Tried:
-        """Return what is remembered of an event, from now on if nothing."""
+        """Return the remembered tries of an event, adding them if missing."""
         with self._lock:
             return self._tried.setdefault(
                 event.id, Tried(event.lease_id, now)
             )
 
     def forget(self, event: Event) -> None:
-        """Forget an event that is over, and let go on what waited for it."""
+        """Forget an event that is over, and release the events it blocked."""
         with self._lock:
             self._tried.pop(event.id, None)
             for tried in self._tried.values():
@@ -104,7 +106,7 @@ class Tries:
                     tried.not_before = float('-inf')
 
     def forget_all_but(self, event_ids: Collection[str]) -> None:
-        """Forget the events that others have done, or moved."""
+        """Forget the events that other managers have done or moved."""
         with self._lock:
             self._tried = {
                 id_: tried

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capacity: what a project could reserve of hosts in a window."""
+"""Capacity: the hosts that a project could reserve in a window."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.ledger import Ledger
 
-# Seconds of the window that is meant without an end.
+# Seconds of the window that is used if no end is given.
 DAY = 86400
 
 Slot = Mapping[str, int]
 
 
 class Capacity:
-    """The capacity.
+    """The capacity of the hosts.
 
     :param clock: returns the time in epoch seconds
     """
@@ -56,12 +56,13 @@ class Capacity:
     ) -> dict[str, Any]:
         """Return the capacity in each part of a window.
 
-        Each is of a revision of its own: commits wait for one part at a time.
+        Each part is read at a revision of its own: commits wait for one part
+        at a time.
 
         :param end: None for a day after the start
-        :param resource_properties: what the hosts have to meet
-        :param flavor_id: counts how many instances of it there is room for,
-            on hosts that meet what it asks for as well
+        :param resource_properties: the requirement that the hosts have to meet
+        :param flavor_id: the flavor whose instances are counted, on hosts that
+            also meet the requirements of the flavor
         :raises InvalidInput: naming the parameter that is wrong
         """
         now = int(self._clock())
@@ -100,7 +101,7 @@ class Capacity:
     def _asked(
         self, project_id: str, resource_properties: str, flavor_id: str | None
     ) -> tuple[Requirement, Slot | None]:
-        """Return what hosts have to meet, and what an instance takes."""
+        """Return the requirement for hosts, and the slot of an instance."""
         slot = None
         if flavor_id is not None:
             parameters = self._drivers[reservation.FLAVOR_INSTANCE].validate(
@@ -121,7 +122,7 @@ class Capacity:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Sight:
-    """What is seen of one revision."""
+    """The data read at one revision."""
 
     candidates: Candidates
     instances: Sequence[Instance]
@@ -129,10 +130,10 @@ class _Sight:
 
 
 class _Reckoner:
-    """Works out part after part.
+    """A calculator of the capacity of one part after another.
 
-    What comes of hosts and instances is kept for as long as they are the
-    same: both may be very many.
+    The results that depend on hosts and instances are kept for as long as the
+    hosts and the instances are the same: both may be very many.
     """
 
     def __init__(self, now: int, slot: Slot | None) -> None:
@@ -143,11 +144,11 @@ class _Reckoner:
 
     @property
     def hosts(self) -> int:
-        """How many there were at the last part."""
+        """Return the number of hosts at the last part."""
         return len(self._site.hosts)
 
     def part(self, sight: _Sight) -> capacity.Part:
-        """Work out a part, which begins after those before it."""
+        """Compute a part, which begins after the parts before it."""
         if sight.candidates is not self._candidates:
             self._candidates = sight.candidates
             self._instances = None
@@ -167,7 +168,7 @@ class _Reckoner:
 def _occupying(
     instances: Iterable[Instance], now: int
 ) -> Iterator[tuple[Instance, int]]:
-    """Yield those that count on their hosts, each until when."""
+    """Yield the instances that count on their hosts, each with its end."""
     for instance in instances:
         occupied = accounting.occupancy(instance, instance.end <= now)
         if occupied is not None:

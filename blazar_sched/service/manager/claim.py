@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims: which events this process does, and which others no longer do.
+"""Claims: which process executes an event, and when a claim is dead.
 
-No two clocks are compared. Another manager's claim is dead when it has stood
-unchanged for the whole of its time on *our* monotonic clock, counted from
-when we first saw it so: the way of Kubernetes' leader election (client-go,
-tools/leaderelection: observedRecord, observedTime). A holder stops trusting
-its own claim a third earlier, counted from before it asked for it. So it has
-begun its last step before anybody takes over, however its wall clock or the
-other's is wrong; and what it still writes to the ledger is refused by token.
+No two clocks are compared. The claim of another manager is dead when the claim
+has stayed unchanged for its whole duration on the monotonic clock of *this*
+process, counted from when this process first saw the claim in that state: the
+method of Kubernetes' leader election (client-go, tools/leaderelection:
+observedRecord, observedTime). A holder stops trusting its own claim a third
+earlier, counted from before the holder requested the claim. The holder has
+therefore begun its last step before any manager takes the event over, however
+wrong its wall clock or the wall clock of the other manager is; and what the
+holder still writes to the ledger is refused by the token.
 """
 
 from collections.abc import Callable
@@ -33,12 +35,12 @@ LOG = log.getLogger(__name__)
 
 
 class Lost(Exception):
-    """The claim is no longer this process's, or may not be."""
+    """The claim no longer belongs, or may not belong, to this process."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Held:
-    """A claim on one event, good until `until` on the monotonic clock."""
+    """A claim on one event, valid until `until` on the monotonic clock."""
 
     event_id: str
     claim: Claim
@@ -50,11 +52,11 @@ class Held:
 
 
 class Claims:
-    """The claims of this process, and what it has seen of others'.
+    """The claims of this process, and the observed claims of others.
 
-    :param clock: returns the time in epoch seconds, for `Claim.until` alone
-    :param monotonic: what all is measured by
-    :param seconds: after which a claim that is not renewed is dead
+    :param clock: returns the time in epoch seconds, for `Claim.until` only
+    :param monotonic: the clock that all durations are measured with
+    :param seconds: the time after which a claim that is not renewed is dead
     """
 
     def __init__(
@@ -73,7 +75,8 @@ class Claims:
         self._owner = f'{socket.gethostname()}-{os.getpid()}'
         self._until = 0
         self._held: dict[str, Held] = {}
-        # Others' claims as they were first seen, and when, by event.
+        # By event: the claim of another manager, and when this process first
+        # saw the claim in that state.
         self._seen: dict[str, tuple[Claim, float]] = {}
         self._changed = threading.Condition()
 
@@ -85,7 +88,7 @@ class Claims:
 
     @contextlib.contextmanager
     def holding(self, mine: Held) -> Iterator[None]:
-        """Keep a claim, once it is in the ledger, for as long as entered."""
+        """Keep a claim that is in the ledger renewed while in this context."""
         with self._changed:
             self._held[mine.token] = mine
         try:
@@ -96,7 +99,7 @@ class Claims:
                 self._changed.notify_all()
 
     def check(self, mine: Held) -> None:
-        """Pass while nobody can have taken the claim over.
+        """Return while no other process can have taken the claim over.
 
         :raises Lost: from then on
         """
@@ -104,7 +107,7 @@ class Claims:
             raise Lost
 
     def renew(self) -> None:
-        """Give every claim held its whole time again, in one commit.
+        """Renew every held claim for its full duration, in one commit.
 
         :raises Unavailable: if the ledger cannot be written
         """
@@ -121,7 +124,7 @@ class Claims:
             mine.until = good_until if token in kept else float('-inf')
 
     def is_dead(self, event_id: str, claim: Claim) -> bool:
-        """Tell whether the owner of a claim has let it run out."""
+        """Tell whether the owner of a claim has let the claim expire."""
         now = self._monotonic()
         with self._changed:
             if claim.token in self._held:
@@ -133,26 +136,26 @@ class Claims:
             return now - since >= self._seconds
 
     def forget_all_but(self, event_ids: Iterable[str]) -> None:
-        """Forget what was seen of events that nobody does any more."""
+        """Drop the observed claims of all but the given events."""
         with self._changed:
             self._seen = {
                 id_: self._seen[id_] for id_ in event_ids if id_ in self._seen
             }
 
     def wait_for_none(self, seconds: float) -> None:
-        """Return once no claim is held, or after some seconds."""
+        """Return once no claim is held, or after a number of seconds."""
         with self._changed:
             self._changed.wait_for(lambda: not self._held, seconds)
 
     def give_back(self) -> None:
-        """Leave the events of all claims held to the other managers."""
+        """Leave the events of all held claims to the other managers."""
         with self._changed:
             held = list(self._held.values())
         if held:
             self.leave(held)
 
     def leave(self, held: Collection[Held]) -> None:
-        """Leave the events of claims to whoever does them next."""
+        """Leave the events of claims to the next manager that claims them."""
         for mine in held:
             mine.until = float('-inf')
         try:
@@ -164,10 +167,10 @@ class Claims:
         return self._monotonic() + self._seconds - self.interval
 
     def _next_until(self) -> int:
-        """Say until when a claim lasts; never the same twice.
+        """Return until when a claim lasts; never the same value twice.
 
-        Others take its change for a sign of life, so it must change also
-        while the clock is set back.
+        Other managers treat a change of this value as a sign of life, so the
+        value must change even while the clock is set back.
         """
         with self._changed:
             until = int(self._clock()) + self._seconds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock that managers decide by: the database's, which all have alike."""
+"""The clock that all managers decide by: the clock of the database."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,15 +16,15 @@ T = TypeVar('T')
 
 
 class Clock:
-    """The database's time, in epoch seconds.
+    """The time of the database, in epoch seconds.
 
-    From one look at the database to the next the time passes with the
-    monotonic clock, so a step of this process's own wall clock changes
-    nothing. Until the first look, and where the database has no clock of its
-    own (SQLite), it is this process's own.
+    Between two looks at the database the time advances with the monotonic
+    clock, so a step of this process's own wall clock changes nothing. Until
+    the first look, and where the database has no clock of its own (SQLite),
+    the time is the time of this process's wall clock.
 
     :param own: this process's wall clock, in epoch seconds
-    :param monotonic: returns seconds that only pass
+    :param monotonic: returns monotonic seconds
     :param tolerance: by how many seconds the own clock may differ
     """
 
@@ -39,9 +39,10 @@ class Clock:
         self._monotonic = monotonic
         self._tolerance = tolerance
         self._metrics = metrics
-        # The database's time, and when on the monotonic clock that was.
+        # The time of the database, and the monotonic time at which it was
+        # read.
         self._seen: tuple[float, float] | None = None
-        # Seconds that the own clock is ahead of the database's.
+        # Seconds that the own clock is ahead of the database's clock.
         self._ahead = 0.0
         self.differs = False
 
@@ -53,24 +54,25 @@ class Clock:
         return at + self._monotonic() - since
 
     def ask(self, query: Callable[[], tuple[T, float | None]]) -> T:
-        """Look at the database's clock, and return what else a query tells.
+        """Read the database's clock, and return the other answer of a query.
 
-        :param query: returns that, and the database's time at some moment of
-            the query; None if the database has none of its own
+        :param query: returns that answer, and the database's time at some
+            moment of the query; None if the database has no clock of its own
         """
         before = self._own()
         answer, now = query()
         if now is not None:
-            # However long the query took: late rather than early.
+            # However long the query took: a late time is better than an early
+            # time.
             self._seen = now, self._monotonic()
-            # What the length of the query does not explain.
+            # The difference that the duration of the query does not explain.
             self._judge(max(before - now, 0) or min(self._own() - now, 0))
         return answer
 
     def check(self) -> None:
-        """Pass if the own clock is about the database's.
+        """Return if the own clock is within tolerance of the database's clock.
 
-        :raises Unavailable: saying by how much it differs
+        :raises Unavailable: saying by how much the clocks differ
         """
         if self.differs:
             raise exception.Unavailable(self._difference())

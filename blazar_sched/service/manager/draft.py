@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lease as it is asked for, new or changed, before it is placed."""
+"""Drafts of new and changed leases, before the leases are placed."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ MAX_RESERVATIONS = 100
 
 
 class Drafts:
-    """Makes leases of what is asked for, with what the operator has set."""
+    """A builder of leases from requests and from the operator's options."""
 
     def __init__(
         self, conf: cfg.ConfigOpts, drivers: resources.Drivers
@@ -76,11 +76,12 @@ class Drafts:
     def changed(
         self, old: Lease, values: Mapping[str, Any], now: int
     ) -> Lease:
-        """Return a lease as it is asked for from now on.
+        """Return a lease with the requested changes.
 
-        What is not asked for, or not changed by it, is as in `old`.
+        The values that the request does not name or change are as in `old`.
 
-        :raises CantUpdateParameter: if what is asked for is fixed by now
+        :raises CantUpdateParameter: if a requested value can no longer be
+            changed
         :raises InvalidInput: naming the field that is wrong
         """
         renamed = dataclasses.replace(old, name=values.get('name', old.name))
@@ -145,7 +146,7 @@ class Drafts:
         ):
             asked = DEFAULT
         else:
-            # As long before the end as it was.
+            # The same time before the end as before the change.
             asked = known and max(
                 window.start, known + window.end - old.end
             )
@@ -154,10 +155,11 @@ class Drafts:
     def _announced_late(
         self, old: Lease, new: Lease, now: int
     ) -> Lease:
-        """Have a done before_end_lease done once more for what is added.
+        """Schedule a done before_end_lease again for the added reservations.
 
-        In the middle of what is left of the lease, and for what is added
-        alone: what was done for the other reservations stays done.
+        The event is due in the middle of the remaining time of the lease, and
+        only for the added reservations: the actions of the other reservations
+        stay done.
         """
         known = {r.id for r in old.reservations}
         if _is_undone(new) or not any(
@@ -251,12 +253,12 @@ def plan(
     before_end: int | str | None,
     now: int,
 ) -> tuple[Event, ...]:
-    """Return a new lease's events.
+    """Return the events of a new lease.
 
     :param conf: the manager's group of options
-    :param before_end: when the owner is told of the end, None for never;
-        DEFAULT as the operator has set it
-    :raises InvalidInput: if that is not inside the window
+    :param before_end: when the owner is notified of the end; None for never,
+        DEFAULT for the operator's setting
+    :raises InvalidInput: if `before_end` is not inside the window
     """
     return event.plan(
         lease_id,
@@ -271,11 +273,11 @@ def _before_end(
     conf: Any, asked: int | str | None, window: Window
 ) -> int | None:
     if isinstance(asked, str):
-        # DEFAULT: nothing else is a text.
+        # DEFAULT: no other value is a string.
         seconds = 60 * conf.minutes_before_end_lease
         if not seconds or window.end == FOREVER:
             return None
-        # At its start a lease has no servers yet that an image could be of.
+        # At its start a lease has no servers yet to make an image of.
         ahead = seconds if seconds < window.duration else window.duration // 2
         return window.end - ahead
     if asked is not None and not window.start <= asked <= window.end:
@@ -287,7 +289,7 @@ def _before_end(
 
 
 def _check_before_end(old: Lease, new: Lease) -> None:
-    """Refuse another before_end of a reservation once it was done."""
+    """Refuse a change of a reservation's before_end once it was done."""
     if _is_undone(new):
         return
     known = {r.id: r.parameters for r in old.reservations}
@@ -303,7 +305,7 @@ def _check_before_end(old: Lease, new: Lease) -> None:
 
 
 def _is_undone(lease: Lease) -> bool:
-    """Tell whether a lease's before_end_lease is to be done, if it has one."""
+    """Tell whether every before_end_lease event of a lease is undone."""
     return all(
         e.status == states.EVENT_UNDONE
         for e in lease.events
@@ -314,10 +316,10 @@ def _is_undone(lease: Lease) -> bool:
 def _still_done(
     reservation: Reservation, old: str, new: str
 ) -> Reservation:
-    """Return a reservation of which what was done for one end is done.
+    """Return a reservation whose done action also counts for a new end.
 
-    :param old: the lease's `ending` that it was done for
-    :param new: the one that it is to count for as well
+    :param old: the `ending` of the lease for which the action was done
+    :param new: the `ending` for which the action is also to count
     """
     action, done_for = reservation.made.get(
         BEFORE_END, (None, None)
@@ -331,7 +333,7 @@ def _still_done(
 def _check_announced(
     new: Lease, old: Lease | None = None
 ) -> None:
-    """Refuse an action that is asked for, but has no time to be done at."""
+    """Refuse a requested action for which no time is scheduled."""
     if new.before_end is not None or new.end == FOREVER:
         return
     known = {r.id: r.parameters for r in old.reservations} if old else {}
@@ -350,9 +352,10 @@ def _check_announced(
 
 
 def _vacate(conf: Any, window: Window, now: int) -> int | None:
-    """Return when a lease's hosts begin to be vacated.
+    """Return when the vacating of a lease's hosts begins.
 
-    None for one that starts now: its start clears them as far as it can.
+    None for a lease that starts now: its start clears the hosts as far as
+    possible.
     """
     lead_time: int = conf.vacate_lead_time
     if window.start <= now or not lead_time:
@@ -364,12 +367,12 @@ def _checked(
     reservations: Iterable[Reservation],
     old: Collection[Reservation] = (),
 ) -> tuple[Reservation, ...]:
-    """Return the reservations of a lease.
+    """Return the checked reservations of a lease.
 
-    :param old: as they were before a change
-    :raises InvalidInput: if they are too many; if some are not as in `old`,
-        also if their requirements are too large, or if they are shared with
-        too many projects
+    :param old: the reservations before a change
+    :raises InvalidInput: if there are too many reservations; if some
+        reservations are not as in `old`, also if their requirements are too
+        large, or if the reservations are shared with too many projects
     """
     all_ = tuple(reservations)
     if len(all_) > MAX_RESERVATIONS:

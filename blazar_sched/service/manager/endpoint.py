@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the manager answers over RPC, in JSON primitives.
+"""The methods that the manager serves over RPC, in JSON primitives.
 
-`ctxt` is the caller's context as a dict. Who may ask for what is decided by
-the API; `project_id` None stands for every project.
+`ctxt` is the context of the caller as a dict. The API decides who may make
+which request; `project_id` None stands for every project.
 """
 
 from collections import Counter
@@ -35,17 +35,18 @@ from blazar_sched.service.manager import lease
 Context = dict[str, Any]
 Values = dict[str, Any]
 
-# Items of a page at most, so that few are read in vain where they are long.
+# The most items of a page, so that few items are read in vain where the items
+# are long.
 MOST = 200
 
-# A refusal is an answer: it is not logged as the manager's failure.
+# A refusal is a normal answer: it is not logged as a failure of the manager.
 _answer: Callable[[Any], Any] = oslo_messaging.expected_exceptions(
     exception.BlazarSchedError
 )
 
 
 class Endpoint:
-    """The manager's RPC end point."""
+    """The RPC endpoint of the manager."""
 
     target = oslo_messaging.Target(version=rpc.VERSION)
 
@@ -69,13 +70,14 @@ class Endpoint:
         self._clock = clock
 
     def ping(self, ctxt: Context) -> None:
-        """Say nothing, which says that a manager is there."""
+        """Return nothing, which shows that a manager is running."""
 
     @_answer
     def check(self, ctxt: Context) -> None:
-        """Say nothing, which says that the database is there as well.
+        """Return nothing, which shows that the database also answers.
 
-        :raises Unavailable: also if this manager's clock is not its
+        :raises Unavailable: also if the clock of this manager differs from the
+            clock of the database
         """
         self._ledger.properties()
         self._clock.check()
@@ -103,7 +105,7 @@ class Endpoint:
     def get_lease_use(
         self, ctxt: Context, lease_id: str, project_id: str | None
     ) -> dict[str, Values]:
-        """Return what each reservation has, and what is used of it.
+        """Return the hosts and the server count of each reservation.
 
         `hosts` are hypervisor hostnames, `used` counts servers.
         """
@@ -130,7 +132,7 @@ class Endpoint:
     def list_leases(
         self, ctxt: Context, project_id: str | None, **wanted: Any
     ) -> Values:
-        """Return a page; see `Reader.leases` for what may be wanted."""
+        """Return a page of leases; see `Reader.leases` for the filters."""
         limit = min(wanted.pop('limit', None) or MOST, MOST)
         found = self._ledger.leases(project_id, limit=limit, **wanted)
         return _page(map(_lease, found), 'id', len(found) == limit)
@@ -165,7 +167,7 @@ class Endpoint:
     def get_capacity(
         self, ctxt: Context, project_id: str, **wanted: Any
     ) -> Values:
-        """See `Capacity.get` for what may be wanted."""
+        """Return the capacity; see `Capacity.get` for the parameters."""
         return self._capacity.get(project_id, **wanted)
 
     @_answer
@@ -202,7 +204,7 @@ class Endpoint:
         reservation_id: str | None = None,
         marker: str | None = None,
     ) -> Values:
-        """Return a page; a host may be on several, one after the other."""
+        """Return a page; a host may be on several successive pages."""
         items, following = self._hosts.allocations(
             host_id, lease_id, reservation_id, marker
         )
@@ -285,9 +287,10 @@ class Endpoint:
 
 
 def _fields(entity: type) -> Callable[[Any], Values]:
-    """Return what makes a dict of an entity: `asdict`, but copying nothing.
+    """Return a function that makes a dict of an entity.
 
-    Long lists are made of many.
+    The function works as `asdict`, but copies nothing: long lists are made of
+    many such dicts.
     """
     names = [field.name for field in dataclasses.fields(entity)]
     values = operator.attrgetter(*names)
@@ -301,8 +304,8 @@ def _page(
 
     `next` is the marker of the page that follows, None if there is none.
 
-    :param key: the item's field that marks its place
-    :param others: whether more items than these may follow
+    :param key: the field of an item that marks the position of the item
+    :param others: whether more items than the given items may follow
     """
     found, more = wire.fitting(items)
     return {
@@ -312,7 +315,7 @@ def _page(
 
 
 def _place(floating_ip: FloatingIP) -> str:
-    """Return what a list of floating IPs is sorted by, network by network."""
+    """Return the sort key of a floating IP in a list: network, address."""
     address = int(ipaddress.ip_address(floating_ip.address))
     return f'{floating_ip.network_id}/{address:039}'
 

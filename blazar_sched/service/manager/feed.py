@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What replicas ask for after a commit, read once for all of them.
+"""The feed of changes for replicas, read once for all replicas.
 
-A thousand workers that hear of one commit ask the same question. Whether
-there was another commit is read for each of them; the page of changes is kept
+A thousand workers that are told of one commit ask the same question. Whether
+there was another commit is read for each worker; the page of changes is kept
 for a moment.
 """
 
@@ -13,19 +13,19 @@ import time
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger.ledger import Ledger
 
-# Seconds for which pages are kept: a database that is restored under a running
-# manager may come to the same revision by other changes.
+# The seconds for which pages are kept: a database that is restored under a
+# running manager may reach the same revision by other changes.
 KEPT = 1.0
-# Pages, each for replicas of another revision.
+# The most pages that are kept, each for replicas of another revision.
 MOST_PAGES = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kept:
-    """Pages by their `since` and limit.
+    """The kept pages, by their `since` and limit.
 
-    :ivar newest: the ledger and its newest revision, of all of the pages
-    :ivar since: when the first was read, monotonic seconds
+    :ivar newest: the ledger and its newest revision, for all of the pages
+    :ivar since: when the first page was read, in monotonic seconds
     """
 
     newest: tuple[str, int]
@@ -36,12 +36,12 @@ class _Kept:
 
 
 class Feed:
-    """Answers `changes` from the ledger.
+    """The feed, which answers `changes` from the ledger.
 
-    Safe to share between threads: one that reads a page that another thread
-    has just kept only reads it once too often.
+    Safe to share between threads: a thread that reads a page that another
+    thread has just kept only reads the page once too often.
 
-    :param monotonic: returns seconds that only pass
+    :param monotonic: returns monotonic seconds
     """
 
     def __init__(
@@ -51,11 +51,12 @@ class Feed:
     ) -> None:
         self._ledger = ledger
         self._monotonic = monotonic
-        # Replaced as a whole, so that no page gets among others.
+        # Replaced as a whole, so that no page is stored among pages of another
+        # revision.
         self._kept = _Kept(('', 0), float('-inf'))
 
     def changes(self, since: int, limit: int) -> wire.Page:
-        """Return what `Ledger.changes` does, and at least as new.
+        """Return the answer of `Ledger.changes`, or a newer answer.
 
         :raises InvalidInput: if `since` or `limit` is out of range
         """

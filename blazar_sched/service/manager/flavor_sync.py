@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the ledger's copy of Nova's flavors."""
+"""Synchronization of the ledger's copy of Nova's flavors."""
 
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.clients.nova import Nova
@@ -7,14 +7,14 @@ from blazar_sched.service.ledger.ledger import Ledger
 
 
 class Flavors:
-    """The flavors."""
+    """The ledger's copies of Nova's flavors."""
 
     def __init__(self, ledger: Ledger, nova: Nova) -> None:
         self._ledger = ledger
         self._nova = nova
 
     def sync(self) -> None:
-        """Bring every copy up to date, in at most one commit.
+        """Bring the copies of all flavors up to date, in at most one commit.
 
         :raises Unavailable: if Nova does not answer
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating IPs: what the operator registers as reservable."""
+"""Registration of floating IPs as reservable by the operator."""
 
 from collections.abc import Callable
 import uuid
@@ -12,7 +12,7 @@ from blazar_sched.service.ledger.tx import Tx
 
 
 class FloatingIPs:
-    """The reservable floating IPs.
+    """The operations on reservable floating IPs.
 
     :param clock: returns the time in epoch seconds
     """
@@ -30,12 +30,12 @@ class FloatingIPs:
     def create(self, network_id: str, address: str) -> FloatingIP:
         """Register an address of an external network.
 
-        :raises InvalidInput: if it is no address, or one that Neutron may
-            give to others
-        :raises NotFound: if Neutron has no such external network, or no
-            subnet of it has the address
-        :raises FloatingIPExists: if it is registered already
-        :raises Unavailable: if there is no cloud, or none that answers
+        :raises InvalidInput: if the text is not an address, or if Neutron may
+            give the address to others
+        :raises NotFound: if Neutron has no such external network, or no subnet
+            of the network has the address
+        :raises FloatingIPExists: if the address is registered already
+        :raises Unavailable: if there is no cloud, or the cloud does not answer
         """
         address = floating_ip.parse(address)
         subnet = floating_ip.find_subnet(
@@ -43,7 +43,8 @@ class FloatingIPs:
         )
         new = FloatingIP(
             id=str(uuid.uuid4()),
-            # As Neutron spells it, which may take it in other letters too.
+            # The id as Neutron spells it: Neutron may also accept another
+            # letter case.
             network_id=subnet.network_id,
             subnet_id=subnet.id,
             address=address,
@@ -57,10 +58,10 @@ class FloatingIPs:
         return new
 
     def delete(self, floating_ip_id: str) -> None:
-        """Forget a floating IP.
+        """Delete the registration of a floating IP.
 
-        :raises FloatingIPNotFound: if there is none of that id
-        :raises CantDeleteFloatingIP: while it is allocated
+        :raises FloatingIPNotFound: if there is no floating IP with that id
+        :raises CantDeleteFloatingIP: while the floating IP is allocated
         """
 
         def work(tx: Tx) -> None:

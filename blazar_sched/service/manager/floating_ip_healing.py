@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Healing of floating IPs: what leases have lost is replaced.
+"""Healing of floating IPs: replacement of the addresses leases have lost.
 
-What Neutron says of an address may change once it is registered: its
-allocation pools grow, somebody else gets it, a project deletes what a lease
-has made for it.
+The state of an address in Neutron may change after its registration: the
+allocation pools of Neutron grow, another user gets the address, or a project
+deletes a floating IP that a lease has made for the project.
 """
 
 from collections import defaultdict
@@ -35,12 +35,15 @@ LOG = log.getLogger(__name__)
 
 
 class Healer:
-    """Keeps `reservable` true to Neutron, and replaces what leases have lost.
+    """The healer of floating IPs.
 
-    Each lease in a commit of its own, as `healing.Healer` does. Several
-    managers may do the same: only what differs is written.
+    The healer keeps `reservable` as Neutron requires, and replaces lost
+    addresses.
 
-    :param healer: the hosts'
+    Each lease is healed in a commit of its own, as by `healing.Healer`.
+    Several managers may heal at once: only differences are written.
+
+    :param healer: the healer of hosts
     :param clock: returns the time in epoch seconds
     """
 
@@ -57,15 +60,16 @@ class Healer:
         self._clock = clock
 
     def heal(self) -> None:
-        """Look at what Neutron has; replace what is lost, or say so.
+        """Compare floating IPs with Neutron; replace or flag lost addresses.
 
-        All leases that are active, or start within `healing_interval`. While
-        Neutron is away all stays as it is.
+        This covers all leases that are active, or start within
+        `healing_interval`. While Neutron is away, everything stays as it is.
         """
         registered = self._ledger.floating_ips()
         if not registered or not self._neutron.is_configured:
             return
-        # First: what is opened after that is left to the next time.
+        # The leases are read first: floating IPs opened after that are left to
+        # the next call.
         leases = self._ledger.leases_with(FLOATING_IP)
         try:
             view = _View(self._neutron, {f.network_id for f in registered})
@@ -91,12 +95,12 @@ class Healer:
         view: '_View',
         now: int,
     ) -> None:
-        """Write what is reservable no more, or again, in one commit."""
+        """Write the floating IPs whose `reservable` changed, in one commit."""
         if not view.changed(registered, leases):
             return
 
         def work(tx: Tx) -> list[FloatingIP]:
-            # Who has opened one since is no stranger.
+            # A floating IP of a lease opened since then is not foreign.
             known = leases + tx.leases_with(FLOATING_IP)
             changed = [
                 dataclasses.replace(f, updated_at=now)
@@ -113,25 +117,27 @@ class Healer:
                 LOG.warning('%s cannot be reserved', floating_ip.address)
 
     def _is_healable(self, lease: Lease, now: int) -> bool:
-        """Tell whether anything can be done for a lease now.
+        """Tell whether a lease can be healed now.
 
-        One that is starting replaces by itself what it finds to be lost.
+        A lease that is starting replaces by itself the addresses that it finds
+        lost.
         """
         if (
             not healing.is_healable(lease, now)
             or lease.status == states.LEASE_STARTING
         ):
             return False
-        # Else its start would be done again and again, for nothing.
+        # Without this check the start would be repeated again and again, in
+        # vain.
         refused = lease.status == states.LEASE_ACTIVE and any(
             r.missing_resources for r in _reservations(lease)
         )
         return not refused or self._neutron.has_quota(lease.project_id)
 
     def _heal(self, old: Lease, view: '_View', now: int) -> None:
-        """Write a lease with what it is to have, if it has anything else.
+        """Write a lease with its healed floating IPs, if they differ.
 
-        :param old: as it was before Neutron was asked
+        :param old: the lease as it was before Neutron was queried
         """
         if _healed(self._ledger, old, view, now) == (old, {}):
             return
@@ -157,9 +163,9 @@ class Healer:
 
 
 class _View:
-    """What Neutron says of external networks.
+    """The state of external networks in Neutron.
 
-    :raises Unavailable: if it does not answer
+    :raises Unavailable: if Neutron does not answer
     """
 
     def __init__(
@@ -181,7 +187,7 @@ class _View:
     def made_for(
         self, lease: Lease, reservation: Reservation
     ) -> list[neutron_client.FloatingIP]:
-        """Return what is there of what was made for a reservation."""
+        """Return the existing floating IPs made for a reservation."""
         return [
             floating_ip
             for floating_ip in self._by_project[lease.project_id]
@@ -193,9 +199,9 @@ class _View:
         floating_ips: Iterable[FloatingIP],
         leases: Iterable[Lease],
     ) -> list[FloatingIP]:
-        """Return those that are no longer as they were, as they are.
+        """Return the floating IPs whose `reservable` changed, as changed.
 
-        :param leases: who has floating IPs that are not somebody else's
+        :param leases: the leases whose floating IPs do not count as foreign
         """
         ours = {
             floating_ip.id
@@ -225,9 +231,9 @@ class _View:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Part:
-    """What a reservation has, and what it can have.
+    """The addresses that a reservation has, and those it can have.
 
-    `opened` are the addresses that its project has in Neutron.
+    `opened` holds the addresses that the project has in Neutron.
     """
 
     held: list[FloatingIP]
@@ -236,9 +242,10 @@ class _Part:
 
     @property
     def ids(self) -> list[str]:
-        """What is allocated: until it is replaced, also what is lost.
+        """Return the ids to allocate, including lost addresses not replaced.
 
-        So a reservation that finds nothing else has it again once it is right.
+        So a reservation that finds no other address has the lost address again
+        once that address is valid.
         """
         both = {f.id: None for f in (*self.chosen, *self.held)}
         count = max(len(self.held), len(self.chosen))
@@ -248,15 +255,15 @@ class _Part:
 def _healed(
     source: Reader, old: Lease, view: _View, now: int
 ) -> tuple[Lease, dict[str, list[str]]]:
-    """Return a lease with what it is to have now.
+    """Return a lease with the floating IPs that it is to have now.
 
     :param source: the ledger, or a commit
-    :returns: it and, by reservation, the ids of the floating IPs of those
-        that are to have others
+    :returns: the lease and, by reservation, the ids of the floating IPs of the
+        reservations that are to have other floating IPs
     """
     parts: dict[str, _Part] = {}
     for reservation in _reservations(old):
-        # Nothing is written yet: no other one can be given the same.
+        # Nothing is written yet: the same floating IP must not be given twice.
         given = {id_ for part in parts.values() for id_ in part.ids}
         parts[reservation.id] = _part(
             source, old, reservation, view, given, now
@@ -297,11 +304,11 @@ def _part(
     given: Collection[str],
     now: int,
 ) -> _Part:
-    """Return what a reservation has and can have.
+    """Return the addresses that a reservation has and can have.
 
-    What is in use is right, wherever it is: nobody else is given it.
+    An address in use is valid wherever it is: no other user is given it.
 
-    :param given: the ids of what it cannot have
+    :param given: the ids of the floating IPs that the reservation cannot have
     """
     opened = {f.address for f in view.made_for(lease, reservation)}
     held = source.floating_ips(reservation.id)
@@ -320,7 +327,7 @@ def _part(
 def _flagged(
     reservation: Reservation, part: _Part, moved: bool, now: int
 ) -> Reservation:
-    """Return a reservation with the flags that its addresses call for."""
+    """Return a reservation with the flags that match its addresses."""
     opened = reservation.status != states.RESERVATION_PENDING
     missing = len(part.chosen) < reservation.parameters['amount']
     return healing.flagged(reservation, missing, opened and moved, now)
@@ -330,7 +337,7 @@ def _is_short(
     lease: Lease,
     held: Mapping[str, Iterable[FloatingIP]],
 ) -> bool:
-    """Tell whether a lease lacks anything of what was promised."""
+    """Tell whether a lease lacks any of the promised resources."""
     return any(
         r.missing_resources
         or (r.id in held and driver.lacks_required(r, held[r.id]))
@@ -341,7 +348,7 @@ def _is_short(
 def _reservations(
     lease: Lease,
 ) -> list[Reservation]:
-    """Return those of a lease's reservations that are of floating IPs."""
+    """Return the floating IP reservations of a lease."""
     return [
         r
         for r in lease.reservations

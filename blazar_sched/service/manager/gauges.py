@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a manager looks up when its metrics are asked for."""
+"""The metrics that a manager reads when its metrics are collected."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -18,11 +18,11 @@ LOG = log.getLogger(__name__)
 
 
 class Census:
-    """A collector of Prometheus's; it never raises.
+    """A Prometheus collector, which never raises.
 
-    While the database is away, what is in it is left out.
+    While the database is away, the metrics from the database are left out.
 
-    :param loops: of the manager, once they are there
+    :param loops: returns the loops of the manager, once they exist
     """
 
     def __init__(
@@ -36,7 +36,10 @@ class Census:
         self._loops = loops
 
     def describe(self) -> list[core.Metric]:
-        """Keep Prometheus from looking up all of it to learn the names."""
+        """Return no metrics.
+
+        Prometheus would otherwise collect all metrics to learn their names.
+        """
         return []
 
     def collect(self) -> Iterator[core.Metric]:

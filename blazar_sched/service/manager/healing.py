@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Healing: what leases have lost, or are to lose, is replaced.
+"""Healing: replacement of the hosts that leases have lost or will lose.
 
-With hosts that fail; and of leases that have not started, on hosts that
-cannot hold them any more. Each lease in a commit of its own, in which
-everything is looked at again: so several managers may heal at once. What is
-on other hosts stays as it is, and nobody else is moved to make room.
+Leases lose hosts that fail; leases that have not started also leave hosts that
+can no longer hold them. Each lease is healed in a commit of its own, in which
+everything is read again, so several managers may heal at once. Allocations on
+other hosts stay as they are, and no other lease is moved to make room.
 """
 
 from collections import Counter
@@ -38,14 +38,15 @@ from blazar_sched.service.manager import placing_options
 
 LOG = log.getLogger(__name__)
 
-# Where a lease can be healed: it holds hosts, and is not on its way out.
+# The statuses in which a lease can be healed: the lease holds hosts, and is
+# not ending.
 _HELD = (states.LEASE_PENDING, states.LEASE_STARTING, states.LEASE_ACTIVE)
 
 
 class Healer:
-    """Moves reservations off hosts.
+    """The healer, which moves reservations off hosts.
 
-    :param poke: has events that are due done
+    :param poke: has the events that are due executed
     :param clock: returns the time in epoch seconds
     """
 
@@ -62,16 +63,16 @@ class Healer:
         self._notifier = notifier
         self._poke = poke
         self._clock = clock
-        # The leases that were told to be at risk, by id.
+        # The ids of the leases that were reported to be at risk.
         self._at_risk: set[str] = set()
 
     def heal(self) -> None:
-        """Replace what can be; say of the rest that it is missing.
+        """Replace lost hosts where possible; flag the others as missing.
 
-        Of all leases that are active, or start within `healing_interval`.
-        Then have those that have not started, however late they do, leave
-        the hosts that hold too much. Those in the midst of an event are left
-        to the next time.
+        This covers all leases that are active, or start within
+        `healing_interval`. Then the leases that have not started, however late
+        they start, are moved off the hosts that hold too much. Leases with an
+        event in progress are left to the next call.
         """
         now = int(self._clock())
         until = self.horizon(now)
@@ -79,7 +80,7 @@ class Healer:
             try:
                 self._heal(lease_id, now, until)
             except exception.LeaseNotFound:
-                # Deleted since.
+                # The lease was deleted in the meantime.
                 continue
             except Exception:
                 LOG.exception('Lease %s is not healed', lease_id)
@@ -91,10 +92,10 @@ class Healer:
         lease_id: str | None = None,
         reservation_id: str | None = None,
     ) -> None:
-        """Move a lease's reservations, or the one, off a host.
+        """Move the reservations of a lease, or one reservation, off a host.
 
         :raises HostNotFound: if there is no such host
-        :raises NotFound: if they have nothing there
+        :raises NotFound: if the reservations have no allocation on the host
         :raises InvalidStatus: if the lease is changing, or over
         :raises NotEnoughHostsAvailable: if no other host has room
         """
@@ -123,9 +124,9 @@ class Healer:
         self.tell(*self._ledger.commit(work))
 
     def _replan(self, now: int) -> None:
-        """Move what has not started off the hosts that hold too much.
+        """Move leases that have not started off the hosts that hold too much.
 
-        What finds no room elsewhere stays, and is told of once.
+        A lease that finds no room elsewhere stays, and is notified of once.
         """
         at_risk: dict[str, Lease] = {}
         for host in self._ledger.look(
@@ -144,10 +145,11 @@ class Healer:
         self._at_risk = set(at_risk)
 
     def _relieve(self, host: str, now: int) -> dict[str, Lease]:
-        """Take off a host what has to leave it, as far as there is room.
+        """Move excess allocations off a host, as far as other hosts have room.
 
-        :param host: its uuid
-        :returns: the leases, by id, of which something found none
+        :param host: the uuid of the host
+        :returns: the leases, by id, that have an allocation for which no room
+            was found
         """
         at_risk = {}
         tried: set[str] = set()
@@ -156,7 +158,8 @@ class Healer:
         ):
             reservation_id, old, new = tried_now
             tried.add(reservation_id)
-            # Who was at risk still is while an event keeps it from moving.
+            # A lease at risk stays at risk while an event keeps it from
+            # moving.
             if new is old and (
                 _is_movable(old, now) or old.id in self._at_risk
             ):
@@ -169,8 +172,9 @@ class Healer:
     ) -> tuple[str, Lease, Lease] | None:
         """Try to move one of the allocations that have to leave a host.
 
-        :param tried: the ids of reservations that are not tried again
-        :returns: its reservation's id, and the lease before and after that
+        :param tried: the ids of the reservations that are not tried again
+        :returns: the id of the allocation's reservation, and the lease before
+            and after the move
         """
         going = overload.leaving(tx, host, now, tried)
         if not going:
@@ -185,7 +189,7 @@ class Healer:
         return allocation.reservation_id, old, new
 
     def _ailing(self, now: int, until: int) -> list[str]:
-        """Return the ids of the leases that have lost something."""
+        """Return the ids of the leases that have lost allocations."""
         failed = [h for h in self._ledger.hosts() if not h.reservable]
         starts = {
             lease_id: allocation.start
@@ -195,7 +199,8 @@ class Healer:
             )
             if allocation.start <= until
         }
-        # Who starts first is healed first, and who lacks something longest.
+        # The lease that starts first is healed first, then the lease that has
+        # lacked something longest.
         return [
             *sorted(starts, key=lambda id_: (starts[id_], id_)),
             *(id_ for id_ in self._ledger.lacking() if id_ not in starts),
@@ -218,13 +223,14 @@ class Healer:
         now: int,
         only: Collection[str] | None = None,
     ) -> Lease:
-        """Write a lease that has left hosts, and return it.
+        """Move a lease off hosts, write the lease and return it.
 
-        :param hosts: uuids
-        :param only: ids of the reservations that leave and must lose nothing;
-            if None all do, and lose what finds no room
-        :raises NotEnoughHostsAvailable: if they would lose something; then
-            nothing is written
+        :param hosts: the uuids of the hosts
+        :param only: the ids of the reservations that leave the hosts and must
+            lose nothing; if None, all reservations leave, and lose the
+            allocations that find no room
+        :raises NotEnoughHostsAvailable: if the reservations in `only` would
+            lose something; then nothing is written
         """
         tx.replica.advance(now)
         held = lease_placing.held(tx.replica, old)
@@ -254,7 +260,7 @@ class Healer:
         )
         if new == old and all(held[id_] == placed[id_] for id_ in placed):
             return old
-        # What is done for hosts is to be done for those that it has now.
+        # What an event does for hosts has to be done for the new hosts.
         again = (
             event.start_again
             if old.status == states.LEASE_ACTIVE
@@ -267,12 +273,12 @@ class Healer:
         return new
 
     def horizon(self, now: int) -> int:
-        """Return until when a lease has to start to be healed by now."""
+        """Return the latest start of a lease that is to be healed by now."""
         minutes: int = self._conf.healing_interval
         return now + 60 * minutes if minutes else window.FOREVER
 
     def tell(self, old: Lease, new: Lease) -> None:
-        """Say what a commit has made of a lease, and have that done."""
+        """Notify of what a commit changed in a lease, and poke the runner."""
         if new == old:
             return
         if new.degraded and not old.degraded:
@@ -285,9 +291,10 @@ class Healer:
 
 
 def is_healable(lease: Lease, now: int) -> bool:
-    """Tell whether a lease's hosts can be changed now.
+    """Tell whether the hosts of a lease can be changed now.
 
-    Not while an event goes by those that it had when it was begun.
+    The hosts cannot be changed while an event works with the hosts that the
+    lease had when the event began.
     """
     return (
         lease.status in _HELD
@@ -302,10 +309,11 @@ def flagged(
     changed: bool,
     now: int,
 ) -> Reservation:
-    """Return a reservation with its flags as they are to be now.
+    """Return a reservation with its flags brought up to date.
 
-    :param missing: whether it has less than was promised
-    :param changed: whether it has something else than when it was opened
+    :param missing: whether the reservation has less than was promised
+    :param changed: whether the reservation has other resources than when it
+        was opened
     """
     new = dataclasses.replace(
         reservation,
@@ -320,8 +328,9 @@ def flagged(
 def is_degraded(lease: Lease, was_short: bool, is_short: bool) -> bool:
     """Tell whether a lease is degraded now.
 
-    One that was so for what was missing is not, once nothing is; if there is
-    another reason, its start finds it again.
+    A lease that was degraded because of missing resources is no longer
+    degraded once nothing is missing; if there is another reason, the start
+    finds that reason again.
     """
     return is_short or (lease.degraded and not was_short)
 
@@ -331,12 +340,12 @@ def _is_short(reservations: Iterable[Reservation]) -> bool:
 
 
 def _is_movable(lease: Lease, now: int) -> bool:
-    """Tell whether a lease is not tied to its hosts yet."""
+    """Tell whether a lease can still be moved to other hosts."""
     return lease.status == states.LEASE_PENDING and is_healable(lease, now)
 
 
 def _failed(tx: PlacingTx, lease: Lease) -> set[str]:
-    """Return the uuids of the failed hosts that a lease is on."""
+    """Return the uuids of the failed hosts on which a lease is placed."""
     held = lease_placing.held(tx.replica, lease)
     used = {a.host for many in held.values() for a in many}
     return {host for host in used if not tx.replica.hosts[host].reservable}
@@ -349,7 +358,7 @@ def _marked(
     after: Collection[Allocation],
     now: int,
 ) -> Reservation:
-    """Return a reservation with the flags that its allocations call for."""
+    """Return a reservation with the flags that match its allocations."""
     opened = lease.status != states.LEASE_PENDING
     return flagged(
         reservation,
@@ -370,7 +379,7 @@ def _lost(
     before: Iterable[Allocation],
     after: Iterable[Allocation],
 ) -> bool:
-    """Tell whether there is less than before."""
+    """Tell whether the allocations are smaller than before."""
 
     def total(many: Iterable[Allocation]) -> Counter[str]:
         sums: Counter[str] = Counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: what the operator registers as reservable, and their properties."""
+"""Registration of reservable hosts, and the properties of hosts."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -35,16 +35,16 @@ from blazar_sched.service.resources.freepool import Freepool
 
 LOG = log.getLogger(__name__)
 
-# Hosts, and reservations on them, of a page at most.
+# The most hosts, and the most reservations on hosts, in a page.
 HOSTS = 100
 ALLOCATIONS = 5000
 
-# A host's fields by their names, as far as other services say what they are.
+# The fields of a host, by name, whose values come from other services.
 Facts = dict[str, Any]
 
 
 class Hosts:
-    """The reservable hosts.
+    """The operations on reservable hosts.
 
     :param clock: returns the time in epoch seconds
     """
@@ -65,20 +65,22 @@ class Hosts:
         self._placement = placement
         self._freepool = freepool
         self._clock = clock
-        # By provider, what Placement said of it at which generation.
+        # By provider: the facts from Placement, and the generation of the
+        # facts.
         self._seen: dict[str, tuple[int, Facts]] = {}
 
     def create(self, name: str, values: Mapping[str, Any]) -> Host:
         """Register a host by its hypervisor hostname.
 
-        What runs there is recorded in the same commit, so that no lease can
-        be placed on a host that only looks empty.
+        The servers on the host are recorded in the same commit, so that no
+        lease can be placed on a host that only seems empty.
 
         :param values: capabilities, and the host's own settings
-        :raises HostNotFound: if Nova or Placement does not know it
-        :raises HostExists: if it is registered already
-        :raises HostHavingServers: if it is to be dedicated and is not empty
-        :raises Unavailable: if there is no cloud, or none that answers
+        :raises HostNotFound: if Nova or Placement does not know the host
+        :raises HostExists: if the host is registered already
+        :raises HostHavingServers: if the host is to be dedicated and is not
+            empty
+        :raises Unavailable: if there is no cloud, or the cloud does not answer
         """
         now = int(self._clock())
         settings = {
@@ -123,8 +125,8 @@ class Hosts:
     ) -> None:
         """Make in other services what a host needs to be registered.
 
-        Before the ledger promises anything of it; whoever asks again after
-        a failure finds it there.
+        This happens before the ledger promises any capacity of the host; a
+        request that is repeated after a failure finds these objects in place.
         """
         if host.hold == DEDICATED:
             if servers:
@@ -137,10 +139,10 @@ class Hosts:
         self._placement.create_child(host.uuid, host.hypervisor_hostname)
 
     def update(self, host_id: str, values: Mapping[str, Any]) -> Host:
-        """Change capabilities and settings; a value of None removes it.
+        """Change capabilities and settings; a value of None removes the entry.
 
         :raises CantAddExtraCapability: if a reservation on the host that is
-            not over names a capability that changes
+            not over requires a capability that changes
         """
         now = int(self._clock())
         settings = host_settings.settings(values, self._default_hold)
@@ -159,8 +161,9 @@ class Hosts:
             return new
 
         asked = change(self._ledger)
-        # In the pool before the ledger says so, out of it after that; asked
-        # for again, what a failure left undone is made good.
+        # The host joins the pool before the ledger records it as dedicated,
+        # and leaves the pool after the ledger records it as shared; a repeated
+        # request completes what a failure left undone.
         if settings.get('hold') == DEDICATED and not self._is_taken(
             asked, now
         ):
@@ -171,9 +174,9 @@ class Hosts:
         return host
 
     def _is_taken(self, host: Host, now: int) -> bool:
-        """Tell whether a reservation has the host as a whole by now.
+        """Tell whether a reservation now has the host as a whole.
 
-        Its end puts a dedicated host back into the pool.
+        The end of that reservation puts a dedicated host back into the pool.
         """
         return any(
             a.whole and a.start <= now
@@ -181,10 +184,10 @@ class Hosts:
         )
 
     def delete(self, host_id: str) -> None:
-        """Forget a host and what runs there.
+        """Delete a host and the instance records of its servers.
 
-        :raises CantDeleteHost: while it has an allocation, also one whose
-            lease should have ended and did not
+        :raises CantDeleteHost: while the host has an allocation, even if the
+            lease of the allocation should have ended and did not
         """
         host = self._ledger.host(host_id)
         _check_unallocated(self._ledger, host)
@@ -199,7 +202,7 @@ class Hosts:
         try:
             self._ledger.commit(work)
         except exception.CantDeleteHost:
-            # It was allocated meanwhile, so it stays.
+            # The host was allocated in the meantime, so the host stays.
             if host.hold == DEDICATED and not self._is_taken(
                 host, int(self._clock())
             ):
@@ -209,8 +212,8 @@ class Hosts:
     def sync(self) -> None:
         """Bring the hosts up to date, in at most one commit.
 
-        A host that has shrunk below what is promised of it stays promised,
-        and is logged.
+        The allocations of a host that has shrunk below its promised capacity
+        are kept, and the host is logged.
 
         :raises Unavailable: if Nova or Placement does not answer
         """
@@ -235,9 +238,9 @@ class Hosts:
                 LOG.warning('Host %s has less than is promised of it', name)
 
     def _look(self, provider: str, generation: int) -> Facts:
-        """Return what Placement says of a provider, asked only if it must be.
+        """Return the facts from Placement, querying Placement only if needed.
 
-        :param generation: what it says the provider's is
+        :param generation: the generation of the provider in Placement
         """
         seen = self._seen.get(provider)
         if seen is not None and seen[0] == generation:
@@ -245,7 +248,7 @@ class Hosts:
         try:
             facts = self._what_placement_says(provider)
         except exception.HostNotFound:
-            # Gone since the generations were listed.
+            # The provider is gone since the generations were listed.
             return {}
         self._seen[provider] = generation, facts
         return facts
@@ -273,16 +276,16 @@ class Hosts:
         reservation_id: str | None,
         marker: str | None = None,
     ) -> tuple[list[dict[str, Any]], str | None]:
-        """Return a page of what is reserved on each host, or on the one.
+        """Return a page of the reservations on each host, or on one host.
 
-        What is over is left out, unless a lease or reservation is named. The
-        last host of a page may go on in the next one.
+        Reservations that are over are left out, unless a lease or reservation
+        is named. The last host of a page may continue on the next page.
 
-        :returns: the page, and the marker of the next one
+        :returns: the page, and the marker of the next page
         """
         after, _, done = (marker or '0').partition('/')
         if host_id is None:
-            # The last host of the page before may go on.
+            # The last host of the previous page may continue.
             first = str(int(after) - 1) if done else after
             hosts = self._ledger.hosts(after=first, limit=HOSTS)
         else:
@@ -328,10 +331,10 @@ class Hosts:
     def unknown_properties(
         self, names: Iterable[str], private: bool
     ) -> list[str]:
-        """Return which of the names are of no capability that a host has.
+        """Return the names that match no capability of any host.
 
-        :param names: as a requirement has them
-        :param private: whether capabilities that are private count
+        :param names: the names as written in a requirement
+        :param private: whether private capabilities count
         """
         hidden = set() if private else {
             name.removeprefix(requirements.SCOPE)
@@ -352,9 +355,9 @@ class Hosts:
         return [name for name in names if name in left | hidden]
 
     def update_property(self, name: str, private: bool) -> dict[str, Any]:
-        """Say whether a capability's name is shown to non-administrators.
+        """Set whether a capability's name is shown to non-administrators.
 
-        :raises PropertyNotFound: if no host has it
+        :raises PropertyNotFound: if no host has the capability
         """
 
         def work(tx: Tx) -> None:
@@ -402,7 +405,7 @@ def _exists(name: str) -> exception.HostExists:
 
 
 def _refresh(tx: PlacingTx, facts: Mapping[str, Facts], now: int) -> list[str]:
-    """Write what differs; return the names of those that fall short."""
+    """Write the changed hosts; return the names of the overcommitted hosts."""
     short = []
     for old in tx.hosts(facts):
         new = dataclasses.replace(old, **facts[old.uuid])
@@ -431,7 +434,7 @@ def _has_less_than_promised(
 def _check_free(
     source: Reader, old: Host, new: Host, now: int
 ) -> None:
-    """Refuse to change a capability that a reservation there depends on."""
+    """Refuse a change of a capability that a reservation on the host needs."""
     before, after = old.properties(), new.properties()
     changed = {
         name

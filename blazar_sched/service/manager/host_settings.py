@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's settings and capabilities: the operator sends both as one."""
+"""A host's settings and capabilities, which the operator sends together."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ def settings(
 ) -> dict[str, Any]:
     """Return the settings among the values, as a Host has them.
 
-    :param default_hold: how a host is held that is not told
-    :raises InvalidInput: naming the one that is wrong
+    :param default_hold: the hold of a host for which none is given
+    :raises InvalidInput: naming the setting that is wrong
     """
     found = {
         name: parse(values[name], name)
@@ -41,9 +41,9 @@ def settings(
 def capabilities(
     old: Mapping[str, str], values: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return the capabilities with the values that are no settings.
+    """Return the capabilities, updated with the values that are no settings.
 
-    :raises InvalidInput: naming the one that is wrong
+    :raises InvalidInput: naming the capability that is wrong
     """
     given = {k: v for k, v in values.items() if k not in _SETTINGS}
     for name, value in given.items():
@@ -91,7 +91,7 @@ def _parse_unbounded(value: Any, field: str) -> str | None:
 def _parse_cleaning_time(value: Any, field: str) -> int | None:
     if value is None:
         return None
-    # Not so of True.
+    # True is not an integer here, although bool is a subclass of int.
     text = str(value) if type(value) in (int, str) else ''
     if not _MINUTES.fullmatch(text) or int(text) > host.MAX_CLEANING_TIME:
         raise exception.InvalidInput(
@@ -113,7 +113,7 @@ def _parse_disabled(value: Any, field: str) -> bool:
 
 
 def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
-    """Read project ids: a list, the JSON text of one, or with commas."""
+    """Parse project ids: a list, a JSON list, or comma-separated text."""
     try:
         if isinstance(value, str) and value.lstrip().startswith('['):
             value = json.loads(value)
@@ -142,7 +142,7 @@ def _bad_projects(field: str) -> exception.InvalidInput:
     )
 
 
-# A host's settings: they are sent among its capabilities.
+# The settings of a host: they are sent among its capabilities.
 _SETTINGS: dict[str, Callable[[Any, str], Any]] = {
     'hold': _parse_hold,
     'unbounded': _parse_unbounded,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Idempotency keys: a create that is asked for again makes nothing more."""
+"""Idempotency keys: a repeated create request makes no second lease."""
 
 from collections.abc import Mapping
 import hashlib
@@ -10,14 +10,15 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger.reader import Reader
 
-# Who asks is no part of what is asked for.
+# The caller is not part of the requested values.
 _CALLER = ('project_id', 'user_id', 'trust_id')
 
 
 def digest(values: Mapping[str, Any]) -> str:
-    """Return what tells a request for a lease from others of its project.
+    """Return the digest that identifies a lease request in its project.
 
-    Of the values as they were asked for: 'now' is the same whenever it is.
+    The digest is of the values as requested: 'now' gives the same digest at
+    any time.
     """
     asked = {k: v for k, v in values.items() if k not in _CALLER}
     text = json.dumps(asked, sort_keys=True, separators=(',', ':'))
@@ -30,8 +31,8 @@ def made(
     """Return the lease that an idempotency key has made, None if none.
 
     :param source: the ledger, or a commit
-    :param asked: the digest of what is asked for with it now
-    :raises IdempotencyKeyReused: if it was another request's
+    :param asked: the digest of the current request with the key
+    :raises IdempotencyKeyReused: if the key was used for another request
     """
     found = source.lease_by_key(project_id, key)
     if found is None:
@@ -44,6 +45,6 @@ def made(
     try:
         lease: Lease = source.lease(lease_id)
     except exception.LeaseNotFound:
-        # Deleted since, and the key with it.
+        # The lease was deleted in the meantime, and the key with the lease.
         return None
     return lease

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the ledger's instance records true to Nova's servers.
+"""Synchronization of the ledger's instance records with Nova's servers.
 
-Records are of servers on reservable hosts; leases of their own lifetime, see
-manager.lifetime, of servers anywhere. Nova is asked for the servers that
-somebody has noticed, and regularly for all. While Nova does not answer the
-records stay as they are. The filters of nova-scheduler are stricter then: see
-replica.present. A lease may be placed on a host that servers without a record
-have filled meanwhile; these servers are vacated before the lease starts.
+Instance records exist for the servers on reservable hosts; leases of their own
+lifetime, see manager.lifetime, exist for servers anywhere. Nova is queried for
+the servers that were noticed, and regularly for all servers. While Nova does
+not answer the records stay as they are. The filters of nova-scheduler are
+stricter then: see replica.present. A lease may be placed on a host that
+servers without a record have filled in the meantime; these servers are vacated
+before the lease starts.
 
-Several looks, here or in other managers, may be under way at once. So what is
-written goes by what the ledger knew before Nova was asked: where that is
-another by now, somebody has looked since, and knows better.
+Several looks at Nova, in this manager or in other managers, may be in progress
+at once. Each write is therefore conditional on what the ledger held before
+Nova was queried: where the record differs by now, another look has written a
+newer record.
 """
 
 import bisect
@@ -41,24 +43,24 @@ from blazar_sched.service.resources import instance_record
 
 LOG = log.getLogger(__name__)
 
-# So many servers are asked for one by one in a step, and so many that are
-# noticed have all of them listed instead.
+# The most servers that are queried one by one in a step, and the number of
+# noticed servers above which all servers are listed instead.
 MOST = 300
 FLOOD = 1500
-# So many of a list are written in one commit.
+# The most servers of a list that are written in one commit.
 PAGE = 1000
-# How often a server on the move is looked at, a second apart, if nobody
-# notices it again; after that it is left to the next look at all.
+# How often a moving server is looked at, a second apart, if it is not noticed
+# again; after that the server is left to the next look at all servers.
 LOOKS = 60
-# Nova's status of a server whose task may not be known yet.
+# The Nova status of a server whose task may not be known yet.
 _BUILD = 'BUILD'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _View:
-    """What the ledger knew before Nova was asked.
+    """The state of the ledger before Nova was queried.
 
-    `nodes` has the hosts' uuids by hypervisor hostname.
+    `nodes` maps hypervisor hostnames to the uuids of the hosts.
     """
 
     nodes: Mapping[str, str]
@@ -68,7 +70,7 @@ class _View:
 class Instances:
     """The instance records.
 
-    :param lifetimes: is told of all servers that are seen, or gone
+    :param lifetimes: is given all servers that are seen, or gone
     :param clock: returns the time in epoch seconds
     """
 
@@ -87,12 +89,12 @@ class Instances:
         self._notifier = notifier
         self._clock = clock
         self._lock = threading.Lock()
-        # By uuid, how often to look at most until it rests; who was noticed
-        # first is first.
+        # By server uuid: the most looks until the server stops moving; the
+        # server noticed first comes first.
         self._noticed: dict[str, int] = {}
-        # Whom Nova could not tell of, and the log has.
+        # The servers that Nova could not report, and that were already logged.
         self._unknown: frozenset[str] = frozenset()
-        # Of those missing from lists, who was asked for last.
+        # The last server queried of the servers missing from lists.
         self._last = ''
         self._syncer = loop.Loop(
             'instance sync', self.sync, lambda: conf.manager.sync_interval
@@ -116,14 +118,14 @@ class Instances:
         self._syncer.poke()
 
     def notice(self, uuid: str) -> None:
-        """Look at a server soon: it may have come, changed or gone."""
+        """Look soon at a server that may have come, changed or gone."""
         with self._lock:
             self._noticed[uuid] = LOOKS
 
     def look(self) -> None:
-        """Look at the servers that were noticed, MOST of them.
+        """Look at the noticed servers, at most MOST of them.
 
-        Those that are on the move, or cannot be known now, stay noticed.
+        Servers that are moving, or whose state is not known now, stay noticed.
         """
         looks = self._take()
         if not looks:
@@ -137,10 +139,11 @@ class Instances:
             self._put_back(again)
 
     def sync(self) -> None:
-        """Look at every server, and write what differs.
+        """Look at every server, and write the differences.
 
-        Lists may lack a server that is there. So who is missing is asked for
-        by id, MOST of them, and the rest the next time.
+        A list may lack a server that exists. Missing servers are therefore
+        queried by id, at most MOST of them, and the remaining servers at the
+        next call.
 
         :raises Unavailable: if Nova does not answer
         """
@@ -151,7 +154,7 @@ class Instances:
             self._write(view, page)
             listed.update(server.uuid for server in page)
         missing = self._missing(listed)
-        # In turns: who is deleted softly stays missing, and is there.
+        # In turns: a soft-deleted server stays missing from lists, but exists.
         at = bisect.bisect(missing, self._last)
         turn = (missing[at:] + missing[:at])[:MOST]
         if turn:
@@ -159,7 +162,7 @@ class Instances:
             self._look_at(turn)
 
     def _take(self) -> dict[str, int]:
-        """Take what to look at now; a flood becomes one look at all."""
+        """Take the servers to look at now; replace a flood by a full look."""
         with self._lock:
             if len(self._noticed) > FLOOD:
                 self._noticed.clear()
@@ -183,14 +186,14 @@ class Instances:
         )
 
     def _missing(self, listed: Collection[str]) -> list[str]:
-        """Return the uuids of servers that are known and were not listed."""
+        """Return the uuids of the known servers that were not listed."""
 
         def work(tx: PlacingTx) -> set[str]:
             assert tx.replica is not None
             return set(tx.replica.instances)
 
         known = self._ledger.commit(work)
-        # A shelved server has no record.
+        # A shelved server has no instance record.
         leased = self._lifetimes.missing(
             known.union(listed), int(self._clock())
         )
@@ -199,10 +202,11 @@ class Instances:
     def _look_at(
         self, uuids: Iterable[str]
     ) -> tuple[list[str], list[str]]:
-        """Write what Nova says of servers, asked for one by one.
+        """Write the state of servers, queried one by one from Nova.
 
-        :returns: who is on the move, and who is to be asked for again
-        :raises Unavailable: if Nova does not answer for any of them
+        :returns: the uuids of the moving servers, and the uuids of the servers
+            that are to be queried again
+        :raises Unavailable: if Nova does not answer for any of the servers
         """
         view = self._view()
         found: list[Server] = []
@@ -231,9 +235,9 @@ class Instances:
     def _report(
         self, unknown: Collection[str], trouble: Exception, are_all: bool
     ) -> None:
-        """Log of servers that Nova cannot tell of, of each once.
+        """Log the servers that Nova cannot report, each server once.
 
-        :raises Unavailable: if those are all that it was asked for
+        :raises Unavailable: if Nova could report none of the queried servers
         """
         if are_all:
             raise exception.Unavailable(
@@ -250,10 +254,11 @@ class Instances:
         servers: Sequence[Server],
         gone: Sequence[str] = (),
     ) -> list[str]:
-        """Write what differs, in one commit.
+        """Write the differences, in one commit.
 
-        :param gone: the uuids of servers that are known to be no more
-        :returns: the uuids of servers that others have written since the view
+        :param gone: the uuids of servers that are known not to exist any more
+        :returns: the uuids of servers whose records others have written since
+            the view
         """
         if not servers and not gone:
             return []
@@ -280,7 +285,8 @@ class Instances:
             try:
                 self._lifetimes.follow(each)
             except exception.Unavailable as e:
-                # The next look does it; the other servers do not wait.
+                # The next look repeats the action; the other servers do not
+                # wait.
                 LOG.warning('Lifetimes are not followed: %s', e)
         done = {server.uuid for server in current}
         return [s.uuid for s in servers if s.uuid not in done]
@@ -297,9 +303,10 @@ def _put(
     servers: Iterable[Server],
     now: int,
 ) -> list[Instance]:
-    """Write the servers' records where they differ; return those.
+    """Write the records of servers that differ; return those records.
 
-    One that is on no reservable host, or on one that is no more, has none.
+    A server that is on no reservable host, or on a host that is deleted, has
+    no record.
     """
     replica = tx.replica
     changed = []

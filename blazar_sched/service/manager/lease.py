@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases: create, update and delete, each in one commit or not at all."""
+"""Create, update and delete operations on leases, each in one commit."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -40,21 +40,24 @@ from blazar_sched.service.manager import shrinking
 from blazar_sched.service.manager import trust
 from blazar_sched.service.manager.runner import Runner
 
-# A delete looks so often, with so many seconds between, whether what the lease
-# has in other services is gone. Nobody is left without an answer for 10 s.
+# A delete checks this many times, with this many seconds between the checks,
+# whether the lease's resources in other services are gone. No caller is left
+# without an answer for 10 s.
 DELETE_WAITS = 16
 DELETE_WAIT = 0.5
-# The same of a create that has the id of a server group to tell.
+# The same limits for a create that has to return the id of a server group.
 OPEN_WAITS = 25
 OPEN_WAIT = 0.2
 _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
 
 class Leases:
-    """The leases.
+    """The operations on leases: create, update and delete.
+
+    Each operation is done in one commit or not at all.
 
     :param clock: returns the time in epoch seconds
-    :param wait: sleeps for seconds
+    :param wait: sleeps for a number of seconds
     """
 
     def __init__(
@@ -90,17 +93,20 @@ class Leases:
     ) -> Lease:
         """Place and record a new lease.
 
-        :param key: of the request, in its project: asked again with the same
-            values, it is answered with the lease that it made
-        :param offering: whether a refusal for want of room has an offer
-        :param dry_run: answer as it would be now, and change nothing
+        :param key: the idempotency key of the request, unique in its project:
+            a repeated request with the same values is answered with the lease
+            that the first request created
+        :param offering: whether a refusal for lack of capacity carries an
+            offer
+        :param dry_run: return the answer that the request would get now, and
+            change nothing
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if a reservation finds no room
-        :raises IdempotencyKeyReused: if the key has made another lease
+        :raises IdempotencyKeyReused: if the key has created another lease
         """
         project_id = values['project_id']
         digest = idempotency.digest(values)
-        # First of all: what was asked in time may be late by now.
+        # First of all: a request that was in time may be late when repeated.
         made = key and idempotency.made(
             self._ledger, project_id, key, digest
         )
@@ -152,24 +158,27 @@ class Leases:
         dry_run: bool = False,
         offering: bool = False,
     ) -> Lease:
-        """Change a lease: all that is asked for, or nothing.
+        """Change a lease: apply the whole request, or nothing.
 
-        One of the `reservations` in `values` that has an id changes that
-        one, or removes it where it has ``remove: True``; one that has a
-        resource_type and no id is added.
+        An entry of `reservations` in `values` that has an id changes that
+        reservation, or removes the reservation if the entry has ``remove:
+        True``; an entry that has a resource_type and no id adds a reservation.
 
-        What an active lease would have too much is given up first.
+        The resources that an active lease would have in excess are given up
+        first.
 
-        :param dry_run: answer as it would be now, and change nothing, nor
-            ask other services
-        :param offering: whether a refusal for want of room has an offer
+        :param dry_run: return the answer that the request would get now;
+            change nothing and call no other service
+        :param offering: whether a refusal for lack of capacity carries an
+            offer
         :raises LeaseNotFound: if the project has no such lease
-        :raises InvalidStatus: if it is changing already, or over
-        :raises CantUpdateParameter: if what is asked for is fixed by now, or
-            more than that is in use
+        :raises InvalidStatus: if the lease is already changing, or is over
+        :raises CantUpdateParameter: if the requested change is no longer
+            possible, or if more than the requested amount is in use
         :raises InvalidInput: naming the field that is wrong
-        :raises NotEnoughHostsAvailable: if the change finds no room
-        :raises Unavailable: if other services do not give up what is too much
+        :raises NotEnoughHostsAvailable: if the changed lease finds no room
+        :raises Unavailable: if other services do not give up the excess
+            resources
         """
         now = int(self._clock())
         try:
@@ -225,7 +234,10 @@ class Leases:
         return new
 
     def _match(self, lease: Lease) -> None:
-        """Match the requirements of a lease before others wait for it."""
+        """Match the requirements of a lease ahead of the commit.
+
+        The commit blocks other writers, so the matching is done before.
+        """
         replica = self._ledger.replica
         if replica is None:
             return
@@ -253,7 +265,8 @@ class Leases:
             return True
 
         def fits(end: int) -> bool:
-            # One look at a time: nobody's commit waits for the whole search.
+            # One look for each end: no other commit waits for the whole
+            # search.
             return self._ledger.look(functools.partial(place, end=end))
 
         return offer.with_end(refusal, old, new, fits)
@@ -261,14 +274,17 @@ class Leases:
     def delete(
         self, lease_id: str, project_id: str | None, dry_run: bool = False
     ) -> None:
-        """Delete a lease, once what it has in other services is gone.
+        """Delete a lease, once its resources in other services are gone.
 
-        That may go on after the answer; the lease is DELETING until then.
+        The removal may continue after the answer; the lease is DELETING until
+        then.
 
-        :param dry_run: be refused as it would be now, and change nothing
+        :param dry_run: raise what the request would raise now, and change
+            nothing
         :raises LeaseNotFound: if the project has no such lease
-        :raises InvalidStatus: while one of its events is in progress
-        :raises Unavailable: if other services do not give up what it has
+        :raises InvalidStatus: while an event of the lease is in progress
+        :raises Unavailable: if other services do not give up the resources of
+            the lease
         """
         now = int(self._clock())
         commit = self._ledger.rehearse if dry_run else self._ledger.commit
@@ -310,17 +326,18 @@ class Leases:
         window: Window,
         settled: Collection[str] = (),
     ) -> None:
-        """Have each driver allocate what is on no host."""
+        """Have each driver allocate the resources that are not on hosts."""
         for reservation in lease.reservations:
             self._drivers[reservation.resource_type].book(
                 tx, lease, reservation, window, reservation.id in settled
             )
 
     def _opened(self, lease: Lease) -> Lease:
-        """Return the lease as it is once it is open, if that is soon.
+        """Return the lease as opened, if the lease opens soon.
 
-        Who is to boot into a server group needs its id from the answer, and
-        it is the start that makes it. Others do not wait.
+        A client that boots servers into a server group needs the id of the
+        group from the answer, and the start makes the group. Other clients do
+        not wait.
         """
         if not any(map(_has_group, lease.reservations)):
             return lease
@@ -335,7 +352,8 @@ class Leases:
         return lease
 
     def _finish_delete(self, lease_id: str, end: Event) -> None:
-        """Do the lease's end here, or wait while the runner does."""
+        """Do the end event of a lease here, or wait while the runner does it.
+        """
         for _ in range(DELETE_WAITS):
             over = self._runner.run(end)
             try:
@@ -359,9 +377,10 @@ class Leases:
         now: int,
         left: lease_placing.Allocations,
     ) -> Lease:
-        """Write a changed lease, and place it if it needs that.
+        """Write a changed lease, and place the lease if needed.
 
-        :param left: what reservations hold yet that have given some up
+        :param left: the remaining allocations of the reservations that have
+            given up allocations
         """
         changed = _needs(new) != _needs(old)
         if new.window == old.window and not changed:
@@ -372,7 +391,7 @@ class Leases:
         placed = self._placed(tx.replica, old, new, now, left)
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
-                # What its start does is due again, for all of it.
+                # The start is due again for all reservations of the lease.
                 events = event.start_again(new.events)
                 new = dataclasses.replace(new, events=events)
             leaving = lease_rules.leaving(old, new, now)
@@ -399,7 +418,7 @@ class Leases:
         """Return the allocations of a changed lease.
 
         :param left: see `_put`
-        :raises NotEnoughHostsAvailable: if it finds no room
+        :raises NotEnoughHostsAvailable: if the lease finds no room
         """
         replica.advance(now)
         return lease_placing.place(
@@ -421,7 +440,7 @@ def _has_group(reservation: Reservation) -> bool:
 def _has_nothing(lease: Lease) -> bool:
     """Tell whether a lease has nothing in other services.
 
-    A lifetime has its server from the beginning.
+    The lease of a server's lifetime has its server from the beginning.
     """
     return lease.status == states.LEASE_TERMINATED or (
         lease.status == states.LEASE_PENDING and not lease.is_lifetime
@@ -429,17 +448,19 @@ def _has_nothing(lease: Lease) -> bool:
 
 
 def _end_window(tx: PlacingTx, lease: Lease) -> None:
-    """Have the hosts of a lease that is being deleted serve others.
+    """Release the hosts of a lease that is being deleted.
 
-    However long it takes to undo the rest in other services.
+    The hosts serve other leases however long the removal of the rest from
+    other services takes.
     """
     tx.cut_allocations(lease)
     tx.release_instances(lease.keeping)
 
 
 def _check_idle(lease: Lease) -> None:
-    # Vacating begins anew where a change asks for it: what is written for the
-    # try under way is refused by its token.
+    # A vacating event in progress does not count: vacating restarts where a
+    # change asks for it, and the writes of the running try are refused by
+    # their token.
     if not lease.is_idle:
         raise exception.InvalidStatus(
             'an event of the lease is in progress: try again', field='status'
@@ -458,7 +479,7 @@ def _check_changeable(lease: Lease, values: Mapping[str, Any]) -> None:
 
 
 def _untold(old: Lease, new: Lease) -> bool:
-    """Tell whether the owner was told of an end that is another now."""
+    """Tell whether the owner was notified of an end that has now changed."""
     told = {
         e.id
         for e in old.events
@@ -471,7 +492,7 @@ def _untold(old: Lease, new: Lease) -> bool:
 
 
 def _needs(lease: Lease) -> list[Reservation]:
-    """Return the reservations, as far as they need room or a start."""
+    """Return the reservations reduced to what needs room or a start."""
     return [
         dataclasses.replace(r, parameters=r.needs, updated_at=None)
         for r in lease.reservations
@@ -481,11 +502,11 @@ def _needs(lease: Lease) -> list[Reservation]:
 def _settled(
     old: Lease, new: Lease, left: Collection[str]
 ) -> set[str]:
-    """Return the ids of the reservations that ask for no more than they did.
+    """Return the ids of the reservations that ask for no more than before.
 
-    They need no room: they are never refused.
+    These reservations need no additional room: they are never refused.
 
-    :param left: of those that have given some up
+    :param left: the ids of the reservations that have given up allocations
     """
     asked = {r.id: r.needs for r in old.reservations}
     if new.start < old.start or old.end < new.end:
@@ -500,6 +521,6 @@ def _settled(
 def _grown(
     old: lease_placing.Allocations, new: lease_placing.Allocations
 ) -> bool:
-    """Tell whether there is more on any host than there was."""
+    """Tell whether any host has a larger allocation than before."""
     before = lease_placing.sizes(itertools.chain(*old.values()))
     return not lease_placing.sizes(itertools.chain(*new.values())) <= before

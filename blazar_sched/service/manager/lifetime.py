@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lifetime leases: a server that declares its time has a lease of its own.
+"""Lifetime leases: the leases of servers that declare their own times.
 
-Whoever looks at Nova's servers makes it, in the commit of what is seen: the
-newest replica says there whether the lease is known, so that however many
-managers look at once make one. What may have changed in Nova since is asked
-for again before anything is done to a server.
+Any look at the servers of Nova makes these leases, in the commit that records
+the look: the newest replica says in that commit whether the lease is known, so
+that several managers that look at once make only one lease. Data that may have
+changed in Nova in the meantime is queried again before anything is done to a
+server.
 """
 
 from collections.abc import Callable
@@ -49,9 +50,9 @@ from blazar_sched.service.manager import placing_options
 
 LOG = log.getLogger(__name__)
 
-# So many leases are made in one commit, for which all others wait.
+# The most leases made in one commit, for which all other commits wait.
 MOST = 500
-# Its end is being done, or is.
+# The statuses of a lease whose end is in progress or done.
 _ENDING = (
     states.LEASE_TERMINATING, states.LEASE_TERMINATED, states.LEASE_DELETING
 )
@@ -59,13 +60,16 @@ _ENDING = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Written:
-    """What a commit has made of servers' leases: see `Lifetimes.follow`.
+    """The changes that a commit made to servers' leases.
 
-    :param made: new leases
-    :param gone: leases that are no more
-    :param refused: leases that are not there, each with the reason: they
-        found no room, or are more than the project may have
-    :param early: what is on a host ahead of its start: (start, server)
+    See `Lifetimes.follow`.
+
+    :param made: the new leases
+    :param gone: the leases that were deleted
+    :param refused: the leases that were not made, each with the reason: the
+        lease found no room, or exceeds a limit of the project
+    :param early: the servers that are on a host ahead of their start: (start,
+        server)
     """
 
     made: list[Lease] = dataclasses.field(default_factory=list)
@@ -103,12 +107,12 @@ class Lifetimes:
     def write(
         self, tx: PlacingTx, servers: Iterable[Server], now: int
     ) -> Written:
-        """Make the leases of servers, or bring them up to date.
+        """Make the leases of servers, or bring the leases up to date.
 
-        Before the servers' instance records are written: from then on these
-        count, in the place of allocations.
+        This is done before the instance records of the servers are written:
+        from then on the instance records count, in place of allocations.
 
-        :param servers: those that are there
+        :param servers: the servers that exist
         """
         written = Written()
         tx.replica.advance(now)
@@ -128,8 +132,9 @@ class Lifetimes:
     def forget(self, tx: PlacingTx, uuids: Collection[str]) -> Written:
         """Delete the leases of servers that are gone.
 
-        Without an end: there is nothing left to be ended. What is being
-        ended is left to that, and what is over stays to be looked at.
+        The leases are deleted without an end: nothing is left to be ended. A
+        lease that is being ended is left to its end event, and a lease that is
+        over is kept as a record.
         """
         written = Written()
         for instance_uuid in set(uuids):
@@ -146,7 +151,8 @@ class Lifetimes:
     def missing(self, listed: Iterable[str], now: int) -> list[str]:
         """Return the uuids of servers with a lease that are not listed.
 
-        They may be gone: a shelved one has no other trace here.
+        The servers may be gone: a shelved server has no other record in the
+        ledger.
         """
         replica = self._ledger.replica
         if replica is None:
@@ -166,12 +172,13 @@ class Lifetimes:
         return uuids
 
     def follow(self, written: Written) -> None:
-        """Tell of what was written, and do in Nova what it calls for.
+        """Notify of the written changes, and act on them in Nova.
 
-        After the commit. What fails is done by the next look.
+        This is done after the commit. The next look at the servers repeats an
+        action that fails.
 
-        :raises Unavailable: if Nova does not do some of it now; the rest is
-            done before
+        :raises Unavailable: if Nova refuses some actions now; the other
+            actions are done first
         """
         for lease in written.made:
             LOG.info('Lease %s is that of server %s', lease.id,
@@ -190,18 +197,19 @@ class Lifetimes:
             try:
                 step()
             except exception.Unavailable as e:
-                # One that Nova refuses each time keeps no other from it.
+                # A server that Nova refuses each time must not keep the others
+                # waiting.
                 failures.append(e)
         if failures:
             raise failures[0]
 
     def _shelve(self, start: int, server: Server) -> None:
-        """Shelve a server ahead of its start, if that has not come since."""
+        """Shelve a server ahead of its start, unless the start has come."""
         if self._clock() < start:
             self._nova.shelve_servers([server])
 
     def _turn_away(self, lease: Lease, reason: str) -> None:
-        """Delete a server whose lease is refused, if that is still so."""
+        """Delete a server if its lease is still refused."""
         server = self._nova.server(_instance_id(lease))
         if server is None:
             return
@@ -221,7 +229,7 @@ class Lifetimes:
         self._nova.delete_servers([server])
 
     def _new(self, server: Server, now: int) -> Lease:
-        """Return a server's lease, as it is if it finds room."""
+        """Return the lease of a server, as it is if the lease finds room."""
         start = min(server.created, now) if server.start is None else (
             server.start
         )
@@ -274,7 +282,7 @@ class Lifetimes:
         trial: contextlib.ExitStack,
         written: Written,
     ) -> None:
-        """Write a new lease, with a place if it starts later."""
+        """Write a new lease, with allocations if the lease starts later."""
         allocations: list[Allocation] = []
         if lease.status == states.LEASE_PENDING:
             try:
@@ -291,7 +299,7 @@ class Lifetimes:
                 written.refused.append((lease, str(e)))
                 return
             allocations = list(itertools.chain(*placed.values()))
-            # The next one of this commit has to go elsewhere.
+            # The next lease of this commit has to be placed elsewhere.
             trial.enter_context(
                 tentative.having(tx.replica, allocations, fitting=True)
             )
@@ -303,11 +311,11 @@ class Lifetimes:
 def _needs_lease(
     replica: state.Replica, server: Server, now: int
 ) -> bool:
-    """Tell whether a server that has no lease is to have one.
+    """Tell whether a server without a lease is to have a lease.
 
-    It is there, its end has not come, and the reservation that it names, if
-    any, is known to be over. One that is shelved had a lease, which was
-    deleted.
+    The server is on a host, its end has not come, and the reservation that the
+    server names, if any, is known to be over. A server that is shelved had a
+    lease, which was deleted.
     """
     if server.node is None or server.status == SOFT_DELETED:
         return False
@@ -334,7 +342,7 @@ def _bring_up_to_date(
     elif tx.replica.held(known.id) and (
         tx.lease(known.lease_id).status == states.LEASE_ACTIVE
     ):
-        # It has come, and counts for itself.
+        # The server is back, and now counts by its own instance record.
         tx.put_allocations(known.id, ())
 
 

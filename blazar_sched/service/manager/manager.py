@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager: ties its parts to one running object."""
+"""The manager: combines the parts of the service into one object."""
 
 from collections.abc import Callable
 from concurrent import futures
@@ -57,17 +57,17 @@ LOG = log.getLogger(__name__)
 
 
 class Manager:
-    """A manager over one ledger; its tables must be there.
+    """A manager of one ledger, whose tables must exist.
 
-    :param conf: the service's own configuration
-    :param nova: a client, else one made of the group in `conf`; so for the
-        other services
-    :param clock: this process's own, in epoch seconds; may be set back or
-        ahead
-    :param monotonic: returns seconds that only pass
-    :param wait: sleeps for seconds
-    :param pool: runs the tries of events, else threads
-    :param metrics: count what it does
+    :param conf: the configuration of the service
+    :param nova: a Nova client; by default a client made from the group in
+        `conf`; likewise for the other services
+    :param clock: the clock of this process, in epoch seconds; may be set back
+        or ahead
+    :param monotonic: returns monotonic seconds
+    :param wait: sleeps for a number of seconds
+    :param pool: the executor of the tries of events; by default threads
+    :param metrics: the metrics that count what the manager does
     :raises ValueError: if an option cannot be used
     """
 
@@ -87,7 +87,8 @@ class Manager:
         def api(group: str) -> adapter.Adapter | None:
             return rest.load_adapter(conf, group)
 
-        # What cannot be read stops it now, and not each lease later.
+        # An option that cannot be parsed stops the manager now, and not each
+        # lease later.
         placing_options.read(conf.manager)
         self._conf = conf
         self._bus = rpc.transport(conf)
@@ -226,7 +227,8 @@ class Manager:
             ),
             self.metrics,
         )
-        # Who tells of what others do is started first, and stopped last.
+        # A part that announces the work of other parts is started first, and
+        # stopped last.
         self._parts: tuple[loop.Part, ...] = (
             self._herald,
             self.notifier,
@@ -246,11 +248,12 @@ class Manager:
         self._server: rpc.Server | None = None
 
     def start(self) -> None:
-        """Answer calls and do what is due, in threads.
+        """Answer RPC calls and execute due events, in threads.
 
-        While the broker is away, what is due is done all the same.
+        While the broker is away, due events are still executed.
 
-        :raises NotUpgraded: if the ledger's tables are not this version's
+        :raises NotUpgraded: if the ledger's tables are not those of this
+            version
         :raises Unavailable: if the database does not answer
         """
         self.ledger.require_current()
@@ -262,11 +265,11 @@ class Manager:
         self._server.start()
 
     def stop(self) -> None:
-        """Take no more calls and return once what is under way is over.
+        """Accept no more calls and return once the work in progress is over.
 
-        That takes some seconds at most: what hangs is left behind, and its
-        events to the other managers. One that was started in part, or not
-        at all, may be stopped too.
+        That takes some seconds at most: a step that hangs is abandoned, and
+        its events are left to the other managers. A manager that was started
+        in part, or not at all, may also be stopped.
         """
         self.runner.stopping = True
         if self._server is not None:
@@ -274,7 +277,8 @@ class Manager:
         for part in reversed(self._parts):
             part.stop()
         self.enforcement.stop()
-        # Another manager may count on in its place, with the same metrics.
+        # Another manager may continue in place of this one, with the same
+        # metrics.
         with contextlib.suppress(KeyError):
             self.metrics.registry.unregister(self._census)
         self.ledger.close()
@@ -289,7 +293,7 @@ class Manager:
         ]
 
     def _prune(self) -> None:
-        """Delete the changes that are too old; each manager may."""
+        """Delete the changes that are too old; every manager may do so."""
         gone = self.ledger.prune(self._conf.manager.changes_kept)
         if gone:
             LOG.info('The changes of %d revisions are pruned', gone)

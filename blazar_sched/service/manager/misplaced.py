@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that take what leases have been promised: found, and told of.
+"""Detection of servers that use capacity promised to leases.
 
-A forced host, or a race: no filter has let them in.
+Such servers come from a forced host or from a race: no filter has admitted
+them.
 """
 
 from collections.abc import Collection
@@ -35,9 +36,9 @@ def report(
     changed: Collection[Instance],
     now: int,
 ) -> None:
-    """Tell of those that do, and have what they are in vacated again.
+    """Report misplaced servers, and have the leases' hosts vacated again.
 
-    :param changed: the records that are new, or others than they were
+    :param changed: the instance records that are new, or have changed
     """
     held = {
         host: ledger.allocations(host=host, after=now)
@@ -56,7 +57,8 @@ def report(
                 in_the_way_of(tx.replica, instance, held[instance.host], now),
             )
             for instance in suspects
-            # Else somebody has looked since, and tells of what they saw.
+            # Otherwise a later look has written another record, and reports
+            # that record.
             if known.get(instance.uuid) == instance
         ]
         for lease_id in {id_ for _, ids in found for id_ in ids}:
@@ -85,14 +87,15 @@ def in_the_way_of(
     held: Held,
     now: int,
 ) -> list[str]:
-    """Return the ids of the leases that an instance leaves too little.
+    """Return the ids of the leases that an instance leaves too little for.
 
-    :param replica: the ledger's, at `now`; with the instance
-    :param held: what leases hold on its host, with their ids
+    :param replica: the ledger's replica, at `now`; with the instance
+    :param held: the allocations on the instance's host, with their lease ids
     """
     occupied = accounting.occupancy(instance, instance.end <= now)
     own = replica.held(reservation.lifetime_id(instance.uuid))
-    # The place that was kept for it goes once it has come.
+    # The allocation for the instance's own lifetime is removed once the
+    # instance is on the host.
     if occupied is None or instance.host in own:
         return []
     _, end = occupied
@@ -107,7 +110,7 @@ def in_the_way_of(
 def _fits(
     replica: state.Replica, instance: Instance, start: int, end: int
 ) -> bool:
-    """Tell whether an instance fits beside all else on its host."""
+    """Tell whether an instance fits beside everything else on its host."""
     return all(
         fits
         for index, amounts in replica.counted(instance)
@@ -119,7 +122,7 @@ def _fits(
 
 
 def _vacate_again(tx: PlacingTx, lease_id: str) -> None:
-    """Have a lease's hosts vacated once more, if that was over already."""
+    """Have a lease's hosts vacated again, if vacating was over already."""
     with contextlib.suppress(exception.LeaseNotFound):
         lease = tx.lease(lease_id)
         over = any(

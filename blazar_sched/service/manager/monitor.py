@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches which hosts are up, and has what failed healed.
+"""Monitoring of hosts, and the healing of leases on failed hosts.
 
-Floating IPs likewise. Nova is asked regularly, and whenever somebody notices
-that a nova-compute service was changed.
+Floating IPs are monitored likewise. Nova is queried regularly, and whenever a
+notification says that a nova-compute service was changed.
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,10 @@ LOG = log.getLogger(__name__)
 
 
 class Monitor(loop.Looped):
-    """Keeps the hosts' `reservable` true to Nova; see `healing.Healer`.
+    """The monitor, which updates the hosts' `reservable` from Nova.
 
-    Several managers may do the same: only what differs is written.
+    See `healing.Healer`. Several managers may do the same: only differences
+    are written.
     """
 
     def __init__(
@@ -67,8 +68,8 @@ class Monitor(loop.Looped):
                 self._noticed = noticed
         self._healer.heal()
         if back:
-            # Leases have got their hosts back with the servers there. From
-            # now on the other servers there count for themselves.
+            # Leases have got their hosts back, with the servers on them. From
+            # now on the other servers on these hosts count for themselves.
             self._ledger.commit(lambda tx: tx.bind_instances(back))
         if self._conf.enable_polling_monitor:
             self._floating_ips.heal()
@@ -106,7 +107,7 @@ class Monitor(loop.Looped):
 def _changed(
     hosts: list[Host], up: set[str]
 ) -> Iterator[Host]:
-    """Yield the hosts that are no longer as they were, as they are."""
+    """Yield the hosts whose `reservable` has changed, as changed."""
     for host in hosts:
         reservable = host.uuid in up
         if host.reservable != reservable:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers: what a lease that is refused for want of room could have."""
+"""Offers: what a lease refused for lack of capacity could have instead."""
 
 from collections.abc import Callable
 import dataclasses
@@ -24,8 +24,9 @@ def with_start(
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a new lease with a start that has room.
 
-    It is nobody's: whoever asks for it may find it taken. None is offered to
-    a lease that wants more than what is on hosts.
+    The offer is not held for the client: a later request may find the capacity
+    taken. No offer is made to a lease that requests more than resources on
+    hosts.
     """
     start = _start(ledger, lease, options)
     end = None if start is None else _end(lease, start)
@@ -43,12 +44,13 @@ def with_end(
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a changed lease with a later end that has room.
 
-    None is offered where the change would be refused without a later end too,
-    or to a lease that has more than what is on hosts.
+    No offer is made where the change would also be refused without a later
+    end, or to a lease that has more than resources on hosts.
 
-    :param old: as it is
-    :param new: as it is asked for
-    :param fits: tells whether it would find room with another end
+    :param old: the lease as it is
+    :param new: the lease as requested
+    :param fits: tells whether the changed lease would find room with another
+        end
     """
     active = old.status == states.LEASE_ACTIVE
     end = old.end
@@ -77,7 +79,7 @@ def _start(
     first = ledger.look(lambda replica: _bound(replica, lease))
     if first is None:
         return None
-    # One look at a time: nobody's commit waits for the whole search.
+    # One look for each start: no other commit waits for the whole search.
     return offer_search.search(
         lambda at: ledger.look(
             lambda replica: _fits(replica, lease, at, options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the options by which leases are placed from the configuration."""
+"""Reading of the placing options of leases from the configuration."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def read(conf: Any) -> options.Options:
     """Return the options by which leases are placed.
 
     :param conf: the manager's group of options
-    :raises ValueError: if the default cannot be read
+    :raises ValueError: if the default requirement cannot be parsed
     """
     try:
         default = requirements.parse(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unshelves the servers that the service has shelved to vacate hosts.
+"""Unshelving of the servers that the service shelved to vacate hosts.
 
-The ledger has these servers, so any manager may unshelve them, and several
-may do so at once. The metadata of a server only tells its owner what goes on:
-owners write metadata as they like, so nothing is unshelved on its account.
+The ledger records these servers, so any manager may unshelve them, and several
+managers may do so at once. The metadata of a server only informs the owner:
+owners write metadata as they like, so no server is unshelved because of its
+metadata.
 """
 
 from collections.abc import Callable
@@ -29,27 +30,28 @@ from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
 
-# How many servers are asked for in one step.
+# The most servers that are requested to be unshelved in one step.
 MOST = 10
-# Seconds between two tries, however often one has found no room.
+# The longest pause between two tries, in seconds, however often a server has
+# found no room.
 RAREST = 3600
-# What the metadata of a server tells its owner.
+# The metadata keys that inform the owner of a server.
 _MARKS = {vacating.VACATE_AT, vacating.RESTORE}
 
 
 @dataclasses.dataclass(slots=True)
 class _Tries:
-    """How often a server was asked for, and when it may be again."""
+    """The number of tries for a server, and the earliest next try."""
 
     count: int = 0
     not_before: float = float('-inf')
 
 
 class Restorer(loop.Looped):
-    """Unshelves servers where nova-scheduler finds room for them.
+    """The loop that unshelves servers where nova-scheduler finds room.
 
     :param clock: returns the time in epoch seconds
-    :param monotonic: measures how long a server waits
+    :param monotonic: the clock that measures how long a server waits
     """
 
     def __init__(
@@ -76,16 +78,17 @@ class Restorer(loop.Looped):
         :raises Unavailable: if Nova does not answer
         """
         known = self._ledger.shelved_servers()
-        # Other managers bring servers back as well.
+        # Other managers unshelve servers as well.
         self._tries = {u: t for u, t in self._tries.items() if u in known}
-        # Listed before the ledger is asked which hosts are being vacated: who
-        # was told by then was told of vacating that goes on, or is over.
+        # The servers are listed before the ledger is asked which hosts are
+        # being vacated: the notice in the metadata of a listed server then
+        # belongs to vacating that is in progress, or is over.
         servers = [
             server
             for server in self._nova.servers()
             if server.uuid in known or _MARKS & server.metadata.keys()
         ]
-        # Not earlier: a long list takes its time.
+        # The time is read after the listing: a long list takes some time.
         now = int(self._clock())
         vacated = self._vacated(now)
         resting = [
@@ -112,20 +115,21 @@ class Restorer(loop.Looped):
         )
 
     def _gone(self, uuids: Iterable[str]) -> set[str]:
-        """Return the servers that are no more, which lists do not tell.
+        """Return the servers that no longer exist, which lists do not show.
 
-        MOST servers are asked for; the others with the next steps.
+        At most MOST servers are queried; the others are left to the next
+        steps.
         """
         asked = itertools.islice(sorted(uuids), MOST)
         return {uuid for uuid in asked if self._nova.server(uuid) is None}
 
     def _forget(self, uuids: Collection[str]) -> None:
-        """Forget servers that are back, or are no more."""
+        """Delete the records of servers that are back, or no longer exist."""
         if uuids:
             self._ledger.write(lambda tx: tx.drop_shelved_servers(uuids))
 
     def _take_back(self, servers: Iterable[Server]) -> None:
-        """Take the metadata off servers that have nothing ahead any more."""
+        """Remove the metadata of servers that nothing is planned for."""
         for server in servers:
             self._nova.set_server_metadata(
                 server,
@@ -151,10 +155,10 @@ class Restorer(loop.Looped):
     def _bring_back(
         self, servers: Sequence[Server], now: int
     ) -> None:
-        """Unshelve some: who has found no room least often, then the oldest.
+        """Unshelve the due servers, the least tried first, then the oldest.
 
-        One that finds none stays shelved, and waits twice as long for every
-        time that it did.
+        A server that finds no room stays shelved, and its waiting time doubles
+        with each try.
         """
         at = self._monotonic()
         for server in servers:
@@ -176,7 +180,7 @@ class Restorer(loop.Looped):
     def _alive(
         self, servers: Sequence[Server], now: int
     ) -> list[Server]:
-        """Return those servers whose own time has come and is not over."""
+        """Return the servers whose own time has come and is not over."""
         if not servers:
             return []
 
@@ -189,7 +193,8 @@ class Restorer(loop.Looped):
                 for s in servers
             ]
 
-        # The reservation of its own lifetime says it, else the server.
+        # The reservation of the server's lifetime has the times, otherwise the
+        # server itself.
         times = self._ledger.look(times_of)
         return [
             server

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event runner: does what is due, each event under a claim.
+"""The event runner: executes the due events, each event under a claim.
 
-Many events run at once, one of each lease. An event is a try after another:
-a try never waits for Nova to finish something, it ends and is taken up again
-later, each time under a new claim.
+Many events run at the same time, one event of each lease. An event is executed
+in successive tries: a try never waits for Nova to finish an operation; the try
+ends and the event is tried again later, each time under a new claim.
 """
 
 from collections import defaultdict
@@ -48,10 +48,10 @@ from blazar_sched.service.resources import base
 
 LOG = log.getLogger(__name__)
 
-# Seconds that a stop gives the steps under way.
+# Seconds that a stop gives the steps in progress.
 STOP_TIMEOUT = 3.0
 
-# What metrics call an event's status after a try.
+# The metric label of each event status after a try.
 _OUTCOMES = {
     states.EVENT_DONE: service_metrics.DONE,
     states.EVENT_UNDONE: PUT_OFF,
@@ -60,27 +60,28 @@ _OUTCOMES = {
 
 
 class _NotNow(Exception):
-    """The event is somebody else's, or has to wait for another one."""
+    """The event is claimed by another manager or waits for an event."""
 
 
 class _Blocked(_NotNow):
-    """A lease that is over still has to leave a host of this one."""
+    """A lease that is over has not yet left a host of this lease."""
 
 
 class _Stopping(Exception):
-    """The manager stops: no other step is begun."""
+    """The manager is stopping: no other step is begun."""
 
 
 class Runner:
-    """Does the events that are due.
+    """The executor of the events that are due.
 
-    :param clock: says what is due; nothing is done while it differs from
-        the own clock
-    :param monotonic: measures how long something lasts, so that a step of
-        the clock changes no claim and no wait
+    :param clock: the clock that decides which events are due; no event is
+        executed while this clock differs from the process's own clock
+    :param monotonic: the clock that measures durations, so that a step of the
+        wall clock changes no claim and no wait
     :param after: called when an event has been done
-    :param pool: runs the tries; else threads, as many as configured
-    :param metrics: count the tries
+    :param pool: the executor of the tries; by default a pool of as many
+        threads as configured
+    :param metrics: the metrics that count the tries
     """
 
     def __init__(
@@ -110,9 +111,9 @@ class Runner:
         self._tries = Tries()
         workers = self._conf.event_max_workers
         self._pool = pool or futurist.ThreadPoolExecutor(workers)
-        # What failed is tried again in a pool of its own: however many
-        # events hang in a service that does not answer, they hold the first
-        # pool once, for the timeout of that service's client.
+        # An event that failed is retried in a separate pool: however many
+        # events hang on a service that does not answer, they hold the first
+        # pool only once, for the timeout of that service's client.
         self._second_pool = pool or futurist.ThreadPoolExecutor(
             -(-workers // 4)
         )
@@ -128,14 +129,14 @@ class Runner:
         self._renewer.start()
 
     def poke(self) -> None:
-        """Look for events that are due now."""
+        """Look now for events that are due."""
         self._loop.poke()
 
     def stop(self) -> None:
-        """End each try after its step, and leave its event to others.
+        """End each try after its current step and leave its event to others.
 
-        A step that hangs is left behind after some seconds: its claim is
-        given back too, and no other step follows it.
+        A step that hangs is abandoned after STOP_TIMEOUT seconds: its claim is
+        given back too, and no other step follows the abandoned step.
         """
         self.stopping = True
         self._loop.stop()
@@ -146,11 +147,11 @@ class Runner:
             pool.shutdown(wait=False)
 
     def step(self) -> float:
-        """Begin what is due and return the seconds until the next look."""
+        """Begin the due events and return the seconds until the next look."""
         at = self._clock.ask(self._ledger.next_event)
         now = self._clock()
         due = self.due()
-        # What others have done, or moved.
+        # Drop the events that other managers have done or moved.
         self._claims.forget_all_but(event.id for event, seen in due if seen)
         self._tries.forget_all_but({event.id for event, _ in due})
         for event, seen in due:
@@ -169,25 +170,26 @@ class Runner:
         )
 
     def renew(self) -> float:
-        """Keep the claims of the tries under way; say when to do it again."""
+        """Renew the claims of the running tries; return the interval."""
         self._claims.renew()
         return self._claims.interval
 
     def run(
         self, event: Event, seen: Claim | None = None
     ) -> bool:
-        """Try an event in this thread; say whether it is over.
+        """Try an event in this thread; tell whether the event is over.
 
-        Also an event that was given up is over.
+        An event that was given up is also over.
 
-        :param seen: the claim that it was found under
+        :param seen: the claim under which the event was found
         """
         return self._take(event, seen) and self._run(event, seen)
 
     def claim_start(self, tx: PlacingTx, lease: Lease) -> claim.Held:
-        """Claim the start of a lease that is open, to be done again.
+        """Claim the start of an open lease, so that the start is done again.
 
-        :param lease: as the ledger has it, with no event in progress
+        :param lease: the lease as recorded in the ledger, with no event in
+            progress
         """
         start = next(
             e for e in lease.events if e.event_type == START_LEASE
@@ -200,11 +202,12 @@ class Runner:
 
     @contextlib.contextmanager
     def ahead_of_start(self, mine: claim.Held) -> Iterator[None]:
-        """Change what is open ahead of a start that is claimed.
+        """Change an open lease's resources before its claimed start is done.
 
-        Nobody else changes the lease meanwhile. However it goes, and also if
-        this process dies of it, the start is done then: it makes other
-        services what the ledger says. So no half of a change stays.
+        No other manager changes the lease in the meantime. Whatever the
+        outcome, and even if this process dies, the start is done afterwards:
+        the start makes the other services match the ledger. No change
+        therefore stays half done.
 
         :raises Unavailable: if the claim is lost, or the manager stops
         """
@@ -222,9 +225,9 @@ class Runner:
             raise
 
     def release_start(self, tx: PlacingTx, mine: claim.Held) -> None:
-        """Leave a start that is claimed to whoever does it next.
+        """Leave a claimed start to the manager that does the start next.
 
-        :raises Lost: if it has been taken over
+        :raises Lost: if the claim has been taken over
         """
         _settle(tx, mine, states.EVENT_UNDONE)
 
@@ -243,12 +246,12 @@ class Runner:
     def _run(self, event: Event, seen: Claim | None) -> bool:
         over = False
         try:
-            # What waited for a thread when it was stopped stays undone.
+            # An event that was waiting for a thread at the stop stays undone.
             over = not self.stopping and self._try(event, seen)
         except claim.Lost:
             LOG.warning('%s was taken over', _name(event))
         except Exception:
-            # The ledger cannot be written: the claim runs out by itself.
+            # The ledger cannot be written: the claim expires without a write.
             LOG.exception('%s', _name(event))
         finally:
             self._tries.release(event)
@@ -262,8 +265,9 @@ class Runner:
         mine = self._claims.new(event.id)
         known = self._tries.known(event)
         try:
-            # What was blocked may be so for long: that is asked first
-            # without a commit, which others would have to wait for.
+            # A blocked event may stay blocked for long: the block is first
+            # checked without a commit, because a commit would make others
+            # wait.
             if known and known.blocked and transition.is_blocked(
                 self._ledger, event
             ):
@@ -290,7 +294,7 @@ class Runner:
         seen: Claim | None,
         now: int,
     ) -> Lease:
-        """Claim an event if it is due and nothing has to come before it."""
+        """Claim an event that is due and that no other event must precede."""
         if not tx.claim_event(event.id, mine.claim, seen, event.status):
             raise _NotNow
         lease: Lease = tx.lease(event.lease_id)
@@ -310,19 +314,19 @@ class Runner:
         mine: claim.Held,
         now: int,
     ) -> bool:
-        """Do an event that is claimed; say whether it is over."""
+        """Execute a claimed event; tell whether the event is over."""
         known = self._tries.known(event)
         tried = self._remember(event)
         if known is None or tried.blocked:
             tried.blocked = False
-            # From now on it is its own servers that are waited for.
+            # From now on the event waits for the lease's own servers.
             tried.since = self._monotonic()
             if not _is_given_up(event):
                 self._metrics.of(
                     LATENESS, event.event_type
                 ).observe(max(0, now - event.time))
         try:
-            # Each request to another service is a step too.
+            # Each request to another service also counts as a step.
             with rest.guarded(lambda: self._check(mine)):
                 steps = self._steps(event, lease, mine)
                 write = self._transitions.do(event, lease, steps, now)
@@ -350,7 +354,7 @@ class Runner:
         return True
 
     def _check(self, mine: claim.Held) -> None:
-        """Pass if another step may be begun."""
+        """Return if another step may be begun; raise otherwise."""
         if self.stopping:
             raise _Stopping
         self._claims.check(mine)
@@ -358,7 +362,7 @@ class Runner:
     def _steps(
         self, event: Event, lease: Lease, mine: claim.Held
     ) -> Iterator[tuple[base.Resource, base.Part]]:
-        """Yield what is open of a lease, each part with its driver."""
+        """Yield the open parts of a lease, each part with its driver."""
         for step in self._parts(lease):
             self._check(mine)
             yield step
@@ -371,9 +375,9 @@ class Runner:
         status: str,
         write: transition.Write = lambda tx: None,
     ) -> None:
-        """Write an event's status and outcome.
+        """Write the status and the outcome of an event.
 
-        :raises Lost: if it has been taken over
+        :raises Lost: if the claim has been taken over
         """
 
         over = int(self._clock()) if status != states.EVENT_UNDONE else None
@@ -382,7 +386,7 @@ class Runner:
             _settle(tx, mine, status, over)
             write(tx)
 
-        # Replicas learn of the aggregates that were made, and of room.
+        # Replicas learn of the new aggregates and of the freed capacity.
         tells = event.event_type in (START_LEASE, END_LEASE)
         if tells and status == states.EVENT_DONE:
             self._ledger.commit(work)
@@ -400,9 +404,10 @@ class Runner:
         tried: Tried,
         reasons: transition.Reasons,
     ) -> bool:
-        """Put off an event that other services are still at.
+        """Put off an event that other services have not finished yet.
 
-        :param reasons: what is waited for, else servers
+        :param reasons: what the event waits for; if empty, the event waits for
+            servers
         """
         now = self._monotonic()
         waited = now - tried.since
@@ -428,10 +433,11 @@ class Runner:
         tried: Tried,
         failed: transition.Failed | None = None,
     ) -> bool:
-        """Put off an event that failed, unless it has failed for too long."""
+        """Put off an event that failed, unless the event has failed too long.
+        """
         longest = self._conf.event_retry_interval
         in_all = longest * self._conf.event_max_retries
-        # While Nova hears of nothing no server comes or goes.
+        # While Nova receives no requests, no server comes or goes.
         if (
             _is_given_up(event)
             or (failed is not None and failed.final)
@@ -453,9 +459,9 @@ class Runner:
         mine: claim.Held,
         reasons: transition.Reasons,
     ) -> bool:
-        """Put the event in ERROR, and the lease, if its machine allows."""
+        """Put an event in ERROR, and its lease if the state machine allows."""
         if _is_given_up(event):
-            # Of it all else was written and told the first time.
+            # Everything else was written and notified at the first time.
             self._finish(event, mine, states.EVENT_ERROR)
             self._tries.forget(event)
             return False
@@ -478,7 +484,7 @@ class Runner:
     def _parts(
         self, lease: Lease
     ) -> list[tuple[base.Resource, base.Part]]:
-        """Return what is open of a lease, each part with its driver."""
+        """Return the open parts of a lease, each part with its driver."""
         held = defaultdict(list)
         for allocation, _ in self._ledger.allocations(lease_id=lease.id):
             held[allocation.reservation_id].append(allocation)
@@ -495,7 +501,7 @@ class Runner:
 
 
 def _is_given_up(event: Event) -> bool:
-    """Tell whether an event, as it was found due, was given up before."""
+    """Tell whether an event, as found due, was given up before."""
     return event.status == states.EVENT_ERROR
 
 
@@ -506,10 +512,10 @@ def _name(event: Event) -> str:
 def _settle(
     tx: Tx, mine: claim.Held, status: str, now: int | None = None
 ) -> None:
-    """Give the event of a claim its status, and the claim up.
+    """Set the status of a claimed event and release the claim.
 
-    :param now: when it was over, None if it is not
-    :raises Lost: if it has been taken over
+    :param now: when the event was over, None if the event is not over
+    :raises Lost: if the claim has been taken over
     """
     if not tx.finish_event(mine.event_id, mine.token, status, now):
         raise claim.Lost

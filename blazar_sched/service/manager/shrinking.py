@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shrinking: what an active lease has too much is given up for a change.
+"""Shrinking: giving up the excess resources of an active lease.
 
-In other services first, and then in the ledger, because what the ledger has
-free may be another's at once. All of it under the claim of the lease's start,
-which is left undone: be it after the commit, or after whatever kept it from
-being made, the start makes other services what the ledger says then.
+The excess is given up in other services first, and then in the ledger, because
+capacity that is free in the ledger may be given to another lease at once. All
+of this is done under the claim of the lease's start, which is left undone:
+after the commit, or after a failure that prevented the commit, the start makes
+the other services match the ledger.
 """
 
 from collections.abc import Callable
@@ -26,10 +27,10 @@ T = TypeVar('T')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shrink:
-    """A change for which some of an active lease has to be given up.
+    """A change for which an active lease has to give up resources.
 
-    `mine` is the claim of its start; `steps` are the parts that give some up,
-    each with its driver.
+    `mine` is the claim of the lease's start; `steps` are the parts that give
+    up resources, each part with its driver.
     """
 
     lease: Lease
@@ -38,7 +39,7 @@ class Shrink:
 
 
 class Shrinker:
-    """Has leases give some up."""
+    """The shrinker, which has leases give up resources."""
 
     def __init__(
         self, drivers: resources.Drivers, runner: Runner
@@ -49,9 +50,9 @@ class Shrinker:
     def begin(
         self, tx: PlacingTx, old: Lease, new: Lease
     ) -> Shrink | None:
-        """Claim a lease's start if a change has it give some up.
+        """Claim a lease's start if a change makes the lease give up resources.
 
-        :param new: as it is to be
+        :param new: the lease as it is to be
         :returns: None if there is nothing to give up
         """
         steps = self._steps(tx, old, new)
@@ -65,12 +66,12 @@ class Shrinker:
         commit: Callable[[Callable[[Any], T]], T],
         work: Callable[[Any, lease_placing.Allocations], T],
     ) -> T:
-        """Give up what is too much, and then commit the change.
+        """Give up the excess resources, and then commit the change.
 
-        :param commit: runs work in a commit
-        :param work: writes the change, told which allocations are left
-        :raises CantUpdateParameter: if more is in use than is to be left
-        :raises Unavailable: if other services do not give it up
+        :param commit: runs a function in a commit
+        :param work: writes the change, given the remaining allocations
+        :raises CantUpdateParameter: if more is in use than is to remain
+        :raises Unavailable: if other services do not give up the excess
         """
         with self._runner.ahead_of_start(shrink.mine):
             left = {
@@ -87,11 +88,11 @@ class Shrinker:
     def rehearse(
         self, tx: PlacingTx, old: Lease, new: Lease
     ) -> lease_placing.Allocations:
-        """Return what reservations would have left that give some up.
+        """Return the allocations that shrinking reservations would keep.
 
-        As far as the ledger's records tell what is in use.
+        The use is known as far as the ledger's records show it.
 
-        :raises CantUpdateParameter: if more is in use than is to be left
+        :raises CantUpdateParameter: if more is in use than is to remain
         """
         records = tx.replica.instances
         return {
@@ -108,7 +109,7 @@ class Shrinker:
     def _steps(
         self, tx: PlacingTx, old: Lease, new: Lease
     ) -> list[tuple[base.Resource, base.Part]]:
-        """Return what is open and has to give some up for a change."""
+        """Return the open parts that have to give up some for a change."""
         if old.status != states.LEASE_ACTIVE:
             return []
         known = {r.id: r.parameters for r in old.reservations}

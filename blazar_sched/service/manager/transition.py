@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each event waits for, does to its lease, and is told of.
+"""Transitions of leases: what each event waits for, does and notifies.
 
-First in other services, by the lease's drivers; then in the ledger, in the
-commit that says that the event is done.
+An event acts first in other services, by the drivers of the lease; then in the
+ledger, in the commit that marks the event as done.
 """
 
 from collections.abc import Callable
@@ -42,36 +42,37 @@ from blazar_sched.service.resources import servers
 
 LOG = log.getLogger(__name__)
 
-# Writes an event's outcome.
+# A function that writes the outcome of an event.
 Write = Callable[[Tx], object]
-# A driver and what it is to act on, for each reservation.
+# A driver and the part that the driver acts on, for each reservation.
 Steps = Iterable[tuple[base.Resource, base.Part]]
 
-# What a lease is while an event of it is being done.
+# The status of a lease while an event of the lease is in progress.
 _MEANWHILE = {
     START_LEASE: states.LEASE_STARTING,
     END_LEASE: states.LEASE_TERMINATING,
 }
 _UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
-# By the ids of the reservations that they are of.
+# The reasons, by the ids of their reservations.
 Reasons = Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Waiting:
-    """Other services are still at it: the event is to be done again.
+    """Other services have not finished: the event is to be done again.
 
-    :param reasons: what is waited for, where there is something to say
+    :param reasons: what the event waits for, as far as there is a reason to
+        report
     """
 
     reasons: Reasons = dataclasses.field(default_factory=dict)
 
 
 class Failed(Exception):
-    """Some reservations' part of an event has failed.
+    """The parts of an event for some reservations have failed.
 
-    :param reasons: why
-    :param final: whether it is in vain to try it again
+    :param reasons: the reasons for the failures
+    :param final: whether another try would be in vain
     """
 
     def __init__(self, reasons: Reasons, final: bool) -> None:
@@ -86,8 +87,8 @@ class Failed(Exception):
 class Transitions:
     """The transitions of leases.
 
-    :param trusts: delete the trust of a lease that is over
-    :param enforcement: is told that a lease is over
+    :param trusts: deletes the trust of a lease that is over
+    :param enforcement: is notified when a lease is over
     """
 
     def __init__(
@@ -115,11 +116,11 @@ class Transitions:
         steps: Steps,
         now: int,
     ) -> Write | Waiting:
-        """Do in other services what an event asks for.
+        """Execute an event in other services.
 
-        :returns: what writes the outcome
-        :raises Unavailable: if it is to be tried again
-        :raises Failed: saying whether it is
+        :returns: a function that writes the outcome
+        :raises Unavailable: if the event is to be tried again
+        :raises Failed: if parts failed; `final` says whether to try again
         """
         with servers.listing_once():
             return self._do[event.event_type](lease, steps, now)
@@ -127,7 +128,7 @@ class Transitions:
     def ending(
         self, event: Event, lease: Lease
     ) -> Callable[[], object]:
-        """Return what is to be done once an event is done."""
+        """Return the action to be run once an event is done."""
         if event.event_type != END_LEASE:
             return lambda: None
         tell = self._enforcement.ending(self._ledger, lease)
@@ -141,16 +142,16 @@ class Transitions:
     def tell(
         self, event: Event, before: Lease, suffix: str = ''
     ) -> None:
-        """Notify of an event that is over, and of what it has made known.
+        """Notify of an event that is over, and of the changes of its lease.
 
-        :param before: its lease as it was
+        :param before: the lease of the event, as it was before the event
         """
         if not self._notifier.is_on:
             return
         try:
             lease = self._ledger.lease(before.id)
         except exception.BlazarSchedError:
-            # Deleted, or the database is away.
+            # The lease was deleted, or the database is away.
             lease = before
         self._notifier.lease(
             f'{LEASE_EVENT}{event.event_type}{suffix}', lease
@@ -170,10 +171,10 @@ class Transitions:
     def _vacate_hosts(
         self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
-        # When it starts, the start says what is still there.
+        # Once the lease starts, the start reports the servers that remain.
         if lease.start <= now:
             return lambda tx: None
-        # Each of them, before saying that one is not clear.
+        # Every part is vacated before reporting that one part is not clear.
         clear = [driver.vacate(part, now) for driver, part in steps]
         return (lambda tx: None) if all(clear) else Waiting()
 
@@ -185,7 +186,7 @@ class Transitions:
         opened: dict[str, base.Opened] = {}
         waiting = False
         if not over:
-            # Each of them, before saying that one is to be waited for.
+            # Every part is started before reporting that one part has to wait.
             for driver, part in steps:
                 outcome = driver.start(part, now)
                 if outcome is None:
@@ -194,7 +195,7 @@ class Transitions:
                     opened[part.reservation.id] = outcome
         if waiting:
             return Waiting()
-        # What is too late to be opened tells nothing new.
+        # A start after the end of the lease says nothing new about the lease.
         degraded = None if over else _is_degraded(lease, opened)
 
         def write(tx: Tx) -> None:
@@ -209,7 +210,7 @@ class Transitions:
             tx.set_lease_status(
                 lease.id, states.LEASE_ACTIVE, now, degraded
             )
-            # What was not opened in its window has nothing to be ended.
+            # A reservation not opened in its window has nothing to be ended.
             status = (
                 states.RESERVATION_DELETED
                 if unopened
@@ -223,7 +224,7 @@ class Transitions:
         self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         waiting, failed, impossible = {}, {}, {}
-        # Each of them, before saying that one has failed.
+        # Every part is acted on before reporting that one part has failed.
         for driver, part in steps:
             reservation = part.reservation
             if reservation.status != states.RESERVATION_ACTIVE:
@@ -248,10 +249,10 @@ class Transitions:
     def _end_lease(
         self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
-        # However long the rest takes, the window is over for them.
+        # The window is over for these servers, however long the rest takes.
         if self._ledger.claiming(lease.keeping):
             self._ledger.commit(lambda tx: tx.release_instances(lease.keeping))
-        # Each of them, before saying that one is not over.
+        # Every part is ended before reporting that one part is not over.
         ended = [driver.end(part) for driver, part in steps]
         if not all(ended):
             return Waiting()
@@ -274,10 +275,10 @@ class Transitions:
 
 
 def is_needed(event: Event) -> bool:
-    """Tell whether a lease is nothing without an event.
+    """Tell whether a lease depends on an event.
 
-    Vacating is tried until the lease starts; what is in its way then is said
-    by the start, which waits for nobody.
+    Vacating is tried until the lease starts; the start then reports the
+    servers that are still in the way, and the start waits for no server.
     """
     return event.event_type != VACATE_HOSTS
 
@@ -295,7 +296,8 @@ def has_earlier(lease: Lease, event: Event) -> bool:
 def can_reopen(lease: Lease, now: int) -> bool:
     """Tell whether a start that was given up can be tried once more.
 
-    :param lease: with that start in progress; no other event may be
+    :param lease: the lease, with that start in progress; no other event may be
+        in progress
     """
     begun = [e for e in lease.events if e.status == states.EVENT_IN_PROGRESS]
     return (
@@ -306,10 +308,10 @@ def can_reopen(lease: Lease, now: int) -> bool:
 
 
 def is_blocked(source: Reader, event: Event) -> bool:
-    """Tell whether another lease has yet to leave a host.
+    """Tell whether another lease has yet to leave a host of the event's lease.
 
-    :param source: the ledger, which many can ask at once, or a commit,
-        in which nothing changes any more
+    :param source: the ledger, which many threads can query at once, or a
+        commit, in which no record changes any more
     """
     return event.event_type == START_LEASE and source.is_blocked(
         event.lease_id
@@ -319,9 +321,10 @@ def is_blocked(source: Reader, event: Event) -> bool:
 def begin(
     tx: Tx, event: Event, lease: Lease, now: int
 ) -> Lease:
-    """Return a lease as it is while an event of it is being done."""
+    """Return a lease with its status while an event of the lease is done."""
     if event.event_type == START_LEASE and lease.end <= now:
-        # Nothing is opened any more; what an earlier try opened shows.
+        # Nothing is opened any more; the status shows what an earlier try
+        # opened.
         return lease
     status = _MEANWHILE.get(event.event_type)
     if status in state_machine.allowed(state_machine.LEASE, lease.status):
@@ -333,9 +336,10 @@ def begin(
 def fail(
     tx: Tx, lease: Lease, now: int, reasons: Reasons
 ) -> None:
-    """Put a lease in ERROR, or, if its machine forbids that, flag it.
+    """Put a lease in ERROR, or flag it if the state machine forbids ERROR.
 
-    :param reasons: of the reservations that their before_end was not done for
+    :param reasons: the reasons, of the reservations whose before_end action
+        was not done
     """
     for r in lease.reservations:
         if r.id in reasons:
@@ -351,7 +355,7 @@ def fail(
 
 
 def _done(reservation: Reservation) -> dict[str, Any]:
-    """Return what it keeps although its start is done again."""
+    """Return the `made` entries that a reservation keeps when restarted."""
     names = (BEFORE_END, BEFORE_END_FAILED)
     return {k: v for k, v in reservation.made.items() if k in names}
 
@@ -361,7 +365,7 @@ def _is_degraded(
 ) -> bool:
     """Tell whether a lease falls short of what was promised.
 
-    :param opened: what its start has come to, by its reservations' ids
+    :param opened: the outcomes of the start, by reservation id
     """
 
     def missing(r: Reservation) -> bool:
@@ -379,10 +383,11 @@ def _order(event: Event) -> tuple[int, int]:
 
 
 def _release_servers(tx: Tx, lease: Lease, now: int) -> None:
-    """Have the servers of a lease that is over count for themselves."""
+    """Make the servers of a lease that is over count for themselves."""
     tx.release_instances(lease.keeping)
     all_ = [reservation.id for reservation in lease.reservations]
-    # The others have left their hosts, though nobody may have looked since.
+    # The other servers have left their hosts, even if no look at Nova has
+    # recorded that yet.
     tx.release_instances(all_, now)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deletes the Keystone trusts of leases that are over.
+"""Deletion of the Keystone trusts of leases that are over.
 
-A trust has no expiry, so one that is left lends its creator's roles for ever.
-The commit that ends a lease discards the trust of the lease: the ledger knows
-the trust until Keystone has deleted it.
+A trust has no expiry, so a trust that is left lends its creator's roles for
+ever. The commit that ends a lease discards the trust of the lease: the ledger
+records the trust until Keystone has deleted it.
 """
 
 from oslo_log import log
@@ -15,7 +15,8 @@ from blazar_sched.service.ledger.ledger import Ledger
 
 LOG = log.getLogger(__name__)
 
-# How many trusts are deleted in one step, and the seconds between two steps.
+# The most trusts that are deleted in one step, and the seconds between two
+# steps.
 MOST = 100
 PAUSE = 60.0
 
@@ -29,10 +30,10 @@ class Trusts(loop.Looped):
         self._loop = loop.Loop('trust deletion', self.step, lambda: PAUSE)
 
     def step(self) -> None:
-        """Delete discarded trusts, MOST of them.
+        """Delete discarded trusts, at most MOST of them.
 
-        :raises Unavailable: once each was tried, if Keystone has not deleted
-            one of them
+        :raises Unavailable: after each trust was tried, if Keystone has not
+            deleted one of the trusts
         """
         failures = []
         for trust_id in self._ledger.discarded_trusts(MOST):
@@ -44,7 +45,7 @@ class Trusts(loop.Looped):
             raise failures[0]
 
     def delete(self, trust_id: str | None) -> None:
-        """Delete a discarded trust now, or else in a later step."""
+        """Delete a discarded trust now or, if that fails, in a later step."""
         if trust_id is None:
             return
         try:

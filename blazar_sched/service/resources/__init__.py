@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One driver for each reservation type, found by its entry point.
+"""The drivers of resource types, found by their entry points.
 
-A driver says what a lease's start and end do in other services: see
-`base.Resource`, which it extends. A package of anybody's adds one by an entry
-point in NAMESPACE, named as its resource type.
+There is one driver for each resource type. A driver implements in other
+services what a lease's start and end do: see `base.Resource`, the base class
+of drivers. Any package can add a driver by an entry point in NAMESPACE, named
+as the resource type of the driver.
 """
 
 from typing import Any
@@ -33,7 +34,7 @@ class Drivers:
     def __getitem__(self, resource_type: str) -> base.Resource:
         """Return the driver of a resource type.
 
-        :raises InvalidInput: if there is none
+        :raises InvalidInput: if there is no such driver
         """
         if resource_type not in self._found:
             raise exception.InvalidInput(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host aggregate of a reservation: which hosts it has, and whose it is.
+"""The host aggregate of a reservation, with its hosts and its owner.
 
-Named by the reservation's id. It lets nobody in or out here, but it is what
-operators, and other filters, know a reservation's hosts by.
+The aggregate is named by the reservation's id. The aggregate admits or refuses
+no server here, but operators, and other filters, recognize a reservation's
+hosts by the aggregate.
 """
 
 from collections.abc import Iterable
@@ -14,7 +15,8 @@ from blazar_sched.service.clients.nova import Aggregate
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.ledger.ledger import Ledger
 
-# How Blazar marks, by its id, a project that shares a reservation.
+# The metadata value with which Blazar marks, by its id, a project that shares
+# a reservation.
 _SHARES = 'blazar:project'
 
 
@@ -24,9 +26,11 @@ def make(
     reservation: Reservation,
     hosts: Iterable[str],
 ) -> Aggregate:
-    """Make sure that it is there with these hosts, and perhaps others.
+    """Make sure that the aggregate exists with these hosts.
 
-    :param hosts: the names of their nova-compute services
+    The aggregate may also have other hosts.
+
+    :param hosts: the names of the nova-compute services of the hosts
     """
     metadata = {
         'blazar:owner': lease.project_id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a driver of a resource type does, and what it is given for it."""
+"""The interface of the drivers of resource types, and its arguments."""
 
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from blazar_sched.service.resources.vacating import Vacater
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Services:
-    """What a driver may use: other services as an admin, and the ledger."""
+    """The services that a driver may use, as an admin, and the ledger."""
 
     ledger: Ledger
     nova: Nova
@@ -44,10 +44,11 @@ class Services:
 class Opened:
     """The outcome of a start.
 
-    :param degraded: whether it falls short of what was promised
-    :param made: the ids of what was made in other services, by their name
-        in the API: they are kept as the reservation's `made`
-    :param missing_resources: the reservation's flag, None to leave it
+    :param degraded: whether the reservation falls short of what was promised
+    :param made: the ids of the objects made in other services, by their names
+        in the API: they are stored as the reservation's `made`
+    :param missing_resources: the new value of the reservation's flag, None to
+        leave the flag
     """
 
     degraded: bool = False
@@ -57,9 +58,9 @@ class Opened:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """A reservation of a lease, with what it has on hosts.
+    """A reservation of a lease, with its allocations on hosts.
 
-    `hosts` are those of the allocations, by uuid, and maybe others.
+    `hosts` has the hosts of the allocations, by uuid, and possibly others.
     """
 
     lease: Lease
@@ -69,15 +70,15 @@ class Part:
 
     @property
     def held(self) -> list[Host]:
-        """The hosts of the allocations, in their order."""
+        """Return the hosts of the allocations, in allocation order."""
         return [self.hosts[a.host] for a in self.allocations]
 
 
 class Resource:
-    """The driver of a resource type: does nothing, which all else extends.
+    """The base class of the drivers of resource types, which does nothing.
 
-    What a start has made is removed by an end. Both may be called twice, and
-    end after a start that failed.
+    An end removes what a start has made. Both may be called twice, and an end
+    may be called after a start that failed.
     """
 
     def __init__(self, services: Services) -> None:
@@ -94,12 +95,12 @@ class Resource:
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return a new reservation's parameters complete.
+        """Return the complete parameters of a new reservation.
 
-        Without a call to another service.
+        No other service is called.
 
-        :param project_id: the project that asks
-        :raises InvalidInput: naming the one that is wrong
+        :param project_id: the project that makes the request
+        :raises InvalidInput: naming the parameter that is wrong
         """
         return dict(parameters)
 
@@ -113,38 +114,38 @@ class Resource:
         """Return the changed parameters.
 
         :param active: whether the reservation has been started
-        :raises CantUpdateParameter: for what is fixed
-        :raises InvalidInput: naming the one that is wrong
+        :raises CantUpdateParameter: for a parameter that cannot be changed
+        :raises InvalidInput: naming the parameter that is wrong
         """
         return self.validate({**parameters, **changes}, project_id)
 
     def shrinks(
         self, parameters: Mapping[str, Any], new: Mapping[str, Any]
     ) -> bool:
-        """Tell whether what is open must `give_up` some for a change."""
+        """Tell whether a change makes an open reservation `give_up` some."""
         return False
 
     def give_up(self, part: Part) -> list[Allocation]:
-        """Take from what is open, in other services, all that is too much.
+        """Remove the excess of an open reservation from other services.
 
-        The start is done again afterwards, however it goes: so it need not
-        put anything back itself.
+        The start is done again afterwards, whatever the outcome: this method
+        need not restore anything itself.
 
-        :param part: of the lease as it is to be
-        :returns: the allocations that are left
-        :raises Conflict: if more is in use than is to be left
-        :raises Unavailable: if it is to be tried again
+        :param part: a part of the lease as it is to be
+        :returns: the remaining allocations
+        :raises Conflict: if more is in use than is to remain
+        :raises Unavailable: if the call is to be tried again
         """
         return list(part.allocations)
 
     def rehearse_give_up(
         self, part: Part, bound: Collection[Instance]
     ) -> list[Allocation]:
-        """Return what `give_up` would leave, without asking other services.
+        """Return what `give_up` would leave, without calling other services.
 
-        :param part: of the lease as it is to be
-        :param bound: the records of the instances that draw on it
-        :raises Conflict: if more is in use than is to be left
+        :param part: a part of the lease as it is to be
+        :param bound: the records of the instances that draw on the reservation
+        :raises Conflict: if more is in use than is to remain
         """
         return list(part.allocations)
 
@@ -156,53 +157,55 @@ class Resource:
         window: Window,
         settled: bool = False,
     ) -> None:
-        """Allocate what is on no host, in the commit that writes the lease.
+        """Allocate resources that are not on hosts, in the lease's commit.
 
-        What is on hosts has been placed and written. It is also called after
-        an update, and has to make what is allocated fit the reservation.
+        Resources on hosts have been placed and written before. This method is
+        also called after an update, and has to make the allocations fit the
+        reservation.
 
-        :param window: what is left of the lease's own
-        :param settled: whether no more is asked for than it has been promised:
-            it keeps what it has, and is not refused
+        :param window: the remaining part of the lease's window
+        :param settled: whether the reservation asks for no more than was
+            promised: it keeps its allocations, and is not refused
         :raises Conflict: if there is no room
         """
 
     def vacate(self, part: Part, now: int) -> bool:
-        """Clear the hosts of what is in the way, ahead of the start.
+        """Clear the hosts of servers that are in the way, ahead of the start.
 
-        :returns: True if nothing more is to be done; else it is called again
-            until the lease starts
-        :raises Unavailable: if it is to be tried again
+        :returns: True if nothing more is to be done; otherwise the method is
+            called again until the lease starts
+        :raises Unavailable: if the call is to be tried again
         """
         return True
 
     def start(self, part: Part, now: int) -> Opened | None:
         """Open the reservation in other services.
 
-        :returns: None if other services are still at it: it is called again
-        :raises Unavailable: if it is to be tried again
+        :returns: None if other services have not finished: the method is
+            called again
+        :raises Unavailable: if the call is to be tried again
         """
         return Opened()
 
     def before_end(self, part: Part) -> str | None:
-        """Do what the reservation has asked for ahead of its end.
+        """Do the action that the reservation requests ahead of its end.
 
-        :returns: what is still to be waited for, None if nothing is: else it
-            is called again
-        :raises Unavailable: if it is to be tried again
-        :raises Impossible: if it cannot be done any more; see
+        :returns: what the action still waits for, None if it waits for
+            nothing; otherwise the method is called again
+        :raises Unavailable: if the call is to be tried again
+        :raises Impossible: if the action cannot be done any more; see
             `service.before_end.base`
         """
         return None
 
     def end(self, part: Part) -> bool:
-        """Remove what the start has made, and end what used it.
+        """Remove what the start has made, and end the servers that used it.
 
-        :returns: True if nothing is left; else it is called again
-        :raises Unavailable: if it is to be tried again
+        :returns: True if nothing is left; otherwise the method is called again
+        :raises Unavailable: if the call is to be tried again
         """
         return True
 
     def _nova_of(self, lease: Lease) -> Nova:
-        """Return Nova as the lease's creator, if their trust still holds."""
+        """Return Nova as the lease's creator, if the trust is still valid."""
         return creator.nova(lease, self._keystone, self._nova)

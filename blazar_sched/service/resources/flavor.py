@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``flavor:instance``: slots of the size of one of Nova's flavors.
 
-What the flavor asks for is kept with the reservation as it was then, so it
-may change in Nova, or go, and nothing that was promised does.
+The properties of the flavor are stored with the reservation as they were at
+the request: the flavor may change in Nova, or be deleted, and no promise to
+the reservation changes.
 """
 
 from collections.abc import Iterator
@@ -28,13 +29,13 @@ _DEFAULTS = {
     'resource_properties': '',
     reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
 }
-# What is kept of a flavor beside its id, by the same names.
+# The fields of a flavor that are stored beside its id, by the same names.
 _KEPT = (
     'name', 'vcpus', 'memory_mb', 'disk_gb', 'ephemeral_gb', 'swap_mb',
     'extra_specs',
 )  # fmt: skip
-# What Nova's ComputeCapabilitiesFilter may ask of hosts that is known of
-# them here, and how it asks.
+# The host properties that Nova's ComputeCapabilitiesFilter can match and that
+# the ledger knows, and the operators of that filter.
 _CAPABILITIES = ('hypervisor_type', 'hypervisor_version')
 _OPERATORS = {
     '': '==', '==': '==', 's==': '==', '!=': '!=', 's!=': '!=',
@@ -48,9 +49,9 @@ class FlavorResource(slots.SlotsResource):
     def _complete(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return the parameters complete, with all of the flavor.
+        """Return the complete parameters, with all of the flavor.
 
-        :raises InvalidInput: naming the one that is wrong
+        :raises InvalidInput: naming the parameter that is wrong
         """
         asked = _check(parameters)
         return _freeze(asked, self._flavor(asked['flavor_id'], project_id))
@@ -71,7 +72,8 @@ class FlavorResource(slots.SlotsResource):
     def _flavor(self, flavor_id: Any, project_id: str) -> Flavor:
         """Return the ledger's copy of a flavor.
 
-        :raises InvalidInput: if the project may not use it, or nobody can
+        :raises InvalidInput: if the project may not use the flavor, or if
+            there is no such flavor
         """
         found = isinstance(flavor_id, str) and self._ledger.flavor(flavor_id)
         if not found or not found.is_open_to(project_id):
@@ -93,10 +95,10 @@ def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _freeze(
     asked: Mapping[str, Any], flavor: Flavor
 ) -> dict[str, Any]:
-    """Return what was asked for, with all of the flavor.
+    """Return the requested parameters, with all of the flavor.
 
-    `resource_properties` are what hosts must have for either of them;
-    `asked_properties` those that were asked for.
+    `resource_properties` is the requirement for hosts of both the request and
+    the flavor; `asked_properties` is the requirement of the request.
     """
     return {
         **asked,
@@ -105,7 +107,8 @@ def _freeze(
         ),
         'asked_properties': asked['resource_properties'],
         **{name: getattr(flavor, name) for name in _KEPT},
-        # What a server is by its reservation, it is not by its flavor.
+        # The properties that a server gets from its reservation must not also
+        # come from the flavor.
         'extra_specs': {
             name: value
             for name, value in flavor.extra_specs.items()
@@ -116,7 +119,7 @@ def _freeze(
 
 
 def _frozen(parameters: Mapping[str, Any]) -> Flavor:
-    """Return the flavor as it was."""
+    """Return the flavor as stored with the reservation."""
     return Flavor(
         parameters['flavor_id'], **{name: parameters[name] for name in _KEPT}
     )
@@ -140,7 +143,7 @@ def _resources(flavor: Flavor) -> dict[str, int]:
 
 
 def _requirement(asked: str, flavor: Flavor) -> str:
-    """Return what hosts must have, as JSON text."""
+    """Return the requirement for hosts, as JSON text."""
     required, forbidden = flavor_rules.traits(flavor.extra_specs)
     having = {
         name: json.dumps(['==', f'$trait:{name}', 'true'])
@@ -151,7 +154,7 @@ def _requirement(asked: str, flavor: Flavor) -> str:
     parts += _capabilities(flavor)
     if not parts:
         return asked
-    # As text, so that no number in it is written otherwise.
+    # Combined as text, so that no number in the request is reformatted.
     if json.loads(asked or '[]'):
         parts.append(asked)
     text = f'["and", {", ".join(parts)}]'
@@ -160,7 +163,7 @@ def _requirement(asked: str, flavor: Flavor) -> str:
 
 
 def _capabilities(flavor: Flavor) -> Iterator[str]:
-    """Yield what the extra specs ``capabilities:…`` ask of hosts."""
+    """Yield the requirements of the extra specs ``capabilities:…``."""
     for name in _CAPABILITIES:
         text = flavor.extra_specs.get(f'capabilities:{name}')
         asked, _, value = (text or '').rpartition(' ')

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``virtual:floatingip``: addresses of an external network.
 
-Which ones is settled when the lease is written, of those that the operator
-has registered. In its window the project has them as floating IPs.
+The addresses are chosen when the lease is written, from the addresses that the
+operator has registered. In the window of the lease the project has the
+addresses as floating IPs.
 """
 
 from collections.abc import Collection
@@ -43,9 +44,9 @@ class FloatingIPResource(base.Resource):
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return the parameters complete.
+        """Return the complete parameters.
 
-        :raises InvalidInput: naming the one that is wrong
+        :raises InvalidInput: naming the parameter that is wrong
         """
         complete = check_names(parameters, _DEFAULTS)
         network_id = complete['network_id']
@@ -70,8 +71,9 @@ class FloatingIPResource(base.Resource):
         """Return the changed parameters.
 
         :raises CantUpdateParameter: for another network; for required
-            addresses, unless they are given up; for less in an active lease
-        :raises InvalidInput: naming the one that is wrong
+            addresses, unless they are given up; for a smaller amount in an
+            active lease
+        :raises InvalidInput: naming the parameter that is wrong
         """
         new = self.validate({**parameters, **changes}, project_id)
         if new['network_id'] != parameters['network_id']:
@@ -98,10 +100,11 @@ class FloatingIPResource(base.Resource):
     ) -> None:
         """Allocate as many addresses as are reserved.
 
-        An active one keeps what it has; another one gets what it requires,
-        and keeps of the rest what it can.
+        An active reservation keeps its addresses; another reservation gets its
+        required addresses, and otherwise keeps its addresses as far as
+        possible.
 
-        :raises NotEnoughFloatingIPAvailable: if there are too few
+        :raises NotEnoughFloatingIPAvailable: if there are too few addresses
         """
         held = tx.floating_ips(reservation.id)
         if settled:
@@ -113,12 +116,13 @@ class FloatingIPResource(base.Resource):
         )
 
     def start(self, part: Part, now: int) -> base.Opened:
-        """Make the floating IPs in the lease's project.
+        """Make the floating IPs in the project of the lease.
 
-        An address that Neutron may have given to others by now, as its
-        subnets are, or has given to others, is replaced by a free one.
+        An address that Neutron may by now have given to others, given its
+        current subnets, or has given to others, is replaced by a free address.
 
-        :returns: degraded, if that is not enough, or not what is required
+        :returns: degraded, if there are too few floating IPs, or if a required
+            address is missing
         """
         lease, reservation = part.lease, part.reservation
         parameters = reservation.parameters
@@ -154,7 +158,7 @@ class FloatingIPResource(base.Resource):
     def _made(
         self, lease: Lease, reservation: Reservation
     ) -> list[neutron.FloatingIP]:
-        """Return what is there of what was made for the reservation."""
+        """Return the existing floating IPs made for the reservation."""
         return [
             floating_ip
             for floating_ip in self._neutron.floating_ips(
@@ -204,9 +208,10 @@ class FloatingIPResource(base.Resource):
         refused: Collection[str],
         now: int,
     ) -> FloatingIP | None:
-        """Allocate a free floating IP instead of a broken one.
+        """Allocate a free floating IP in place of a broken floating IP.
 
-        :returns: None if there is none, or the reservation has moved on
+        :returns: None if there is no free floating IP, or if the reservation
+            no longer has the broken floating IP
         """
         window = lease.left(now)
 
@@ -236,18 +241,20 @@ def choose(
     kept: Collection[FloatingIP],
     free: Iterable[FloatingIP],
 ) -> list[FloatingIP]:
-    """Return which addresses a reservation is to have: its amount at most.
+    """Return the addresses for a reservation: at most its amount.
 
-    Before it is opened what it requires goes first, then what it has. Once
-    it is, what it has stays.
+    Before the reservation is opened, its required addresses come first, then
+    the addresses that it has. Once the reservation is opened, the addresses
+    that it has stay.
 
-    :param kept: what it has and may keep
-    :param free: what it may have, with or without what is kept
+    :param kept: the addresses that the reservation has and may keep
+    :param free: the addresses that the reservation may have, with or without
+        the kept addresses
     """
     ids = {f.id for f in kept}
     opened = reservation.status != states.RESERVATION_PENDING
     required = reservation.parameters[_REQUIRED]
-    # The lease's other reservations may have to have these.
+    # Other reservations of the lease may require these addresses.
     wanted = {
         address
         for other in lease.reservations
@@ -270,7 +277,7 @@ def lacks_required(
     reservation: Reservation,
     held: Iterable[FloatingIP | neutron.FloatingIP],
 ) -> bool:
-    """Tell whether an address that was named for it is not held."""
+    """Tell whether a required address of a reservation is not held."""
     required = reservation.parameters[_REQUIRED]
     return not {f.address for f in held}.issuperset(required)
 
@@ -278,10 +285,10 @@ def lacks_required(
 def is_made_for(
     reservation: Reservation, floating_ip: neutron.FloatingIP
 ) -> bool:
-    """Tell whether a floating IP of its project was made for a reservation.
+    """Tell whether a floating IP of the project was made for a reservation.
 
-    A start that crashed has kept no ids, the project may have changed the
-    description: either will do.
+    A start that crashed has kept no ids, and the project may have changed the
+    description: either match is sufficient.
     """
     return (
         floating_ip.id in reservation.made.get('floating_ips', ())
@@ -294,9 +301,9 @@ def _description(reservation: Reservation) -> str:
 
 
 def _required(parameters: Mapping[str, Any]) -> list[str]:
-    """Return the required addresses, each in the form that it is kept in.
+    """Return the required addresses, each in its stored form.
 
-    :raises InvalidInput: if one is none, or there are too many
+    :raises InvalidInput: if an entry is not an address, or there are too many
     """
     asked = parameters[_REQUIRED]
     if not isinstance(asked, list | tuple):
@@ -324,8 +331,8 @@ def _place(
 ) -> list[FloatingIP]:
     """Return the addresses of a reservation in a window.
 
-    :param held: those that it has
-    :raises NotEnoughFloatingIPAvailable: if there are too few
+    :param held: the addresses that the reservation has
+    :raises NotEnoughFloatingIPAvailable: if there are too few addresses
     """
     parameters = reservation.parameters
     network_id, amount = parameters['network_id'], parameters['amount']
@@ -333,7 +340,8 @@ def _place(
     free = [
         f
         for f in tx.free_floating_ips(network_id, window, reservation.id)
-        # What is in use is the project's, whatever becomes of it afterwards.
+        # An address in use belongs to the project, even if the address stops
+        # being reservable.
         if f.reservable or opened
     ]
     ids = {f.id for f in held}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's aggregate of the hosts that are held the dedicated way.
+"""Nova's aggregate of the hosts that are held as dedicated.
 
-A dedicated host is in it from its registration to its deletion, but for the
-windows of the reservations that have it as a whole: as Blazar's own
-filter, and whatever else goes by that aggregate, expects it.
+A dedicated host is in the aggregate from its registration to its deletion,
+except in the windows of the reservations that have the host as a whole:
+Blazar's own filter, and other users of that aggregate, expect this.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from blazar_sched.service.clients.nova import Nova
 
 
 class Freepool:
-    """The aggregate; both steps may be done twice.
+    """The aggregate of dedicated hosts; both operations may be repeated.
 
     Hosts are given by the names of their nova-compute services.
     """
@@ -24,7 +24,7 @@ class Freepool:
         self._nova = nova
 
     def join(self, hosts: Collection[str]) -> None:
-        """Make sure that hosts are in it; it is made for the first."""
+        """Make sure that hosts are in the aggregate, making it if missing."""
         if not hosts:
             return
         pool = self._nova.aggregate(self._name)
@@ -33,7 +33,7 @@ class Freepool:
             self._nova.add_to_aggregate(pool, host)
 
     def leave(self, hosts: Collection[str]) -> None:
-        """Make sure that hosts are not in it."""
+        """Make sure that hosts are not in the aggregate."""
         pool = self._nova.aggregate(self._name)
         if pool is None:
             return

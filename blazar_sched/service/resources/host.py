@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``physical:host``: whole hosts.
 
-Who may use a host in its window is decided by the filters in nova-scheduler.
-What is left to do is to clear it of what has to yield, and at the end of
-the reservation's servers; and to show the hosts in an aggregate.
+The filters in nova-scheduler decide who may use a host in its window. The
+driver clears the host of servers that have to yield, and at the end of the
+reservation's servers; and it shows the hosts in an aggregate.
 """
 
 from collections.abc import Iterable
@@ -51,10 +51,10 @@ class HostResource(on_hosts.OnHostsResource):
         return complete
 
     def start(self, part: Part, now: int) -> base.Opened:
-        """Clear the hosts of what yields; see `vacating.yields`.
+        """Clear the hosts of yielding servers; see `vacating.yields`.
 
-        :returns: degraded if others' servers are still to stay there; which,
-            is kept as `in_the_way`
+        :returns: degraded if servers of others are to stay on the hosts; their
+            uuids are kept as `in_the_way`
         """
         lease, reservation = part.lease, part.reservation
         held = part.held
@@ -76,7 +76,7 @@ class HostResource(on_hosts.OnHostsResource):
         held: Sequence[Host],
         now: int,
     ) -> list[Server]:
-        """Return the servers that are: all others."""
+        """Return the servers in the way: all servers of others."""
         return self._vacater.all_others(lease, reservation, held, now)
 
     def _gather(
@@ -85,10 +85,11 @@ class HostResource(on_hosts.OnHostsResource):
         reservation: Reservation,
         hosts: Sequence[Host],
     ) -> Aggregate:
-        """Have the reservation's hosts, and no others, in its aggregate."""
+        """Make the aggregate contain exactly the hosts of the reservation."""
         names = [host.service_name for host in hosts]
         # At any moment a dedicated host is in this aggregate or in the pool,
-        # if not in both: whoever goes by them never finds it free for all.
+        # or in both: a reader of the aggregates never finds the host free for
+        # all.
         aggregate = aggregates.make(self._nova, lease, reservation, names)
         self._freepool.leave(names)
         left = aggregates.others(self._ledger, aggregate, hosts)
@@ -115,5 +116,5 @@ class HostResource(on_hosts.OnHostsResource):
 
 
 def _dedicated(hosts: Iterable[Host]) -> list[str]:
-    """Return the service names of those that belong into the pool."""
+    """Return the service names of the dedicated hosts."""
     return [h.service_name for h in hosts if h.hold == DEDICATED]

@@ -19,7 +19,7 @@ _DEFAULTS = {
     'resource_properties': '',
     reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
 }
-# What Nova asks of a flavor, and one instance at least.
+# The minimum values that Nova requires of a flavor, and at least one instance.
 _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
 
 

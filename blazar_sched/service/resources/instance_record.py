@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ledger records of one of Nova's servers."""
+"""The instance record that the ledger keeps of a Nova server."""
 
 import dataclasses
 
@@ -14,12 +14,12 @@ from blazar_sched.service.clients.nova import Server
 def make(
     replica: state.Replica, host: str, server: Server, now: int
 ) -> Instance:
-    """Return a server's record.
+    """Return the instance record of a server.
 
-    A server that draws on a reservation lives as long as the reservation,
-    or for itself if the reservation keeps its servers. The server is bound
-    where the reservation has the host, and counts for itself on a host that
-    the reservation has left.
+    A server that draws on a reservation lives as long as the reservation, or
+    for itself if the reservation keeps its servers. The server is bound where
+    the reservation has the host, and counts for itself on a host that the
+    reservation has left.
     """
     new = Instance(
         uuid=server.uuid,
@@ -36,7 +36,7 @@ def make(
     bound = drawing.has(replica, reservation.id, host)
     end = reservation.end
     if reservation.keeps:
-        # An end inside the window is overruled: nothing would be kept.
+        # An end inside the window is overruled: no server would be kept.
         end = new.end if new.end > end else window.FOREVER
     return dataclasses.replace(
         new,
@@ -47,16 +47,18 @@ def make(
 
 
 def _end(replica: state.Replica, server: Server, now: int) -> int:
-    """Return how long a server counts for itself.
+    """Return until when a server counts for itself.
 
-    Until the end of its own lease, which may not be what was declared any
-    more. One that is to start later has left its host by then.
+    A server counts until the end of its own lease, which may differ from the
+    declared end by now. A server that is to start later has left its host by
+    its start.
     """
     own = replica.reservations.get(lifetime_id(server.uuid))
     if own is None:
         start, end = server.start or 0, server.end
         if server.reservation_id is not None and end <= now:
-            # It had no lease of its own to end it: the reservation had it.
+            # The server had no lease of its own to end it: the reservation had
+            # the server.
             end = window.FOREVER
     else:
         start, end = own.start, own.end

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``instance:lifetime``: a server that is there from its start to its end.
+"""``instance:lifetime``: a server that exists from its start to its end.
 
 The server makes the reservation, not the other way round: see
-service.manager.lifetime. One that is to start later is shelved, with a place
-on a host to come back to; once it is there it counts for itself, by its
-instance record.
+service.manager.lifetime. A server that is to start later is shelved, with an
+allocation on a host to return to; once the server is on the host, the server
+counts by its own instance record.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Refuse it.
+        """Refuse the parameters.
 
         :raises InvalidInput: always
         """
@@ -59,8 +59,8 @@ class LifetimeResource(on_hosts.OnHostsResource):
     ) -> dict[str, Any]:
         """Return the parameters with another `on_end`.
 
-        :raises CantUpdateParameter: for anything else
-        :raises InvalidInput: naming the one that is wrong
+        :raises CantUpdateParameter: for any other change
+        :raises InvalidInput: naming the parameter that is wrong
         """
         for name, value in changes.items():
             if name != _ON_END and parameters.get(name) != value:
@@ -84,12 +84,14 @@ class LifetimeResource(on_hosts.OnHostsResource):
         window: Window,
         settled: bool = False,
     ) -> None:
-        """Have the instance's record end with the lease.
+        """Set the end of the instance's record to the end of the lease.
 
-        In the same commit, so that nobody is let in by the old end.
+        The record is written in the same commit as the lease, so that no
+        server is admitted because of the old end.
 
-        :raises NotEnoughHostsAvailable: if the host has no room for it until
-            then, saying until when it has
+        :raises NotEnoughHostsAvailable: if the host has no room for the
+            instance until the new end; the message says until when the host
+            has room
         """
         known = tx.replica.instances.get(reservation.parameters[_INSTANCE])
         if (
@@ -103,14 +105,14 @@ class LifetimeResource(on_hosts.OnHostsResource):
         tx.put_instance(dataclasses.replace(known, end=lease.end))
 
     def start(self, part: Part, now: int) -> base.Opened | None:
-        """Have the server unshelved, and what yields in its place deleted.
+        """Have the server unshelved, and yielding servers in its way deleted.
 
-        :returns: None until it is there
+        :returns: None until the server is on a host
         """
         lease, reservation = part.lease, part.reservation
         opened = base.Opened(missing_resources=False)
         if reservation.status == states.RESERVATION_ACTIVE:
-            # Whoever shelves it in its window has their reasons.
+            # A server shelved by a user inside its window is left shelved.
             return opened
         server = self._server(reservation)
         if server is None:
@@ -121,16 +123,18 @@ class LifetimeResource(on_hosts.OnHostsResource):
                 self._evict(lease, reservation, held, now)
                 self._nova.unshelve_server(server)
             return None
-        # Asked to be shelved too late, it has to be brought back.
+        # A server that was asked to be shelved too late has to be brought
+        # back.
         is_leaving = (server.task or '').startswith('shelving')
         return None if is_leaving else opened
 
     def end(self, part: Part) -> bool:
         """Delete the server, shelve it, or delete it once it has an image.
 
-        What cannot be copied is left as it is: an image was asked for.
+        A server that cannot be copied is left as it is, because an image was
+        requested.
 
-        :returns: True if that is done
+        :returns: True if the action is done
         """
         lease, reservation = part.lease, part.reservation
         server = self._server(reservation)
@@ -139,7 +143,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
         on_end = reservation.parameters[_ON_END]
         if on_end == SNAPSHOT:
             if server.status in nova.SHELVED:
-                # Its image is what shelving it has made.
+                # The image of the server was made by the shelving.
                 on_end = SHELVE
             elif not self._nova.create_image(
                 server,
@@ -160,9 +164,9 @@ class LifetimeResource(on_hosts.OnHostsResource):
 def _check_room(
     replica: state.Replica, known: Instance, end: int, now: int
 ) -> None:
-    """Refuse an end until which an instance's host has no room for it.
+    """Refuse an end until which the instance's host has no room for it.
 
-    :raises NotEnoughHostsAvailable: saying until when it has
+    :raises NotEnoughHostsAvailable: saying until when the host has room
     """
     furthest = _furthest(replica, known, max(known.end, now))
     if furthest < end:
@@ -177,7 +181,7 @@ def _check_room(
 def _furthest(
     replica: state.Replica, known: Instance, at: int
 ) -> int:
-    """Return until when an instance can stay where it is, beyond `at`."""
+    """Return until when an instance can stay on its host, from `at` on."""
     return min(
         duration.end_after(at, seconds)
         for index, amounts in replica.counted(known)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all reservations on hosts have in common.
+"""The common base of the drivers of reservations on hosts.
 
-Others' servers are in their way, and something may be done before their end.
+Servers of others are in the way of such reservations, and an action may be
+done before their end.
 """
 
 from collections.abc import Mapping
@@ -23,9 +24,9 @@ class OnHostsResource(base.Resource):
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return the parameters complete.
+        """Return the complete parameters.
 
-        :raises InvalidInput: naming the one that is wrong
+        :raises InvalidInput: naming the parameter that is wrong
         """
         complete = self._complete(parameters, project_id)
         self._before_end.check(complete[BEFORE_END])
@@ -40,7 +41,7 @@ class OnHostsResource(base.Resource):
     ) -> dict[str, Any]:
         """Return the changed parameters.
 
-        :raises InvalidInput: naming the one that is wrong
+        :raises InvalidInput: naming the parameter that is wrong
         """
         new = self._changed(parameters, changes, project_id)
         self._before_end.check(
@@ -49,7 +50,10 @@ class OnHostsResource(base.Resource):
         return new
 
     def before_end(self, part: Part) -> str | None:
-        """Do what the reservation asks for: see `service.before_end`."""
+        """Do the action that the reservation requests.
+
+        See `service.before_end`.
+        """
         lease, reservation = part.lease, part.reservation
         held = part.held
         return self._before_end.act(
@@ -61,9 +65,9 @@ class OnHostsResource(base.Resource):
     def _complete(
         self, parameters: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return the parameters complete, before_end as it is asked for.
+        """Return the complete parameters, with before_end as requested.
 
-        :raises InvalidInput: naming the one that is wrong
+        :raises InvalidInput: naming the parameter that is wrong
         """
         raise NotImplementedError
 
@@ -76,7 +80,7 @@ class OnHostsResource(base.Resource):
         return self._complete({**parameters, **changes}, project_id)
 
     def vacate(self, part: Part, now: int) -> bool:
-        """Have those servers go that are in the way."""
+        """Have the servers that are in the way go."""
         lease, reservation = part.lease, part.reservation
         held = part.held
         others = self._in_the_way(lease, reservation, held, now)
@@ -89,7 +93,7 @@ class OnHostsResource(base.Resource):
         held: Sequence[Host],
         now: int,
     ) -> list[str]:
-        """Delete of what is in the way all that yields; see `Vacater.evict`.
+        """Delete the yielding servers in the way; see `Vacater.evict`.
 
         :returns: the uuids of the servers that stay
         """
@@ -103,5 +107,5 @@ class OnHostsResource(base.Resource):
         held: Sequence[Host],
         now: int,
     ) -> list[Server]:
-        """Return the servers that are: as many as take its room."""
+        """Return the servers in the way: as many as take the room needed."""
         return self._vacater.as_needed(lease, reservation, held, now)

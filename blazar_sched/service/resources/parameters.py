@@ -14,7 +14,7 @@ def check_names(
 ) -> dict[str, Any]:
     """Return the parameters with defaults filled in.
 
-    :raises InvalidInput: if one is unknown
+    :raises InvalidInput: if a parameter is unknown
     """
     for name in parameters:
         if name not in defaults:
@@ -27,7 +27,7 @@ def check_names(
 def check_integer(
     parameters: Mapping[str, Any], name: str, minimum: int
 ) -> None:
-    """Refuse what is not an integer of at least `minimum`.
+    """Refuse a parameter that is not an integer of at least `minimum`.
 
     :raises InvalidInput: naming the parameter
     """
@@ -41,7 +41,7 @@ def check_integer(
 
 
 def check_requirement(parameters: Mapping[str, Any], name: str) -> None:
-    """Refuse what is not a requirement.
+    """Refuse a parameter that is not a requirement.
 
     :raises InvalidInput: naming the parameter
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reservation's servers, and what becomes of them when it ends."""
+"""The servers of a reservation, and their end with the reservation."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 
-# The servers that Nova has listed already, by what it was asked for.
+# The servers that Nova has listed already, by filter name and value.
 _Listed = dict[tuple[str, str], list[Server]]
 _listed: contextvars.ContextVar[_Listed | None] = contextvars.ContextVar(
     'listed', default=None
@@ -27,7 +27,7 @@ _listed: contextvars.ContextVar[_Listed | None] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def listing_once() -> Iterator[None]:
-    """Have Nova asked for each list of servers once in this context."""
+    """Query Nova only once for each list of servers in this context."""
     token = _listed.set({})
     try:
         yield
@@ -40,14 +40,14 @@ def projects(
 ) -> list[str]:
     """Return the projects that may have servers of a reservation.
 
-    Also those that it was shared with before.
+    The projects that the reservation was shared with before are included.
     """
     before = reservation.made.get('projects', ())
     return sorted({lease.project_id, *reservation.projects, *before})
 
 
 class Finder:
-    """Finds the servers of reservations in Nova."""
+    """A finder of the servers of reservations in Nova."""
 
     def __init__(self, ledger: Ledger, nova: Nova) -> None:
         self._ledger = ledger
@@ -61,15 +61,16 @@ class Finder:
     ) -> list[Server]:
         """Return the servers that draw on a reservation.
 
-        Nova lists all servers of the lease's project. Of other projects it
-        lists those on the hosts, and all servers of the projects that are
-        known to have a server that draws on the lease.
+        Nova lists all servers of the lease's project. Of other projects Nova
+        lists the servers on the hosts, and all servers of the projects that
+        are known to have a server that draws on the lease.
 
-        A server of which no record says that it draws on the reservation may
-        have come to the host after the end of the lease, before anybody
-        looked. Nova is asked about such a server.
+        A server of which no record says that the server draws on the
+        reservation may have come to the host after the end of the lease,
+        before any look at Nova recorded the move. Nova is queried about such a
+        server.
 
-        :param hosts: those of the reservation
+        :param hosts: the hosts of the reservation
         :raises Unavailable: if Nova does not answer
         """
         claiming = self._ledger.claiming([reservation.id])
@@ -100,8 +101,8 @@ class Finder:
     ) -> list[Server]:
         """Return the servers that draw on a reservation.
 
-        :param servers: each with the uuid of its host if the reservation
-            has the host, else None
+        :param servers: each server with the uuid of its host if the
+            reservation has the host, else None
         """
 
         def look(replica: state.Replica) -> list[Server]:
@@ -134,9 +135,9 @@ def _lists(
     hosts: Iterable[Host],
     having: set[str],
 ) -> Iterator[tuple[str, str]]:
-    """Yield what Nova is asked for: the name of a filter, its value.
+    """Yield the filters for Nova's server lists: filter name, value.
 
-    :param having: the projects that have servers by the records
+    :param having: the projects that have servers according to the records
     """
     may = projects(lease, reservation)
     if len(may) > 1:
@@ -149,13 +150,13 @@ def _lists(
 def end_servers(
     nova: Nova, servers: Iterable[Server], on_end: str
 ) -> bool:
-    """Delete servers, shelve them off their hosts, or let them be.
+    """Delete servers, shelve them off their hosts, or leave them alone.
 
-    It may be called again, with those that are there then.
+    The function may be called again, with the servers that still exist then.
 
-    :param on_end: the reservation's
+    :param on_end: the end action of the reservation
     :returns: True if nothing more is to be waited for
-    :raises Unavailable: if it is to be tried again
+    :raises Unavailable: if the call is to be tried again
     """
     if on_end == KEEP:
         return True

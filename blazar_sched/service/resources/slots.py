@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots of one size: what all reservations of instances have in common.
+"""Slots of one size: the common base of all instance reservations.
 
-In its window the project has a private flavor of that size. Each server of
-it takes one of a resource class that only the reservation's hosts have, as
-many on each as there are slots.
+In the window of the reservation the project has a private flavor of that size.
+Each server with that flavor takes one unit of a resource class that only the
+hosts of the reservation have, as many units on each host as there are slots.
 """
 
 from collections import Counter
@@ -35,15 +35,15 @@ from blazar_sched.service.resources import servers as reservation_servers
 from blazar_sched.service.resources.base import Part
 from blazar_sched.service.resources.servers import end_servers
 
-# What may be changed in an active lease.
+# The parameters that may be changed in an active lease.
 _CHANGEABLE = ('amount', BEFORE_END)
 _POLICIES = {True: 'affinity', False: 'anti-affinity'}
 
 
 def check_affinity(parameters: Mapping[str, Any]) -> None:
-    """Refuse what is no affinity.
+    """Refuse an invalid value of the affinity parameter.
 
-    :raises InvalidInput: naming it
+    :raises InvalidInput: naming the parameter
     """
     if not isinstance(parameters['affinity'], bool | None):
         raise exception.InvalidInput(
@@ -52,10 +52,11 @@ def check_affinity(parameters: Mapping[str, Any]) -> None:
 
 
 class SlotsResource(on_hosts.OnHostsResource):
-    """A driver of reservations of instances.
+    """A driver of instance reservations.
 
-    The aggregate says which hosts it has, or had: a host joins it before it
-    gets inventory, and leaves it after it has none.
+    The aggregate records which hosts the reservation has, or had: a host joins
+    the aggregate before the host gets inventory, and leaves it after the host
+    has no inventory.
     """
 
     def update(
@@ -67,9 +68,9 @@ class SlotsResource(on_hosts.OnHostsResource):
     ) -> dict[str, Any]:
         """Return the changed parameters.
 
-        :raises CantUpdateParameter: for anything but _CHANGEABLE, if the
-            lease is active
-        :raises InvalidInput: naming the one that is wrong
+        :raises CantUpdateParameter: for any parameter outside _CHANGEABLE, if
+            the lease is active
+        :raises InvalidInput: naming the parameter that is wrong
         """
         new = super().update(parameters, changes, active, project_id)
         for name in new if active else ():
@@ -90,11 +91,11 @@ class SlotsResource(on_hosts.OnHostsResource):
         return asked < known
 
     def give_up(self, part: Part) -> list[Allocation]:
-        """Take slots that are not in use off the hosts' inventory.
+        """Remove unused slots from the inventory of the hosts.
 
-        Of the hosts with the fewest in use first, so that whole hosts come
-        free. Affinity asks for nothing: fewer slots on the same hosts keep
-        any.
+        The hosts with the fewest slots in use come first, so that whole hosts
+        come free. Affinity adds no constraint: fewer slots on the same hosts
+        keep any affinity.
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
@@ -114,7 +115,7 @@ class SlotsResource(on_hosts.OnHostsResource):
     def rehearse_give_up(
         self, part: Part, bound: Collection[Instance]
     ) -> list[Allocation]:
-        """Return which slots `give_up` would leave.
+        """Return the slots that `give_up` would leave.
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
@@ -138,15 +139,16 @@ class SlotsResource(on_hosts.OnHostsResource):
         reservation: Reservation,
         held: Sequence[Host],
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Return how many slots are in use, and how many Placement misses.
+        """Return the slots in use, and the part of them not in Placement.
 
-        Both by host. A server with another flavor draws on the reservation
-        by a hint and takes no slot in Placement: so what it fills is what
-        Nova shows, once it is on its host.
+        Both counts are by host. A server with another flavor draws on the
+        reservation by a hint and takes no slot in Placement: so the slots that
+        such a server fills are counted from Nova, once the server is on its
+        host.
         """
         names = {host.uuid: host.hypervisor_hostname for host in held}
         slots = placement.resource_class(reservation.id)
-        # Nova first: who boots meanwhile is counted once, by Placement.
+        # Nova first: a server booted meanwhile is counted once, by Placement.
         servers = self._servers.find(lease, reservation, held)
         users = {
             host: self._placement.count_used(name, slots)
@@ -169,11 +171,11 @@ class SlotsResource(on_hosts.OnHostsResource):
     def start(self, part: Part, now: int) -> base.Opened:
         """Give the projects their flavor, and the hosts their inventory.
 
-        Of what is in the way, what yields is deleted.
+        Of the servers in the way, the servers that yield are deleted.
 
-        :returns: degraded if some of it is still to stay there, which is
+        :returns: degraded if some servers are to stay in the way, which are
             kept as `in_the_way`, or if there is no server group for the
-            affinity, which the slots keep all the same
+            affinity, which the slots keep nevertheless
         """
         lease, reservation = part.lease, part.reservation
         slots = placement.resource_class(reservation.id)
@@ -216,7 +218,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         )
 
     def end(self, part: Part) -> bool:
-        """End the servers, and remove all that the start has made.
+        """End the servers, and remove everything that the start has made.
 
         :returns: True if nothing is left
         """
@@ -243,7 +245,8 @@ class SlotsResource(on_hosts.OnHostsResource):
     ) -> str | None:
         """Return the id of the server group that keeps the affinity.
 
-        Nova lets a project use its own only, so the lease's creator makes it.
+        Nova lets a project use only its own server groups, so the creator of
+        the lease makes the group.
         """
         affinity = reservation.parameters['affinity']
         if affinity is None:
@@ -258,7 +261,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         slots: str,
         hosts: Iterable[Host],
     ) -> None:
-        """Give up all hosts but these, unless they are in use."""
+        """Give up all hosts but the given hosts, unless they are in use."""
         for host in aggregates.others(self._ledger, aggregate, hosts):
             if self._placement.remove_inventory(
                 host.hypervisor_hostname, slots
@@ -273,7 +276,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         allocations: Sequence[Allocation],
         hosts: Mapping[str, Host],
     ) -> bool:
-        """Take the inventory off every host; say whether it is."""
+        """Remove the inventory of every host; tell whether all is removed."""
         slots = placement.resource_class(reservation.id)
         held = [hosts[allocation.host] for allocation in allocations]
         aggregate = self._nova.aggregate(reservation.id)
@@ -283,7 +286,7 @@ class SlotsResource(on_hosts.OnHostsResource):
             # A server that stays would hold its slot for ever.
             for name in names:
                 self._placement.release_inventory(name, slots)
-        # Each of them, before saying that one is still in use.
+        # Every host is tried before reporting that one host is still in use.
         removed = [
             self._placement.remove_inventory(name, slots) for name in names
         ]
@@ -296,11 +299,11 @@ def _shrink(
     used: Mapping[str, int],
     cut: Callable[[str, int], int],
 ) -> list[Allocation]:
-    """Return what is left of the allocations, no more than the amount.
+    """Return the remaining allocations, no more slots than the amount.
 
     :param used: how many slots are in use, by host
-    :param cut: leaves a host so many slots, or as many as are in use there;
-        says how many
+    :param cut: a function that leaves a host the given number of slots, or as
+        many as are in use on the host; returns how many
     :raises CantUpdateParameter: if more than the amount are in use
     """
     _check_used(reservation, sum(used.values()))
@@ -311,7 +314,7 @@ def _shrink(
     }
     left = dict(held)
     excess = sum(held.values()) - reservation.parameters['amount']
-    # At equal use the smaller ones: more hosts come free by them.
+    # With equal use the smaller hosts come first: more hosts come free.
     for host in sorted(held, key=lambda h: (used[h], held[h], h)):
         if excess <= 0:
             break
@@ -341,7 +344,7 @@ def _count_filled(
 def _check_used(
     reservation: Reservation, used: int
 ) -> None:
-    """Refuse an amount of which more are in use."""
+    """Refuse an amount that is smaller than the number in use."""
     if used > reservation.parameters['amount']:
         raise exception.CantUpdateParameter(
             f'{used} instances of reservation {reservation.id} are in use',
@@ -350,14 +353,14 @@ def _check_used(
 
 
 def _name(reservation: Reservation) -> str:
-    """Return what its flavor and its server group are called."""
+    """Return the name of a reservation's flavor and server group."""
     return f'reservation:{reservation.id}'
 
 
 def _flavor(
     reservation: Reservation, slots: str
 ) -> Flavor:
-    """Return the flavor of the reservation's servers."""
+    """Return the flavor for the servers of a reservation."""
     parameters = reservation.parameters
     return Flavor(
         id=reservation.id,

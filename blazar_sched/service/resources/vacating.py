@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vacating: servers in a lease's way are told, then have to go.
+"""Vacating: servers in the way of a lease are notified, then removed.
 
-A try asks Nova for what is due, of all servers at once, and waits for none of
-it: it is called again. What servers were told is in their metadata, so that
-another manager goes by it. What was asked of Nova is remembered in this
-process alone, as all of it can be asked for twice.
+A try sends Nova the requests that are due, for all servers at once, and waits
+for none of them: the try is called again. The notice of a server is in the
+metadata of the server, so that another manager respects the notice. The
+requests sent to Nova are remembered in this process only, because each request
+can be sent twice.
 """
 
 from collections import Counter
@@ -40,36 +41,36 @@ from blazar_sched.service.resources.servers import Finder
 
 LOG = log.getLogger(__name__)
 
-# Metadata of servers: when one has to go, and that one is to be brought back
-# once there is room.
+# Metadata keys of servers: the time at which the server has to go, and the
+# mark that the server is to be brought back once there is room.
 VACATE_AT = 'blazar_vacate_at'
 RESTORE = 'blazar_restore'
 
-# As the options name them.
+# The actions as named in the options.
 _LIVE_MIGRATE = 'live-migrate'
 _SHELVE = 'shelve'
 _DELETE = 'delete'
-# A task of Nova's.
+# A task state of Nova.
 _DELETING = 'deleting'
 
-# The ends at which a server, or a copy of it, lasts.
+# The end actions after which a server, or a copy of the server, remains.
 _LASTING = (SHELVE, SNAPSHOT)
 
-# How often the rest is tried before a server is deleted.
+# How often the other actions are tried before a server is deleted.
 CHANCES = 3
-# Seconds until all is asked for once more of a server that stays.
+# Seconds until all actions are requested once more of a server that stays.
 PAUSE = 60
-# With so many failures a try is over: each may have taken a timeout.
+# A try ends after this many failures: each may have taken a timeout.
 MOST_FAILURES = 3
 
 
 @dataclasses.dataclass(slots=True)
 class _Course:
-    """What a server is in for.
+    """The progress of the vacating of a server.
 
-    :param at: when it has to go
-    :param asked: how many of its steps it has been asked for
-    :param last: when that was last
+    :param at: when the server has to go
+    :param asked: how many of the steps have been requested
+    :param last: when the last step was requested
     """
 
     at: int
@@ -78,7 +79,7 @@ class _Course:
 
 
 class Vacater:
-    """Has servers leave the hosts of leases."""
+    """The vacater, which has servers leave the hosts of leases."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Vacater:
         self._nova = nova
         self._notifier = notifier
         self._servers = Finder(ledger, nova)
-        # By reservation: the start of its lease, and courses by server.
+        # By reservation: the start of the lease, and the courses by server.
         self._courses: dict[str, tuple[int, dict[str, _Course]]] = {}
 
     def all_others(
@@ -102,10 +103,10 @@ class Vacater:
         hosts: Sequence[Host],
         now: int,
     ) -> list[Server]:
-        """Return what is in the way of a reservation of whole hosts.
+        """Return the servers in the way of a reservation of whole hosts.
 
-        That is every server there but its own, and those that go by
-        themselves until the start.
+        These are all servers on the hosts, except the reservation's own
+        servers and the servers that end by themselves before the start.
         """
         others = self._others(lease, reservation, hosts, now)
         return [server for servers in others.values() for server in servers]
@@ -117,10 +118,10 @@ class Vacater:
         hosts: Sequence[Host],
         now: int,
     ) -> list[Server]:
-        """Return what is in the way of a reservation of some of each host.
+        """Return the servers in the way of a reservation of parts of hosts.
 
-        As few servers as have to go for all that is reserved there at the
-        start to have its room; see `choose`.
+        The servers are as few as possible for all reservations on the hosts at
+        the start to have their room; see `choose`.
         """
         at = max(lease.start, now)
         found = []
@@ -137,7 +138,8 @@ class Vacater:
             beside = [
                 server
                 for server in others[host.uuid]
-                # One with a place for its own lifetime is in that place.
+                # A server with an allocation for its own lifetime is in that
+                # allocation.
                 if inside.isdisjoint(
                     (
                         server.reservation_id,
@@ -165,11 +167,12 @@ class Vacater:
         hosts: Sequence[Host],
         now: int,
     ) -> dict[str, list[Server]]:
-        """Return the servers on hosts, by the hosts' uuids.
+        """Return the servers on hosts, by the uuids of the hosts.
 
-        Not the reservation's own, nor those that go by themselves until its
-        start; one that is past its end has failed to. Each has the ledger's
-        word on its end and on the reservation that it draws on.
+        Excluded are the reservation's own servers, and the servers that end by
+        themselves before the start; a server that is past its end has failed
+        to end. Each server has the end, and the reservation that it draws on,
+        as recorded in the ledger.
         """
         at = max(lease.start, now)
         there = [
@@ -202,9 +205,9 @@ class Vacater:
     def _claims(
         self, servers: Collection[tuple[Server, str]], now: int
     ) -> dict[str, ReservationRecord | None]:
-        """Return what servers draw on, by the servers' uuids.
+        """Return the reservations that servers draw on, by server uuid.
 
-        :param servers: each with the uuid of its host
+        :param servers: each server with the uuid of its host
         """
         return self._ledger.look(
             lambda replica: {
@@ -220,19 +223,20 @@ class Vacater:
         servers: Iterable[Server],
         now: int,
     ) -> bool:
-        """Tell servers that they have to go; have those go that are due.
+        """Notify servers that they have to go, and remove the due servers.
 
-        Each is told `vacate_notice` ahead, but half of the time that is left
-        at most, so that a short lead time leaves some for the rest. Then it
-        is asked for the first of `vacate_order` that Nova takes; if it is
-        still there once it rests, for the next: see `_steps`. After the last
-        it begins anew, `PAUSE` seconds later. A server that draws on a
-        reservation which is open is left alone until that is over.
+        Each server is notified `vacate_notice` ahead, but at most half of the
+        remaining time ahead, so that a short lead time leaves some time for
+        the rest. Then the first action of `vacate_order` that Nova accepts is
+        requested; if the server is still on the host once it has no task, the
+        next action is requested: see `_steps`. After the last action the order
+        begins again, `PAUSE` seconds later. A server that draws on an open
+        reservation is left alone until that reservation is over.
 
-        :param servers: all that are in the way
-        :returns: True if there is none
-        :raises Unavailable: once the others have been seen to, if something
-            failed
+        :param servers: all servers that are in the way
+        :returns: True if no server is in the way
+        :raises Unavailable: after the other servers have been handled, if a
+            request failed
         """
         in_the_way = [s for s in servers if self._order(s)]
         open_ = self._in_open(in_the_way, now)
@@ -256,13 +260,13 @@ class Vacater:
         servers: Sequence[Server],
         now: int,
     ) -> list[str]:
-        """Delete what yields when a window opens.
+        """Delete the servers that yield when a window opens.
 
         A server that was to be shelved or copied at its end is shelved, which
-        copies it too.
+        copies the server too.
 
-        :param servers: all that are in the way
-        :returns: the uuids of those that do not yield
+        :param servers: all servers that are in the way
+        :returns: the uuids of the servers that do not yield
         """
         going = [s for s in servers if yields(s, now)]
         shelved = self._shelved(going, now)
@@ -279,7 +283,7 @@ class Vacater:
     def _in_open(
         self, servers: Collection[Server], now: int
     ) -> set[str]:
-        """Return the uuids of the servers that draw on what is open."""
+        """Return the uuids of the servers that draw on open reservations."""
         return self._meeting(
             [(s, s.reservation_id) for s in servers],
             lambda claimed: claimed.start <= now < claimed.end,
@@ -290,7 +294,7 @@ class Vacater:
     ) -> set[str]:
         """Return the uuids of the servers that are not deleted at their end.
 
-        The end is of the reservation that a server draws on, or of the
+        The end is the end of the reservation that a server draws on, or of the
         server's own lifetime.
         """
         claims = [(s, s.reservation_id) for s in servers]
@@ -310,7 +314,7 @@ class Vacater:
     ) -> set[str]:
         """Return the uuids of the servers whose reservation meets a condition.
 
-        :param servers: each with the id of a reservation
+        :param servers: each server with the id of a reservation
         """
 
         def look(replica: state.Replica) -> set[str]:
@@ -338,13 +342,14 @@ class Vacater:
         servers: Iterable[Server],
         now: int,
     ) -> dict[str, _Course]:
-        """Return the courses of servers, and forget those that are over."""
+        """Return the courses of servers, and drop those that are over."""
         for id_, (start, _) in list(self._courses.items()):
             if start <= now:
                 self._courses.pop(id_, None)
         start, known = self._courses.get(reservation.id, (0, {}))
         if start != lease.start:
-            # Worked out for another start: they may be too late by now.
+            # These courses were computed for another start: they may be too
+            # late.
             known = {}
         courses = {
             s.uuid: known.get(s.uuid) or self._begin(lease, s, now)
@@ -387,7 +392,7 @@ class Vacater:
             self._ask(server, course, now)
 
     def _ask(self, server: Server, course: _Course, now: int) -> None:
-        """Ask for the next action that Nova takes."""
+        """Request the next action that Nova accepts."""
         steps = _steps(self._order(server))
         if course.asked >= len(steps):
             if now < course.last + PAUSE:
@@ -395,23 +400,25 @@ class Vacater:
             course.asked = 0
         course.last = now
         for action in steps[course.asked :]:
-            # Counted before: what fails is followed by the next as well.
+            # Counted before the request: a failed action is also followed by
+            # the next action.
             course.asked += 1
             LOG.info('Server %s: %s', server.uuid, action)
             if self._do(action, server):
                 return
 
     def _do(self, action: str, server: Server) -> bool:
-        """Ask for an action; say whether it may help."""
+        """Request an action; tell whether the action may help."""
         if action == _LIVE_MIGRATE:
             return self._nova.migrate_server(server)
         if action == _SHELVE:
-            # Owners write metadata as they like: it is the ledger that says
-            # which servers the service has shelved, and may bring back.
+            # Owners write metadata as they like: the ledger records which
+            # servers the service has shelved, and may bring back.
             self._ledger.write(
                 lambda tx: tx.add_shelved_server(server.uuid)
             )
-            # Nova does not let it be marked any more once it is shelved.
+            # Nova does not accept the mark any more once the server is
+            # shelved.
             self._nova.set_server_metadata(server, {RESTORE: 'true'})
             self._nova.shelve_servers([server])
         else:
@@ -429,14 +436,15 @@ def yields(server: Server, now: int) -> bool:
 def choose(
     servers: Iterable[Server], excess: Mapping[str, int], now: int
 ) -> list[Server]:
-    """Return which servers have to go for an excess to be gone.
+    """Return the servers that have to go to remove an excess.
 
-    As few as needed: whoever is asked last may stay if the others are
-    enough. Those that `yields` tells of go first; then those without an end,
-    and after them the one that ends last; among equals the youngest, which
-    has done the least. If all are not enough, all that help.
+    The servers are as few as needed: the last servers in the order may stay if
+    the others are enough. Servers that `yields` accepts go first; then servers
+    without an end, and after them the server that ends last; among equals the
+    youngest server, which has done the least work. If all servers are not
+    enough, all servers that help are returned.
 
-    :param excess: by resource class
+    :param excess: the amounts to free, by resource class
     """
     ordered = sorted(
         servers,
@@ -459,10 +467,11 @@ def choose(
 def _end(
     server: Server, record: Instance, now: int
 ) -> int:
-    """Return until when a server is there, as the ledger has it.
+    """Return the end of a server as recorded in the ledger.
 
-    One that Nova has not shelved until its own start came is not past its
-    end: it is in its own time, though nobody may have looked since.
+    A server that Nova did not shelve before its own start is not past its end:
+    the server is in its own time, even if no look at Nova has recorded that
+    yet.
     """
     if record.end == server.start and record.end <= now:
         return server.end
@@ -472,7 +481,7 @@ def _end(
 def _unrecorded(
     server: Server, claim: ReservationRecord | None
 ) -> Server:
-    """Return a server without a record, as its record will have it."""
+    """Return a server without a record, as its future record describes it."""
     if claim is None:
         return dataclasses.replace(server, reservation_id=None)
     return dataclasses.replace(
@@ -483,10 +492,10 @@ def _unrecorded(
 
 
 def _steps(order: Sequence[str]) -> list[str]:
-    """Return what a server is asked for, one after another.
+    """Return the actions requested for a server, one after another.
 
-    What cannot be undone must not come of a request that failed, or of a
-    server that was busy: all that is ahead of it comes several times.
+    An irreversible action must not result from a request that failed, or from
+    a server that was busy: all actions before the deletion come several times.
     """
     if _DELETE not in order:
         return list(order)
@@ -495,9 +504,9 @@ def _steps(order: Sequence[str]) -> list[str]:
 
 
 def _told(server: Server) -> int | None:
-    """Return when a server was told to go, None if it was not."""
+    """Return when a server was notified to go, None if it was not."""
     try:
         return duration.parse_time(server.metadata.get(VACATE_AT), VACATE_AT)
     except exception.InvalidInput:
-        # Its owner may write what they like.
+        # The owner of the server may write any value.
         return None

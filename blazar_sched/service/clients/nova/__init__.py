@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova, as far as reservations need it: one noun a file.
+"""Client of Nova, as far as reservations need it: a module per resource.
 
-Whatever is made or removed here may be made or removed twice.
+All creations and removals in this package are idempotent.
 """
 
 from keystoneauth1 import adapter
@@ -14,10 +14,10 @@ from blazar_sched.service.clients.nova import hypervisor
 from blazar_sched.service.clients.nova import server
 from blazar_sched.service.clients.nova import server_group
 
-# The last one before hypervisors lose cpu_info.
+# The last microversion before hypervisors lose cpu_info.
 MICROVERSION = '2.87'
 
-# What callers name.
+# The names that callers use.
 Aggregate = aggregate.Aggregate
 Hypervisor = hypervisor.Hypervisor
 Server = server.Server
@@ -37,8 +37,8 @@ class Nova(
 
     :param api: a keystoneauth adapter for the compute service of an admin;
         None where no cloud is configured
-    :param glance: gives the images that the admin makes to the projects of
-        the servers; None where the user of `api` makes images of their own
+    :param glance: gives the images that the admin creates to the projects of
+        the servers; None where the user of `api` owns the created images
     """
 
     def __init__(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's host aggregates."""
+"""Client of Nova's host aggregates."""
 
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from blazar_sched.service.clients import rest
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A host aggregate; `hosts` are nova-compute services.
+    """A host aggregate, whose `hosts` are nova-compute services.
 
-    `uuid` is that of Placement's aggregate of the same hosts.
+    `uuid` identifies the Placement aggregate of the same hosts.
     """
 
     id: int
@@ -25,12 +25,12 @@ class Aggregate:
 
 
 class Aggregates:
-    """What Nova's client does about host aggregates."""
+    """The part of the Nova client that handles host aggregates."""
 
     _rest: rest.Rest
 
     def aggregates(self) -> list[Aggregate]:
-        """Return all host aggregates: Nova has no filter."""
+        """Return all host aggregates, because Nova has no filter."""
         return [
             Aggregate(
                 id=shown['id'],
@@ -43,16 +43,16 @@ class Aggregates:
         ]
 
     def aggregate(self, name: str) -> Aggregate | None:
-        """Return the host aggregate of that name, None if there is none."""
+        """Return the host aggregate with a name, None if there is none."""
         found = (each for each in self.aggregates() if each.name == name)
         return next(found, None)
 
     def create_aggregate(
         self, name: str, metadata: Mapping[str, str]
     ) -> Aggregate:
-        """Make sure that a host aggregate is there, with that metadata.
+        """Ensure that a host aggregate with given metadata exists.
 
-        :raises Unavailable: also if it comes and goes
+        :raises Unavailable: also if the aggregate appears and disappears
         """
         answer = self._rest.request(
             'POST',
@@ -61,7 +61,8 @@ class Aggregates:
             also=(409,),
         )
         if answer.ok:
-            # Not looked for in the list of all, which may be long.
+            # The answer saves a search in the list of all aggregates, which
+            # may be long.
             new = rest.document(answer)['aggregate']
             made = Aggregate(new['id'], name, (), {}, new['uuid'])
         else:
@@ -79,23 +80,23 @@ class Aggregates:
     def set_aggregate_metadata(
         self, aggregate: Aggregate, metadata: Mapping[str, str | None]
     ) -> None:
-        """Give an aggregate metadata; None takes away what it has."""
+        """Set metadata of an aggregate; a value of None deletes the key."""
         self._act_on(
             aggregate, {'set_metadata': {'metadata': dict(metadata)}}
         )
 
     def add_to_aggregate(self, aggregate: Aggregate, host: str) -> None:
-        """Make sure that a nova-compute service's host is in it."""
+        """Ensure that the host of a nova-compute is in an aggregate."""
         if host not in aggregate.hosts:
             self._act_on(aggregate, {'add_host': {'host': host}}, (409,))
 
     def remove_from_aggregate(self, aggregate: Aggregate, host: str) -> None:
-        """Make sure that a nova-compute service's host is not in it."""
+        """Ensure that the host of a nova-compute is not in an aggregate."""
         if host in aggregate.hosts:
             self._act_on(aggregate, {'remove_host': {'host': host}}, (404,))
 
     def delete_aggregate(self, name: str) -> None:
-        """Make sure that a host aggregate is gone, whatever is in it."""
+        """Ensure that a host aggregate is deleted, whatever hosts it has."""
         found = self.aggregate(name)
         if found is None:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's flavors."""
+"""Client of Nova's flavors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from blazar_sched.service.clients import rest
 
 
 class Flavors:
-    """What Nova's client does about flavors."""
+    """The part of the Nova client that handles flavors."""
 
     _rest: rest.Rest
 
     def flavors(self) -> list[Flavor]:
-        """Return all flavors but those of reservations."""
+        """Return all flavors except the flavors of reservations."""
         found: list[Flavor] = []
         query = {'is_public': 'none'}
         while True:
@@ -43,7 +43,7 @@ class Flavors:
         return tuple(sorted(a['tenant_id'] for a in access))
 
     def create_flavor(self, flavor: Flavor) -> None:
-        """Make sure that a flavor is there, as yet for no project."""
+        """Ensure that a flavor exists, at first without access of projects."""
         body = {
             'id': flavor.id,
             'name': flavor.name,
@@ -64,7 +64,7 @@ class Flavors:
         )
 
     def add_flavor_access(self, flavor_id: str, project_id: str) -> None:
-        """Let a project use a private flavor."""
+        """Grant a project access to a private flavor."""
         self._rest.request(
             'POST',
             f'/flavors/{flavor_id}/action',
@@ -73,7 +73,7 @@ class Flavors:
         )
 
     def remove_flavor_access(self, flavor_id: str, project_id: str) -> None:
-        """No longer let a project use a private flavor."""
+        """Revoke a project's access to a private flavor."""
         self._rest.request(
             'POST',
             f'/flavors/{flavor_id}/action',
@@ -82,7 +82,7 @@ class Flavors:
         )
 
     def delete_flavor(self, flavor_id: str) -> None:
-        """Make sure that a flavor is gone."""
+        """Ensure that a flavor is deleted."""
         self._rest.request('DELETE', f'/flavors/{flavor_id}', also=(404,))
 
 

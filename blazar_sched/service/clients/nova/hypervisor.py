@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's hypervisors."""
+"""Client of Nova's hypervisors."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from blazar_sched.service.clients import rest
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hypervisor:
-    """A compute node; `host` is the name of its nova-compute service.
+    """A compute node, with the name `host` of its nova-compute service.
 
-    `cpu_info` is JSON, or empty where the virt driver says nothing; `up` is
-    whether that service runs and is enabled.
+    `cpu_info` is JSON, or empty if the virt driver gives none; `up` is
+    whether the nova-compute service runs and is enabled.
     """
 
     uuid: str
@@ -34,18 +34,18 @@ class Hypervisor:
 
 
 class Hypervisors:
-    """What Nova's client does about hypervisors."""
+    """The part of the Nova client that handles hypervisors."""
 
     _rest: rest.Rest
 
     def hypervisor(self, name: str) -> Hypervisor:
-        """Return the hypervisor of that hostname, service host, or id.
+        """Return the hypervisor with a given hostname, service host, or id.
 
-        :raises HostNotFound: if there is none
-        :raises Conflict: if several have the name
+        :raises HostNotFound: if there is no such hypervisor
+        :raises Conflict: if several hypervisors have the name
         """
         query = parse.urlencode({'hypervisor_hostname_pattern': name})
-        # Nova answers 400 to what cannot be a hostname.
+        # Nova answers 400 to a name that cannot be a hostname.
         answer = self._rest.request(
             'GET', f'/os-hypervisors/detail?{query}', also=(400, 404)
         )
@@ -65,7 +65,10 @@ class Hypervisors:
         return _hypervisor(found[0], zones)
 
     def _of_id(self, id_: str) -> list[dict[str, Any]]:
-        """Return the one of that id as Nova shows it, if there is one."""
+        """Return the hypervisor with an id, as Nova shows it.
+
+        :returns: a list, empty if there is no such hypervisor
+        """
         if not uuidutils.is_uuid_like(id_):
             return []
         answer = self._rest.request(
@@ -111,7 +114,7 @@ def _hypervisor(
 
 
 def _cpu_info(shown: Mapping[str, Any] | str | None) -> str:
-    """Return it as the JSON text that it was before version 2.28 of Nova."""
+    """Return `cpu_info` as JSON text, as before microversion 2.28 of Nova."""
     if isinstance(shown, Mapping):
         return json.dumps(shown)
     return shown or ''

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's servers."""
+"""Client of Nova's servers."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -20,37 +20,37 @@ from blazar_sched.domain.hints import Declared
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 
-# The first one that shows scheduler hints.
+# The first microversion that shows scheduler hints.
 MICROVERSION = '2.100'
-# The last one that shows images.
+# The last microversion that shows images.
 IMAGE_MICROVERSION = '2.35'
-# In an image's metadata: which end of a lease it was made for.
+# The key of an image's metadata that names the lease end of the image.
 _ENDING = 'blazar:ending'
-# The most characters of an image's name.
+# The maximum number of characters of an image's name.
 _LONGEST = 255
-# What a server is that was shelved, be it still on its host or not.
+# The statuses of a shelved server, still on its host or offloaded.
 SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
-# The actions of Nova's that bring a server to another host.
+# The actions of Nova that move a server to another host.
 _MOVES = frozenset(
     (
         'evacuate', 'live-migration', 'migrate', 'resize', 'revertResize',
         'unshelve',
     )
 )
-# What one is that Nova deletes later: its host has it until then, and lists
-# have it no more.
+# The status of a server that Nova deletes later: the server stays on its host
+# until then, but lists of servers omit it.
 SOFT_DELETED = 'SOFT_DELETED'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """A server and what its owner said about it.
+    """A server with the data that its owner has declared.
 
-    `amounts` and `used` are as in domain.instance;
-    `node` is the hostname of the hypervisor it is on, None if on none;
-    `start` and `end` are as in domain.hints; `reservation_id` is what it
-    *claims* to draw on, whosever that is; `status` and `task` are Nova's;
-    `locked` is whether only an administrator may act on it.
+    `amounts` and `used` are as in domain.instance; `node` is the hostname of
+    the server's hypervisor, None without a hypervisor; `start` and `end` are
+    as in domain.hints; `reservation_id` is the reservation that the server
+    *claims* to use, whoever owns the reservation; `status` and `task` are
+    Nova's; `locked` is whether only an administrator may act on the server.
     """
 
     uuid: str
@@ -74,16 +74,16 @@ class Server:
 
 
 class Servers:
-    """What Nova's client does about servers."""
+    """The part of the Nova client that handles servers."""
 
     _rest: rest.Rest
     _glance: Glance | None
 
     def servers(self, **filters: str) -> Iterator[Server]:
-        """Yield the servers of every project that Nova's filters let by.
+        """Yield the servers of all projects that match Nova's filters.
 
         :param filters: such as host (the service's) or project_id
-        :raises Unavailable: also if a cell with some of them is down
+        :raises Unavailable: also if a cell with some of the servers is down
         """
         query = {'all_tenants': '1', 'sort_key': 'uuid', **filters}
         while True:
@@ -97,9 +97,9 @@ class Servers:
             query['marker'] = page['servers'][-1]['id']
 
     def server(self, uuid: str) -> Server | None:
-        """Return a server of any project, None if there is none.
+        """Return a server of any project, None if there is no such server.
 
-        :raises Unavailable: also if its cell is down
+        :raises Unavailable: also if the server's cell is down
         """
         answer = self._rest.request(
             'GET',
@@ -111,9 +111,9 @@ class Servers:
         return shown and _server(shown)
 
     def has_moved(self, server: Server, since: int) -> bool:
-        """Tell whether Nova has moved a server to another host.
+        """Return whether Nova has moved a server to another host.
 
-        :param since: epoch seconds: a move counts that was over then or later
+        :param since: epoch seconds; a move counts if it ended then or later
         :raises Unavailable: if Nova does not answer
         """
         query = parse.urlencode({'changes-since': duration.format_time(since)})
@@ -129,11 +129,11 @@ class Servers:
         )
 
     def delete_servers(self, servers: Iterable[Server]) -> bool:
-        """Ask Nova to delete servers; it takes its time.
+        """Ask Nova to delete servers, which Nova does asynchronously.
 
-        :returns: True if there was none to delete
-        :raises Unavailable: if Nova does not delete some as they are now;
-            all others are asked for before
+        :returns: True if there was no server to delete
+        :raises Unavailable: if Nova refuses to delete some servers in their
+            present state; the deletion of all others is requested before
         """
         none = True
         refused = []
@@ -151,19 +151,19 @@ class Servers:
         return none
 
     def shelve_servers(self, servers: Iterable[Server]) -> bool:
-        """Ask Nova to shelve servers off their hosts; it takes its time.
+        """Ask Nova to shelve and offload servers, done asynchronously.
 
-        One that cannot be shelved as it is now is asked for again with the
-        next call.
+        A server that cannot be shelved in its present state is requested
+        again with the next call.
 
-        :returns: True if there was none on a host, or on its way to one
+        :returns: True if no server was on a host, or on its way to a host
         """
         none = True
         for server in servers:
             if server.node is None and server.status != 'BUILD':
                 continue
             none = False
-            # Nova may be told to leave them on their host when shelved.
+            # Nova may be configured to leave shelved servers on their hosts.
             shelved = server.status == 'SHELVED'
             self._rest.request(
                 'POST',
@@ -174,9 +174,10 @@ class Servers:
         return none
 
     def unshelve_server(self, server: Server) -> None:
-        """Ask Nova to bring a shelved server back; it takes its time.
+        """Ask Nova to unshelve a server, which Nova does asynchronously.
 
-        Nothing is asked for of one that is not shelved, or is on its way.
+        Nothing happens to a server that is not shelved, or that is already
+        being unshelved.
         """
         self._rest.request(
             'POST',
@@ -186,11 +187,11 @@ class Servers:
         )
 
     def migrate_server(self, server: Server) -> bool:
-        """Ask Nova to move a server to another host while it runs.
+        """Ask Nova to live-migrate a server to another host.
 
-        It takes its time, and may leave it where it was.
+        Nova migrates asynchronously, and may leave the server where it is.
 
-        :returns: False if Nova does not even try
+        :returns: False if Nova does not attempt the migration
         """
         answer = self._rest.request(
             'POST',
@@ -203,9 +204,10 @@ class Servers:
     def set_server_metadata(
         self, server: Server, metadata: Mapping[str, str | None]
     ) -> None:
-        """Give a server metadata; None takes away what it has.
+        """Set metadata of a server; a value of None deletes the key.
 
-        Nova may refuse that: as it is now, or if it has too much already.
+        Nova may refuse the metadata because of the server's state, or because
+        the server already has too many metadata keys.
         """
         given = {k: v for k, v in metadata.items() if v is not None}
         if given:
@@ -225,17 +227,20 @@ class Servers:
     def create_image(
         self, server: Server, name: str, metadata: Mapping[str, str]
     ) -> bool:
-        """Make sure that there is an image of a server, with that metadata.
+        """Ensure that there is an image of a server with given metadata.
 
-        It takes its time. One of a server that is gone is not made. The image
-        of an admin is given to the server's project once it is complete.
+        Nova creates images asynchronously. No image is created of a server
+        that is gone. The image of an admin is given to the server's project
+        once the image is complete.
 
-        :param name: what is too long for Nova is cut off
+        :param name: the image's name, truncated if too long for Nova
         :returns: whether the image is complete
-        :raises Unavailable: also if the server cannot be copied as it is now
+        :raises Unavailable: also if the server cannot be copied in its
+            present state
         """
         name = name[:_LONGEST].rstrip()
-        # Nova itself says so of no image of a server that is on a volume.
+        # Nova itself does not set instance_uuid on the image of a server that
+        # is on a volume.
         mark = {**metadata, 'instance_uuid': server.uuid}
         query = parse.urlencode({'server': server.uuid, 'name': name})
         images = self._rest.ask(
@@ -264,22 +269,24 @@ class Servers:
 
 
 def image_mark(reservation_id: str, ending: str) -> dict[str, str]:
-    """Return the metadata of an image that is made for the end of a lease.
+    """Return the metadata of an image created for the end of a lease.
 
-    :param ending: the lease's: an image for one end is none for another
+    :param ending: identifies the end of the lease: an image for one end is
+        not valid for another end
     """
     return {RESERVATION: reservation_id, _ENDING: ending}
 
 
 def _server(shown: Mapping[str, Any]) -> Server:
     if 'flavor' not in shown:
-        # Better no servers at all than some of which nothing is known.
+        # Returning no servers is safer than returning incomplete servers.
         raise exception.Unavailable(
             f'compute knows little of server {shown["id"]}: a cell is down'
         )
     specs = shown['flavor'].get('extra_specs', {})
     hints = shown.get('scheduler_hints') or {}
-    # Whatever it hints at, a reservation's flavor has it hold a slot of that.
+    # The flavor of a reservation makes the server hold a slot of that
+    # reservation, whatever reservation the hints name.
     hints = {name: _single(hint) for name, hint in hints.items()}
     claim = flavor_rules.reservation_id(specs) or hints.get(
         server_hints.RESERVATION
@@ -314,7 +321,7 @@ def _server(shown: Mapping[str, Any]) -> Server:
 def _amounts(
     shown: Mapping[str, Any],
 ) -> tuple[dict[str, int], dict[str, int] | None]:
-    """Return what Placement counts, and what Nova does: domain.instance."""
+    """Return the amounts of Placement and of Nova; see domain.instance."""
     flavor = shown['flavor']
     vcpus, memory_mb = flavor['vcpus'], flavor['ram']
     # A server that boots from a volume has no image and no root disk.
@@ -330,7 +337,7 @@ def _amounts(
 def _declared(
     hints: Mapping[str, Any], specs: Mapping[str, str], created: int
 ) -> Declared:
-    """Return what a server says of its time; nothing if it is unclear."""
+    """Return a server's declared times, empty if the hints are invalid."""
     try:
         return server_hints.read(hints, specs, created)
     except exception.InvalidInput:
@@ -338,5 +345,5 @@ def _declared(
 
 
 def _single(hint: Any) -> Any:
-    """Return a hint's value; Nova shows one given once as a list of one."""
+    """Return a hint's value, which Nova may show as a list of one value."""
     return hint[0] if isinstance(hint, list) and len(hint) == 1 else hint

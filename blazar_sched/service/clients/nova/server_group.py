@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's server groups."""
+"""Client of Nova's server groups."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -10,14 +10,15 @@ from blazar_sched.service.clients import rest
 
 
 class ServerGroups:
-    """What Nova's client does about server groups."""
+    """The part of the Nova client that handles server groups."""
 
     _rest: rest.Rest
 
     def create_server_group(self, name: str, policy: str) -> str | None:
-        """Make sure that the client's project has that server group.
+        """Ensure that the client's project has a server group with a name.
 
-        :returns: its id; None if the project may have none, or no more
+        :returns: the server group's id; None if the project may have no
+            server group, or no more server groups
         """
         for shown in self._server_groups({}):
             if shown['name'] == name:
@@ -33,8 +34,8 @@ class ServerGroups:
         return str(rest.document(answer)['server_group']['id'])
 
     def delete_server_group(self, name: str) -> None:
-        """Make sure that no project has a server group of that name."""
-        # All pages first: a deletion would move what is on the next ones.
+        """Ensure that no project has a server group with a name."""
+        # All pages are read first: a deletion would shift the next pages.
         for shown in list(self._server_groups({'all_projects': 'true'})):
             if shown['name'] == name:
                 self._rest.request(
@@ -51,7 +52,8 @@ class ServerGroups:
                 + parse.urlencode({**query, 'offset': offset})
             )['server_groups']
             yield from page
-            # Nova gives no links here, and may give fewer than asked for.
+            # Nova gives no links here, and may return fewer server groups
+            # than requested.
             if not page:
                 return
             offset += len(page)
