@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations: which reservations hold which hosts."""
+"""Allocations of hosts by reservations: handlers that call the manager."""
 
 import itertools
 import operator
@@ -54,7 +54,7 @@ def _filters(req: falcon.Request) -> dict[str, str | None]:
 def _held(
     caller: Caller, **filters: str | None
 ) -> list[listing.Item]:
-    """Return what is reserved on each host."""
+    """Return the reservations on each host."""
     parts = listing.whole(
         lambda **page: caller.call('list_allocations', **filters, **page)
     )

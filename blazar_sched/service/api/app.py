@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Falcon application: routes, body reading, the form of errors."""
+"""The Falcon application: routes, the body reader, and the form of errors."""
 
 import falcon
 from oslo_config import cfg
@@ -13,7 +13,7 @@ from blazar_sched.service.api import routes
 
 
 class Door:
-    """Falcon middleware: what holds for every request, whatever its path."""
+    """Falcon middleware with the checks of every request, for any path."""
 
     def process_request(
         self, req: falcon.Request, resp: falcon.Response
@@ -24,7 +24,8 @@ class Door:
                 description='the path or query has a NUL character'
             )
         path = req.path.removesuffix('.json')
-        # Who names JSON in the path need not accept it as well.
+        # A request with .json in the path need not have an Accept header
+        # for JSON as well.
         if path == req.path and not req.client_accepts_json:
             raise falcon.HTTPNotAcceptable(
                 description='Accept must allow application/json'
@@ -35,7 +36,7 @@ class Door:
 def application(
     conf: cfg.ConfigOpts, manager: caller.Manager
 ) -> errors.App:
-    """Build the innermost WSGI application; `deploy` has the way to it."""
+    """Build the innermost WSGI application; `deploy` adds its layers."""
     app = falcon.App(middleware=[Door()])
     app.req_options.media_handlers = falcon.media.Handlers(
         {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}

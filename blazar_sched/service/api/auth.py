@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WSGI layers that find out who calls; one of them is in front.
+"""WSGI layers that identify the caller; one of the layers is configured.
 
-Each puts an oslo.context under CONTEXT into the WSGI environ. What the
-client itself says in identity headers is believed by neither.
+Each layer puts an oslo.context under CONTEXT into the WSGI environ. Neither
+layer trusts identity headers that the client itself has sent.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ from blazar_sched.service.clients import keystone as keystone_client
 LOG = logging.getLogger(__name__)
 
 CONTEXT = 'blazar_sched.context'
-# Keystone's admin has these three, by implication.
+# The roles that Keystone's admin has by implication.
 ADMIN_ROLES = ['admin', 'member', 'reader']
 MEMBER_ROLES = ['member', 'reader']
-# Anyone may ask which versions there are, as everywhere in OpenStack, and
-# what they have.
+# The versions are public, as everywhere in OpenStack, and so is the OpenAPI
+# document of each version.
 OPEN_PATHS = (
     '', '/', '/.json', '/versions', '/versions.json', '/openapi',
     '/openapi.json',
@@ -43,11 +43,11 @@ _NAME = re.compile(r'[A-Za-z0-9._@-]{1,64}')
 
 
 class NoAuth:
-    """Believes the token: ``user:project``, or ``user`` for both in one.
+    """A layer that trusts the token: ``user:project``, or ``user`` for both.
 
-    The user ``admin`` has the role. For callers on the same machine only: it
-    is served on loopback addresses alone, see `server`, and refuses requests
-    that a proxy or a web page has sent on behalf of somebody else.
+    The user ``admin`` has the admin role. The layer is only for callers on the
+    same machine: it is served on loopback addresses only, see `server`, and
+    refuses requests that a proxy or a web page has sent on behalf of others.
     """
 
     def __init__(
@@ -85,10 +85,9 @@ class NoAuth:
         return self._application(environ, start_response)
 
     def _other_host(self, environ: wsgi.WSGIEnvironment) -> str | None:
-        """Return 'Host' if that header names another machine.
+        """Return 'Host' if the Host header names another machine.
 
-        A web page that makes its own name one of this machine sends such a
-        header.
+        A web page whose own name resolves to this machine sends such a header.
         """
         try:
             url = parse.urlsplit(f'//{environ.get("HTTP_HOST", "")}')
@@ -119,7 +118,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Keystone(auth_token.AuthProtocol):
-    """Keystone's own layer, refusing in our envelope."""
+    """The layer of keystonemiddleware, with errors in the API's envelope."""
 
     def __init__(
         self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts
@@ -129,7 +128,7 @@ class Keystone(auth_token.AuthProtocol):
         def identified(
             environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
         ) -> Iterable[bytes]:
-            # The manager is told without the token.
+            # The context is sent to the manager without the token.
             ctxt = environ[CONTEXT] = context.RequestContext.from_environ(
                 environ, auth_token=None
             )

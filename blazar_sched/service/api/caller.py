@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks, in which version, and the manager as they may use it."""
+"""The caller of a request, with the version, and the caller's manager."""
 
 from collections.abc import Callable
 import dataclasses
@@ -11,7 +11,7 @@ from oslo_context import context
 
 
 class Manager(Protocol):
-    """What the API needs: `service.bus.rpc.Client`."""
+    """The interface that the API needs: `service.bus.rpc.Client`."""
 
     def call(
         self, ctxt: dict[str, Any], method: str, **kwargs: Any
@@ -22,11 +22,12 @@ class Manager(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """Someone the policy has let through to a handler.
+    """A caller whom the policy has admitted to a handler.
 
-    `is_admin` says that the policy lets them see every project, `version`
-    which of `microversion.VERSIONS` they speak. `require` passes if they may
-    do what a rule of the policy names, and raises NotAuthorized otherwise.
+    `is_admin` says that the policy lets the caller see every project,
+    `version` is the version of `microversion.VERSIONS` that the caller uses.
+    `require` passes if the caller may do what a rule of the policy names, and
+    raises NotAuthorized otherwise.
     """
 
     context: context.RequestContext
@@ -45,9 +46,9 @@ class Caller:
 
     @property
     def scope(self) -> str | None:
-        """The one project they see, None for every project."""
+        """The only project that the caller sees, None for every project."""
         return None if self.is_admin else self.project_id
 
     def call(self, method: str, **kwargs: Any) -> Any:
-        """Ask the manager; see `rpc.Client.call`."""
+        """Call the manager; see `rpc.Client.call`."""
         return self.manager.call(self.context.to_dict(), method, **kwargs)

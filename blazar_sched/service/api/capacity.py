@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity: what each request asks of the manager."""
+"""The capacity: the handler that translates requests into manager calls."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the layers of the API together."""
+"""The assembly of the WSGI layers of the API."""
 
 from collections.abc import Callable
 import functools
@@ -21,7 +21,7 @@ from blazar_sched.service.api import request_log
 from blazar_sched.service.api import request_metrics
 from blazar_sched.service.metrics import Metrics
 
-# Builds a WSGI layer around an application.
+# A function that builds a WSGI layer around an application.
 Layer = Callable[[wsgi.WSGIApplication], wsgi.WSGIApplication]
 
 
@@ -32,39 +32,43 @@ def deploy(
 ) -> wsgi.WSGIApplication:
     """Build the API as a WSGI application.
 
-    It does not know on which address it is served: only `server` can refuse
-    to serve ``noauth`` on one that others reach.
+    The application does not know the address on which it is served: only
+    `server` can refuse to serve ``noauth`` on an address that other machines
+    reach.
 
     :param conf: the service's configuration
-    :param manager: `service.bus.rpc.Client`, or what calls like it
+    :param manager: `service.bus.rpc.Client`, or an object with the same calls
     :param metrics: count the requests
     :raises oslo_config.cfg.Error: if a value cannot be read
     """
-    # From the outside in: the order in which a request passes them.
+    # From the outermost to the innermost layer, in the order in which a
+    # request passes them.
     layers: tuple[Layer, ...] = (
-        # Counts and times them, whatever becomes of them.
+        # Counts and times all requests, whatever their response.
         functools.partial(
             request_metrics.RequestMetrics,
             metrics=metrics or service_metrics.new(),
         ),
-        # Behind a proxy, if told so: has links begin with the proxy's address.
+        # Behind a proxy, if configured: makes links begin with the proxy's
+        # address.
         functools.partial(http_proxy_to_wsgi.HTTPProxyToWSGI, conf=conf),
-        # Names the request, before anything can go wrong with it.
+        # Gives the request an id, before any error can occur.
         request_id.RequestId,
-        # Answers for what goes wrong unforeseen, under that name.
+        # Answers unexpected errors, under that id.
         errors.Faults,
-        # Tells load balancers, which have no token, whether to ask here.
+        # Tells load balancers, which have no token, whether this API is
+        # healthy.
         functools.partial(health.Health, conf=conf, manager=manager),
-        # Has a log line for each answer, but to load balancers.
+        # Logs each response, except responses to load balancers.
         request_log.RequestLog,
-        # Finds out who calls; nothing further in believes a header.
+        # Identifies the caller; no inner layer trusts a header.
         functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),
-        # Refuses versions of the API that are not there.
+        # Refuses versions of the API that do not exist.
         microversion.Microversion,
     )
     application: wsgi.WSGIApplication = app.application(conf, manager)
     for layer in reversed(layers):
         application = layer(application)
-    # The layers have registered options of their own.
+    # The layers have registered further options.
     service_conf.require_values(conf)
     return application

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error in one envelope, whoever refuses.
+"""The envelope of every error, of the API and of its layers.
 
 ``{"error_code": 404, "error_message": "…", "error_name": "LeaseNotFound"}``:
 the code is the HTTP status, the name is a class of domain.exception or one
-of NAMES. Never an exception's own text, unless it was written for callers.
+of NAMES. The text of an exception is included only if it was written for
+callers.
 """
 
 from collections.abc import Iterable
@@ -22,14 +23,14 @@ LOG = logging.getLogger(__name__)
 
 App = falcon.App[falcon.Request, falcon.Response]
 
-# What the API itself refuses, by status. Clients test these names: never
-# change one, never give one a second meaning.
+# The names of the API's own errors, by status. Clients test these names: never
+# change a name, and never give a name a second meaning.
 NAMES = {
     # The body, a header or a parameter cannot be accepted as it is.
     400: exception.InvalidInput.__name__,
     # No token, or one that is not valid.
     401: 'Unauthorized',
-    # The caller's roles do not allow it.
+    # The caller's roles do not allow the request.
     403: exception.NotAuthorized.__name__,
     # Nothing is at this path.
     404: exception.NotFound.__name__,
@@ -66,7 +67,7 @@ def envelope(
 def answer(
     status: int, message: str, headers: Iterable[tuple[str, str]] = ()
 ) -> wsgi.WSGIApplication:
-    """Return a WSGI application that only answers with this error."""
+    """Return a WSGI application that always responds with this error."""
     body = json.dumps(envelope(status, message)).encode()
 
     def application(
@@ -86,7 +87,7 @@ def answer(
 
 
 class Faults:
-    """WSGI layer: what escapes the layers below it is a plain 500."""
+    """A WSGI layer that answers an unhandled exception below it with 500."""
 
     def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application
@@ -128,7 +129,7 @@ def refuse(
     error: exception.BlazarSchedError,
     params: Mapping[str, Any],
 ) -> None:
-    """Answer with what has been refused: one of Falcon's error handlers."""
+    """Respond with the error in the envelope: an error handler of Falcon."""
     resp.status = error.status
     resp.media = envelope(error.status, _message(error), _name(error))
 
@@ -148,12 +149,12 @@ def _escape(
     error: Exception,
     params: Mapping[str, Any],
 ) -> None:
-    """Leave it to Faults, which sees to every layer alike."""
+    """Raise the error again for Faults, which handles every layer alike."""
     raise error
 
 
 def _name(error: exception.BlazarSchedError) -> str:
-    """The class of domain.exception; RPC delivers subclasses of it."""
+    """Return the class of domain.exception; RPC delivers subclasses of it."""
     return next(
         c.__name__
         for c in type(error).__mro__
@@ -162,7 +163,7 @@ def _name(error: exception.BlazarSchedError) -> str:
 
 
 def _message(error: exception.BlazarSchedError) -> str:
-    # Not str(): over RPC that has the manager's traceback at its end.
+    # Not str(): over RPC, str() has the manager's traceback at its end.
     text = str(error.args[0])
     if error.field is None or text.startswith(error.field):
         return text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating IPs: what each request asks of the manager."""
+"""Floating IPs: handlers that translate requests into calls to the manager."""
 
 import functools
 from typing import Any

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/healthcheck``, for load balancers: oslo.middleware's, asking the manager.
+"""``/healthcheck`` for load balancers: that of oslo.middleware, with a check.
 
-Its options are those of oslo.middleware, in [healthcheck]: what is shown, to
-whom, and further backends, such as a file that takes this API out of service.
+The check asks the manager. The options are those of oslo.middleware, in
+[healthcheck]: what is shown, to whom, and further backends, such as a file
+that takes this API out of service.
 """
 
 from collections.abc import Iterable
@@ -20,15 +21,15 @@ from blazar_sched.domain import exception
 from blazar_sched.service.api import caller
 
 PATH = '/healthcheck'
-# Seconds.
+# Seconds for which a result is reused.
 LASTS = 1.0
 
 
 class ManagerHealth(pluginbase.HealthcheckBaseExtension):
-    """Healthy if a manager answers and has its database.
+    """A check that is healthy if a manager answers and has its database.
 
-    What was found is the answer for LASTS seconds: anybody may ask, as often
-    as they like, and each look is a call over the bus and a query.
+    A result is reused for LASTS seconds: anybody may ask, as often as they
+    like, and each check is a call over the bus and a query.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, manager: caller.Manager) -> None:
@@ -54,7 +55,7 @@ class ManagerHealth(pluginbase.HealthcheckBaseExtension):
 
 
 class Health:
-    """WSGI layer: answers at PATH, without a token."""
+    """A WSGI layer that answers at PATH, without a token."""
 
     def __init__(
         self,
@@ -76,14 +77,17 @@ class Health:
 def _extension(
     name: str, check: pluginbase.HealthcheckBaseExtension
 ) -> extension.Extension[Any]:
-    """Return a check that no entry point names."""
+    """Return an extension for a check that no entry point names."""
     make: Any = extension.Extension
     made: extension.Extension[Any] = make(name, None, None, check)
     return made
 
 
 class _Healthcheck(healthcheck.Healthcheck):
-    """Hands on to `application` whom it is not configured to answer."""
+    """A healthcheck that passes other requests on to `application`.
+
+    The other requests are those that its configuration excludes.
+    """
 
     def __init__(
         self,
@@ -92,7 +96,8 @@ class _Healthcheck(healthcheck.Healthcheck):
         manager: caller.Manager,
     ) -> None:
         super().__init__(application, conf)
-        # Named in no entry point: those are given nothing to call with.
+        # Not named in an entry point, because a check from an entry point
+        # is not given a manager to call.
         self._backends.extensions.append(
             _extension('manager', ManagerHealth(conf, manager))
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: what each request asks of the manager."""
+"""Hosts: handlers that translate requests into calls to the manager."""
 
 import functools
 from typing import Any
@@ -58,5 +58,5 @@ def delete_host(
 
 
 def _texts(body: Body) -> Body:
-    """Capabilities are text, also where a client sends a number."""
+    """Return capabilities as text, also where a client sends a number."""
     return {k: str(v) if type(v) is int else v for k, v in body.items()}

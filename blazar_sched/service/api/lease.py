@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases: what each request asks of the manager."""
+"""Leases: handlers that translate requests into calls to the manager."""
 
 from collections.abc import Iterable
 import functools
@@ -38,7 +38,7 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
     wanted = _wanted(req, caller)
     limit = listing.limit(req)
     fields = listing.fields(req, views.FIELDS)
-    # One more than is shown says whether any follow.
+    # One lease more than is shown tells whether more leases follow.
     leases = listing.fetch(
         lambda **page: caller.call('list_leases', **wanted, **page),
         limit and limit + 1,
@@ -89,7 +89,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     }
     key = _idempotency_key(req)
     if key is None and not dry_run:
-        # Under a key the request is sent to another manager if one dies.
+        # A request with a key is sent to another manager if a manager dies.
         key = uuidutils.generate_uuid()
     more: Body = {} if key is None else {'idempotency_key': key}
     more |= _offering(caller)
@@ -171,7 +171,7 @@ def delete_lease(
 def _check_sharing(
     caller: Caller, reservations: Iterable[Body]
 ) -> None:
-    """Pass if none is shared with a project, or the caller may share.
+    """Check that no reservation is shared, or that the caller may share.
 
     :raises NotAuthorized: otherwise
     """
@@ -180,7 +180,7 @@ def _check_sharing(
 
 
 def _wanted(req: falcon.Request, caller: Caller) -> Body:
-    """Return which leases are asked for, and in which order."""
+    """Return the filters and the order of the requested list of leases."""
     project_id = listing.text(req, 'project_id', schemas.MAX_TEXT)
     status = req.get_param('status')
     if status is not None and status not in schemas.STATUSES:
@@ -194,7 +194,7 @@ def _wanted(req: falcon.Request, caller: Caller) -> Body:
         'sort': listing.sort(req) or None,
     }
     return {
-        # Whoever sees one project only cannot look at another.
+        # A caller who sees only one project cannot list another project.
         'project_id': project_id if caller.scope is None else caller.scope,
         **{k: v for k, v in asked.items() if v is not None},
     }
@@ -212,15 +212,15 @@ def _idempotency_key(req: falcon.Request) -> str | None:
 
 
 def _offering(caller: Caller) -> Body:
-    """Return what has a refusal for want of room come with an offer."""
+    """Return the argument that adds an offer to a refusal for lack of room."""
     return {'offering': True} if caller.version >= microversion.V1_2 else {}
 
 
 def _dry_run(req: falcon.Request, caller: Caller) -> Body:
-    """Return what has the manager answer only, empty if it is to act.
+    """Return the argument for a dry run, empty if the request is real.
 
-    Who only asks must never be taken to mean it: so what is not understood
-    is refused.
+    An unknown value of dry_run is refused, so that a dry run is never
+    executed.
     """
     asked = req.params.get(schemas.DRY_RUN)
     if asked is None:
@@ -252,7 +252,7 @@ def _end(text: str | None, version: microversion_parse.Version) -> int:
 
 
 def _before_end(text: str | None) -> int | str:
-    # Blazar's clients send null or '' for what they were not told.
+    # Blazar's clients send null or '' for a value that the user left out.
     if not text:
         return DEFAULT
     return duration.parse_time(text, 'before_end_date')
@@ -263,8 +263,8 @@ def _keep_before_end(
 ) -> list[Body]:
     """Return changes of reservations without before_end, which is fixed.
 
-    :raises CantUpdateParameter: if it is to be another one
-    :raises InvalidInput: if the version knows of none
+    :raises CantUpdateParameter: if before_end is to be changed
+    :raises InvalidInput: if the version has no before_end for the reservation
     """
     name = schemas.BEFORE_END
     if not any('id' in change and name in change for change in changes):

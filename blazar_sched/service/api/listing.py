@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long lists: how a client asks for a part, and how all of it is fetched.
+"""Long lists: the query for a part of a list, and the fetching of all pages.
 
 ``limit``, ``marker`` and ``sort`` as in the API guidelines of OpenStack's
 API working group ("Pagination, Filtering, and Sorting"), ``fields`` as in
@@ -15,7 +15,7 @@ import falcon
 
 from blazar_sched.domain import exception
 
-# Items asked for at once; the manager may answer with fewer.
+# Items requested in one call; the manager may return fewer.
 PAGE = 1000
 MAX_LIMIT = 2**31 - 1
 
@@ -55,7 +55,7 @@ Page = dict[str, Any]
 
 
 def text(req: falcon.Request, name: str, longest: int) -> str | None:
-    """Return a parameter that, if it is there, must not be empty.
+    """Return a parameter, which must not be empty if it is present.
 
     :raises InvalidInput: naming the parameter
     """
@@ -68,17 +68,17 @@ def text(req: falcon.Request, name: str, longest: int) -> str | None:
 
 
 def limit(req: falcon.Request) -> int | None:
-    """Return how many items are asked for, None for all.
+    """Return the number of items requested, None for all.
 
-    :raises InvalidInput: if it is no number from 1 to MAX_LIMIT
+    :raises InvalidInput: if it is not a number from 1 to MAX_LIMIT
     """
     return number(req, 'limit', MAX_LIMIT)
 
 
 def number(req: falcon.Request, name: str, most: int) -> int | None:
-    """Return a parameter that, if it is there, is a number.
+    """Return a parameter, which must be a number if it is present.
 
-    :raises InvalidInput: naming it, unless it is from 1 to `most`
+    :raises InvalidInput: naming the parameter, unless it is from 1 to `most`
     """
     digits = req.get_param(name)
     if digits is None:
@@ -93,9 +93,11 @@ def number(req: falcon.Request, name: str, most: int) -> int | None:
 
 
 def sort(req: falcon.Request) -> list[list[Any]]:
-    """Return the keys of ``sort=key:direction,…``, each whether it descends.
+    """Return the keys of ``sort=key:direction,…``, each with its direction.
 
-    :raises InvalidInput: if it has another form, or a key twice
+    The direction is True if the key descends.
+
+    :raises InvalidInput: if the parameter has another form, or a key twice
     """
     asked = req.get_param('sort')
     if asked is None:
@@ -113,10 +115,10 @@ def sort(req: falcon.Request) -> list[list[Any]]:
 
 
 def fields(req: falcon.Request, known: Collection[str]) -> list[str] | None:
-    """Return which fields of each item are asked for, None for all.
+    """Return the requested fields of each item, None for all.
 
-    :raises InvalidInput: if one of ``fields=id,name,…`` is none of `known`, or
-        is there twice
+    :raises InvalidInput: if a field of ``fields=id,name,…`` is not in `known`,
+        or is there twice
     """
     asked = req.get_param('fields')
     if asked is None:
@@ -133,8 +135,8 @@ def fields(req: falcon.Request, known: Collection[str]) -> list[str] | None:
 def whole(ask: Callable[..., Page]) -> list[Item]:
     """Return all items of a list that comes in pages.
 
-    :param ask: answers to `marker`, if there is one; such a marker is good
-        even if what it names is gone
+    :param ask: returns the page after `marker`, if `marker` is given; a marker
+        that a page has returned remains valid even if its item is deleted
     """
     page = ask()
     found: list[Item] = page['items']
@@ -149,7 +151,8 @@ def fetch(
 ) -> list[Item]:
     """Return the first `most` items after `marker`, page by page.
 
-    :param ask: answers to `limit` and `marker`, if there is one
+    :param ask: returns the page for `limit`, after `marker` if `marker` is
+        given
     """
     page = ask(limit=_size(most), **_after(marker))
     found: list[Item] = page['items']
@@ -162,7 +165,7 @@ def fetch(
 def links(
     req: falcon.Request, found: list[Item], most: int | None
 ) -> list[dict[str, str]]:
-    """Return the link to what follows the first `most` of `found`, if any."""
+    """Return the link to the items after the first `most`, if any."""
     if most is None or len(found) <= most:
         return []
     query = {**req.params, 'marker': found[most - 1]['id']}
@@ -173,13 +176,13 @@ def links(
 def _following(
     ask: Callable[..., Page], found: list[Item], most: int | None
 ) -> Page:
-    """Return the page after the last item that is still there."""
+    """Return the page after the last item that still exists."""
     size = _size(most and most - len(found))
     for item in reversed(found):
         try:
             return ask(limit=size, marker=item['id'])
         except exception.InvalidInput:
-            # Deleted meanwhile: it marks no place any more.
+            # The item was deleted meanwhile and is no marker any more.
             continue
     return ask(limit=size)
 

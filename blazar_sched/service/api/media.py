@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads request bodies: JSON, but only what means the same to everyone.
+"""A strict JSON reader for request bodies.
 
-The standard reader takes NaN, numbers beyond any float, the last of several
-equal keys, and texts that no database stores. Here all of them are refused.
+The standard reader accepts NaN, numbers beyond any float, the last of several
+equal keys, and texts that no database stores. This reader refuses all of
+them, so that a body means the same to every reader.
 """
 
 import json
@@ -12,14 +13,14 @@ from typing import Any
 
 import falcon
 
-# NUL is no text for PostgreSQL; half a surrogate pair is none for anybody.
+# PostgreSQL cannot store NUL; no database can store half a surrogate pair.
 UNSTORABLE = re.compile('[\0\ud800-\udfff]')
-# 64 bits have no more digits, and a sign.
+# A number of 64 bits has no more digits than this, with its sign.
 _MAX_DIGITS = 20
 
 
 class StrictJSON(falcon.media.BaseHandler):
-    """Falcon's handler for ``application/json``, in requests.
+    """A Falcon handler for ``application/json``, in requests.
 
     :param limit: bytes of the largest body that is read
     """
@@ -57,10 +58,10 @@ class StrictJSON(falcon.media.BaseHandler):
 
 
 def loads(body: bytes) -> Any:
-    """Read a JSON text.
+    """Return the value of a JSON text.
 
-    :raises ValueError: if it is not JSON, or not strictly
-    :raises RecursionError: if it is nested too deeply
+    :raises ValueError: if the text is not JSON, or not strict JSON
+    :raises RecursionError: if the text is nested too deeply
     """
     value = json.loads(
         body.decode(),

@@ -25,18 +25,18 @@ import microversion_parse
 from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
-# From the oldest to the newest.
+# The versions from the oldest to the newest.
 VERSIONS = ('1.0', '1.1', '1.2')
 KNOWN = V1_0, V1_1, V1_2 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'
-# Where the WSGI environ has the request's version.
+# The key of the request's version in the WSGI environ.
 VERSION = 'blazar_sched.api_version'
 
 
 class Microversion:
-    """WSGI layer: finds out the version, and says which it was."""
+    """A WSGI layer that reads the requested version and reports it."""
 
     def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application

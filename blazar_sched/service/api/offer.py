@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers: what a refusal for want of room says beside the error."""
+"""Offers, which a refusal for want of room includes beside the error."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def _refuse(
 ) -> None:
     errors.refuse(req, resp, error, params)
     version = req.env[microversion.VERSION]
-    # Where nobody has looked for a start it is not complete.
+    # The offer is incomplete if no search for a start was made.
     offer = error.offer or {}
     if version >= microversion.V1_2 and 'start' in offer:
         resp.media['offer'] = views.offer(offer, version)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI document: the route table and the schemas, told to programs.
+"""The OpenAPI document, built from the route table and the schemas.
 
-There is one for each version of the API. What a request may hold is said by
-the very schema that it is held to.
+Each version of the API has its own document. A request body is described by
+the same schema that validates the request body.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ ByVersion = Mapping[microversion_parse.Version, Any]
 Query = Mapping[str, validation.Schema]
 
 JSON = 'application/json'
-# What each noun is called in the document, and its schema.
+# The name of each noun in the document, and the noun's schema.
 NOUNS: dict[str, Callable[[microversion_parse.Version], validation.Schema]] = {
     'Allocation': allocation_views.schema,
     'Capacity': capacity_views.schema,
@@ -53,7 +53,7 @@ NOUNS: dict[str, Callable[[microversion_parse.Version], validation.Schema]] = {
     'Property': property_views.schema,
     'Version': version_views.schema,
 }
-# Those that older versions do not have.
+# The first version of each noun that older versions do not have.
 SINCE = {'Capacity': microversion.V1_2}
 
 
@@ -91,15 +91,16 @@ _ERROR = shape.described(
     },
     errors.envelope(400, 'name: Missing parameter name'),
 )
-# What stands in a path, by the variable's name.
+# The schemas of path variables, by the variable's name.
 VARIABLES = {
     'lease_id': meaning.said("The lease's id"),
     'host_id': meaning.said(meaning.HOST_ID),
     'floating_ip_id': meaning.said("The floating IP's id"),
     'name': meaning.said("The property's name"),
 }
-# What any request may be refused with; then one that needs a token, one that
-# changes something, one with a body, and one that names something.
+# The error statuses of any request; then those of a request that needs a
+# token, of a request that changes something, of a request with a body, and of
+# a request with a path variable.
 ANY = {400, 406, 500, 503}
 WITH_TOKEN = {401, 403}
 CHANGING = {409}
@@ -122,13 +123,14 @@ def _many(key: str, name: str) -> validation.Schema:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Operation:
-    """What a handler reads and answers.
+    """The input and output of a handler.
 
-    :param answer: the schema of its body, None if it has none
-    :param body: what holds the request's body, for all versions or for each
-    :param query: the schemas of the query's parameters, for all versions or
-        for the one that it is called with
-    :param headers: those of the request's own headers
+    :param answer: the schema of the response body, None if there is no body
+    :param body: the validator of the request body, for all versions or by
+        version
+    :param query: the schemas of the query parameters, for all versions or for
+        the version that it is called with
+    :param headers: the schemas of the request's own headers
     """
 
     answer: validation.Schema | None = None
@@ -146,7 +148,7 @@ _LEASES['properties']['leases_links'] = meaning.said(
     'Where the rest is, if there was a limit', version_views.LINKS
 )
 
-# By the handler's name.
+# The operations by the name of the handler.
 OPERATIONS = {
     'show_document': Operation({'type': 'object'}),
     'list_versions': Operation(_many('versions', 'Version')),
@@ -200,7 +202,7 @@ OPERATIONS = {
 
 
 def error(version: microversion_parse.Version) -> validation.Schema:
-    """Describe what any refusal says: see errors.envelope."""
+    """Describe the body of any error response: see errors.envelope."""
     if version < microversion.V1_2:
         return _ERROR
     offer = {'offer': offer_views.schema(version)}
@@ -212,7 +214,7 @@ def document(
 ) -> Document:
     """Build the document of one version of the API.
 
-    :param routes: those of `routes.ROUTES` to tell of
+    :param routes: the routes of `routes.ROUTES` to describe
     """
     paths: dict[str, Document] = {}
     for route in routes:

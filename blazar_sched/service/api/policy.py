@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks oslo.policy whether a caller may."""
+"""Policy enforcement by oslo.policy."""
 
 from oslo_config import cfg
 from oslo_context import context
@@ -11,7 +11,7 @@ from blazar_sched.policies import base
 
 
 class Enforcer:
-    """The rules, with the operator's own from the policy file."""
+    """The policy rules, with the operator's own rules from the policy file."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._enforcer = policy.Enforcer(conf)
@@ -19,7 +19,7 @@ class Enforcer:
         self._enforcer.load_rules()
 
     def authorize(self, ctxt: context.RequestContext, rule: str) -> None:
-        """Pass if `ctxt` may do `rule` in its own project.
+        """Check that `ctxt` may do `rule` in its own project.
 
         :raises NotAuthorized: otherwise
         """
@@ -34,7 +34,7 @@ class Enforcer:
             ) from e
 
     def is_admin(self, ctxt: context.RequestContext) -> bool:
-        """Tell whether `ctxt` sees every project."""
+        """Tell whether `ctxt` may see every project."""
         return bool(
             self._enforcer.authorize(base.ADMIN, {}, ctxt, do_raise=False)
         )

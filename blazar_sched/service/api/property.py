@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host properties: names that a requirement can use, and their values."""
+"""Host properties, with their values: handlers that call the manager.
+
+A requirement can use the name of a host property.
+"""
 
 import functools
 from typing import Any

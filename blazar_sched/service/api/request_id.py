@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request ids: a local one out, the caller's global one in.
+"""Request ids: a local id per request, and the caller's global id.
 
-Both stand in the WSGI environ where oslo.context looks for them, so they are
-in every log line and go along to the manager.
+Both ids are in the WSGI environ where oslo.context expects them, so both are
+in every log line and are sent to the manager.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _FORM = re.compile(r'req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
 
 class RequestId:
-    """WSGI layer: names each request, and says the name in its answer."""
+    """A WSGI layer that gives each request an id, returned in the response."""
 
     def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application
@@ -30,12 +30,12 @@ class RequestId:
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
     ) -> Iterable[bytes]:
         given = environ.get('HTTP_X_OPENSTACK_REQUEST_ID', '')
-        # Anything else could forge log lines.
+        # A text in any other form could forge log lines.
         if _FORM.fullmatch(given):
             environ[GLOBAL] = given
         local = environ[LOCAL] = context.generate_request_id()
-        # Made to be in this thread's log lines, until the next one is: of
-        # who calls nothing is known yet.
+        # This context is for the log lines of this thread, until the next
+        # context is created: the caller is not known yet.
         context.RequestContext(
             request_id=local, global_request_id=environ.get(GLOBAL)
         )

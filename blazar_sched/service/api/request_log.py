@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log line for each request: what was asked, what was answered, how fast.
+"""The log line of each request: the request, the response, and the duration.
 
-Who asked, and about which lease or host, is in the line's context.
+The caller, and the lease or host concerned, are in the context of the line.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 
 
 class RequestLog:
-    """WSGI layer: logs every answer of the layers below it."""
+    """A WSGI layer that logs every response of the layers below it."""
 
     def __init__(self, application: wsgi.WSGIApplication) -> None:
         self._application = application

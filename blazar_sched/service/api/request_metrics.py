@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts requests and how long they take, by route."""
+"""Metrics of requests: their number and their duration, by route."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -16,21 +16,22 @@ from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.metrics import REQUEST_SECONDS
 from blazar_sched.service.metrics import REQUESTS
 
-# Of what nobody can know beforehand, as there is no end of it.
+# The label of unknown paths and methods, whose number is unlimited.
 OTHER = 'other'
 
 _METHODS = frozenset(('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'))
 
 
 class RequestMetrics:
-    """WSGI layer: counts every answer of the layers below it."""
+    """A WSGI layer that counts every response of the layers below it."""
 
     def __init__(
         self, application: wsgi.WSGIApplication, metrics: Metrics
     ) -> None:
         self._application = application
         self._metrics = metrics
-        # Falcon's own finds none for who is refused further out.
+        # A router of its own, because a request that an outer layer refuses
+        # never reaches Falcon's router.
         self._router = routing.CompiledRouter()
         for path in {route.path for route in routes.ROUTES} | {health.PATH}:
             self._router.add_route(path, types.SimpleNamespace())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements: what a caller may have hosts chosen by.
+"""Requirements: the properties by which a caller may choose hosts.
 
-A name that no host has is refused, as Blazar does: whoever asks for it waits
-for a window that never comes. So is one that is private, in the same words:
-else whoever may not see it could read its values bit by bit, by asking what
-there is room for.
+A name that no host has is refused, as in Blazar: a request for such a name
+would wait for a window that never comes. A private name is refused in the
+same words: otherwise a caller who may not see the name could read its values
+bit by bit, by asking what there is room for.
 """
 
 from collections.abc import Iterable
@@ -23,15 +23,18 @@ Body = dict[str, Any]
 def check_reservations(
     caller: Caller, reservations: list[Body], lease_id: str = ''
 ) -> None:
-    """Refuse here what the placing could not read later, or finds nowhere.
+    """Refuse requirements that are malformed or that no host can meet.
 
-    :param lease_id: of the lease that they are changes of
+    Refused here, because the placement could not read the requirement later,
+    or would find no host.
+
+    :param lease_id: the lease that the reservations change
     :raises InvalidInput: if a requirement is malformed
-    :raises NotEnoughHostsAvailable: if it names what no host has
+    :raises NotEnoughHostsAvailable: if a requirement names what no host has
     """
     unknown = _unknown(caller, list(_named(reservations)))
     if unknown and lease_id:
-        # What a reservation asks for already it may go on asking for.
+        # A requirement that a reservation already has may remain.
         lease = caller.call(
             'get_lease', lease_id=lease_id, project_id=caller.scope
         )
@@ -56,7 +59,7 @@ def check_reservations(
 
 
 def check(caller: Caller, text: str, field: str) -> None:
-    """Refuse a requirement of a question about hosts.
+    """Refuse an invalid requirement in a query about hosts.
 
     :raises InvalidInput: if it is malformed, or names what no host has
     """
@@ -70,7 +73,7 @@ def check(caller: Caller, text: str, field: str) -> None:
 def _named(
     reservations: list[Body],
 ) -> Iterator[tuple[int, str, Iterable[str]]]:
-    """Yield the position, the parameter, and the names in it."""
+    """Yield the position, the parameter, and the names of each requirement."""
     for number, reservation in enumerate(reservations):
         for name in schemas.REQUIREMENTS:
             if name in reservation:
@@ -82,10 +85,10 @@ def _named(
 def _unknown(
     caller: Caller, named: list[tuple[int, str, Iterable[str]]]
 ) -> list[tuple[int, str, str]]:
-    """Return which of the names no host has, as far as the caller is told.
+    """Return the names that no host has, as far as the caller may know.
 
-    Each with its position and parameter. Names that every host has, and
-    traits, which are no secret, are not looked for.
+    Each name comes with its position and parameter. Names that every host has,
+    and traits, which are not secret, are not checked.
     """
     asked = [
         (number, name, property_)

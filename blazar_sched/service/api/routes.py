@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole API in one table.
+"""The table of all routes of the API.
 
 A handler is called with the request, its caller, and the variables of its
-path by name; it returns the body of the answer. The policy is asked before
-it runs, so that no handler can forget to.
+path by name; it returns the body of the response. The policy is checked
+before the handler runs, so that no handler can omit the check.
 """
 
 from collections import defaultdict
@@ -39,10 +39,11 @@ from blazar_sched.service.api.schemas import lease as schemas
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
-    """`status` is that of success; without a `rule`, anyone may.
+    """A route of the API.
 
-    In versions older than `since` there is nothing at the path. Only where
-    it is `dry` can a change be asked for by a dry run.
+    `status` is the status of success; without a `rule`, anyone may call the
+    route. Versions older than `since` have nothing at the path. A change can
+    be asked for by a dry run only where `dry` is true.
     """
 
     method: str
@@ -66,10 +67,10 @@ FLOATING_IPS = '/v1/floatingips'
 FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
 CAPACITY = '/v1/capacity'
 
-# A lease's and a floating IP's, or a host's.
+# The id of a lease or a floating IP, or the id of a host.
 _ID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{1,19}')
 
-# The document's own name is this with .json at its end.
+# The path of the OpenAPI document, whose own name ends in .json.
 DOCUMENT = '/openapi'
 
 
@@ -80,7 +81,7 @@ def show_document(
     return openapi.document(ROUTES, req.env[microversion.VERSION])
 
 
-# Each path also answers with .json at its end, see app.Door.
+# Each path is also valid with .json at its end, see app.Door.
 ROUTES = (
     Route('GET', '/', version.list_versions, 300, None),
     Route('GET', '/versions', version.list_versions, 300, None),
@@ -130,13 +131,13 @@ ROUTES = (
 def add_to(
     app: errors.App, manager: Manager, enforcer: policy.Enforcer
 ) -> None:
-    """Make `app` answer ROUTES with what `manager` says."""
+    """Add ROUTES to `app`, with handlers that call `manager`."""
     responders: dict[str, dict[str, Callable[..., None]]] = defaultdict(dict)
     for route in ROUTES:
         respond = _responder(route, manager, enforcer)
         responders[route.path][f'on_{route.method.lower()}'] = respond
         if route.method == 'GET':
-            # The same without its body, as HTTP has it.
+            # HEAD has the response of GET without the body.
             responders[route.path]['on_head'] = respond
     for path, by_name in responders.items():
         app.add_route(path, types.SimpleNamespace(**by_name))
@@ -171,17 +172,17 @@ def _responder(
 
 
 def _logged_id(variables: dict[str, str]) -> str | None:
-    """Return what a path is about, for the log lines about it.
+    """Return the id in a path, for the log lines about the request.
 
-    Also for the manager's. What cannot be an id is left out: it could be
-    anything.
+    The log lines of the manager have the id, too. A text that cannot be an id
+    is left out, because it could be any text.
     """
     id_ = next(iter(variables.values()), '')
     return id_ if _ID.fullmatch(id_) else None
 
 
 def _refuse_dry_run(req: falcon.Request) -> None:
-    """Refuse to change something for who may only have wanted to ask."""
+    """Refuse dry_run where it is unsupported, so that it is not executed."""
     if req.method not in ('GET', 'HEAD') and schemas.DRY_RUN in req.params:
         raise exception.InvalidInput(
             f'{schemas.DRY_RUN} is for leases alone', field=schemas.DRY_RUN

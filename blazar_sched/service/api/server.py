@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the API over HTTP, in threads of this process."""
+"""The HTTP server of the API, in threads of this process."""
 
 import contextlib
 import ipaddress
@@ -24,16 +24,19 @@ from blazar_sched.service.metrics import Metrics
 
 LOG = logging.getLogger(__name__)
 
-# Open files of the process that are no connections of the API's clients.
+# Open files of the process that are not connections of API clients.
 _OTHER_FILES = 256
 
 
 class UnsafeAddress(ValueError):
-    """``noauth`` believes everybody: it is not for others to reach."""
+    """Raised if ``noauth`` would be served to other machines.
+
+    ``noauth`` trusts every caller.
+    """
 
 
 class _ErrorTask(task.ErrorTask):
-    """What waitress itself refuses is in the envelope too."""
+    """A task that puts the errors of waitress into the envelope, too."""
 
     def execute(self) -> None:
         refused = self.request.error
@@ -52,7 +55,8 @@ class _Channel(channel.HTTPChannel):
 
     def handle_read(self) -> None:
         # A client that sends a byte now and then must not keep a connection:
-        # what has begun has to be whole before the connection times out.
+        # a request that has begun must be complete before the connection
+        # times out.
         begun, since = self.request, self.last_activity
         super().handle_read()
         if begun is not None and self.request is begun:
@@ -63,7 +67,7 @@ class Server:
     """A running API.
 
     :param application: WSGI
-    :param listener: a bound socket; the server closes it
+    :param listener: a bound socket; the server closes the socket
     """
 
     def __init__(
@@ -81,9 +85,9 @@ class Server:
             connection_limit=_connections(conf.api.max_connections),
             channel_timeout=conf.api.connection_timeout,
             cleanup_interval=max(1, conf.api.connection_timeout // 4),
-            # select() knows no file from the 1024th on.
+            # select() supports no file descriptor above 1023.
             asyncore_use_poll=True,
-            # Whether they are believed is oslo.middleware's to say.
+            # oslo.middleware decides whether proxy headers are trusted.
             clear_untrusted_proxy_headers=False,
             ident=None,
         )
@@ -94,11 +98,11 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is being answered, then close every connection."""
+        """Finish the requests in progress, then close every connection."""
         self._server.task_dispatcher.shutdown()
-        # The sockets belong to the thread that polls them; without any left
-        # it ends. Awake already, it may have closed the trigger itself
-        # before that is pulled.
+        # The sockets belong to the thread that polls them; the thread ends
+        # when no socket is left. If the thread is awake already, it may have
+        # closed the trigger before the trigger is pulled.
         with contextlib.suppress(OSError):
             self._server.trigger.pull_trigger(
                 lambda: wasyncore.close_all(self._sockets)
@@ -111,10 +115,10 @@ def serve(
     manager: caller.Manager,
     metrics: Metrics | None = None,
 ) -> Server:
-    """Start to serve the API on [api] host and port, 0 for a free one.
+    """Start to serve the API on [api] host and port, 0 for a free port.
 
     :raises UnsafeAddress: if ``noauth`` would be served to other machines
-    :raises OSError: if the address cannot be had
+    :raises OSError: if the address cannot be bound
     """
     listener = _bind(conf.api.host, conf.api.port)
     address = listener.getsockname()[0]
@@ -140,9 +144,9 @@ def serve(
 def start(
     conf: cfg.ConfigOpts, metrics: Metrics | None = None
 ) -> Server:
-    """Start to serve the API by itself, asking managers over the bus.
+    """Start to serve the API on its own, calling managers over the bus.
 
-    It answers 503 until it has found one.
+    The API answers 503 until it has found a manager.
 
     :raises: what `serve` raises
     """
@@ -153,9 +157,10 @@ def start(
 
 
 def _connections(most: int) -> int:
-    """Return how many connections there can be, at most `most`.
+    """Return the possible number of connections, at most `most`.
 
-    The process may have as many files open from now on, as far as it can.
+    The limit of open files of the process is raised as far as needed and
+    allowed.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + _OTHER_FILES
@@ -180,7 +185,7 @@ def _bind(host: str, port: int) -> socket.socket:
     )
     listener = socket.socket(family, kind)
     try:
-        # A restart must not wait for old connections to be forgotten.
+        # A restart must not wait until old connections leave TIME_WAIT.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as e:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trusts: a new lease is lent its creator's roles.
+"""Trusts, by which the creator of a lease delegates roles to the lease.
 
-The caller's token is needed for that and goes no further: not to the
-manager, not to the log, not into the ledger.
+The caller's token is needed to create a trust and goes no further: not to the
+manager, not to the log, and not into the ledger.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from blazar_sched.service.clients.keystone import Keystone
 
 LOG = logging.getLogger(__name__)
 
-# Where the WSGI environ has the Trustor of a request, if there is one.
+# The key of the request's Trustor, if any, in the WSGI environ.
 TRUSTOR = 'blazar_sched.trustor'
 
 Lease = dict[str, Any]
 
 
 class Trustor:
-    """A caller who can lend us their roles while they are here."""
+    """A caller who can delegate roles by a trust during the request."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Trustor:
         self._context = ctxt
 
     def lend(self) -> str | None:
-        """Return the id of a new trust; None if there can be none."""
+        """Return the id of a new trust; None if no trust is possible."""
         return self._keystone.create_trust(
             self._token,
             str(self._context.user_id),
@@ -45,7 +45,7 @@ class Trustor:
         )
 
     def take_back(self, trust_id: str | None) -> None:
-        """Delete a trust, as far as that goes now."""
+        """Delete a trust, if Keystone is available."""
         try:
             self._keystone.delete_trust(trust_id, self._token)
         except exception.Unavailable as e:
@@ -57,17 +57,18 @@ def lent(
     create: Callable[[str | None], Lease],
     rehearse: Callable[[], Lease],
 ) -> Lease:
-    """Return a lease that is lent the caller's roles.
+    """Return a lease that has a trust with the caller's roles.
 
-    A request that is refused costs Keystone nothing: each trust that is
-    deleted leaves a revocation there, which is looked at with every token.
+    A refused request causes no work in Keystone: each deleted trust leaves a
+    revocation in Keystone, which is checked with every token.
 
-    A trust that it does not have is deleted: if there is none, or if the
-    request was made before. Also if nobody knows whether there is one: better
-    a lease that its creator does not act in than a trust that nobody sees.
+    A new trust that the lease does not have is deleted: if there is no lease,
+    or if the request was made before. The trust is also deleted if it is
+    unknown whether there is a lease: a lease that cannot act for its creator
+    is better than a trust that nobody sees.
 
-    :param create: asks the manager for the lease, by the id of its trust
-    :param rehearse: asks whether there will be one, by a dry run
+    :param create: asks the manager for the lease, with the id of the trust
+    :param rehearse: asks whether there will be a lease, by a dry run
     """
     if trustor is None:
         return create(None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds request bodies to their JSON Schema.
+"""Validation of request bodies by JSON Schema.
 
-A schema may say itself why it refuses, under ``x-refusal``, where what the
-library says is no help.
+A schema may have its own text of a refusal, under ``x-refusal``, where the
+message of the library is no help.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,18 @@ import microversion_parse
 from blazar_sched.domain import exception
 from blazar_sched.service.api import microversion
 
-# Characters of a long message that are kept, at either end.
+# The number of characters kept of a long message, at either end.
 _HEAD, _TAIL = 100, 200
 
 Schema = dict[str, Any]
 
 
 def _is_integer(checker: Any, value: Any) -> bool:
-    # JSON Schema calls 1.0 an integer; nothing below the API does.
+    # JSON Schema accepts 1.0 as an integer; the code below the API does not.
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-# The function has no types.
+# validators.extend has no type annotations.
 _extend: Any = validators.extend
 _Strict = _extend(
     jsonschema.Draft202012Validator,
@@ -37,7 +37,7 @@ _Strict = _extend(
 
 
 def validator(schema: Schema) -> jsonschema.protocols.Validator:
-    """Build what `check` wants, once a schema."""
+    """Build the validator for `check`, once per schema."""
     _Strict.check_schema(schema)
     strict: jsonschema.protocols.Validator = _Strict(schema)
     return strict
@@ -46,7 +46,7 @@ def validator(schema: Schema) -> jsonschema.protocols.Validator:
 def by_version(
     schema: Callable[[microversion_parse.Version], Schema],
 ) -> dict[microversion_parse.Version, jsonschema.protocols.Validator]:
-    """Build what `check` wants for each version of the API."""
+    """Build the validator for `check`, for each version of the API."""
     return {
         version: validator(schema(version))
         for version in microversion.KNOWN
@@ -56,7 +56,7 @@ def by_version(
 def check(
     schema: jsonschema.protocols.Validator, document: Any
 ) -> None:
-    """Pass if `document` is what `schema` describes.
+    """Check that `document` matches `schema`.
 
     :raises InvalidInput: naming the field by its path, as in
         ``reservations[0].min``
@@ -82,7 +82,7 @@ def check(
 def _short(message: str) -> str:
     if len(message) <= _HEAD + _TAIL:
         return message
-    # The value stands first, what is wrong with it last.
+    # The message begins with the value and ends with the error.
     return f'{message[:_HEAD]}…{message[-_TAIL:]}'
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which versions of the API there are."""
+"""The handler that lists the versions of the API."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ LOG = log.getLogger(__name__)
 IDLE = 3600.0
 
 
-class Herald(loop.Looped):
+class Fanout(loop.Looped):
     """A loop that casts the newest revision, in a separate thread.
 
     :param bus: the transport that `rpc.transport` returned

@@ -2,7 +2,6 @@
 """The queries of the ledger, inside a commit or outside a commit."""
 
 from blazar_sched.service.ledger import allocation
-from blazar_sched.service.ledger import census
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import check
 from blazar_sched.service.ledger import event
@@ -16,12 +15,13 @@ from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
+from blazar_sched.service.ledger import statistics
 from blazar_sched.service.ledger import trust
 
 
 class Reader(
     allocation.Reads,
-    census.Reads,
+    statistics.Reads,
     change.Reads,
     check.Reads,
     event.Reads,

@@ -22,7 +22,7 @@ FIRST_RETRY = 0.25
 
 
 @dataclasses.dataclass(slots=True)
-class Tried:
+class Attempted:
     """An event that was tried; all times are on the monotonic clock.
 
     :param since: when the operation that the event waits for was begun
@@ -60,7 +60,7 @@ class Tried:
         return True
 
 
-class Tries:
+class Attempts:
     """The running and earlier tries of events; safe to share by threads."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Tries:
         # The leases with an event that runs in this process, or waits for a
         # thread.
         self.running: set[str] = set()
-        self._tried: dict[str, Tried] = {}
+        self._tried: dict[str, Attempted] = {}
 
     def take(self, event: Event, now: float) -> bool:
         """Begin a try, unless the event has to wait or its lease is busy."""
@@ -86,15 +86,15 @@ class Tries:
         with self._lock:
             self.running.discard(event.lease_id)
 
-    def known(self, event: Event) -> Tried | None:
+    def known(self, event: Event) -> Attempted | None:
         """Return the remembered tries of an event, None if there are none."""
         return self._tried.get(event.id)
 
-    def remember(self, event: Event, now: float) -> Tried:
+    def remember(self, event: Event, now: float) -> Attempted:
         """Return the remembered tries of an event, adding them if missing."""
         with self._lock:
             return self._tried.setdefault(
-                event.id, Tried(event.lease_id, now)
+                event.id, Attempted(event.lease_id, now)
             )
 
     def forget(self, event: Event) -> None:

@@ -17,7 +17,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 LOG = log.getLogger(__name__)
 
 
-class Census:
+class Gauges:
     """A Prometheus collector, which never raises.
 
     While the database is away, the metrics from the database are left out.
@@ -56,7 +56,7 @@ class Census:
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
             yield _gauge(metrics.LEFT_OUT, {(): len(replica.left_out)})
         try:
-            found = self._ledger.census()
+            found = self._ledger.statistics()
         except exception.Unavailable as e:
             LOG.warning('Metrics lack what is in the ledger: %s', e)
             return

@@ -92,20 +92,20 @@ class Manager:
         placing_options.read(conf.manager)
         self._conf = conf
         self._bus = rpc.transport(conf)
-        self._herald = fanout.Herald(self._bus, lambda: self.ledger.id)
+        self._fanout = fanout.Fanout(self._bus, lambda: self.ledger.id)
         self.metrics = metrics or service_metrics.new()
         self.clock = Clock(
             clock, monotonic, lambda: conf.manager.clock_tolerance,
             self.metrics,
         )
         self.ledger = database.open_ledger(
-            conf, self._herald.tell, self.metrics
+            conf, self._fanout.tell, self.metrics
         )
         self.notifier = notifier.Notifier(conf)
-        self._census = gauges.Census(
+        self._gauges = gauges.Gauges(
             self.ledger, self.notifier, lambda: self._loops
         )
-        self.metrics.registry.register(self._census)
+        self.metrics.registry.register(self._gauges)
         if nova is None:
             compute = api(nova_conf.GROUP)
             nova = Nova(
@@ -230,7 +230,7 @@ class Manager:
         # A part that announces the work of other parts is started first, and
         # stopped last.
         self._parts: tuple[loop.Part, ...] = (
-            self._herald,
+            self._fanout,
             self.notifier,
             self._pruner,
             self.instances,
@@ -280,7 +280,7 @@ class Manager:
         # Another manager may continue in place of this one, with the same
         # metrics.
         with contextlib.suppress(KeyError):
-            self.metrics.registry.unregister(self._census)
+            self.metrics.registry.unregister(self._gauges)
         self.ledger.close()
 
     def _listeners(self) -> list[nova_notifications.Listener]:

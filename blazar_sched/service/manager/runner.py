@@ -37,8 +37,8 @@ from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import claim
 from blazar_sched.service.manager import transition
-from blazar_sched.service.manager.attempts import Tried
-from blazar_sched.service.manager.attempts import Tries
+from blazar_sched.service.manager.attempts import Attempted
+from blazar_sched.service.manager.attempts import Attempts
 from blazar_sched.service.manager.clock import Clock
 from blazar_sched.service.metrics import GIVEN_UP
 from blazar_sched.service.metrics import LATENESS
@@ -108,7 +108,7 @@ class Runner:
         self._claims = claim.Claims(
             ledger, clock, monotonic, self._conf.event_claim_seconds
         )
-        self._tries = Tries()
+        self._attempts = Attempts()
         workers = self._conf.event_max_workers
         self._pool = pool or futurist.ThreadPoolExecutor(workers)
         # An event that failed is retried in a separate pool: however many
@@ -153,7 +153,7 @@ class Runner:
         due = self.due()
         # Drop the events that other managers have done or moved.
         self._claims.forget_all_but(event.id for event, seen in due if seen)
-        self._tries.forget_all_but({event.id for event, _ in due})
+        self._attempts.forget_all_but({event.id for event, _ in due})
         for event, seen in due:
             if self._take(event, seen):
                 self._pool_for(event).submit(self._run, event, seen)
@@ -232,7 +232,7 @@ class Runner:
         _settle(tx, mine, states.EVENT_UNDONE)
 
     def _pool_for(self, event: Event) -> futures.Executor:
-        tried = self._tries.known(event)
+        tried = self._attempts.known(event)
         failed = _is_given_up(event) or (tried and tried.pause)
         return self._second_pool if failed else self._pool
 
@@ -241,7 +241,7 @@ class Runner:
             seen is not None and not self._claims.is_dead(event.id, seen)
         ):
             return False
-        return self._tries.take(event, self._monotonic())
+        return self._attempts.take(event, self._monotonic())
 
     def _run(self, event: Event, seen: Claim | None) -> bool:
         over = False
@@ -254,7 +254,7 @@ class Runner:
             # The ledger cannot be written: the claim expires without a write.
             LOG.exception('%s', _name(event))
         finally:
-            self._tries.release(event)
+            self._attempts.release(event)
         if over:
             self.poke()
             self._after()
@@ -263,7 +263,7 @@ class Runner:
     def _try(self, event: Event, seen: Claim | None) -> bool:
         now = int(self._clock())
         mine = self._claims.new(event.id)
-        known = self._tries.known(event)
+        known = self._attempts.known(event)
         try:
             # A blocked event may stay blocked for long: the block is first
             # checked without a commit, because a commit would make others
@@ -315,7 +315,7 @@ class Runner:
         now: int,
     ) -> bool:
         """Execute a claimed event; tell whether the event is over."""
-        known = self._tries.known(event)
+        known = self._attempts.known(event)
         tried = self._remember(event)
         if known is None or tried.blocked:
             tried.blocked = False
@@ -348,7 +348,7 @@ class Runner:
             LOG.exception('%s', _name(event))
             return self._try_again(event, lease, mine, tried)
         faults.point(f'{event.event_type}:finished')
-        self._tries.forget(event)
+        self._attempts.forget(event)
         self._transitions.tell(event, lease)
         ended()
         return True
@@ -401,7 +401,7 @@ class Runner:
         event: Event,
         lease: Lease,
         mine: claim.Held,
-        tried: Tried,
+        tried: Attempted,
         reasons: transition.Reasons,
     ) -> bool:
         """Put off an event that other services have not finished yet.
@@ -430,7 +430,7 @@ class Runner:
         event: Event,
         lease: Lease,
         mine: claim.Held,
-        tried: Tried,
+        tried: Attempted,
         failed: transition.Failed | None = None,
     ) -> bool:
         """Put off an event that failed, unless the event has failed too long.
@@ -463,7 +463,7 @@ class Runner:
         if _is_given_up(event):
             # Everything else was written and notified at the first time.
             self._finish(event, mine, states.EVENT_ERROR)
-            self._tries.forget(event)
+            self._attempts.forget(event)
             return False
         LOG.error('%s is given up', _name(event))
         self._finish(
@@ -474,12 +474,12 @@ class Runner:
                 tx, lease, int(self._clock()), reasons
             ),
         )
-        self._tries.forget(event)
+        self._attempts.forget(event)
         self._transitions.tell(event, lease, notifier.ERROR)
         return True
 
-    def _remember(self, event: Event) -> Tried:
-        return self._tries.remember(event, self._monotonic())
+    def _remember(self, event: Event) -> Attempted:
+        return self._attempts.remember(event, self._monotonic())
 
     def _parts(
         self, lease: Lease

@@ -14,7 +14,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.manager import runner as manager_runner
-from blazar_sched.service.manager.attempts import Tried
+from blazar_sched.service.manager.attempts import Attempted
 from blazar_sched.service.manager.manager import Manager
 
 # Real seconds that anything may take before a test gives up.
@@ -251,7 +251,7 @@ class TestFailure:
     def test_the_pauses_double_and_last_as_long_as_ever(
         self, interval, retries
     ):
-        tried = Tried('lease', 0.0)
+        tried = Attempted('lease', 0.0)
         now, pauses = 0.0, []
         while tried.pause_longer(now, interval, interval * retries):
             pauses.append(tried.not_before - now)
@@ -1062,7 +1062,7 @@ class TestThreads:
         # All have failed, and hang now or wait to be tried again.
         wait_for(
             lambda: len(tried) == workers
-            and len(running.runner._tries.running) == workers
+            and len(running.runner._attempts.running) == workers
             and max(tried.values()) > 1
         )
         later = running.create(slots(1, 1), start='now')
@@ -1123,7 +1123,7 @@ class TestThreads:
         one.runner.stop()
         assert statuses(running.lease(lease))['start_lease'] == 'UNDONE'
         hold.set()
-        wait_for(lambda: not one.runner._tries.running)
+        wait_for(lambda: not one.runner._attempts.running)
         # The step that hung was its last.
         assert over == [lease.reservations[0].id]
         assert self.status(running, lease) == 'STARTING'

@@ -188,7 +188,7 @@ def test_without_the_database_the_rest_is_told(world, value, monkeypatch):
         raise exception.Unavailable('away')
 
     world.add_host('a')
-    monkeypatch.setattr(world.ledger, 'census', fail)
+    monkeypatch.setattr(world.ledger, 'statistics', fail)
 
     assert value(metrics.REVISION) is None
     assert value(metrics.REPLICA_REVISION) == 1

@@ -231,7 +231,7 @@ def test_a_new_revision_is_told(world, call, listener):
 def test_a_bus_that_hangs_delays_no_commit(world, call, listener, monkeypatch):
     """And only the newest of what came meanwhile is told."""
     held, hold = threading.Event(), threading.Event()
-    client = world.manager._herald._client
+    client = world.manager._fanout._client
     cast = client.cast
 
     def slow(*args, **kwargs):
@@ -239,7 +239,7 @@ def test_a_bus_that_hangs_delays_no_commit(world, call, listener, monkeypatch):
         assert hold.wait(20)
         cast(*args, **kwargs)
 
-    monkeypatch.setattr(world.manager._herald, '_client', SimpleNamespace(
+    monkeypatch.setattr(world.manager._fanout, '_client', SimpleNamespace(
         cast=slow
     ))
     world.add_host('a')
@@ -254,7 +254,7 @@ def test_a_bus_that_hangs_delays_no_commit(world, call, listener, monkeypatch):
 def test_a_bus_that_is_away_kills_no_herald(
     world, call, listener, monkeypatch
 ):
-    client = world.manager._herald._client
+    client = world.manager._fanout._client
     failures = [oslo_messaging.MessageDeliveryFailure('away')]
 
     def cast(*args, **kwargs):
@@ -263,7 +263,7 @@ def test_a_bus_that_is_away_kills_no_herald(
         client.cast(*args, **kwargs)
 
     monkeypatch.setattr(
-        world.manager._herald, '_client', SimpleNamespace(cast=cast)
+        world.manager._fanout, '_client', SimpleNamespace(cast=cast)
     )
     world.add_host('a')
     wait_for(lambda: not failures)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may ask of allocations."""
+"""Schemas of queries and request bodies about allocations."""
 
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import meaning

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may ask of the capacity."""
+"""The schema of a query about the capacity."""
 
 from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas import meaning

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may send about a floating IP."""
+"""The schema of request bodies about a floating IP."""
 
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import meaning
@@ -16,7 +16,7 @@ NETWORK = {
     ],
     'description': meaning.NETWORK,
 }
-# IPv4 or IPv6, which the manager looks into.
+# An IPv4 or IPv6 address, which the manager parses.
 ADDRESS = {
     'type': 'string',
     'minLength': 1,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may send about a host.
+"""Schemas of request bodies about a host.
 
-Every name that is not the host's own is a capability. ``hold``,
-``unbounded``, ``cleaning_time``, ``disabled`` and ``projects`` are the host's
-settings, and are sent in the same way: `manager.host` reads them.
+Every name that is not a field of the host itself is a capability. ``hold``,
+``unbounded``, ``cleaning_time``, ``disabled`` and ``projects`` are settings of
+the host, and are sent in the same way: `manager.host` reads them.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 
-# What a host is shown with, whatever its capabilities: see views.host.
+# The fields shown of every host, whatever its capabilities: see views.host.
 OWN = (
     'id',
     'name',
@@ -108,7 +108,7 @@ UPDATE = validation.validator(
 def named(document: Any) -> Any:
     """Return `document` with the name under ``name``.
 
-    Blazar takes it under ``id`` too.
+    Blazar accepts the name under ``id`` too.
     """
     if not isinstance(document, dict) or 'name' in document:
         return document

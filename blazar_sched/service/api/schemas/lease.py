@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may send about a lease, and ask of a list of them."""
+"""Schemas of request bodies about a lease, and of a query of a lease list."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from blazar_sched.service.api.schemas import floating_ip
 from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 
-# The most that fits the index; its amounts are 32 bits wide.
+# The greatest amount that fits the index, whose amounts have 32 bits.
 _MOST = 2**31 - 1
 _MAX_RESERVATIONS = 100
 
@@ -22,8 +22,8 @@ _MAX_PARAMETERS = 100
 _NAME = meaning.said(meaning.NAME, text.line(80))
 _ID = meaning.said(meaning.ID, {'type': 'string', 'maxLength': 36})
 _TYPE = meaning.said(meaning.RESOURCE_TYPE, text.line(64))
-# Formats are for those who read the OpenAPI document: the domain looks into
-# times and requirements.
+# Formats inform readers of the OpenAPI document: times and requirements are
+# parsed by the domain.
 DATE = {
     'type': 'string',
     'format': 'lease-time',
@@ -53,7 +53,7 @@ _AFFINITY = {
         '(`false`), or anywhere (`null`)'
     ),
 }
-# Of a server.
+# The size of a server.
 SIZE = {
     'vcpus': meaning.said('VCPUs of each', _COUNT),
     'memory_mb': meaning.said('MB of memory of each', _COUNT),
@@ -81,8 +81,9 @@ _BLAZARS_ACTION = {
     ),
 }
 
-# The parameters of our own resource types. Those of another package's driver
-# are for it to check, as is whether there is such a one.
+# The parameters of this package's own resource types. The manager checks
+# whether another package has a driver for a resource type, and that driver
+# checks its parameters.
 PARAMETERS: dict[str, dict[str, Any]] = {
     'physical:host': {
         'min': meaning.said('The fewest hosts that it takes', _COUNT),
@@ -98,7 +99,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         'resource_properties': _REQUIREMENT_OR_NULL,
     },
     'flavor:instance': {
-        # Nova's, the ids of flavors are whatever their maker chose.
+        # The id of a flavor in Nova, which may be any text.
         'flavor_id': meaning.said(meaning.RESERVED_FLAVOR, text.line(255)),
         'amount': _AMOUNT,
         'affinity': _AFFINITY,
@@ -116,8 +117,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         },
     },
 }
-# What a server's own lifetime shows. Nobody asks for one by a lease: to boot
-# a server makes it.
+# The parameters shown of a server's own lifetime. No lease request can have
+# such a reservation: booting a server creates it.
 LIFETIME = 'instance:lifetime'
 SHOWN: dict[str, dict[str, Any]] = {
     **PARAMETERS,
@@ -139,10 +140,11 @@ SHOWN: dict[str, dict[str, Any]] = {
 # Parameters that hold a requirement.
 REQUIREMENTS = ('hypervisor_properties', 'resource_properties')
 
-# The types whose reservations others may use and servers may outlive.
+# The types whose reservations may be shared and may end before their servers.
 HOST = 'physical:host'
 ON_HOSTS = (HOST, 'virtual:instance', 'flavor:instance')
-# What a reservation of these types has beside its parameters, from 1.1 on.
+# The attributes of a reservation of these types beside its parameters, from
+# 1.1 on.
 USE: dict[str, dict[str, Any]] = {
     'projects': {
         'type': 'array',
@@ -159,14 +161,15 @@ USE: dict[str, dict[str, Any]] = {
         'description': 'What becomes of its servers; `delete` if absent',
     },
 }
-# And one of whole hosts.
+# The further attribute of a reservation of whole hosts.
 MAGNETIC = {
     'magnetic': {
         'type': 'boolean',
         'description': 'Whether its servers need no hint; `false` if absent',
     },
 }
-# What one of any type may be told, from 1.1 on.
+# The attributes that an update may change in a reservation of any type, from
+# 1.1 on.
 _CHANGED_USE = {
     **USE,
     **MAGNETIC,
@@ -183,7 +186,7 @@ _CHANGED_USE = {
 def parameters(
     resource_type: str, version: microversion_parse.Version
 ) -> dict[str, Any]:
-    """Describe the parameters of one of our own types."""
+    """Describe the parameters of one of the resource types of this package."""
     ours = version >= microversion.V1_2 and resource_type in ON_HOSTS
     return {**SHOWN[resource_type], **({BEFORE_END: _ACTION} if ours else {})}
 
@@ -191,7 +194,7 @@ def parameters(
 def use(
     resource_type: str, version: microversion_parse.Version
 ) -> validation.Schema:
-    """Describe what one of a type has beside its parameters."""
+    """Describe the attributes of a reservation beside its parameters."""
     if version < microversion.V1_1 or resource_type not in ON_HOSTS:
         return {}
     return {**USE, **(MAGNETIC if resource_type == HOST else {})}
@@ -206,7 +209,7 @@ def _changed_use(
 def _of_type(
     resource_type: str, version: microversion_parse.Version
 ) -> validation.Schema:
-    """Say what else a reservation of `resource_type` has."""
+    """Describe the other attributes of a reservation of `resource_type`."""
     own = parameters(resource_type, version)
     return {
         'if': {'properties': {'resource_type': {'const': resource_type}}},
@@ -240,8 +243,8 @@ def _new_reservation(
 def _changed_reservation(
     version: microversion_parse.Version,
 ) -> validation.Schema:
-    # Which type a reservation has is the manager's to know; what is absent
-    # stays as it is.
+    # Only the manager knows the type of an existing reservation; a parameter
+    # that is absent stays as it is.
     own = {
         name: {k: v for k, v in schema.items() if k != 'default'}
         for type_ in PARAMETERS
@@ -252,7 +255,7 @@ def _changed_reservation(
         'required': ['id'],
         'properties': {'id': _ID, 'resource_type': _TYPE},
         'maxProperties': _MAX_PARAMETERS,
-        # Another package's type has to be named.
+        # A resource type of another package has to be named.
         'if': {'properties': {'resource_type': {'enum': list(SHOWN)}}},
         'then': {
             'properties': {
@@ -350,7 +353,7 @@ def _update(version: microversion_parse.Version) -> validation.Schema:
     }
 
 
-# The most characters of an id, and of a text that a list is asked for.
+# The maximum length of an id, and of a text in the query of a list.
 MAX_ID = 36
 MAX_TEXT = 255
 STATUSES = list(state_machine.MACHINES[state_machine.LEASE].states)
@@ -362,7 +365,8 @@ QUERY: dict[str, dict[str, Any]] = {
     ),
     **listing.QUERY,
 }
-# Names a request: made again under the same key, it makes no second lease.
+# The header that identifies a request: a request repeated under the same key
+# creates no second lease.
 KEY_HEADER = 'Idempotency-Key'
 HEADERS = {
     KEY_HEADER: {
@@ -374,14 +378,14 @@ HEADERS = {
         ),
     }
 }
-# Whether a request that would change something is only to be answered.
+# The query parameter that asks for a response without any change.
 DRY_RUN = 'dry_run'
 
 
 def changing_query(
     version: microversion_parse.Version,
 ) -> dict[str, validation.Schema]:
-    """Describe the query of what changes a lease."""
+    """Describe the query parameters of a request that changes a lease."""
     if version < microversion.V1_2:
         return {}
     return {
@@ -410,11 +414,12 @@ _AFFINITIES = {
 
 
 def plain(document: Any) -> Any:
-    """Return `document` with the values that clients send in other forms.
+    """Return `document` with values in other forms converted.
 
     Blazar's own client sends ``affinity`` as the text 'None' or 'True', and
-    scripts send all they have read from a command line as text. What does
-    not look like it should is left for the schema to refuse.
+    scripts send all values from a command line as text. These values are
+    converted to the form of the schema. A value in no known form is left for
+    the schema to refuse.
     """
     reservations = isinstance(document, dict) and document.get('reservations')
     if not isinstance(reservations, list):
@@ -429,14 +434,14 @@ def _plain(reservation: Any) -> Any:
     for name in _WHOLE_NUMBERS:
         text = read.get(name)
         if isinstance(text, str) and text.isascii() and text.isdigit():
-            # As many digits as any number that is let through.
+            # Enough digits for any number that the schema allows.
             read[name] = int(text[:20])
     for name in REQUIREMENTS:
         # Heat sends null for a property that its template leaves out.
         if name in read and read[name] is None:
             read[name] = ''
     if type(read.get('flavor_id')) is int:
-        # The client takes an id of digits for a number.
+        # The client sends an id that consists of digits as a number.
         read['flavor_id'] = str(read['flavor_id'])
     if isinstance(read.get('affinity'), str | int):
         text = str(read['affinity']).lower()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a field means: its schema's description, in requests and answers.
+"""Descriptions of fields in the schemas of requests and responses.
 
-Here is what is said of more than one field.
+This module has the descriptions that more than one field uses.
 """
 
 from blazar_sched.service.api import validation
@@ -46,9 +46,9 @@ _TEXT = {'type': 'string'}
 def said(
     meaning: str, schema: validation.Schema = _TEXT
 ) -> validation.Schema:
-    """Return `schema`, a text's by default, with its meaning.
+    """Return `schema`, a text by default, with a description of its meaning.
 
-    What it has said already, of the form, comes after that.
+    The description that the schema already has, of its form, is appended.
     """
     form = schema.get('description')
     described = f'{meaning}; {form}' if form else meaning

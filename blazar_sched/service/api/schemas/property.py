@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may send about a host property, and ask of a list of them."""
+"""Schemas of a host property's request body, and of the query of a list."""
 
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import meaning

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the API shows what the manager answers, one file a noun."""
+"""Views, which show the manager's results in the API, one file per noun."""

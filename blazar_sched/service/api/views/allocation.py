@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the allocations of a host are shown."""
+"""The view of the allocations of a host, and its schema."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
 
-# As the manager answers it; the document has it as a version shows it.
+# Allocations in the form of the manager; the document has the view of a
+# version.
 EXAMPLE = {
     'host_id': '7',
     'reservations': [
@@ -27,7 +28,7 @@ EXAMPLE = {
 def allocation(
     allocation: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
-    """Show a host's allocations, a reservation each."""
+    """Show the allocations of a host, one reservation each."""
     form = time.form(version)
     return {
         'resource_id': allocation['host_id'],
@@ -44,7 +45,7 @@ def allocation(
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe it."""
+    """Describe the view of the allocations of a host."""
     form = time.form(version)
     reservation = {
         'id': meaning.said(meaning.ID),

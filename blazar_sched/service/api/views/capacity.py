@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the capacity is shown."""
+"""The view of the capacity, and its schema."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
 
-# As the manager answers it; the document has it as a version shows it.
+# A capacity in the form of the manager; the document has the view of a
+# version.
 EXAMPLE = {
     'start': 1767229200,
     'end': 1767232800,
@@ -38,7 +39,7 @@ EXAMPLE = {
 def capacity(
     capacity: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
-    """Show how much there is, and is left, part by part."""
+    """Show how much capacity there is, and is left, part by part."""
     return {
         **_dates(capacity, version),
         'hosts': capacity['hosts'],
@@ -65,7 +66,7 @@ def _dates(
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe it."""
+    """Describe the view of the capacity."""
     date = time.form(version).date_schema
     dates = {
         'start_date': meaning.said(meaning.START, date),

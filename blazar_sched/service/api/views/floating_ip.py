@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a floating IP is shown."""
+"""The view of a floating IP, and its schema."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
 
-# As the manager answers it; the document has it as a version shows it.
+# A floating IP in the form of the manager; the document has the view of a
+# version.
 EXAMPLE = {
     'id': 'b1f5d6c4-0000-4000-8000-000000000004',
     'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
@@ -25,7 +26,7 @@ EXAMPLE = {
 def floating_ip(
     floating_ip: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
-    """Show where it is, by Neutron's names."""
+    """Show a floating IP, by Neutron's names."""
     form = time.form(version)
     return {
         'id': floating_ip['id'],
@@ -39,7 +40,7 @@ def floating_ip(
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe it."""
+    """Describe the view of a floating IP."""
     form = time.form(version)
     return shape.described(
         'An address that can be reserved',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a host is shown."""
+"""The view of a host, and its schema."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from blazar_sched.service.api.views import time
 _NOVAS = "Nova's"
 _NOTHING = meaning.said('Nothing; Blazar has the field', {'type': 'null'})
 
-# As the manager answers it; the document has it as a version shows it.
+# A host in the form of the manager; the document has the view of a version.
 EXAMPLE = {
     'id': '7',
     'hypervisor_hostname': 'compute-1',
@@ -40,7 +40,7 @@ EXAMPLE = {
     'created_at': 1767225600,
     'updated_at': None,
 }
-# From 1.1 on.
+# The further fields of a host from 1.1 on.
 _OWN_SCHEMA = {
     'hold': meaning.said(meaning.HOLD, {'enum': ['shared', 'dedicated']}),
     'unbounded': meaning.said(meaning.UNBOUNDED, shape.TEXT_OR_NULL),
@@ -84,7 +84,7 @@ def host(
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe it; what is not listed is a capability."""
+    """Describe the view of a host; an unlisted key is a capability."""
     form = time.form(version)
     own = shape.described(
         'A compute host registered as reservable',
@@ -119,11 +119,11 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
 def _own(
     host: dict[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
-    """Show what Blazar's hosts have not.
+    """Show the fields that Blazar's hosts do not have.
 
-    Its clients take each key that they do not know for a capability, so 1.0
-    shows none of it. 1.1 does not know ``cleaning_time``, which it shows like
-    a capability.
+    Blazar's clients treat each unknown key as a capability, so 1.0 shows none
+    of these fields. 1.1 does not know ``cleaning_time``, and shows it like a
+    capability.
     """
     if version < microversion.V1_1:
         return {}

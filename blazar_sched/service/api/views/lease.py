@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a lease is shown."""
+"""The view of a lease, and its schema."""
 
 from collections.abc import Mapping
 import types
@@ -16,7 +16,7 @@ from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 from blazar_sched.service.api.views import time
 
-# What else an instance reservation is shown with.
+# The further fields of an instance reservation.
 _FOR_BOOTS = {
     'flavor_id': meaning.said('The flavor to boot with, by its id'),
     'aggregate_id': meaning.said(
@@ -46,7 +46,7 @@ _REMAINING_SCHEMA = {
     **shape.INTEGER,
     'description': 'How many more servers it takes, where one lease is shown',
 }
-# From 1.2 on, of those on hosts.
+# A field of reservations on hosts, from 1.2 on.
 _FAILED = 'before_end_failed'
 _FAILED_SCHEMA = {
     _FAILED: meaning.said(
@@ -55,7 +55,7 @@ _FAILED_SCHEMA = {
         shape.TEXT_OR_NULL,
     ),
 }
-# As the manager answers it; the document has it as a version shows it.
+# A lease in the form of the manager; the document has the view of a version.
 EXAMPLE: dict[str, Any] = {
     'id': 'b1f5d6c4-0000-4000-8000-000000000000',
     'name': 'night-run',
@@ -104,7 +104,7 @@ EXAMPLE: dict[str, Any] = {
     'updated_at': 1767225661,
 }
 _NONE_TOLD: Mapping[str, Mapping[str, Any]] = types.MappingProxyType({})
-# The flavor that was reserved, from 1.1 on: `flavor_id` is that to boot with.
+# The reserved flavor, from 1.1 on: `flavor_id` is the flavor to boot with.
 _SOURCE_SCHEMA = {
     'source_flavor_id': meaning.said(meaning.RESERVED_FLAVOR),
 }
@@ -117,8 +117,8 @@ def lease(
 ) -> dict[str, Any]:
     """Show a lease with its reservations and events.
 
-    :param use: what its reservations have, `hosts`, and how many servers are
-        of them, `used`; by their ids
+    :param use: by reservation id, the `hosts` of the reservation, and the
+        number of its servers, `used`
     """
     form = time.form(version)
     return {
@@ -152,7 +152,8 @@ def _reservation(
     shown = {
         'id': reservation['id'],
         'lease_id': reservation['lease_id'],
-        # Blazar has a row of its own for each resource type; we have one.
+        # Blazar has a further row for each resource type; here a reservation
+        # has only its own row.
         'resource_id': reservation['id'],
         'resource_type': reservation['resource_type'],
         'status': reservation['status'],
@@ -167,7 +168,7 @@ def _reservation(
         return shown
     used = schemas.use(reservation['resource_type'], version)
     shown |= {name: reservation[name] for name in used}
-    # Of hosts that others use too an owner is told nothing.
+    # Hosts that other reservations use too are not shown to an owner.
     if reservation['resource_type'] == schemas.HOST and use is not None:
         shown['hosts'] = use['hosts']
     if reservation['resource_type'] in _SLOTS and use is not None:
@@ -190,9 +191,10 @@ def _shows_failures(
 def before_end(
     reservation: dict[str, Any], version: microversion_parse.Version
 ) -> str | None:
-    """Return what is shown as a reservation's before_end, None if nothing.
+    """Return the before_end that is shown for a reservation, None if nothing.
 
-    It is one on hosts. What a version does not know is `default` to it.
+    The reservation is one on hosts. An action that a version does not know is
+    shown as `default`.
     """
     described = schemas.parameters(reservation['resource_type'], version).get(
         schemas.BEFORE_END
@@ -223,12 +225,13 @@ def _parameters(
 def _asked(reservation: dict[str, Any]) -> dict[str, Any]:
     parameters: dict[str, Any] = reservation['parameters']
     if reservation['resource_type'] == schemas.LIFETIME:
-        # The resource is the server, which was there first.
+        # The resource is the server, which existed before its reservation.
         shown = {n: parameters[n] for n in schemas.SHOWN[schemas.LIFETIME]}
         return {**shown, 'resource_id': parameters['instance_id']}
     if reservation['resource_type'] != _FLAVOR_INSTANCE:
         return parameters
-    # Not all that is kept of the flavor, nor what its traits ask of hosts.
+    # Omits other stored fields of the flavor, and the requirements that
+    # follow from its traits.
     same = ('amount', 'affinity', *schemas.SIZE)
     return {
         **{name: parameters[name] for name in same},
@@ -237,9 +240,9 @@ def _asked(reservation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _for_boots(reservation: dict[str, Any]) -> dict[str, Any]:
-    """Show what its start makes, None until then.
+    """Show what the start of a reservation creates, None until then.
 
-    The flavor that servers of it are booted with has the reservation's id.
+    The flavor with which its servers are booted has the reservation's id.
     """
     made = {
         name: reservation['made'].get(name)
@@ -274,7 +277,7 @@ def _stamps(
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe a lease as it is shown."""
+    """Describe the view of a lease."""
     form = time.form(version)
     reservation = {
         'oneOf': [
@@ -315,7 +318,7 @@ def schema(version: microversion_parse.Version) -> validation.Schema:
 def listed_schema(
     version: microversion_parse.Version,
 ) -> validation.Schema:
-    """Describe a lease in a list, of which less may be asked for."""
+    """Describe a lease in a list, which may be limited to some fields."""
     return {
         **schema(version),
         'required': [],
@@ -349,7 +352,7 @@ def _reservation_schema(
 def _foreign_schema(
     version: microversion_parse.Version,
 ) -> validation.Schema:
-    """Describe a reservation of another package's type."""
+    """Describe a reservation of a type from another package."""
     foreign = {**shape.TEXT, 'not': {'enum': list(schemas.SHOWN)}}
     described = shape.whole(_common_schema(foreign, version))
     return {**described, 'additionalProperties': True}
@@ -399,5 +402,5 @@ def _statuses(machine: str) -> validation.Schema:
     )
 
 
-# What a list may be asked for.
+# The fields that a request for a list may select.
 FIELDS = list(schema(microversion.V1_0)['properties'])

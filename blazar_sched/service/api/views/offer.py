@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an offer is shown."""
+"""The view of an offer, and its schema."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from blazar_sched.service.api.views import time
 def offer(
     values: Mapping[str, Any], version: microversion_parse.Version
 ) -> dict[str, Any]:
-    """Show what there would be room for."""
+    """Show an offer: the amount and the window for which there is room."""
     form = time.form(version)
     start, end = values['start'], values['end']
     return {
@@ -27,7 +27,7 @@ def offer(
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe it."""
+    """Describe the view of an offer."""
     date = time.form(version).date_schema
     whole = shape.whole(
         {

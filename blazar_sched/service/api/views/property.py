@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a host property is shown."""
+"""The view of a host property, and its schema."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views import shape
 
-# As the manager answers it; the document has it in detail.
+# A property in the form of the manager; the document has the detailed view.
 EXAMPLE = {'property': 'gpu', 'private': False, 'values': ['a100', 'h100']}
 
 
 def brief(host_property: dict[str, Any]) -> dict[str, Any]:
-    """Show its name."""
+    """Show the name of a host property."""
     return {'property': host_property['property']}
 
 
 def detail(host_property: dict[str, Any]) -> dict[str, Any]:
-    """Show its name, whether it is private, and the values hosts have."""
+    """Show a host property with its privacy and the values that hosts have."""
     return {
         'property': host_property['property'],
         'private': host_property['private'],
@@ -28,7 +28,7 @@ def detail(host_property: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe both: brief ones have a name only."""
+    """Describe both views: a brief host property has only a name."""
     both = shape.described(
         'A capability of hosts, which a requirement can name',
         {

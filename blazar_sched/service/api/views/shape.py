@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of what is shown, for the OpenAPI document.
+"""JSON Schemas of responses, for the OpenAPI document.
 
-Each noun's file has one beside its view; a test holds them together.
+The file of each noun has a schema beside its view; a test checks that the two
+agree.
 """
 
 from typing import Any
@@ -30,12 +31,12 @@ def described(
     properties: dict[str, validation.Schema],
     example: dict[str, Any],
 ) -> validation.Schema:
-    """Describe a whole object that the document has under a name."""
+    """Describe a whole object that has a name in the document."""
     return {
         **whole(properties), 'description': meaning, 'examples': [example]
     }
 
 
 def many(item: validation.Schema) -> validation.Schema:
-    """Describe a list."""
+    """Describe a list of items."""
     return {'type': 'array', 'items': item}

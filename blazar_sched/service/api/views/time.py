@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times as text, from whole seconds since 1970 UTC: one form a version."""
+"""Times as text, from whole seconds since 1970 UTC: one form per version."""
 
 from collections.abc import Callable
 import dataclasses
@@ -14,21 +14,21 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.schemas import meaning
 
 _EPOCH = datetime.datetime(1970, 1, 1)
-# What 1.0 has in the place of no end, in seconds: 2999-12-31. Blazar's clients
-# read a date wherever there is one, and add to it.
+# The end that 1.0 shows for no end, in seconds: 2999-12-31. Blazar's clients
+# read a date in every field of a date, and add to it.
 NO_END = 32503593600
-# A lease shows most of its times more than once.
+# Cached, because a lease shows most of its times more than once.
 _remembering = functools.lru_cache(maxsize=1024)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
-    """`date` is for what is planned, `stamp` for what has been.
+    """The form of times: `date` is for planned times, `stamp` for past times.
 
-    `date` shows what never comes as None, but for 1.0, which has NO_END for
-    that; `stamp` shows what has not been as None. `date_schema` describes
-    what the one returns, `stamps_schema` the stamps of any noun. From `no_end`
-    on, in seconds, an end that a client sends is none.
+    `date` shows a time that never comes as None, except in 1.0, which shows it
+    as NO_END; `stamp` shows a time that has not come as None. `date_schema`
+    describes the result of `date`, `stamps_schema` the stamps of any noun. An
+    end that a client sends counts as no end from `no_end` on, in seconds.
     """
 
     date: Callable[[int], str | None]
@@ -40,19 +40,19 @@ class Form:
 
 @_remembering
 def _date(seconds: int) -> str:
-    """``2026-01-31T09:30:00.000000``."""
+    """Return a time in the form ``2026-01-31T09:30:00.000000``."""
     return _utc(min(seconds, NO_END)).isoformat(timespec='microseconds')
 
 
 @_remembering
 def _stamp(seconds: int | None) -> str | None:
-    """``2026-01-31 09:30:00``."""
+    """Return a time in the form ``2026-01-31 09:30:00``."""
     return None if seconds is None else _utc(seconds).isoformat(' ')
 
 
 @_remembering
 def _with_zone(seconds: int | None) -> str | None:
-    """``2026-01-31T09:30:00Z``."""
+    """Return a time in the form ``2026-01-31T09:30:00Z``."""
     if seconds is None or seconds == window.FOREVER:
         return None
     return f'{_utc(seconds).isoformat()}Z'
@@ -85,7 +85,7 @@ _BLAZARS = Form(
         ),
     },
     _stamps(_schema('2026-01-31 09:30:00')),
-    # What was shown, or was added to that.
+    # The time shown for no end, or a time that a client has added to it.
     NO_END,
 )
 _ISO_SCHEMA = _schema('2026-01-31T09:30:00Z', format='date-time')
@@ -93,10 +93,10 @@ _ISO = Form(_with_zone, _with_zone, _ISO_SCHEMA, _stamps(_ISO_SCHEMA))
 
 
 def form(version: microversion_parse.Version) -> Form:
-    """Return how a version of the API writes times."""
+    """Return the form in which a version of the API writes times."""
     return _ISO if version >= microversion.V1_1 else _BLAZARS
 
 
 def _utc(seconds: int) -> datetime.datetime:
-    """Return a time without a zone: what shows one adds it."""
+    """Return a time without a zone; a caller that shows the zone adds it."""
     return _EPOCH + datetime.timedelta(seconds=seconds)

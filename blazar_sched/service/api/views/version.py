@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a version of the API is shown."""
+"""The view of a version of the API, and its schema."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ LINKS = shape.many(
 
 
 def version(prefix: str) -> dict[str, Any]:
-    """Show the one major version, in the form that clients discover.
+    """Show the only major version, in the form that clients discover.
 
     :param prefix: the URL that the API is under
     """
@@ -38,7 +38,7 @@ _EXAMPLE = version('https://reservation.example.org')
 
 
 def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe it."""
+    """Describe the view of a version."""
     return shape.described(
         'A version of the API',
         {

@@ -12,7 +12,7 @@ from blazar_sched.service.ledger import models
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Census:
+class Statistics:
     """The newest revision, the leases by status, and the hosts.
 
     `degraded` counts the leases that lack resources and are not over.
@@ -26,7 +26,7 @@ class Census:
     unavailable: int
 
 
-def take(connection: sa.Connection) -> Census:
+def take(connection: sa.Connection) -> Statistics:
     """Return the counts and the newest revision, in four queries."""
     count = sa.func.count()
     leases = connection.execute(
@@ -36,7 +36,7 @@ def take(connection: sa.Connection) -> Census:
         sa.select(models.Host.reservable, models.Host.disabled, count)
         .group_by(models.Host.reservable, models.Host.disabled)
     ).all()
-    return Census(
+    return Statistics(
         revision=change.newest(connection)[1],
         leases=dict(leases),
         degraded=connection.execute(
@@ -55,4 +55,4 @@ def take(connection: sa.Connection) -> Census:
 class Reads(access.Reads):
     """The query for metrics."""
 
-    census = access.read(take)
+    statistics = access.read(take)
