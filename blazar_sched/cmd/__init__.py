@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One console script, `blazar-sched`, one file a subcommand.
+"""The console script `blazar-sched`, one file per subcommand.
 
 A subcommand is a module with HELP, `add_arguments(parser)` and
 `run(args) -> int`, the exit status.

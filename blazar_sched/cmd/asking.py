@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the subcommands that ask nova-scheduler's workers have in common."""
+"""Functions shared by the subcommands that query nova-scheduler's workers."""
 
 import argparse
 from typing import Any
@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def ask(
     args: argparse.Namespace, method: str, **what: Any
 ) -> list[tuple[str, Any]]:
-    """Ask as `add_arguments` says; see service.bus.schedulers.
+    """Ask the workers, with the options of `add_arguments`.
+
+    See service.bus.schedulers.
 
     :raises Unavailable: if the bus does not answer
     """

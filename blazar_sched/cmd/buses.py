@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the service has a message bus of its own, and Nova listens there.
+"""A check of the message buses of the service and of nova-scheduler.
 
-For `blazar-sched status upgrade check`.
+For `blazar-sched status upgrade check`: the service should have a bus of its
+own, and nova-scheduler should listen on the service's bus.
 """
 
 import dataclasses
@@ -15,14 +16,14 @@ from blazar_sched.conf import scheduler as scheduler_conf
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bus:
-    """What a transport_url names: each node as (host, port), and a vhost."""
+    """The bus that a transport_url names: nodes as (host, port), and vhost."""
 
     nodes: frozenset[tuple[str, int | None]]
     vhost: str
     users: frozenset[str]
 
     def is_that_of(self, other: 'Bus') -> bool:
-        """Tell whether a message on one bus arrives on the other."""
+        """Tell whether a message on one bus arrives on the other bus."""
         return self.vhost == other.vhost and (
             self.nodes == other.nodes or not self.nodes.isdisjoint(other.nodes)
         )
@@ -35,12 +36,12 @@ class Bus:
 def check(
     conf: cfg.ConfigOpts, nova: cfg.ConfigOpts
 ) -> upgradecheck.Result:
-    """Compare the bus of the service with those that nova.conf names.
+    """Compare the bus of the service with the buses that nova.conf names.
 
     :param conf: the service's configuration
-    :param nova: nova-scheduler's
+    :param nova: nova-scheduler's configuration
     :raises oslo_messaging.InvalidTransportURL: if a URL cannot be read
-    :raises ValueError: if the port of a URL is no number
+    :raises ValueError: if the port of a URL is not a number
     """
     own = _bus(conf)
     of_nova = _bus(nova)
@@ -62,7 +63,7 @@ def check(
 
 
 def _bus(conf: cfg.ConfigOpts, url: str | None = None) -> Bus:
-    """Return what a URL names, by default [DEFAULT] transport_url."""
+    """Return the bus of a URL, by default of [DEFAULT] transport_url."""
     parsed = oslo_messaging.TransportURL.parse(conf, url)
     return Bus(
         nodes=frozenset((h.hostname, h.port) for h in parsed.hosts),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the credentials of the configuration are good for a token.
+"""A check of the configured credentials, by obtaining tokens with them.
 
 For `blazar-sched status upgrade check`: each message names the group.
 """
@@ -20,9 +20,9 @@ from blazar_sched.conf import placement as placement_conf
 from blazar_sched.service.clients import rest
 
 TOKENS = 'keystone_authtoken'
-# Without these a manager can do nothing for a lease.
+# The groups without which a manager can do nothing for a lease.
 NEEDED = (nova_conf.GROUP, placement_conf.GROUP)
-# Without these it has no floating IPs, and no trusts.
+# The groups without which a manager has no floating IPs, or no trusts.
 OPTIONAL = (neutron_conf.GROUP, keystone_conf.GROUP)
 
 
@@ -33,9 +33,9 @@ def register_tokens(conf: cfg.ConfigOpts) -> None:
 
 
 def lacking(conf: cfg.ConfigOpts) -> list[str]:
-    """Say of each group that a manager needs that it is not configured.
+    """Return a message for each unconfigured group that a manager needs.
 
-    On a node that runs the API alone, that is all right.
+    On a node that runs the API alone, such a group is not needed.
     """
     return [
         f'[{group}] auth_type is not set: a manager here could not do '
@@ -46,7 +46,7 @@ def lacking(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def faults(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield what is wrong with each group; Keystone is asked for tokens.
+    """Yield the faults of each group; tokens are requested from Keystone.
 
     :raises oslo_config.cfg.Error: if a value cannot be read
     """
@@ -58,7 +58,7 @@ def faults(conf: cfg.ConfigOpts) -> Iterator[str]:
 
 
 def _fault_of_tokens(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield what keeps the API from asking whose token one is."""
+    """Yield the faults that prevent the API from validating tokens."""
     register_tokens(conf)
     if conf[TOKENS].auth_type or conf[TOKENS].auth_section:
         yield from _fault_of(conf, TOKENS, is_service=False)
@@ -88,7 +88,7 @@ def _fault_of(
 
 
 def _plain(conf: cfg.ConfigOpts) -> adapter.Adapter:
-    """Return what asks Keystone as the API's middleware does."""
+    """Return an adapter that calls Keystone as the API's middleware does."""
     auth = loading.load_auth_from_conf_options(conf, TOKENS)
     options = conf[TOKENS]
     return adapter.Adapter(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched db`: make the tables, look through them, fill them."""
+"""`blazar-sched db`: creates, checks, and fills the tables."""
 
 import argparse
 import datetime
@@ -53,7 +53,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _open(args: argparse.Namespace) -> 'Ledger':
-    """Return the ledger; print which database it is and who says so.
+    """Return the ledger; print the database and the files that configure it.
 
     :raises oslo_config.cfg.Error: if no database has such a URL
     """
@@ -78,9 +78,9 @@ def _add_before(parser: argparse.ArgumentParser) -> None:
 
 
 def _day(text: str) -> int:
-    """Return when a day begins, in epoch seconds.
+    """Return the beginning of a day, in epoch seconds.
 
-    :raises ValueError: if it is no day
+    :raises ValueError: if the text is not a day
     """
     day = datetime.datetime.strptime(text, '%Y-%m-%d')
     return int(day.replace(tzinfo=datetime.UTC).timestamp())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched demo`: the main job end to end, without a cloud."""
+"""`blazar-sched demo`: the main use end to end, without a cloud."""
 
 import argparse
 import importlib.util
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    # Said while all is taken down again, when the story is over.
+    # Nova logs these messages during shutdown, when the story is over.
     logging.getLogger('nova.thread_pool_factory').setLevel(logging.WARNING)
     from blazar_sched.demo import stage
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched db import-blazar` and `tidy-blazar`: come from Blazar."""
+"""`blazar-sched db import-blazar` and `tidy-blazar`: migration from Blazar."""
 
 import argparse
 from collections import Counter
@@ -14,7 +14,7 @@ import rich.table
 from blazar_sched.cmd import service
 from blazar_sched.domain import exception
 
-# The variable of the environment that may have Blazar's database.
+# The environment variable that may have the URL of Blazar's database.
 VARIABLE = 'BLAZAR_DATABASE_CONNECTION'
 
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     url = _url(args)
     conf = service.configuration(args)
-    # Not started: as far as it is the way to other services.
+    # The manager is not started: only its clients of other services are used.
     services = manager.Manager(conf).services
     console = rich.console.Console()
     with console.status('') as status:
@@ -87,9 +87,9 @@ def tidy(args: argparse.Namespace) -> int:
 
 
 def _url(args: argparse.Namespace) -> str:
-    """Return Blazar's database, from where it is said.
+    """Return the URL of Blazar's database, from wherever the URL is given.
 
-    :raises InvalidInput: if it is said nowhere, or twice
+    :raises InvalidInput: if the URL is not given, or is given twice
     :raises oslo_config.cfg.Error: if the file cannot be read
     """
     if args.url and args.blazar_config_file:
@@ -120,7 +120,7 @@ def _connection(file: str) -> str | None:
 
 
 def _show(console: rich.console.Console, plan: Any) -> None:
-    """Print a summary, then each thing that is refused, and the notes."""
+    """Print a summary, then each refused item, and the notes."""
     refused = Counter(each.kind for each in plan.refused)
     table = rich.table.Table('', 'kept', 'refused')
     for kind, kept in (
@@ -141,5 +141,5 @@ def _show(console: rich.console.Console, plan: Any) -> None:
 
 
 def _say(console: rich.console.Console, text: str) -> None:
-    """Print a line as it is: not wrapped, which programs would not like."""
+    """Print a line without wrapping, as programs may read the line."""
     console.print(rich.markup.escape(text), soft_wrap=True, highlight=False)

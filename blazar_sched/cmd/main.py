@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console script: finds the subcommand and runs it."""
+"""The console script, which finds a subcommand and runs it."""
 
 import argparse
 from collections.abc import Container
@@ -16,7 +16,7 @@ from oslo_config import cfg
 from blazar_sched.cmd import service
 from blazar_sched.domain import exception
 
-# Imported when asked for: `status` must answer where a part is missing.
+# A command is imported on use: `status` must work where a part is missing.
 COMMANDS = {
     'serve': 'run the API and the manager in one process',
     'api': 'run the REST API alone',
@@ -31,7 +31,7 @@ COMMANDS = {
 
 
 def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser, with the arguments of the commands asked for."""
+    """Return the parser, with the arguments of the requested commands."""
     top = argparse.ArgumentParser(
         prog='blazar-sched', description='Reservations in time for Nova.'
     )
@@ -50,10 +50,10 @@ def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return what the command line asks for.
+    """Return the parsed command line.
 
-    What names the configuration may stand before or after the command, and
-    is `config`: arguments for conf.service.load.
+    Options that name the configuration may precede or follow the command, and
+    are in `config`: arguments for conf.service.load.
     """
     files = argparse.ArgumentParser(
         prog='blazar-sched', add_help=False, allow_abbrev=False
@@ -68,9 +68,10 @@ def _module(name: str) -> types.ModuleType:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    # Where eventlet is installed, oslo.messaging imports it; nobody uses it.
+    # oslo.messaging imports eventlet if it is installed, without any use.
     warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
-    # Nor its way to ask DNS, most of the time that its import takes.
+    # Eventlet's DNS resolver is not used either, and takes most of the time
+    # of the import.
     os.environ.setdefault('EVENTLET_NO_GREENDNS', 'yes')
     argv = sys.argv[1:] if argv is None else argv
     args = parse(argv)

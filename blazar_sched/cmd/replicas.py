@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched replicas`: at which revision nova-scheduler's workers are."""
+"""`blazar-sched replicas`: the revisions of nova-scheduler's workers."""
 
 import argparse
 import json
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
                 '-' if age is None else f'{age:.1f}',
                 'yes' if body['stale'] else 'no', _text(body['hosts']),
                 _text(body['ledger']),
-                # One that is older does not say it.
+                # An older worker does not report its wire version.
                 _text(body.get('wire')),
             )
         rich.console.Console().print(table)

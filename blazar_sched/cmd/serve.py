@@ -27,7 +27,7 @@ def _start(
 ) -> 'assembly.Service':
     from blazar_sched.service import assembly
 
-    # oslo.messaging would take the RabbitMQ of this machine, if there is one.
+    # By default oslo.messaging would use a RabbitMQ on this machine.
     at = conf.get_location('transport_url').location
     if at is cfg.Locations.opt_default:
         conf.set_override('transport_url', 'fake://')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the subcommands that run a part of the service have in common.
+"""Functions shared by the subcommands that run a part of the service.
 
-The service is imported when it is asked for: the other subcommands answer
-faster without, and Nova, in the demo, must be imported before oslo.messaging.
+The service is imported only on use: the other subcommands answer faster
+without it, and in the demo Nova must be imported before oslo.messaging.
 """
 
 import argparse
@@ -24,35 +24,34 @@ from blazar_sched.domain import exception
 
 LOG = logging.getLogger(__name__)
 
-# Seconds until a start is tried again that met a database that is away.
+# Seconds until a start that found no database is tried again.
 PAUSE = 2.0
 
-# Objects more, until the collector looks for garbage.
+# The number of further objects after which garbage is collected.
 COLLECT_AFTER = 50_000
 
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Part(Protocol):
-    """Something that runs in threads until it is stopped."""
+    """A part of the service that runs in threads until it is stopped."""
 
     def stop(self) -> None: ...
 
 
 def spare_collections() -> None:
-    """Have the garbage collector look at less, and more rarely.
+    """Make the garbage collector examine fewer objects, and less often.
 
-    What is there by now, a manager's replica above all, stays: to look
-    through it takes longer than many an answer does. And a list of thousands
-    of leases is no garbage while it grows: it was looked through for every
-    700 objects more.
+    Objects that exist by now, above all a manager's replica, stay: examining
+    them takes longer than many a response does. A list of thousands of leases
+    is no garbage while it grows, but was examined for every 700 more objects.
     """
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
 
 
 class _KeepOption(argparse.Action):
-    """Keeps an option as it was given: oslo.config goes by their order."""
+    """An action that keeps options as given: oslo.config needs their order."""
 
     def __call__(
         self,
@@ -89,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
-    """Return the service's configuration for a command that somebody typed.
+    """Return the service's configuration for a command that a user typed.
 
     Warnings go to the terminal, as plain text: the log of the service, its
     levels and its formats are not for the command.
@@ -101,20 +100,20 @@ def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
     logging.basicConfig(
         level=logging.WARNING, format='%(levelname)s %(name)s: %(message)s'
     )
-    # It warns of how each connection is closed.
+    # The amqp library logs a warning whenever a connection is closed.
     logging.getLogger('amqp').setLevel(logging.ERROR)
     return service_conf.load(args.config)
 
 
 class _Signals:
-    """Signals, as they are taken out of a queue by the main thread.
+    """Signals, which the main thread takes out of a queue.
 
-    The first SIGTERM or SIGINT is for us to obey, the second ends the
-    process at once, wherever it is.
+    The first SIGTERM or SIGINT is handled by the process, the second ends the
+    process at once, wherever the process is.
     """
 
     def __init__(self) -> None:
-        # Its put may interrupt its own get, as signal handlers do.
+        # A SimpleQueue, because a signal handler's put may interrupt get.
         self._caught: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in (*ENDS, signal.SIGHUP):
             signal.signal(number, self._catch)
@@ -128,7 +127,7 @@ class _Signals:
     def end(
         self, reload: Callable[[], object], timeout: float | None = None
     ) -> bool:
-        """Wait until the process is to end; say whether it is.
+        """Wait until the process is to end; return whether it is to end.
 
         :param reload: called at each SIGHUP
         """
@@ -141,12 +140,12 @@ class _Signals:
 
 
 def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
-    """Take over what may change while the service runs.
+    """Apply changed options that may change while the service runs.
 
     If a file or a value cannot be read, nothing changes. `conf` itself would
     convert a value only when a part of the service asks for the value.
 
-    :param args: what `conf` was loaded with
+    :param args: the arguments that `conf` was loaded with
     """
     from blazar_sched.conf import service as service_conf
 
@@ -160,10 +159,11 @@ def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
 
 
 def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
-    """Run what `start` starts until SIGTERM or SIGINT; then end the process.
+    """Run a part of the service until SIGTERM or SIGINT; then end the process.
 
-    :param start: called with the configuration, and `metrics` to count with
-    :returns: what it ends with if it cannot be started
+    :param start: starts the part; called with the configuration, and `metrics`
+        to count with
+    :returns: the exit status if the part cannot be started
     """
     from blazar_sched.conf import service as service_conf
     from blazar_sched.service import faults
@@ -198,10 +198,10 @@ def _start(
     reload: Callable[[], object],
     signals: _Signals,
 ) -> Part | None:
-    """Start, as soon as the database lets it; None if told to end before.
+    """Start the part once the database allows it; None if told to end before.
 
-    :raises NotUpgraded: if the tables are not this version's
-    :raises DatabaseAccessDenied: if the database lets nobody in
+    :raises NotUpgraded: if the tables are not those of this version
+    :raises DatabaseAccessDenied: if the database denies access
     """
     while True:
         try:
@@ -210,7 +210,8 @@ def _start(
             raise
         except exception.Unavailable as e:
             trouble = exception.reason(e)
-        # Not while it is handled: oslo.log would say it twice.
+        # Logged outside of the except block: inside of it, oslo.log would
+        # log the error twice.
         LOG.warning('Not started yet, trying on: %s', trouble)
         if signals.end(reload, PAUSE):
             return None
@@ -219,8 +220,8 @@ def _start(
 def _exit() -> NoReturn:
     """End the process now, with success.
 
-    A thread that hangs in a call to another service would keep it alive:
-    thread pools wait for their threads at exit.
+    A thread that hangs in a call to another service would keep the process
+    alive: thread pools wait for their threads at exit.
     """
     logging.shutdown()
     sys.stdout.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched simulate`: what leases cost on a trace, by policy."""
+"""`blazar-sched simulate`: the cost of leases on a trace, by policy."""
 
 import argparse
 import importlib.util
@@ -35,7 +35,7 @@ def _days(text: str) -> float:
 
 
 def _new_file(text: str) -> str:
-    # Told before all is played, not afterwards.
+    # Checked before the simulation runs, not afterwards.
     if not os.path.isdir(os.path.dirname(text) or os.curdir):
         raise argparse.ArgumentTypeError(f'there is no folder for {text}')
     return text

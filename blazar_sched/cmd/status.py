@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched status`: what is installed and which index runs.
+"""`blazar-sched status`: the installed versions and the index in use.
 
-`blazar-sched status upgrade check` says whether it all fits together.
+`blazar-sched status upgrade check` checks the whole installation.
 """
 
 import argparse

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched status upgrade check`: does it all fit together?
+"""`blazar-sched status upgrade check`: checks of the whole installation.
 
-A check says what is wrong and what to do. Where it cannot look, as on a node
-without Nova, it says that and is no warning: nothing would ever make it go.
+A check says what is wrong and what to do. A check that cannot be made, as on
+a node without Nova, says so and is not a warning: nothing would ever end the
+warning.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,8 @@ from blazar_sched.service import database
 from blazar_sched.service.ledger import ledger
 
 NOVA_CONFIG_FILE = '/etc/nova/nova.conf'
-# What is no result of a check, as in oslo.upgradecheck.
+# The exit status of an error that is not a check result, as in
+# oslo.upgradecheck.
 ERROR = 255
 
 T = TypeVar('T')
@@ -42,10 +44,11 @@ FILTERS = {
 ALL_FILTERS = 'blazar_sched.filters.all_filters'
 WEIGHERS = 'blazar_sched.weighers.'
 
-# As Nova declares them, with its defaults: Nova need not be installed here.
+# Options as Nova declares them, with Nova's defaults: Nova need not be
+# installed here.
 _NOVA_OPTS: dict[str | None, list[cfg.Opt]] = {
     None: [
-        # What other options like to refer to.
+        # Options to which the values of other options often refer.
         *(
             cfg.StrOpt(name, default='')
             for name in ('host', 'my_ip', 'pybasedir', 'state_path')
@@ -87,7 +90,7 @@ def _failure(details: str) -> upgradecheck.Result:
 def _reading(check: Callable[[T], upgradecheck.Result]) -> (
     Callable[[T], upgradecheck.Result]
 ):
-    """Have a check fail by name where it meets an option that is bad."""
+    """Make a check fail under its own name if an option is invalid."""
 
     @functools.wraps(check)
     def guarded(self: T) -> upgradecheck.Result:
@@ -103,7 +106,8 @@ class Checks(upgradecheck.UpgradeCommands):
     """The checks, in the order in which they are shown.
 
     :param conf: the service's configuration
-    :param nova: nova-scheduler's, see `load_nova`; None where there is none
+    :param nova: nova-scheduler's configuration, see `load_nova`; None if there
+        is none
     """
 
     def __init__(
@@ -118,9 +122,9 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @property
     def _is_elsewhere(self) -> bool:
-        """Whether there is neither a configuration here nor a database.
+        """Whether this node has neither a configuration nor a database.
 
-        To ask SQLite would make a file.
+        A query to SQLite would create a file.
         """
         scheme, _, file = self._conf.database.connection.partition(':///')
         return (
@@ -163,7 +167,7 @@ class Checks(upgradecheck.UpgradeCommands):
                 '`blazar-sched db upgrade`.'
             )
         except Exception as e:
-            # A driver that is not there, a password that is wrong, …
+            # For example a missing driver, or a wrong password.
             return _failure(f'It cannot be used: {exception.cause(e)}')
         return _success(
             f'{name} has its tables. What is in them is looked through by '
@@ -262,7 +266,7 @@ class Checks(upgradecheck.UpgradeCommands):
         try:
             return buses.check(self._conf, self._nova)
         except (oslo_messaging.InvalidTransportURL, ValueError):
-            # The error has the URL, and that has a password.
+            # The error includes the URL, and the URL includes a password.
             return _failure(
                 'A transport_url cannot be read, of blazar-sched.conf or of '
                 'nova.conf.'
@@ -277,7 +281,7 @@ class Checks(upgradecheck.UpgradeCommands):
         try:
             hosts = len(self._ledger.hosts())
         except Exception:
-            # That is told above.
+            # The check of the database reports the error.
             return _success('Skipped: the database cannot be asked.')
         if hosts > most:
             return _warning(
@@ -331,7 +335,7 @@ def _skipped() -> upgradecheck.Result:
 def _lacking_notifications(
     nova: cfg.ConfigOpts, wanted: cfg.ConfigOpts.GroupAttr
 ) -> Iterator[str]:
-    """Yield what nova.conf lacks for what the group [manager] wants."""
+    """Yield the options that nova.conf lacks for the group [manager]."""
     if nova.notifications.notification_format not in ('versioned', 'both'):
         yield '[notifications] notification_format = versioned'
     topics = wanted.notification_topics
@@ -350,13 +354,13 @@ def _lacking_notifications(
 
 
 def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
-    """Return what nova-scheduler reads from `files`.
+    """Return the configuration that nova-scheduler reads from `files`.
 
-    And from the folder beside each, ``nova.conf.d`` of ``nova.conf``.
+    The folder beside each file is read too, ``nova.conf.d`` for ``nova.conf``.
 
-    :param files: None for Nova's usual one, if it is there
-    :returns: None if it is not
-    :raises oslo_config.cfg.Error: if one cannot be read
+    :param files: None for Nova's usual file, if it exists
+    :returns: None if it does not exist
+    :raises oslo_config.cfg.Error: if a file cannot be read
     """
     if files is None:
         if not os.path.exists(NOVA_CONFIG_FILE):
@@ -365,7 +369,7 @@ def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
     nova = cfg.ConfigOpts()
     for group, opts in (*_NOVA_OPTS.items(), *messaging.list_opts()):
         nova.register_opts(opts, group)
-    # As Nova has it.
+    # Nova's own default.
     nova.set_default('control_exchange', 'nova')
     scheduler_conf.register(nova)
     nova(
@@ -379,9 +383,9 @@ def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
 def run(
     args: Sequence[str], nova_files: list[str] | None, as_json: bool
 ) -> int:
-    """Check, print, and return the exit status.
+    """Run the checks, print the results, and return the exit status.
 
-    :param args: what conf.service.parse takes
+    :param args: the arguments of conf.service.parse
     """
     try:
         conf = service_conf.parse(args)
@@ -389,10 +393,11 @@ def run(
     except cfg.Error as e:
         print(f'blazar-sched: {e}', file=sys.stderr)
         return ERROR
-    # Nobody waits here for a database to come back.
+    # The command does not wait until a database is available again.
     conf.set_override('max_retries', 0, 'database')
     return upgradecheck.main(
-        # It wants a command line of its own, and there is no more in it.
+        # The call requires a configuration for a command line of its own;
+        # this one has nothing else.
         cfg.ConfigOpts(),
         'blazar-sched',
         Checks(conf, nova),

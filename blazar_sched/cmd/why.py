@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched why SERVER`: why hosts did not take a server.
+"""`blazar-sched why SERVER`: the reasons why hosts did not take a server.
 
-Of what nova-scheduler's workers have decided about it of late; see
-worker.explanation.
+The reasons are those of the recent decisions of nova-scheduler's workers
+about the server; see worker.explanation.
 """
 
 import argparse
@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def in_order(answers: list[tuple[str, Any]]) -> list[dict[str, Any]]:
-    """Return the decisions of all workers, the oldest first.
+    """Return the decisions of all workers, the oldest decision first.
 
-    Each has its `worker`, and what worker.explanation tells.
+    Each decision has its `worker`, and the content of worker.explanation.
     """
     decisions = [
         {'worker': worker, **each} for worker, body in answers for each in body
@@ -65,9 +65,9 @@ def show(
     console: rich.console.Console,
     host: str | None = None,
 ) -> None:
-    """Print them, each with a table of its hosts."""
+    """Print the decisions, each with a table of its hosts."""
     for each in decisions:
-        # Text is shown as it is: brackets in it are nobody's markup.
+        # Text is shown verbatim: brackets in the text are not markup.
         console.print(rich.text.Text(_headline(each), style='bold'))
         if each['asked']:
             console.print(rich.text.Text(_asked(each['asked'])))

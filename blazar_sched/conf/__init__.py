@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration, one file a group.
+"""Configuration, one file per group.
 
-Most groups are the service's: see `service`. `scheduler` is nova-scheduler's,
-in nova.conf.
+Most groups are those of the service: see `service`. `scheduler` is the group
+of nova-scheduler, in nova.conf.
 """

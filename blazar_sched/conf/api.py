@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``api``: where the REST API listens and whom it believes."""
+"""Group ``api``: the address of the REST API and its authentication."""
 
 from oslo_config import cfg
 

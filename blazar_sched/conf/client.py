@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options for talking to another service: keystoneauth's own."""
+"""Options of the clients of other services: those of keystoneauth."""
 
 from typing import Any
 
@@ -8,13 +8,14 @@ from oslo_config import cfg
 
 
 def options(**defaults: Any) -> list[cfg.Opt]:
-    """Return them for one service, with its `defaults` by name."""
+    """Return the options of one client, with its `defaults` by name."""
     opts = [
         *loading.get_auth_common_conf_options(),
         *loading.get_session_conf_options(),
         *loading.get_adapter_conf_options(),
     ]
-    # Theirs, not the configuration's: so samples show them.
+    # Set on the options, not on the configuration, so that samples show the
+    # defaults.
     cfg.set_defaults(
         opts, valid_interfaces=['internal', 'public'], **defaults
     )
@@ -22,8 +23,8 @@ def options(**defaults: Any) -> list[cfg.Opt]:
 
 
 def listed(opts: list[cfg.Opt]) -> list[cfg.Opt]:
-    """Return `opts` and what ``auth_type = password`` takes, for samples.
+    """Return `opts` and those of ``auth_type = password``, for samples.
 
-    Those are registered once that is chosen.
+    The options of an auth_type are registered once the auth_type is chosen.
     """
     return [*opts, *loading.get_auth_plugin_conf_options('password')]

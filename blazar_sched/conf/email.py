@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``email``: how a lease's creator is written to before its end."""
+"""Group ``email``: messages to the creator of a lease before its end."""
 
 from oslo_config import cfg
 

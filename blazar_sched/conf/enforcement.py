@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of enforcement: what a project may not have, room or no room.
+"""Options of enforcement: limits of a project, regardless of free room.
 
-Those of a filter count while it is among ``enabled_filters``. The names are
-Blazar's where Blazar has the filter.
+The options of a filter apply while the filter is in ``enabled_filters``. The
+names are Blazar's where Blazar has the filter.
 """
 
 from oslo_config import cfg

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options for talking to Keystone: keystoneauth's own.
+"""Options of the client of Keystone: those of keystoneauth.
 
-Its user is who trusts are made for: one with a password, since Keystone keeps
-application credentials away from trusts. Without ``auth_type`` leases have
-none.
+The user of this group is the trustee of trusts, and needs a password, because
+Keystone refuses trusts to application credentials. Without ``auth_type``
+leases have no trusts.
 """
 
 from oslo_config import cfg
@@ -12,7 +12,7 @@ from blazar_sched.conf import client
 
 GROUP = 'keystone'
 
-# The catalog may have Keystone without a version in its URL.
+# The URL of Keystone in the catalog may have no version.
 opts = [
     cfg.ListOpt(
         'trust_roles',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the manager: events, hosts and instances, what ends a lease."""
+"""Options of the manager: events, hosts, instances, and the end of a lease."""
 
 from oslo_config import cfg
 from oslo_config import types

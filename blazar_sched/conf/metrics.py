@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``metrics``: where the service tells Prometheus how it is.
+"""Group ``metrics``: the metrics of the service for Prometheus.
 
-nova-scheduler's workers have files instead: see ``metrics_path`` of
+nova-scheduler's workers write files instead: see ``metrics_path`` of
 conf.scheduler.
 """
 

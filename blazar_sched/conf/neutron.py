@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options for talking to Neutron: keystoneauth's own.
+"""Options of the client of Neutron: those of keystoneauth.
 
 Without ``auth_type`` no floating IPs can be reserved.
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options for talking to Nova: keystoneauth's own.
+"""Options of the client of Nova: those of keystoneauth.
 
-Without ``auth_type`` there is no cloud, and what needs one is refused.
+Without ``auth_type`` there is no cloud, and requests that need a cloud are
+refused.
 """
 
 from oslo_config import cfg

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``blazar_sched`` in nova.conf: what nova-scheduler's workers read.
+"""Group ``blazar_sched`` in nova.conf: options of nova-scheduler's workers.
 
-Registered on Nova's own configuration when the filters or weighers are
-imported. nova-api's filter reads the default lifetimes.
+The options are registered on Nova's own configuration when the filters or
+weighers are imported. The filter in nova-api reads the default lifetimes.
 """
 
 from typing import Any
@@ -176,7 +176,7 @@ def register(conf: cfg.ConfigOpts) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option, where a bad one should stop Nova from starting.
+    """Read every option, so that an invalid option stops Nova from starting.
 
     :raises InvalidInput: if a policy or a duration cannot be read
     :raises ValueError: if another option has no usable value
@@ -199,7 +199,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 def default_lifetime(options: Any, project_id: str | None) -> str:
     """Return the lifetime of a project's instances that declare no end.
 
-    :param options: of the group
+    :param options: the options of the group
     :returns: a duration, '' for none
     """
     default: str = options.project_default_lifetimes.get(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configuration of the service, as one object.
 
-It is the service's own, passed down as an argument: Nova owns the global one
-wherever our code runs in its process, and some groups have the same names.
+The object is the service's own, and is passed as an argument: Nova owns the
+global configuration wherever this code runs in Nova's process, and some
+groups have the same names.
 """
 
 from collections.abc import Iterator
@@ -30,15 +31,16 @@ from blazar_sched.conf import nova
 from blazar_sched.conf import placement
 from blazar_sched.conf import webhook
 
-# They have the options of keystoneauth.
+# The groups with the options of keystoneauth.
 CLIENTS = (keystone, neutron, nova, placement)
 GROUPS = (
     api, database, email, enforcement, keystone, manager, metrics, neutron,
     nova, placement, webhook,
 )
 
-# oslo.messaging reads these from whatever object it is given, but registers
-# them on the global one alone. Tracing came with its version 18.3.
+# oslo.messaging reads these groups from the configuration that it is given,
+# but registers them only on the global configuration. Tracing was added in
+# oslo.messaging 18.3.
 _UNLISTED = {
     'oslo_messaging_metrics': 'oslo_messaging._metrics.client',
     'oslo_messaging_tracing': 'oslo_messaging._tracing.client',
@@ -63,8 +65,8 @@ def load(
 ) -> cfg.ConfigOpts:
     """Return the configuration with every value read once.
 
-    :param args: as of `parse`
-    :param files: as of `parse`
+    :param args: as in `parse`
+    :param files: as in `parse`
     :raises oslo_config.cfg.Error: if a file or a value cannot be read
     """
     conf = parse(args, files)
@@ -73,10 +75,10 @@ def load(
 
 
 def require_values(conf: cfg.ConfigOpts) -> None:
-    """Read every registered option, as oslo.config reads one when asked.
+    """Read every registered option, as oslo.config reads an option on use.
 
-    :raises oslo_config.cfg.Error: if a value cannot be read; it names each
-        option that has such a value
+    :raises oslo_config.cfg.Error: if a value cannot be read; the error names
+        each option that has such a value
     """
     faults = list(bad_values(conf))
     if faults:
@@ -84,7 +86,7 @@ def require_values(conf: cfg.ConfigOpts) -> None:
 
 
 def bad_values(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield for each option whose value cannot be read its name and why."""
+    """Yield the name and the error of each option with an invalid value."""
     for name in conf:
         try:
             value = conf[name]
@@ -100,10 +102,10 @@ def bad_values(conf: cfg.ConfigOpts) -> Iterator[str]:
 
 
 def _reason(error: cfg.Error) -> str:
-    """Return why a value is bad, and the file that it is in."""
+    """Return the reason why a value is invalid, and the file of the value."""
     if isinstance(error, cfg.TemplateSubstitutionError | cfg.NoSuchOptError):
         return f'{error}; a dollar sign itself is written $$'
-    # oslo.config shows the place as the object that it is in Python.
+    # oslo.config shows the place of the value as the repr of an object.
     found = _BAD_VALUE.search(str(error))
     return f'{found["why"]} (in {found["file"]})' if found else str(error)
 
@@ -117,12 +119,11 @@ def sources(conf: cfg.ConfigOpts) -> str:
 def parse(
     args: Sequence[str] | None = None, files: list[str] | None = None
 ) -> cfg.ConfigOpts:
-    """Return the configuration; a value is read when it is asked for.
+    """Return the configuration; a value is read on use.
 
-    Without `files`, the usual places are looked at: ~/.blazar-sched,
-    /etc/blazar-sched and their like. There is also the folder
-    blazar-sched.conf.d, whose files are read after those, unless `files` is
-    empty.
+    Without `files`, the usual files are read: those in ~/.blazar-sched,
+    /etc/blazar-sched and similar folders. The files of the folder
+    blazar-sched.conf.d are read after them, unless `files` is empty.
 
     :param args: options of every oslo program, such as ``--config-file``
     :param files: read these where `args` names no file
@@ -133,7 +134,7 @@ def parse(
     log.register_options(conf)
     quiet = [*log.get_default_log_levels(), 'alembic=WARNING']
     conf.set_default('default_log_levels', quiet)
-    # It is a lease's or a host's id; no instance has a line in the API's log.
+    # The uuid is the id of a lease or host; the API logs no instances.
     conf.set_default('instance_uuid_format', '[%(uuid)s] ')
     for group, opts in messaging.list_opts():
         conf.register_opts(opts, group=group)
@@ -153,8 +154,8 @@ def parse(
                 default_config_dirs=[] if files == [] else None,
             )
     except SystemExit:
-        # So oslo.config answers a value that cannot be read of an option
-        # that might also be an argument, such as `debug`.
+        # oslo.config exits in this way on an unreadable value of an option
+        # that can also be an argument, such as `debug`.
         raise cfg.Error(said.getvalue().strip()) from None
     return conf
 

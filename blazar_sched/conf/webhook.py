@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``webhook``: whom a lease's coming end is told to.
+"""Group ``webhook``: the receiver of notices that a lease is about to end.
 
-The operator alone says where: a URL of a user's would have the service call
-whatever it can reach.
+Only the operator sets the URL: with a URL of a user, the service would call
+whatever address it can reach.
 """
 
 from oslo_config import cfg

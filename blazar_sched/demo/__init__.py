@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job end to end, in one process: the service and a real Nova.
+"""The demonstration of the main use, in one process with a real Nova.
 
-Needs the extra ``blazar-sched[demo]``. The tests against Nova stand on the
-same cloud.
+The demonstration needs the extra ``blazar-sched[demo]``. The tests against
+Nova use the same cloud.
 """

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova and Placement in one process, with fake computes and our filters.
+"""Nova and Placement in one process, with fake computes.
 
-For the demonstration and for tests. It stands on Nova's own functional
-fixtures, so it is real but for the hypervisors, Glance, Neutron and Cinder.
-While it runs, Nova owns much that is global: its configuration, logging,
-warnings and the temporary directory. One cloud at a time.
+For the demonstration and for tests. Nova has the filters of this project. The
+cloud is built on Nova's own functional fixtures, so everything is real except
+the hypervisors, Glance, Neutron and Cinder. While the cloud runs, Nova owns
+much global state: its configuration, logging, warnings and the temporary
+directory. So there can only be one cloud at a time.
 
-Import this before anything that imports oslo.messaging: Nova runs on native
-threads here and then refuses to share a process with eventlet.
+Import this module before any module that imports oslo.messaging: Nova runs on
+native threads here and then refuses to share a process with eventlet.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ import warnings
 
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
 
-# It chooses the kind of threads, so it comes first.
+# This import comes first, because it selects the kind of threads.
 import nova.tests.functional  # noqa: E402, F401, I001
 
 import fixtures  # noqa: E402
@@ -60,28 +61,28 @@ API_FILTER = """
 [filter:blazar_sched]
 paste.filter_factory = blazar_sched.hooks.middleware:factory
 """
-# How long anything may take, and how often to look. Nova's databases are files
-# here, which a busy disk can hold up.
+# The seconds that a wait may take, and the seconds between two probes. Nova's
+# databases are files here, which a busy disk can delay.
 TIMEOUT = 180.0
 PAUSE = 0.05
 
 
 class Timeout(Exception):
-    """Something did not come about in time."""
+    """Raised if an expected state was not reached in time."""
 
 
 T = TypeVar('T')
 
 
 def wait_for(what: str, probe: Callable[[], T | None]) -> T:
-    """Return what `probe` returns as soon as it is true.
+    """Return the result of `probe` as soon as the result is true.
 
     :raises Timeout: after TIMEOUT seconds
     """
     deadline = time.monotonic() + TIMEOUT
     while not (answer := probe()):
         if time.monotonic() > deadline:
-            # What does not come about is waited for by some thread.
+            # The traceback shows the thread that waits for the state.
             faulthandler.dump_traceback(sys.stderr)
             raise Timeout(what)
         time.sleep(PAUSE)
@@ -89,7 +90,7 @@ def wait_for(what: str, probe: Callable[[], T | None]) -> T:
 
 
 class _Admin(plugin.BaseAuthPlugin):
-    """Passes the doors of both services, which have no Keystone here."""
+    """An auth plugin that both services accept, without Keystone."""
 
     def __init__(self, endpoints: Mapping[str, str], project_id: str) -> None:
         super().__init__()
@@ -116,12 +117,12 @@ class _Admin(plugin.BaseAuthPlugin):
 
 
 class _CellDatabases(nova_fixtures.CellDatabases):
-    """The databases of the cells, found as in production: by the context.
+    """The databases of the cells, found by the context as in production.
 
-    Nova's fixture gives whoever names no cell the one that was named last,
-    by anybody, and so locks out all who name another meanwhile. Two requests
-    at once can then wait for each other for ever. Only the computes name none
-    in earnest, and all of them are in the default cell.
+    Nova's fixture gives a context without a cell the cell that any thread has
+    named last, and so locks out all threads that name another cell meanwhile.
+    Two concurrent requests can then wait for each other for ever. In practice
+    only the computes name no cell, and all computes are in the default cell.
     """
 
     def _wrap_target_cell(self, context: Any, cell_mapping: Any) -> Any:
@@ -133,11 +134,11 @@ class _CellDatabases(nova_fixtures.CellDatabases):
 
 
 def _locked(error: sqla_exc.OperationalError, *args: object) -> None:
-    """Have Nova try a transaction again that SQLite has turned away.
+    """Raise DBDeadlock, so that Nova retries a transaction SQLite refused.
 
-    SQLite does that at once where another transaction has written since this
-    one has read. Nova's databases in production report a deadlock there,
-    after which Nova tries again.
+    SQLite refuses a transaction at once if another transaction has written
+    since this transaction has read. Nova's databases in production report a
+    deadlock in this case, after which Nova tries again.
     """
     raise db_exception.DBDeadlock(error)
 
@@ -156,8 +157,8 @@ class _Nova(test.TestCase):
         pass
 
     def setUp(self) -> None:
-        # What is left of another cloud of this process must not take what is
-        # cast to hosts of the same names.
+        # The remains of another cloud of this process must not receive
+        # messages for hosts of the same names.
         with fixtures.MonkeyPatch(
             'nova.rpc.set_defaults',
             lambda control_exchange: oslo_messaging.set_transport_defaults(
@@ -165,25 +166,27 @@ class _Nova(test.TestCase):
             ),
         ):
             super().setUp()
-        # Nova has each idle thread wake up a hundred times a second, so that
-        # a test ends sooner; a cloud lives longer and has hundreds.
+        # Nova makes each idle thread wake up a hundred times a second, so
+        # that a test ends sooner; a cloud lives longer and has hundreds of
+        # threads.
         pool_worker: Any = futurist._thread.ThreadWorker
         pool_worker.MAX_IDLE_FOR = 0.25
-        # Nova's fixture would have every debug line made, and thrown away.
+        # Nova's fixture would format every debug line and discard it.
         logging.getLogger().setLevel(logging.INFO)
-        # Nova 34 was made for SQLAlchemy 2.0 and takes 2.1's word of this
-        # for an error.
+        # Nova 34 was made for SQLAlchemy 2.0 and treats this warning of
+        # SQLAlchemy 2.1 as an error.
         warnings.filterwarnings('ignore', message=r'The noload\(\) option')
         self.flags(
             compute_driver='fake.MediumFakeDriver',
             cpu_allocation_ratio=1.0,
             ram_allocation_ratio=1.0,
             disk_allocation_ratio=1.0,
-            # Who waits for a scheduler that has been stopped holds up the
-            # end, half an hour by default.
+            # A caller that waits for a stopped scheduler delays the end of
+            # the cloud, by half an hour by default.
             long_rpc_timeout=60,
         )
-        # Half of an answer's time would go into checking Nova's own schema.
+        # Validating Nova's own responses would take half of the time of a
+        # response.
         self.flags(group='api', response_validation='ignore')
         self.flags(group='quota', instances=-1, cores=-1, ram=-1)
         self.flags(group='wsgi', api_paste_config=_installed('api-paste.ini'))
@@ -207,7 +210,7 @@ class _Nova(test.TestCase):
             super()._setup_cells()
 
     def start(self) -> None:
-        """Start all but the computes."""
+        """Start all services except the computes."""
         self.glance = self.useFixture(nova_fixtures.GlanceFixture(self))
         self.useFixture(nova_fixtures.NeutronFixture(self))
         self.useFixture(nova_fixtures.CinderFixture(self))
@@ -225,7 +228,7 @@ class _Nova(test.TestCase):
 
 
 def _installed(name: str) -> str:
-    """Return where Nova's data file `name` was installed."""
+    """Return the path at which Nova's data file `name` was installed."""
     for path in importlib.metadata.files('nova') or ():
         if path.name == name:
             return os.fspath(path.locate())
@@ -233,7 +236,7 @@ def _installed(name: str) -> str:
 
 
 def _with_our_filter(api_paste: str, folder: str) -> str:
-    """Return the path of a copy of an api-paste.ini that has our filter."""
+    """Return the path of a copy of an api-paste.ini with the filter added."""
     text = pathlib.Path(api_paste).read_text()
     text = text.replace(' keystonecontext ', ' keystonecontext blazar_sched ')
     path = pathlib.Path(folder) / 'api-paste.ini'
@@ -247,11 +250,11 @@ class Cloud:
     :param hosts: the names of its compute hosts
     :param vcpus: of each host, like `memory_mb` and `disk_gb`; nothing is
         overcommitted, and Nova keeps 512 MB of each host's memory
-    :param options: of nova.conf's ``[blazar_sched]``
-    :param settings: of its other groups, by group and name
-    :param hooks: whether nova-api has our filter too
+    :param options: the options of ``[blazar_sched]`` in nova.conf
+    :param settings: the options of its other groups, by group and name
+    :param hooks: whether nova-api has the filter of this project too
 
-    Use it as a context manager, or call start() and stop().
+    Use the cloud as a context manager, or call start() and stop().
     """
 
     def __init__(
@@ -274,7 +277,7 @@ class Cloud:
         self._settings = settings or {}
         self._hooks = hooks
         self._nova = _Nova('runTest')
-        # Compute host name to uuid.
+        # The uuids of the compute hosts by name.
         self.hosts: dict[str, str] = {}
 
     def __enter__(self) -> 'Cloud':
@@ -317,19 +320,19 @@ class Cloud:
             h['hypervisor_hostname']: h['id']
             for h in self.api.api_get('/os-hypervisors').body['hypervisors']
         }
-        # Whoever has started one before has another bus.
+        # A worker that was started before uses another bus.
         process.stop()
         process.ensure_started()
 
     def stop(self) -> None:
         process.stop()
-        # Nova's fixtures first give logging back, then end its threads.
+        # Nova's fixtures restore logging first and stop Nova's threads later.
         log = logging.getLogger('nova')
         level = log.level
         log.setLevel(logging.WARNING)
         self._nova.doCleanups()
         log.setLevel(level)
-        # A request that was under way may have started it again.
+        # A request in progress may have started the worker again.
         process.stop()
 
     def configure(self, group: str = 'blazar_sched', **options: Any) -> None:
@@ -340,7 +343,7 @@ class Cloud:
 
     @property
     def project_id(self) -> str:
-        """The project that acts unless another is named."""
+        """The project that is used unless another project is named."""
         project_id: str = self._nova.rest.project_id
         return project_id
 
@@ -369,7 +372,7 @@ class Cloud:
         }
         return ks_session.Session(auth=_Admin(endpoints, self.project_id))
 
-    # What stands in the cloud.
+    # Resources of the cloud.
 
     def inventory(self, host: str) -> dict[str, dict[str, Any]]:
         """Return the inventories of `host` by class, from Placement."""
@@ -412,9 +415,9 @@ class Cloud:
         project_id: str | None = None,
         **parameters: Any,
     ) -> Server:
-        """Boot a server and return it once it is ACTIVE or ERROR.
+        """Boot a server and return the server once it is ACTIVE or ERROR.
 
-        :param parameters: any of the API's own (``host``, ``metadata``, …)
+        :param parameters: API parameters, such as ``host`` or ``metadata``
         """
         [server] = self.boot_many(
             1, flavor_id, hints, name=name, project_id=project_id,
@@ -432,7 +435,7 @@ class Cloud:
         min_count: int | None = None,
         **parameters: Any,
     ) -> list[Server]:
-        """Boot `count` servers in one request and return them settled."""
+        """Boot `count` servers in one request; return the settled servers."""
         api = self.client(project_id)
         body = {
             'server': {
@@ -465,7 +468,8 @@ class Cloud:
         def probe() -> Server | None:
             shown: Server = self.show(server)
             resting = shown['OS-EXT-STS:task_state'] is None and not (
-                # Nova says so before it takes the server off its host.
+                # Nova sets this status before it removes the server from
+                # its host.
                 shown['status'] == 'SHELVED_OFFLOADED' and host_of(shown)
             )
             if shown['status'] == 'ERROR' and 'fault' in shown:
@@ -478,7 +482,7 @@ class Cloud:
         return rested
 
     def delete(self, *servers: Server) -> None:
-        """Delete the servers and wait until they are gone."""
+        """Delete the servers and wait until the servers are gone."""
         for server in servers:
             self.api.delete_server(server['id'])
         ids = {server['id'] for server in servers}
@@ -497,24 +501,24 @@ class Cloud:
     def act(
         self, server: Server, action: str, *statuses: str, **body: Any
     ) -> Server:
-        """Do an action of the API on the server, return it settled."""
+        """Run an API action on the server; return the settled server."""
         self.api.post_server_action(server['id'], {action: body or None})
         return self.settled(server, *statuses)
 
     def report(self) -> None:
-        """Have the computes report what is used, as they do every minute.
+        """Make the computes report their use, as they do every minute.
 
-        What instances leave behind as they move is gone by then.
+        The remains of moved instances are removed by such a report.
         """
         self._nova._run_periodics()
 
     def stop_compute(self, host: str) -> None:
-        """Let the compute service on `host` fail."""
+        """Make the compute service on `host` fail."""
         self._nova.computes[host].stop()
         self._force_down(host, True)
 
     def start_compute(self, host: str) -> None:
-        """Let it come back."""
+        """Start the compute service on `host` again."""
         self._nova.restart_compute_service(self._nova.computes[host])
         self._force_down(host, False)
 

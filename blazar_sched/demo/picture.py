@@ -10,7 +10,7 @@ from rich import text
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that holds a host for a window; ends past the picture."""
+    """A holder of a host for a window; the end may be past the picture."""
 
     host: str
     label: str
@@ -27,7 +27,7 @@ def _line(bar: Bar, start: int, end: int, width: int) -> text.Text:
 
     left = column(bar.start)
     inside = max(column(bar.end) - left - 2, 0)
-    # With ends and a line of its own: colours may be off.
+    # The bar has ends and a line, because colours may be off.
     drawn = f'├{bar.label[:inside].ljust(inside, "─")}┤'
     return text.Text(' ' * left).append(drawn, style=bar.style)
 
@@ -45,10 +45,10 @@ def draw(
     hosts: Sequence[str], bars: Sequence[Bar], start: int, end: int,
     width: int = 72,
 ) -> table.Table:
-    """Return a table: a block a host, in it a line a bar, oldest first.
+    """Return a table with a block per host and a line per bar, oldest first.
 
     :param start: first second of the picture
-    :param end: the second after its last
+    :param end: the second after the last second of the picture
     :param width: columns of the time axis
     """
     grid = table.Table(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration in the terminal: puts up everything, tells the story."""
+"""The demonstration in the terminal: starts all services, runs the story."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ from rich.table import Table
 
 from blazar_sched.conf import service as service_conf
 
-# Before anything that imports oslo.messaging: see its docstring.
+# Imported before any module that imports oslo.messaging: see the docstring of
+# demo.cloud.
 from blazar_sched.demo.cloud import Cloud
 from blazar_sched.demo.story import ADMIN
 from blazar_sched.demo.story import ALICE
@@ -64,7 +65,7 @@ def perform(keep: bool, port: int) -> int:
                 'The API stays up; end it with Ctrl-C. In another terminal, '
                 'for `openstack reservation …` or `blazar …`:\n'
             )
-            # As it is to be typed: never wrapped.
+            # Not wrapped, because the text is meant to be copied.
             print(ENVIRONMENT.format(port=api), flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 threading.Event().wait()
@@ -74,7 +75,8 @@ def perform(keep: bool, port: int) -> int:
 def _cloud() -> Cloud:
     return Cloud(
         HOSTS,
-        # Nova's own weighers would see two equal hosts differ by a server.
+        # The weight must outweigh Nova's own weighers, for which two equal
+        # hosts differ by a server.
         options={'lease_gap_weight_multiplier': 10.0},
     )
 
@@ -107,7 +109,7 @@ def _adapter(cloud: Cloud, service_type: str) -> adapter.Adapter:
 
 
 def _clients(port: int) -> Mapping[str, adapter.Adapter]:
-    """Return a client of the reservation API for each who acts."""
+    """Return a client of the reservation API for each actor of the story."""
     endpoint = f'http://127.0.0.1:{port}/v1'
     tokens = {
         ADMIN: 'admin',

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story that the demonstration tells, and what must come of it.
+"""The story of the demonstration, and its expected results.
 
-Every request goes through the real REST APIs: ours for hosts and leases,
-Nova's for servers. Each chapter notes who asked for what, where it landed,
-and whether that is what blazar-sched promises.
+Every request goes through the real REST APIs: that of this service for hosts
+and leases, and Nova's for servers. Each chapter records who made which
+request, the host of the server, and whether the result is the one that
+blazar-sched promises.
 """
 
 from collections.abc import Callable
@@ -28,16 +29,16 @@ RESERVED = 'compute-1'
 OTHER = 'compute-2'
 HOSTS = (RESERVED, OTHER)
 
-# Seconds from booking to the window, and of the window itself.
+# The seconds from booking to the window, and the length of the window.
 AHEAD = 22
 LENGTH = 14
-# A bounded instance ends this long before the window opens.
+# The seconds between the end of a bounded instance and the window.
 MARGIN = 3
 
 
 @dataclasses.dataclass(slots=True)
 class Placement:
-    """One boot: what was asked, what became of it, and why."""
+    """One boot: the request, its result, and the reason."""
 
     chapter: str
     who: str
@@ -50,7 +51,7 @@ class Placement:
 
     @property
     def held(self) -> bool:
-        """Whether it went as promised; `expected` None is a refusal."""
+        """Whether the result is as promised; `expected` None is a refusal."""
         return self.host == self.expected
 
 
@@ -59,7 +60,7 @@ def _iso(at: int) -> str:
 
 
 class Story:
-    """Tells the story once.
+    """The story, which is run once.
 
     :param cloud: a running cloud with HOSTS
     :param api: the reservation API, by project
@@ -93,7 +94,7 @@ class Story:
         return self.opens + LENGTH
 
     def tell(self) -> bool:
-        """Tell it all; return whether everything held."""
+        """Run the whole story; return whether every promise held."""
         self._register_hosts()
         self._book()
         self._before()
@@ -234,13 +235,13 @@ class Story:
         return status
 
     def clear(self) -> None:
-        """Delete the servers that are left, so that hosts can be booked."""
+        """Delete the remaining servers, so that hosts can be booked."""
         self.cloud.delete(*self.cloud.servers())
         self.say('all servers are deleted: both hosts can be booked')
 
     def picture(self, width: int) -> Any:
-        """Return who held which host, drawn over the time of the story."""
-        # With some room for the label of what has just come.
+        """Return a picture of the holders of each host during the story."""
+        # Leaves some room for the label of the newest bar.
         end = int(time.time()) + 10
         bars = [
             picture.Bar(

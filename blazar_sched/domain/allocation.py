@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reservation bound to one host, with amounts and a window."""
+"""An allocation: a reservation on one host, with amounts and a window."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -7,7 +7,11 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Allocation:
-    """`host` is the host's uuid; `whole` takes all of it, amounts empty."""
+    """A part of a reservation, on one host over one window.
+
+    `host` is the host's uuid. An allocation that is `whole` takes all of the
+    host, and its amounts are empty.
+    """
 
     id: str
     reservation_id: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalog: which hosts a reservation may use, room or no room."""
+"""The catalog: which hosts a reservation may use, whether free or not."""
 
 import array
 from collections import defaultdict
@@ -20,7 +20,8 @@ from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 
-# So many requirements are remembered; each takes a few bytes a host.
+# The number of requirements that are remembered; each one takes a few bytes
+# per host.
 MAX_REQUIREMENTS = 256
 
 # The parameters that hold a requirement, by resource type.
@@ -33,14 +34,14 @@ _REQUIREMENTS = {
     FLAVOR_INSTANCE: ('resource_properties',),
     INSTANCE_LIFETIME: ('resource_properties',),
 }
-# The one of them that a default stands in for, as it was asked for.
+# The parameter, as it was asked for, that a default requirement replaces.
 _ASKED = {
     PHYSICAL_HOST: 'resource_properties',
     VIRTUAL_INSTANCE: 'resource_properties',
     FLAVOR_INSTANCE: 'asked_properties',
     INSTANCE_LIFETIME: 'resource_properties',
 }
-# Any host meets it.
+# The requirement that any host meets.
 ANY = requirements.all_of()
 
 
@@ -48,26 +49,26 @@ ANY = requirements.all_of()
 class Candidates:
     """Hosts to choose from, by uuid, and their rows in the index.
 
-    A host that the index does not know has no row and is never chosen. Those
-    in `closed` may keep what they have, and take nothing more. Those in `own`
-    have a cleaning time of their own.
+    A host that the index does not know has no row and is never chosen. The
+    hosts in `closed` may keep what they have, and take nothing more. The hosts
+    in `own` have a cleaning time of their own.
     """
 
     hosts: Mapping[str, Host]
     rows: 'array.array[int]'
     closed: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
-    # What `parts` has answered, by what it was asked.
+    # The answers of `parts`, by its argument.
     _parts: dict[int, 'list[tuple[int, Candidates]]'] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     def known(self, names: Iterable[str]) -> list[str]:
-        """Return the names that are candidates, once each."""
+        """Return the names that are candidates, without duplicates."""
         return [name for name in dict.fromkeys(names) if name in self.hosts]
 
     def others(self, rows: 'array.array[int]') -> 'array.array[int]':
-        """Return the rows but for some."""
+        """Return the rows of the candidates, except for the given rows."""
         if not rows:
             return self.rows
         left_out = set(rows)
@@ -76,12 +77,13 @@ class Candidates:
     def parts(
         self, index: ext.TimelineIndex, otherwise: int
     ) -> 'list[tuple[int, Candidates]]':
-        """Return them by cleaning time in seconds, the shortest first.
+        """Return the candidates by cleaning time in seconds, shortest first.
 
-        Each part is in the order of all. O(1) if none has a time of its own,
-        or if it was asked for before.
+        Each part keeps the order of all candidates. O(1) if no host has a
+        cleaning time of its own, or if the parts were asked for before.
 
-        :param otherwise: of those that have none of their own
+        :param otherwise: seconds for hosts that have no cleaning time of
+            their own
         """
         if not self.own:
             return [(otherwise, self)]
@@ -104,9 +106,10 @@ class Candidates:
 class Catalog:
     """The candidates of each requirement, remembered until `forget`.
 
-    To look through every host costs a hundred times what placing does.
+    A look through every host costs a hundred times as much as placing does.
 
-    :param hosts: every host by uuid; whoever changes it must `forget`
+    :param hosts: every host by uuid; the caller that changes a host must call
+        `forget`
     """
 
     def __init__(
@@ -118,19 +121,20 @@ class Catalog:
             tuple[Requirement, str | None], Candidates
         ] = {}
         # The hosts that meet a requirement, with the version of all hosts
-        # that was looked at.
+        # for which that was found.
         self._met: dict[
             Requirement, tuple[int, frozenset[str]]
         ] = {}
         self._version = 0
-        # The projects that hosts are restricted to, None if not looked at.
+        # The projects that hosts are restricted to, None if not known yet.
         self._restricted: set[str] | None = None
-        # The hosts with a cleaning time of their own, the same.
+        # The hosts with a cleaning time of their own, None if not known yet.
         self._own: set[str] | None = None
 
     def forget(self) -> None:
-        """Look at the hosts anew from now on."""
-        # Before anything else: what is being matched is of the version before.
+        """Forget what is remembered, so that all hosts are matched anew."""
+        # The version changes first: a match that is under way is of the
+        # version before.
         self._version += 1
         self._known.clear()
         self._met.clear()
@@ -144,8 +148,8 @@ class Catalog:
     ) -> None:
         """Match a reservation's requirement ahead, because it takes long.
 
-        Any thread may do so at any time: what it finds holds for as long as
-        no host changes.
+        Any thread may do so at any time: the result is valid as long as no
+        host changes.
 
         :param default: as in `candidates`
         :raises InvalidInput: if the resource type or a requirement is wrong
@@ -164,9 +168,9 @@ class Catalog:
     ) -> Candidates:
         """Return the hosts that a reservation of the project may use.
 
-        :param default: what those have to meet too that it does not hold
-            now, if it asks for no `resource_properties`
-        :param kept: the hosts that it holds now
+        :param default: the requirement that hosts not held now have to meet
+            too, if the reservation asks for no `resource_properties`
+        :param kept: the hosts that the reservation holds now
         :raises InvalidInput: if the resource type or a requirement is wrong
         """
         return self.meeting(
@@ -181,10 +185,11 @@ class Catalog:
         kept: Iterable[str] = (),
         default: Requirement = ANY,
     ) -> Candidates:
-        """Return the hosts that meet the requirement, for the project.
+        """Return the hosts that meet a requirement, for a project.
 
-        Those that are available, open to it and meet the default too; and
-        those of `kept`, which it holds now, as long as they are reservable.
+        These are the hosts that are available, are open to the project and
+        meet the default too; and the hosts in `kept`, which the reservation
+        holds now, as long as they are reservable.
 
         O(hosts) for a requirement that is not remembered.
         """
@@ -233,7 +238,7 @@ class Catalog:
         return met
 
     def among(self, uuids: Iterable[str]) -> Candidates:
-        """Return these hosts as candidates."""
+        """Return the hosts with the given uuids as candidates."""
         hosts = {uuid: self._hosts[uuid] for uuid in uuids}
         if self._own is None:
             self._own = {
@@ -245,9 +250,9 @@ class Catalog:
         return Candidates(hosts, rows(self._index, hosts), own=own)
 
     def _restricted_to(self, project_id: str) -> str | None:
-        """Return the project if some host is restricted to it.
+        """Return the project if a host is restricted to it, else None.
 
-        To all other projects the same hosts are open.
+        The same hosts are open to all other projects.
         """
         if self._restricted is None:
             self._restricted = {
@@ -271,7 +276,7 @@ class Catalog:
 def requirement(
     reservation: Reservation,
 ) -> Requirement:
-    """Return what a host must meet to be used by the reservation.
+    """Return the requirement that a host must meet for a reservation.
 
     :raises InvalidInput: if the resource type or a requirement is wrong
     """
@@ -299,7 +304,7 @@ def rows(
 def check_size(
     reservations: Iterable[Reservation],
 ) -> None:
-    """Refuse a lease whose requirements are too large together.
+    """Refuse a lease whose requirements together are too large.
 
     :raises InvalidInput: naming `reservations`
     """
@@ -319,14 +324,14 @@ def check_size(
 def _default(
     reservation: Reservation, default: Requirement
 ) -> Requirement:
-    """Return the default if it is for the reservation, else ANY."""
+    """Return the default if it applies to the reservation, else ANY."""
     if default == ANY or not _takes_default(reservation):
         return ANY
     return default
 
 
 def _takes_default(reservation: Reservation) -> bool:
-    """Tell whether it may have a default, and asks for nothing itself."""
+    """Tell whether a reservation may have a default, and asks for nothing."""
     field = _ASKED.get(reservation.resource_type)
     if field is None:
         return False

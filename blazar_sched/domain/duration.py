@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long things last: durations, times, and instances without an end.
+"""Durations, times, and the policy for instances without an end.
 
-All text is read strictly, by ASCII digits only: what looks right to one
+All text is read strictly, by ASCII digits only: a text that looks right to one
 reader and wrong to another is refused.
 """
 
@@ -14,7 +14,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 
 UNITS = {'': 1, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
-# A hundred years of 365.25 days.
+# A hundred years of 365.25 days, in seconds.
 MAX_DURATION = 36525 * 86400
 
 _DURATION = re.compile(r'([0-9]{1,10})([smhdw]?)')
@@ -52,13 +52,13 @@ def parse_time(
     'T' may stand for the space; the zone is 'Z' or '+HH:MM', UTC if absent.
     A fraction of a second is cut off.
 
-    :param no_end: from this time on it is FOREVER
-    :raises InvalidInput: naming `field`, if it is not such a time, does not
-        exist or is out of the index's range
+    :param no_end: the time from which on FOREVER is returned
+    :raises InvalidInput: naming `field`, if the text is not such a time, or
+        the time does not exist or is out of the index's range
     """
     match = _TIME.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        # Blazar's words, which its clients' tests look for.
+        # The message has the words of Blazar, which tests of clients look for.
         shown = repr(str(text)[:64])[1:-1]
         raise exception.InvalidInput(
             f'{field} {shown} is an invalid date. Required format: '
@@ -84,14 +84,14 @@ def parse_time(
 
 
 def format_time(at: int) -> str:
-    """Return 'YYYY-MM-DDTHH:MM:SSZ'."""
+    """Return a time as 'YYYY-MM-DDTHH:MM:SSZ'."""
     return f'{(_EPOCH + datetime.timedelta(seconds=at)).isoformat()}Z'
 
 
 def end_after(start: int, duration: int) -> int:
-    """Return the end of what lasts `duration` seconds from `start` on.
+    """Return the end of a span of `duration` seconds from `start` on.
 
-    FOREVER if the index has no time that late.
+    The end is FOREVER if the index has no time that late.
     """
     end = start + duration
     return end if end < window.TIME_LIMIT else window.FOREVER
@@ -99,16 +99,16 @@ def end_after(start: int, duration: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unbounded:
-    """What to make of an instance that declares no end.
+    """The policy for an instance that declares no end.
 
-    `duration` is how long it is taken to live: FOREVER, or seconds, or None
-    for an instance that never passes.
+    `duration` is how long the instance is taken to live: FOREVER, or seconds,
+    or None for an instance that is never let in.
     """
 
     duration: int | None
 
     def end(self, now: int) -> int | None:
-        """Return the end to ask room until; None: do not let it in."""
+        """Return the end until which room is needed; None for no admission."""
         if self.duration is None:
             return None
         return end_after(now, self.duration)

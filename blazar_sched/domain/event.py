@@ -16,14 +16,17 @@ BEFORE_END_LEASE = 'before_end_lease'
 END_LEASE = 'end_lease'
 VACATE_HOSTS = 'vacate_hosts'
 
-# In which the events of one lease are done, also at one instant.
+# The order in which the events of one lease are done, also at one instant.
 ORDER = (VACATE_HOSTS, START_LEASE, BEFORE_END_LEASE, END_LEASE)
 _OPENING = (VACATE_HOSTS, START_LEASE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """`time` is when it is due; `status` is one of domain.states's."""
+    """A planned transition of a lease.
+
+    `time` is when the event is due; `status` is a status of domain.states.
+    """
 
     id: str
     lease_id: str
@@ -36,10 +39,11 @@ class Event:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Claim:
-    """Under which an event is done.
+    """The claim under which an event is done.
 
-    `token` tells it from every other claim; `until` is the owner's own idea
-    of when it runs out, and changes whenever it renews the claim.
+    `token` distinguishes the claim from every other claim; `until` is the time
+    at which the claim expires by the owner's own clock, and changes whenever
+    the owner renews the claim.
     """
 
     owner: str
@@ -74,12 +78,13 @@ def plan(
     old: Iterable[Event] = (),
     vacate: int | None = None,
 ) -> tuple[Event, ...]:
-    """Return a lease's events; one that is not moved stays as it is.
+    """Return the events of a lease; an event that is not moved is unchanged.
 
-    But before_end_lease is for one end only: it is due again for another.
+    The event before_end_lease belongs to one end only: it is due again for
+    another end.
 
     :param before_end: when the owner is told of the end, None for never
-    :param vacate: when its hosts begin to be vacated, None for never
+    :param vacate: when the lease's hosts begin to be vacated, None for never
     """
     times = {START_LEASE: window.start}
     if vacate is not None:
@@ -98,31 +103,31 @@ def plan(
 
 
 def end_now(lease_id: str, now: int, old: Iterable[Event]) -> Event:
-    """Return a lease's end event, due now."""
+    """Return the end event of a lease, due now."""
     known = {e.event_type: e for e in old}
     end = _move(known, lease_id, END_LEASE, now, now)
     return dataclasses.replace(end, status=states.EVENT_UNDONE)
 
 
 def start_again(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Return the events with the start to be done once more."""
+    """Return the events with the start event to be done again."""
     return _with(START_LEASE, states.EVENT_UNDONE, events)
 
 
 def started(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Return the events with nothing to be done at the start."""
+    """Return the events with the start event marked as done."""
     return _with(START_LEASE, states.EVENT_DONE, events)
 
 
 def vacate_again(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Return the events with the vacating, if any, to be done once more."""
+    """Return the events with the event vacate_hosts, if any, undone again."""
     return _with(VACATE_HOSTS, states.EVENT_UNDONE, events)
 
 
 def announce_again(
     events: Iterable[Event], at: int, now: int
 ) -> tuple[Event, ...]:
-    """Return the events with the end, if any is, announced once more."""
+    """Return the events with before_end_lease, if any, due again at `at`."""
     return tuple(
         dataclasses.replace(
             e, time=at, status=states.EVENT_UNDONE, updated_at=now
@@ -151,7 +156,7 @@ def _move(
     at: int,
     now: int,
 ) -> Event:
-    """Return the event of a type at another time, or a new one."""
+    """Return the event of a type at another time, or a new event."""
     old = known.get(event_type)
     if old is None:
         return Event(

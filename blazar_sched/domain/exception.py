@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be refused, by name.
+"""Exceptions for the refusals and failures that a caller may see.
 
 `status` is the HTTP status that the API answers with; `field` names the part
-of the request that is wrong, where one is. Both travel over RPC: see
-`kwargs`. Never change a class's name or status: clients read them.
+of the request that is wrong, if there is such a part. Both travel over RPC:
+see `kwargs`. Never change a class's name or status: clients read them.
 """
 
 from collections.abc import Mapping
@@ -29,85 +29,85 @@ class InvalidInput(BlazarSchedError):
 
 
 class Unauthorized(BlazarSchedError):
-    """Nobody who is known, or no longer."""
+    """A caller who is not known, or no longer known."""
 
     status = 401
 
 
 class NotAuthorized(BlazarSchedError):
-    """The caller's roles do not allow it."""
+    """A request that the caller's roles do not allow."""
 
     status = 403
 
 
 class LimitExceeded(BlazarSchedError):
-    """More than the operator lets a project have."""
+    """A request for more than the operator lets a project have."""
 
     status = 400
 
 
 class MaxLeaseDuration(LimitExceeded):
-    """A lease that lasts for longer than the project may."""
+    """A lease that lasts longer than the project's limit."""
 
 
 class MaxStartHorizon(LimitExceeded):
-    """A start that is further ahead than the project may."""
+    """A start that is further ahead than the project's limit."""
 
 
 class MaxEndHorizon(LimitExceeded):
-    """An end that is further ahead than the project may."""
+    """An end that is further ahead than the project's limit."""
 
 
 class MaxLeases(LimitExceeded):
-    """More leases at a time than the project may."""
+    """More leases at a time than the project's limit."""
 
 
 class MaxHosts(LimitExceeded):
-    """More hosts than the project may."""
+    """More hosts than the project's limit."""
 
 
 class MaxInstances(LimitExceeded):
-    """More instances than the project may."""
+    """More instances than the project's limit."""
 
 
 class ExternalServiceFilter(BlazarSchedError):
-    """A service that the operator leaves the decision to has said no."""
+    """A refusal by a service that the operator leaves the decision to."""
 
     status = 400
 
 
 class NotFound(BlazarSchedError):
-    """Nothing by that id that the caller may see."""
+    """An id for which there is nothing that the caller may see."""
 
     status = 404
 
 
 class LeaseNotFound(NotFound):
-    """No lease by that id that the caller may see."""
+    """An id for which there is no lease that the caller may see."""
 
 
 class HostNotFound(NotFound):
-    """No host by that id, or Nova has none by that name."""
+    """An id without a host, or a name without a host in Nova."""
 
 
 class PropertyNotFound(NotFound):
-    """No property by that name that the caller may see."""
+    """A name for which there is no property that the caller may see."""
 
 
 class FloatingIPNotFound(NotFound):
-    """No floating IP by that id."""
+    """An id for which there is no floating IP."""
 
 
 class Conflict(BlazarSchedError):
-    """Right in itself, but not as things stand."""
+    """A valid request that conflicts with the present state."""
 
     status = 409
 
 
 class NotEnoughHostsAvailable(Conflict):
-    """The window has no room for the reservation.
+    """A window that has no room for a reservation of hosts or instances.
 
-    :param offer: what there is room for; see placing.offer
+    :param offer: the room that there is; see placing.offer
     """
 
     def __init__(
@@ -127,70 +127,71 @@ class Uncountable(Conflict):
 
 
 class InvalidStatus(Conflict):
-    """The lease is in a state that does not allow the change."""
+    """A change that the status of the lease does not allow."""
 
 
 class CantUpdateParameter(Conflict):
-    """A parameter that is fixed from creation or from start on."""
+    """A change of a parameter that is fixed from creation or from start on."""
 
 
 class IdempotencyKeyReused(Conflict):
-    """Another request of the project has used the idempotency key."""
+    """An idempotency key that another request of the project has used."""
 
 
 class HostExists(Conflict):
-    """The host is registered already."""
+    """A host that is registered already."""
 
 
 class HostHavingServers(Conflict):
-    """Servers are on a host that is to be dedicated."""
+    """A host with servers on it that is to be dedicated."""
 
 
 class CantDeleteHost(Conflict):
-    """The host still has allocations."""
+    """A host to delete that still has allocations."""
 
 
 class FloatingIPExists(Conflict):
-    """The floating IP is registered already."""
+    """A floating IP that is registered already."""
 
 
 class CantDeleteFloatingIP(Conflict):
-    """The floating IP is allocated."""
+    """A floating IP to delete that is allocated."""
 
 
 class NotEnoughFloatingIPAvailable(Conflict):
-    """The window has no room for the reservation."""
+    """A window that has no room for a reservation of floating IPs."""
 
 
 class CantAddExtraCapability(Conflict):
-    """A coming reservation needs the capability as it is."""
+    """A capability that a coming reservation needs as it is."""
 
 
 class Unavailable(BlazarSchedError):
-    """The service cannot decide now; the same request may work later."""
+    """A request that cannot be decided now but may succeed later unchanged."""
 
     status = 503
 
 
 class NotUpgraded(Unavailable):
-    """The database's tables are not those of this version."""
+    """A database whose tables are not those of this version."""
 
 
 class DatabaseAccessDenied(Unavailable):
-    """The database turns the user, the password or the name away."""
+    """A database that refuses the user, the password or the database name."""
 
 
 def cause(error: BaseException) -> str:
-    """Return what went wrong at the bottom of an error, in a line."""
+    """Return the root cause of an error, in a line."""
     while error.__cause__ is not None:
         error = error.__cause__
     return f'{type(error).__name__}: {error}'.splitlines()[0]
 
 
 def reason(error: BaseException) -> str:
-    """Return an error's text and, unless it has that, its cause, in a line.
+    """Return an error's text and, unless in the text, its cause, in a line.
 
-    For logs and commands: a client of the API is not told of a cause.
+    The line is for logs and commands: a client of the API does not get the
+    cause.
     """
     text = str(error).replace('\n', ' ')
     bottom = cause(error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Nova flavor, as far as a reservation of its instances needs it."""
+"""A Nova flavor, with the fields that a reservation of instances needs."""
 
 from collections import Counter
 from collections import defaultdict
@@ -12,29 +12,30 @@ import os_resource_classes as orc
 
 from blazar_sched.domain import inventory
 
-# Extra specs of ours: of a reservation's own flavor its id, how long servers
-# live, whether they yield.
+# Extra specs of this project: the id of the reservation whose own flavor it
+# is, how long servers live, and whether they yield.
 PREFIX = 'blazar:'
 RESERVATION = f'{PREFIX}reservation'
 LIFETIME = f'{PREFIX}lifetime'
 PREEMPTIBLE = f'{PREFIX}preemptible'
 
-# What the flavors that Blazar has made of reservations say instead: servers
-# keep what their flavor said when they were booted.
+# The extra spec of flavors that Blazar has made of reservations, instead of
+# RESERVATION: servers keep what their flavor said when they were booted.
 _BLAZARS = 'aggregate_instance_extra_specs:reservation'
 
 _RESOURCES = 'resources'
 _TRAIT = 'trait'
-# A prefix, the suffix of a numbered group, a resource class or trait.
+# A prefix, the suffix of a numbered group, and a resource class or trait.
 _KEY = re.compile(rf'({_RESOURCES}|{_TRAIT})([a-zA-Z0-9_-]{{1,64}})?:(.+)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Flavor:
-    """`projects` are those that may use a private one, None if it is public.
+    """A copy of a Nova flavor.
 
-    The ledger keeps a copy of Nova's flavors: a lease is placed without a
-    call to Nova.
+    `projects` are the projects that may use a private flavor, None if the
+    flavor is public. The ledger keeps a copy of Nova's flavors, so that a
+    lease is placed without a call to Nova.
     """
 
     id: str
@@ -52,27 +53,27 @@ class Flavor:
 
 
 def reservation_id(extra_specs: Mapping[str, str]) -> str | None:
-    """Return the reservation that a flavor is of, None if it is of none."""
+    """Return the reservation that a flavor is of, None if there is none."""
     return extra_specs.get(RESERVATION) or extra_specs.get(_BLAZARS)
 
 
 def resources(
     vcpus: int, memory_mb: int, disk_gb: int, extra_specs: Mapping[str, str]
 ) -> dict[str, int]:
-    """Return what an instance asks of Placement, by resource class.
+    """Return the amounts that an instance asks of Placement, by class.
 
-    The positive amounts only, counted as Nova does: ``resources:X`` stands
-    in the place of the flavor's own figure, those of numbered groups
-    (``resources1:X``) are added up, and what Nova does not understand is
-    left out. ``hw:cpu_policy`` dedicated or mixed turns VCPU into PCPU, by
-    ``hw:cpu_dedicated_mask`` or ``hw:cpu_realtime_mask`` if it is mixed, and
-    one more PCPU goes with ``hw:emulator_threads_policy`` isolate.
+    Only positive amounts are returned, counted as Nova does: ``resources:X``
+    replaces the flavor's own figure, the amounts of numbered groups
+    (``resources1:X``) are added up, and extra specs that Nova does not
+    understand are left out. ``hw:cpu_policy`` dedicated or mixed turns VCPU
+    into PCPU, by ``hw:cpu_dedicated_mask`` or ``hw:cpu_realtime_mask`` if the
+    policy is mixed, and ``hw:emulator_threads_policy`` isolate adds one PCPU.
 
-    Left out are the class of the slots of a reservation, which no host has of
-    its own, and what else Nova adds: by the image, by ports and devices, by
-    ``hw:pmem`` and ``hw:mem_encryption``.
+    Left out are the resource class of the slots of a reservation, which no
+    host has of its own, and the other amounts that Nova adds: by the image, by
+    ports and devices, by ``hw:pmem`` and ``hw:mem_encryption``.
 
-    :param disk_gb: of all disks, as `disk_gb` says
+    :param disk_gb: DISK_GB of all disks, as returned by `disk_gb`
     """
     groups: dict[str, dict[str, int]] = defaultdict(dict)
     for group, name, text in _specs(_RESOURCES, extra_specs):
@@ -91,7 +92,7 @@ def resources(
 
 
 def disk_gb(root_gb: int, ephemeral_gb: int, swap_mb: int) -> int:
-    """Return the DISK_GB of all disks, a begun one counted whole."""
+    """Return the DISK_GB of all disks; a part of a GB counts as a whole GB."""
     return root_gb + ephemeral_gb - (-swap_mb // 1024)
 
 
@@ -105,11 +106,12 @@ def figures(
 ) -> dict[str, int] | None:
     """Return what Nova counts for an instance in the figures of its host.
 
-    They know neither ``resources:X`` nor PCPU. Nova adds up parts of a GB of
-    swap too, and cuts the sum of a host to whole GB.
+    The figures include neither ``resources:X`` nor PCPU. Nova also adds up
+    parts of a GB of swap, and rounds the sum of a host down to whole GB.
 
-    :param amounts: what Placement counts for the same instance
-    :returns: by RESOURCE_CLASSES; None if Placement counts the same of them
+    :param amounts: the amounts that Placement counts for the same instance
+    :returns: amounts by RESOURCE_CLASSES; None if Placement counts the same
+        amounts
     """
     counted = {
         inventory.VCPU: vcpus,
@@ -125,7 +127,7 @@ def traits(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the required and the forbidden traits, each in order.
 
-    Those of ``trait:X`` and of numbered groups (``trait1:X``).
+    The traits are those of ``trait:X`` and of numbered groups (``trait1:X``).
     """
     found = [(how, name) for _, name, how in _specs(_TRAIT, extra_specs)]
     required = {name for how, name in found if how == 'required'}
@@ -158,7 +160,7 @@ def _amount(text: str) -> int | None:
 
 
 def _cpus(vcpus: int, extra_specs: Mapping[str, str]) -> dict[str, int]:
-    """Return what the CPU policy says of VCPU and PCPU, if anything."""
+    """Return the VCPU and PCPU that the CPU policy asks for, if any."""
     policy = extra_specs.get('hw:cpu_policy')
     isolate = extra_specs.get('hw:emulator_threads_policy') == 'isolate'
     if policy == 'dedicated':
@@ -175,9 +177,9 @@ def _cpus(vcpus: int, extra_specs: Mapping[str, str]) -> dict[str, int]:
 
 
 def _count(mask: str, vcpus: int) -> int:
-    """Return how many vCPUs '2-5,^3' names; '^0' is all but for the first.
+    """Return how many vCPUs '2-5,^3' names; '^0' is all but the first vCPU.
 
-    0 if it cannot be read: Nova refuses such a flavor.
+    The count is 0 if the mask cannot be read: Nova refuses such a flavor.
     """
     every = range(vcpus)
     named = set(every) if mask.startswith('^') else set()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Floating IPs that the operator has registered as reservable.
 
-Neutron hands out the addresses of a subnet's allocation pools by itself, so
-only those outside of them can be promised to anybody.
+Neutron assigns the addresses of a subnet's allocation pools by itself, so only
+addresses outside of the pools can be reserved.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class FloatingIP:
 class Subnet:
     """A subnet of an external network, as Neutron has it now.
 
-    `pools` are the first and the last address of each allocation pool.
+    `pools` holds the first and the last address of each allocation pool.
     """
 
     id: str
@@ -42,9 +42,9 @@ class Subnet:
 
 
 def parse(text: object, field: str = _ADDRESS) -> str:
-    """Return an IPv4 or IPv6 address in the one form that it is kept in.
+    """Return an IPv4 or IPv6 address in the only form in which it is stored.
 
-    :raises InvalidInput: naming `field`, if it is none
+    :raises InvalidInput: naming `field`, if the text is not an IP address
     """
     if isinstance(text, str) and '%' not in text:
         try:
@@ -57,7 +57,7 @@ def parse(text: object, field: str = _ADDRESS) -> str:
 
 
 def order(floating_ip: FloatingIP) -> tuple[str, int, int]:
-    """Return what floating IPs are listed by: network, address as number."""
+    """Return the sort key of a floating IP: network, then numeric address."""
     address = ipaddress.ip_address(floating_ip.address)
     return floating_ip.network_id, address.version, int(address)
 
@@ -65,9 +65,9 @@ def order(floating_ip: FloatingIP) -> tuple[str, int, int]:
 def find_subnet(address: str, subnets: Iterable[Subnet]) -> Subnet:
     """Return the subnet in which an address can be reserved.
 
-    :raises NotFound: if it is in none of them
-    :raises InvalidInput: if it is in one, but no floating IP can have it
-        there for sure
+    :raises NotFound: if the address is in none of the subnets
+    :raises InvalidInput: if the address is in a subnet, but it is not certain
+        that a floating IP can have the address there
     """
     ip = ipaddress.ip_address(address)
     for subnet in subnets:
@@ -82,7 +82,7 @@ def find_subnet(address: str, subnets: Iterable[Subnet]) -> Subnet:
 
 
 def can_be_reserved(address: str, subnets: Iterable[Subnet]) -> bool:
-    """Tell whether `find_subnet` finds one."""
+    """Tell whether `find_subnet` finds a subnet for an address."""
     try:
         find_subnet(address, subnets)
     except (exception.InvalidInput, exception.NotFound):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server's owner says of its time: by hints, or by its flavor.
+"""The times that a server's owner declares, by scheduler hints or by flavor.
 
-The scheduler hints are read in three places: at nova-api's door, by
-nova-scheduler's filters, and by the manager, which sees the server.
+The scheduler hints are read in three places: by nova-api before it accepts the
+request, by nova-scheduler's filters, and by the manager, which sees the
+server.
 """
 
 from collections.abc import Mapping
@@ -24,9 +25,9 @@ LEASE_END = 'lease_end'
 LIFETIME = 'lifetime'
 LEASE_NAME = 'lease_name'
 LEASE_ON_END = 'lease_on_end'
-# Climate's: JSON with name, start, end and events.
+# The hint of Climate: JSON with name, start, end and events.
 LEASE_PARAMS = 'lease_params'
-# The end of who declares none, as nova-api has worked it out.
+# The end of a server that declares none, as nova-api has computed it.
 DEFAULT_END = 'lease_default_end'
 ALL = (
     RESERVATION, LEASE_START, LEASE_END, LIFETIME, LEASE_NAME, LEASE_ON_END,
@@ -35,7 +36,7 @@ ALL = (
 
 NOW = 'now'
 MAX_PARAMS = 4096
-# The hints that say the same; for its events there is none.
+# The hint that says the same as each parameter; the events have no such hint.
 _PARAMS = {
     'name': LEASE_NAME, 'start': LEASE_START, 'end': LEASE_END,
     'events': 'lease_events',
@@ -44,12 +45,13 @@ _PARAMS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declared:
-    """What is said of a server's time.
+    """The times that are declared for a server, and its lease's name.
 
     :param start: None for at once
-    :param end: FOREVER for an unbounded one
-    :param name: of its lease; '' to have one made up
+    :param end: FOREVER for an unbounded server
+    :param name: name of the server's lease; '' to have a name generated
     :param on_end: one of reservation.LIFETIME_ON_END, None for the cloud's
+        default
     """
 
     start: int | None = None
@@ -65,14 +67,14 @@ def read(
     default: str = '',
     is_new: bool = True,
 ) -> Declared:
-    """Return what the hints say, else the flavor, else the default.
+    """Return what the hints declare, else the flavor, else the default.
 
-    :param hints: by name; None, or absent, where it is not given
-    :param at: the time of the request, which durations count from
-    :param default: a duration for who declares no end; '' for none
-    :param is_new: whether the server is made at that time; of one that is
-        older a duration has begun at a time that is not known, so there is
-        no end by it
+    :param hints: values by name; None, or absent, for a hint that is not given
+    :param at: the time of the request, from which durations count
+    :param default: a duration for a server that declares no end; '' for none
+    :param is_new: whether the server is created at that time; a duration of an
+        older server began at a time that is not known, so the duration gives
+        no end
     :raises InvalidInput: naming the hint or extra spec that is wrong
     """
     params = _params(hints.get(LEASE_PARAMS))
@@ -102,7 +104,7 @@ def _end(
     since: int | None,
     default: str,
 ) -> int:
-    """Return the end that the first one says.
+    """Return the end that the first declaration of an end gives.
 
     :param since: when durations begin, None if that is not known
     """
@@ -115,7 +117,7 @@ def _end(
         if text is not None:
             return _after(since, parse_duration(text, field))
     if flavor.reservation_id(extra_specs):
-        # It ends with that, which nova-api could not see.
+        # The server ends with the reservation, which nova-api could not see.
         return window.FOREVER
     if DEFAULT_END in hints:
         return parse_time(hints[DEFAULT_END], DEFAULT_END)
@@ -133,7 +135,7 @@ def _after(since: int | None, duration: int) -> int:
 
 
 def _start(text: Any, at: int) -> int | None:
-    """Return the start, None if that is now, or has been."""
+    """Return the start, None if the start is now or past."""
     if text == NOW:
         return None
     start = parse_time(text, LEASE_START)
@@ -141,7 +143,7 @@ def _start(text: Any, at: int) -> int | None:
 
 
 def _params(text: Any) -> dict[str, Any]:
-    """Return what Climate's hint says, by the names of ours."""
+    """Return the values of the hint of Climate, by our names of hints."""
     if text is None:
         return {}
     try:

@@ -12,31 +12,32 @@ from blazar_sched.domain.inventory import MEMORY_MB
 from blazar_sched.domain.inventory import RESOURCE_CLASSES
 from blazar_sched.domain.inventory import VCPU
 
-# How a host is held: 'shared' lets ordinary instances use it by the
-# timeline, 'dedicated' keeps them off it altogether (Blazar's freepool).
+# How a host is held: 'shared' lets ordinary instances use the host by the
+# timeline, 'dedicated' keeps them off the host altogether (Blazar's freepool).
 SHARED = 'shared'
 DEDICATED = 'dedicated'
 HOLDS = (SHARED, DEDICATED)
 
-# The longest cleaning time, in minutes: beyond all time.
+# The longest cleaning time, in minutes: longer than the range of all times.
 MAX_CLEANING_TIME = ext.TIME_LIMIT // 60
 
-# A trait's name as a property begins so.
+# The prefix of the property that stands for a trait.
 TRAIT = 'trait:'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """A reservable host.
+    """A compute host that is registered as reservable.
 
-    `uuid` is the compute node's, which is also its resource provider's and
-    HostState's; `id` is the number that the API shows. `unbounded` is the
-    host's own policy for unbounded instances (see domain.duration), and
-    `cleaning_time` the minutes that reservations keep from all else there,
-    None to follow the cloud's. A host gets no new allocation while it is not
-    `reservable`, which is what monitors say of it, or `disabled`, which is
-    what its operator says; nor one of a project that is not among its
-    `projects`, if there are any. `capabilities` are free text.
+    `uuid` is that of the compute node, of its resource provider and of its
+    HostState; `id` is the number that the API shows. `unbounded` is the host's
+    own policy for unbounded instances (see domain.duration), and
+    `cleaning_time` is the number of minutes between a reservation and all
+    other use of the host; None of either means the cloud's setting. A host
+    gets no new allocation while it is not `reservable`, as reported by
+    monitors, or while it is `disabled`, as set by its operator; nor an
+    allocation of a project that is not among its `projects`, if there are any.
+    `capabilities` are free text.
     """
 
     uuid: str
@@ -73,10 +74,13 @@ class Host:
         return held.capacity if overcommit else held.without_overcommitment
 
     def amounts(self, reserved: bool = False) -> tuple[int, ...]:
-        """Capacity by RESOURCE_CLASSES; with `reserved` added back if asked.
+        """Return the capacity by RESOURCE_CLASSES.
 
-        Nova counts the reserved part of a host as used, Placement takes it
-        off the total: who subtracts Nova's figure needs it added back.
+        Nova counts the reserved part of a host as used, Placement subtracts
+        it from the total: a caller that subtracts Nova's figure needs the
+        reserved part added back.
+
+        :param reserved: whether the reserved part is added back
         """
         held = [self.inventory.get(c) for c in RESOURCE_CLASSES]
         return tuple(
@@ -87,9 +91,9 @@ class Host:
         )
 
     def apart(self, otherwise: int) -> int:
-        """Return how many seconds reservations keep from all else there.
+        """Return the seconds between reservations and other use of the host.
 
-        :param otherwise: where the host has no cleaning time of its own
+        :param otherwise: seconds if the host has no cleaning time of its own
         """
         if self.cleaning_time is None:
             return otherwise
@@ -97,11 +101,14 @@ class Host:
 
     @property
     def available(self) -> bool:
-        """Whether new allocations may be made on it."""
+        """Whether new allocations may be made on the host."""
         return self.reservable and not self.disabled
 
     def properties(self) -> dict[str, str]:
-        """What a requirement can name, as text; ``trait:X`` is 'true'."""
+        """Return the properties that a requirement can name, as text.
+
+        The property ``trait:X`` is 'true' for each trait of the host.
+        """
 
         def total(resource_class: str) -> str:
             held = self.inventory.get(resource_class)
@@ -126,7 +133,8 @@ class Host:
         }
 
 
-# What a requirement can name of every host, beside its capabilities.
+# The properties of every host that a requirement can name, besides its
+# capabilities.
 OWN_PROPERTIES = frozenset(
     Host(uuid='', id='', hypervisor_hostname='').properties()
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Nova server on a reservable host, as far as the ledger knows it."""
+"""A Nova server on a reservable host, with what the ledger knows of it."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -10,16 +10,18 @@ from blazar_sched.domain import window
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """`host` is the host's uuid; `end` is FOREVER for an unbounded one.
+    """A Nova server on a reservable host.
+
+    `host` is the host's uuid; `end` is FOREVER for an unbounded instance.
 
     `claim` is the reservation that the instance draws on. `reservation_id` is
-    the same one where the reservation has the host, so that the instance
-    counts inside the reservation; None where the reservation has left the
-    host, so that the instance counts for itself.
+    the same reservation where the reservation has the host, so that the
+    instance counts inside the reservation; None where the reservation has left
+    the host, so that the instance counts for itself.
 
-    `amounts` are what Placement counts, by resource class. `used` is what
-    Nova counts in the figures of HostState, see domain.flavor; None where
-    that is the same.
+    `amounts` are the amounts that Placement counts, by resource class. `used`
+    are the amounts that Nova counts in the figures of HostState, see
+    domain.flavor; None where both are the same.
     """
 
     uuid: str
@@ -37,7 +39,7 @@ class Instance:
         return _countable(self.amounts)
 
     def countable_use(self) -> Mapping[str, int]:
-        """Return what Nova counts, as the timeline index counts it."""
+        """Return Nova's amounts as the timeline index counts them."""
         return _countable(self.amounts if self.used is None else self.used)
 
 

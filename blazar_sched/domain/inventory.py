@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventory of a host, exactly as in Placement."""
+"""The inventory of a host, exactly as in Placement."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -13,31 +13,32 @@ VCPU = 'VCPU'
 MEMORY_MB = 'MEMORY_MB'
 DISK_GB = 'DISK_GB'
 PCPU = 'PCPU'
-# Of the class that a slot of a reservation of instances is one of.
+# The prefix of the resource class of the slots of a reservation of instances.
 SLOT_PREFIX = 'CUSTOM_RESERVATION_'
 
-# The classes that Nova's HostState has figures for, in the index's order.
+# The resource classes that Nova's HostState has figures for, in the index's
+# order.
 RESOURCE_CLASSES = (VCPU, MEMORY_MB, DISK_GB)
 _KNOWN = frozenset(RESOURCE_CLASSES)
 
 # The largest capacity of a host, and the largest amount of an instance, that
-# the timeline index is given. The index can count two of them together.
-# Placement knows far more: operators set an allocation ratio of 9999, and
-# drivers report 2**31 - 1 for "no limit".
+# the timeline index is given. The index can count the sum of two such amounts.
+# Placement allows far larger ones: operators set an allocation ratio of 9999,
+# and drivers report 2**31 - 1 for "no limit".
 MOST = ext.AMOUNT_LIMIT // 2
 
 
 def countable(amount: float) -> int:
     """Return a capacity or an amount as the timeline index counts it.
 
-    That is from 0 to MOST, rounded down; 0 for what is not a number.
+    The result is from 0 to MOST, rounded down; 0 for NaN.
     """
     return int(max(0, min(amount, MOST)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inventory:
-    """How much of one resource class a host has."""
+    """The inventory that a host has of one resource class."""
 
     total: int
     reserved: int = 0
@@ -45,7 +46,7 @@ class Inventory:
 
     @property
     def capacity(self) -> int:
-        """What Placement would hand out, as far as it is countable."""
+        """The capacity that Placement would hand out, as far as countable."""
         return countable(self._unreserved)
 
     @property
@@ -55,7 +56,7 @@ class Inventory:
 
     @property
     def without_overcommitment(self) -> int:
-        """The capacity by an allocation ratio of 1, as far as countable."""
+        """The capacity with an allocation ratio of 1, as far as countable."""
         return countable(self.total - self.reserved)
 
     @property
@@ -64,8 +65,8 @@ class Inventory:
 
 
 def others(by_class: Mapping[str, T]) -> dict[str, T]:
-    """Return what is there of the classes beside RESOURCE_CLASSES."""
-    # Hardly ever is there any.
+    """Return the values, unless zero, of classes beside RESOURCE_CLASSES."""
+    # Other classes are rare.
     if _KNOWN.issuperset(by_class):
         return {}
     return {

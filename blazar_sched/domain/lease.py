@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lease: a project's contract over one window."""
+"""A lease: the contract of a project over one window."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -15,13 +15,13 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 
 NOW = 'now'
-# Many clients know minutes only: this minute's start is now.
+# Many clients send whole minutes: the start of this minute counts as now.
 GRACE = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease with all that it owns, as the ledger holds it."""
+    """A lease with its reservations and events, as the ledger holds it."""
 
     id: str
     name: str
@@ -48,21 +48,21 @@ class Lease:
 
     @property
     def ending(self) -> str:
-        """Which end it is about to have: another once any time of it moves.
+        """The identifier of the coming end, which changes with its times.
 
-        What is done for one end is not done for another.
+        What is done for one end is not done for another end.
         """
         times = (self.before_end, self._time_of(event.END_LEASE))
         return '.'.join(str(at) for at in times if at is not None)
 
     @property
     def vacate(self) -> int | None:
-        """When its hosts begin to be vacated, None for never."""
+        """When the lease's hosts begin to be vacated, None for never."""
         return self._time_of(event.VACATE_HOSTS)
 
     @property
     def is_lifetime(self) -> bool:
-        """Whether it is the lease of an instance's own lifetime."""
+        """Whether the lease is that of an instance's own lifetime."""
         return any(
             r.resource_type == reservation.INSTANCE_LIFETIME
             for r in self.reservations
@@ -70,17 +70,17 @@ class Lease:
 
     @property
     def is_limited(self) -> bool:
-        """Whether the limits of what a project may have are for it.
+        """Whether the limits of what a project may have apply to the lease.
 
         The lifetime of a server that has started takes no more than any
-        server does. One that starts later holds a place ahead, as other
+        server does. A lifetime that starts later holds room ahead, as other
         leases do.
         """
         return not self.is_lifetime or self.status == states.LEASE_PENDING
 
     @property
     def in_progress(self) -> bool:
-        """Whether an event of it is being done."""
+        """Whether an event of the lease is being done."""
         return any(
             e.status == states.EVENT_IN_PROGRESS for e in self.events
         )
@@ -96,9 +96,10 @@ class Lease:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no event of it is being done, but for vacating its hosts.
+        """Whether no event is being done, except for vacating the hosts.
 
-        That goes on for minutes, and others need not wait for it.
+        Vacating the hosts of a lease goes on for minutes, and other work need
+        not wait for it.
         """
         return all(
             e.status != states.EVENT_IN_PROGRESS
@@ -113,16 +114,16 @@ class Lease:
         return None
 
     def left(self, now: int) -> Window:
-        """What is left of its window; its last second if it ends by now."""
+        """Return the remaining window; the last second if it ends by now."""
         return Window(
             max(self.start, min(now, self.end - 1)), self.end
         )
 
 
 def soon(at: int | str, now: int, field: str) -> int:
-    """Return a time that must not be past, this minute being now.
+    """Return a time that must not be past, where this minute counts as now.
 
-    :raises InvalidInput: naming `field`, if it is past
+    :raises InvalidInput: naming `field`, if the time is past
     """
     if at == NOW:
         return now
@@ -136,16 +137,17 @@ def soon(at: int | str, now: int, field: str) -> int:
 def changed_window(
     old: Lease, values: Mapping[str, Any], now: int
 ) -> Window:
-    """Return a lease's window once `start` or `end` in `values` are so.
+    """Return a lease's window after a change of `start` or `end` by `values`.
 
-    :raises CantUpdateParameter: if it has started and its start would move
+    :raises CantUpdateParameter: if the lease has started and its start would
+        change
     :raises InvalidInput: naming the date that is wrong
     """
     started = old.status != states.LEASE_PENDING
     start, end = old.start, old.end
     asked = values.get('start', start)
     if asked != start and started:
-        # A client that knows minutes only names the same start so.
+        # A client that sends whole minutes names the same start in this way.
         if asked == NOW or asked // GRACE != start // GRACE:
             raise exception.CantUpdateParameter(
                 'the start of a lease that has started cannot be changed',
@@ -161,13 +163,14 @@ def changed_window(
 
 
 def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
-    """Return what a change takes from an active lease, None if nothing.
+    """Return the lease of the reservations that a change removes, else None.
 
-    A reservation that has been opened has to be ended before it can go, so
-    it goes with a lease of its own, which is being deleted from the start.
-    Its creator's trust stays with the lease that goes on.
+    A reservation that has been opened has to be ended before it can be
+    removed. The reservations removed from an active lease therefore move to a
+    lease of their own, which is being deleted from the start. The trust of the
+    lease's creator stays with the lease that goes on.
 
-    :raises InvalidStatus: if it is still to be opened
+    :raises InvalidStatus: if a removed reservation is still to be opened
     """
     kept = {r.id for r in new.reservations}
     gone = [r for r in old.reservations if r.id not in kept]
@@ -197,11 +200,11 @@ def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
 
 
 def ending_now(old: Lease, now: int) -> Lease:
-    """Return a lease that is being deleted.
+    """Return the lease as it is while it is being deleted.
 
-    The window ends with this second: what comes to the hosts of the lease
-    later is not its own, however long the deletion takes. A lifetime has its
-    one server whatever its window is.
+    The window ends with this second: a server that comes to the hosts of the
+    lease later does not belong to the lease, however long the deletion takes.
+    A lifetime has its one server whatever its window is.
     """
     end = old.end
     if old.start <= now and not old.is_lifetime:

@@ -3,13 +3,13 @@
 
 The language is JSON: ``[op, "$name", value]`` with op one of ``== = != >=
 <= > <``, ``["in", "$name", value, ...]``, and ``["and", r, ...]``, ``["or",
-r, ...]``, ``["not", r]`` over them. A name may be scoped: ``$capabilities:x``
+r, ...]``, ``["not", r]`` over these. A name may be scoped: ``$capabilities:x``
 is ``$x``; any other scope is part of the name.
 
 Two numbers are compared as numbers, exactly. Otherwise ``==``, ``!=`` and
 ``in`` compare text; two texts are ordered as text, and a number and a text
 have no order. Every comparison with a property that the host lacks is false,
-``!=`` too: the host that lacks it is found by ``not``.
+``!=`` too: a host that lacks the property is found by ``not``.
 """
 
 from collections.abc import Iterable
@@ -26,17 +26,18 @@ from typing import NoReturn
 
 from blazar_sched.domain import exception
 
-# Limits of one requirement, and of the different ones of a lease together:
-# text in characters, nested lists, and lists and values together.
+# Limits of one requirement, and of the different requirements of a lease
+# together: text in characters, nested lists, and lists and values together.
 MAX_LENGTH = 16384
 MAX_DEPTH = 32
-# Of all requirements of a lease, equal ones counted each time: in characters.
+# The limit of all requirements of a lease, where equal requirements count each
+# time, in characters.
 MAX_TOGETHER = 4 * MAX_LENGTH
 MAX_NODES = 1000
 
-# Without an exponent: '1e5' in a serial number is text.
+# Numbers have no exponent: '1e5' in a serial number is text.
 _NUMBER = re.compile(r'-?[0-9]{1,40}(?:\.[0-9]{1,40})?')
-# As a flavor's extra specs have it; a property's name is without it.
+# The scope in a flavor's extra specs; a property's name is without the scope.
 SCOPE = 'capabilities:'
 _COMPARISONS = {
     '==': operators.eq,
@@ -52,12 +53,12 @@ _UNORDERED = (operators.eq, operators.ne)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """One property against one value, or against several for 'in'."""
+    """A comparison of one property with a value, or with several for 'in'."""
 
     operator: str
     name: str
     values: tuple[str, ...]
-    # What the value of a property is looked for in.
+    # The values of which the property must have one, for 'in'.
     _wanted: frozenset[Any] = dataclasses.field(
         init=False, repr=False, compare=False
     )
@@ -67,7 +68,7 @@ class Comparison:
         object.__setattr__(self, '_wanted', wanted)
 
     def matches(self, properties: Mapping[str, str]) -> bool:
-        """Tell whether a host of these properties will do."""
+        """Tell whether a host with these properties meets the comparison."""
         held = properties.get(self.name)
         if held is None:
             return False
@@ -76,7 +77,7 @@ class Comparison:
         return _compare(self.operator, held, self.values[0])
 
     def names(self) -> set[str]:
-        """Return the names of the properties that it looks at."""
+        """Return the names of the properties that the comparison reads."""
         return {self.name}
 
 
@@ -88,14 +89,14 @@ class Combination:
     parts: 'tuple[Requirement, ...]'
 
     def matches(self, properties: Mapping[str, str]) -> bool:
-        """Tell whether a host of these properties will do."""
+        """Tell whether a host with these properties meets the combination."""
         if self.operator == 'not':
             return not self.parts[0].matches(properties)
         results = (part.matches(properties) for part in self.parts)
         return all(results) if self.operator == 'and' else any(results)
 
     def names(self) -> set[str]:
-        """Return the names of the properties that it looks at."""
+        """Return the names of the properties that the combination reads."""
         return {name for part in self.parts for name in part.names()}
 
 
@@ -103,17 +104,18 @@ Requirement = Comparison | Combination
 
 
 def all_of(*requirements: Requirement) -> Requirement:
-    """Return the requirement that is met when each of these is."""
+    """Return the requirement that is met when all given ones are met."""
     return Combination('and', requirements)
 
 
 def parse(text: str | list[Any] | None, field: str) -> Requirement:
-    """Read a requirement: JSON text, or a list already read from it.
+    """Read a requirement: JSON text, or a list already read from JSON text.
 
     '', None and [] require nothing.
 
-    :param field: the request's field that it stands in
-    :raises InvalidInput: naming `field`, if it is malformed or too large
+    :param field: the request's field that holds the requirement
+    :raises InvalidInput: naming `field`, if the requirement is malformed or
+        too large
     """
     if text is None or text == '':
         return all_of()
@@ -127,8 +129,8 @@ def parse(text: str | list[Any] | None, field: str) -> Requirement:
 def check_together(texts: Iterable[str], field: str) -> None:
     """Refuse the requirements of one lease if they are too large together.
 
-    The parts of equal ones count once, as they are matched once. Their text
-    is stored each time.
+    The parts of equal requirements count once, as they are matched once. Their
+    text counts each time, as it is stored each time.
 
     :raises InvalidInput: naming `field`
     """
@@ -154,7 +156,7 @@ def check_together(texts: Iterable[str], field: str) -> None:
 
 
 def _comparable(text: str) -> decimal.Decimal | str:
-    """Return what is equal where two values are."""
+    """Return a value that is equal for two texts that compare as equal."""
     number = _number(text)
     return text if number is None else number
 
@@ -169,7 +171,7 @@ def _compare(operator: str, held: str, value: str) -> bool:
     return bool(compare(held, value))
 
 
-# The same few values come back for each host of a cloud.
+# The same few values are parsed for each host of a cloud.
 @functools.lru_cache(maxsize=1024)
 def _number(text: str) -> decimal.Decimal | None:
     return decimal.Decimal(text) if _NUMBER.fullmatch(text) else None
@@ -192,7 +194,7 @@ def _load(text: str, field: str) -> Any:
 
 
 def _literal(text: str) -> str:
-    """Keep a number as it is written, so that nothing is rounded."""
+    """Return a number as it is written, so that nothing is rounded."""
     if not _NUMBER.fullmatch(text):
         raise ValueError(
             f'the number {text[:40]} is not written in plain digits, at most '
@@ -271,7 +273,7 @@ def _value(value: Any, field: str) -> str:
 
 
 def _show(part: Any) -> str:
-    """A short text of a part, whatever its size."""
+    """Return a short text of a part, whatever the size of the part."""
     if isinstance(part, list):
         return f'a list of {len(part)}'
     if isinstance(part, str):

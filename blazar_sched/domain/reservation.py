@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reservation: one resource request in a lease."""
+"""A reservation: one request for resources in a lease."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -16,57 +16,62 @@ VIRTUAL_INSTANCE = 'virtual:instance'
 FLAVOR_INSTANCE = 'flavor:instance'
 FLOATING_IP = 'virtual:floatingip'
 INSTANCE_LIFETIME = 'instance:lifetime'
-# Those that take slots of one size on hosts.
+# Resource types that take slots of one size on hosts.
 INSTANCES = (VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
 ON_HOSTS = (PHYSICAL_HOST, *INSTANCES)
-# Those that hosts are chosen for: a lifetime is on one until it begins.
+# Resource types that hosts are chosen for: a lifetime is on a host until it
+# begins.
 PLACED = (*ON_HOSTS, INSTANCE_LIFETIME)
 
-# What becomes of a reservation's servers when it ends: they are deleted,
-# shelved, or stay as ordinary ones.
+# What becomes of a reservation's servers when the reservation ends: they are
+# deleted, shelved, or stay as ordinary servers.
 DELETE = 'delete'
 SHELVE = 'shelve'
 KEEP = 'keep'
 ON_END = (DELETE, SHELVE, KEEP)
-# What becomes of a server at the end of its own lifetime: it is deleted,
-# shelved, or deleted once there is an image of it.
+# What becomes of a server at the end of its own lifetime: the server is
+# deleted, shelved, or deleted once there is an image of it.
 SNAPSHOT = 'snapshot'
 LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 
-# The parameter of those on hosts that says what is done before its end, and
-# what says there that this is the operator's to say.
+# The parameter of reservations on hosts that says what is done before the end;
+# its value DEFAULT_BEFORE_END leaves that choice to the operator.
 BEFORE_END = 'before_end'
-# In `made`: why that was not done for the end to come, once it is given up.
+# The key in `made` for the reason why the action before the coming end was
+# given up.
 BEFORE_END_FAILED = 'before_end_failed'
 DEFAULT_BEFORE_END = 'default'
 
-# How many projects a lease is shared with, by one or several reservations,
-# and their ids' length.
+# The most projects that a lease is shared with, by one or several
+# reservations, and the greatest length of a project's id.
 MAX_PROJECTS = 50
 MAX_PROJECT_ID = 64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:
-    """`parameters` are those of its resource type.
+    """One request for resources in a lease.
+
+    `parameters` are the parameters of the reservation's resource type:
 
     - ``physical:host``: min, max, hypervisor_properties,
       resource_properties, before_end
     - ``virtual:instance``: vcpus, memory_mb, disk_gb, amount, affinity,
       resource_properties, before_end
-    - ``flavor:instance``: flavor_id, amount, affinity, before_end, and what
-      the flavor was when it was reserved: name, resources (amounts by
+    - ``flavor:instance``: flavor_id, amount, affinity, before_end, and the
+      flavor as it was when it was reserved: name, resources (amounts by
       resource class), vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb,
-      extra_specs; asked_properties, and resource_properties, made of them
-      and its traits
+      extra_specs; asked_properties, and resource_properties, made of
+      asked_properties and the flavor's traits
     - ``virtual:floatingip``: network_id, amount, required_floatingips
     - ``instance:lifetime``: instance_id, resources (amounts by resource
       class), amount, affinity, resource_properties, on_end
 
-    `projects` may use it beside its own. `on_end` is one of ON_END. A server
-    needs no hint to use one that is `magnetic`. `made` holds the ids of what
-    its start has made in other services, and what was done before its end:
-    [the action, the lease's `ending`] under BEFORE_END.
+    The projects in `projects` may use the reservation beside its own project.
+    `on_end` is one of ON_END. A server needs no hint to use a reservation that
+    is `magnetic`. `made` holds the ids of what the start of the reservation
+    has created in other services, and what was done before its end: [the
+    action, the lease's `ending`] under BEFORE_END.
     """
 
     id: str
@@ -88,11 +93,11 @@ class Reservation:
         return self.resource_type in (*INSTANCES, INSTANCE_LIFETIME)
 
     def is_on_hosts(self, active: bool) -> bool:
-        """Tell whether it has allocations on hosts.
+        """Tell whether the reservation has allocations on hosts.
 
         An instance that has begun its lifetime counts for itself.
 
-        :param active: whether its lease has started
+        :param active: whether the lease of the reservation has started
         """
         if self.resource_type == INSTANCE_LIFETIME:
             return not active
@@ -100,11 +105,11 @@ class Reservation:
 
     @property
     def needs(self) -> dict[str, Any]:
-        """Its parameters, but for what takes no room and no start."""
+        """The parameters, except those that affect no room and no start."""
         return {k: v for k, v in self.parameters.items() if k != BEFORE_END}
 
     def slot(self) -> dict[str, int]:
-        """What one instance takes, by resource class.
+        """Return the amounts that one instance takes, by resource class.
 
         Only for a reservation of instances.
         """
@@ -120,11 +125,12 @@ class Reservation:
 def take_use(
     resource_type: str, values: MutableMapping[str, Any]
 ) -> dict[str, Any]:
-    """Take `projects`, `on_end` and `magnetic` out of `values`.
+    """Remove `projects`, `on_end` and `magnetic` from `values`; return them.
 
-    Those that are there. Of a lifetime they are parameters, if anything.
+    Only the fields that are present are returned. For a lifetime, such fields
+    are parameters, if anything, and stay in `values`.
 
-    :raises InvalidInput: naming the one that is wrong
+    :raises InvalidInput: naming the field that is wrong
     """
     taken: dict[str, Any] = {}
     if resource_type == INSTANCE_LIFETIME:
@@ -183,7 +189,7 @@ _LIFETIMES = uuid.UUID('4f1c9a53-8f0e-4d0b-9b1e-2f6f8a1c7d35')
 _FOR = {
     'projects': ON_HOSTS,
     'on_end': ON_HOSTS,
-    # Slots have a flavor of their own, which says it.
+    # Slots have a flavor of their own, which names the reservation.
     'magnetic': (PHYSICAL_HOST,),
 }
 _USE: dict[str, Callable[[Any], Any]] = {

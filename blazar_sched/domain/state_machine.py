@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may follow what: the machines of lease, reservation and event.
+"""The state machines of leases, reservations and events.
 
-A machine's events are named after the state that they lead to, because who
-changes a status names the status wanted.
+The events of a machine are named after the states that they lead to, because
+the caller that changes a status names the wanted status.
 """
 
 from collections.abc import Mapping
@@ -92,7 +92,7 @@ MACHINES = {
     EVENT: _build(
         {
             states.EVENT_UNDONE: (states.EVENT_IN_PROGRESS,),
-            # Back to undone when it is to be tried again.
+            # Back to undone when the event is to be tried again.
             states.EVENT_IN_PROGRESS: (
                 states.EVENT_UNDONE,
                 states.EVENT_DONE,
@@ -106,7 +106,7 @@ MACHINES = {
 
 
 def allowed(machine: str, old: str) -> set[str]:
-    """Return the statuses that may follow `old`, none if it is unknown.
+    """Return the statuses that may follow `old`, none if `old` is unknown.
 
     :param machine: LEASE, RESERVATION or EVENT
     """
@@ -114,7 +114,7 @@ def allowed(machine: str, old: str) -> set[str]:
 
 
 def check(machine: str, old: str, new: str) -> None:
-    """Refuse a change of status that a machine does not have.
+    """Refuse a change of status that the state machine does not allow.
 
     :param machine: LEASE, RESERVATION or EVENT
     :raises InvalidStatus: if `new` may not follow `old`

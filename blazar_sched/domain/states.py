@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The states of a lease, a reservation and an event: constants only.
 
-What may follow what is in domain.state_machine. The values are those of the
-v1 API: clients read them, so never change one.
+The allowed changes of state are in domain.state_machine. The values are those
+of the v1 API: clients read them, so never change a value.
 """
 
 LEASE_CREATING = 'CREATING'
@@ -15,7 +15,8 @@ LEASE_TERMINATED = 'TERMINATED'
 LEASE_DELETING = 'DELETING'
 LEASE_ERROR = 'ERROR'
 
-# Where a lease can stay; the others are on the way from one to another.
+# The states in which a lease can stay; the other states are on the way between
+# these.
 LEASE_STABLE = (LEASE_PENDING, LEASE_ACTIVE, LEASE_TERMINATED, LEASE_ERROR)
 
 RESERVATION_PENDING = 'pending'

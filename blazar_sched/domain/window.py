@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A window: half-open ``[start, end)``, UTC, whole seconds."""
+"""A window of time: half-open ``[start, end)``, UTC, whole seconds."""
 
 import dataclasses
 
@@ -12,9 +12,9 @@ TIME_LIMIT = ext.TIME_LIMIT
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """Half-open ``[start, end)``; `end` is FOREVER when it is unbounded.
+    """A half-open window ``[start, end)``; `end` is FOREVER if unbounded.
 
-    :raises InvalidInput: if it is empty or out of range
+    :raises InvalidInput: if the window is empty or out of range
     """
 
     start: int
@@ -39,7 +39,10 @@ class Window:
         return FOREVER if self.end == FOREVER else self.end - self.start
 
     def widened(self, seconds: int) -> 'Window':
-        """Return it with so much more on both sides, as far as time goes."""
+        """Return the window, widened on both sides within the range of times.
+
+        :param seconds: seconds added before the start and after the end
+        """
         if not seconds:
             return self
         end = self.end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host filters for nova-scheduler, one class a file.
+"""Host filters for nova-scheduler, one class per file.
 
 In nova.conf::
 
@@ -13,14 +13,14 @@ In nova.conf::
 def all_filters() -> list[type]:
     """Return the filter classes, for Nova's ``available_filters``.
 
-    nova-scheduler gets our request filter with them.
+    The request filter of this project is installed in nova-scheduler, too.
     """
-    # Only who asks for the classes needs Nova.
+    # Nova is needed only by callers of this function.
     from blazar_sched.filters import lifetime_filter
     from blazar_sched.filters import reservation_filter
     from blazar_sched.hooks import request_filter
 
-    # The one moment when nova-scheduler lets us in.
+    # nova-scheduler gives no other occasion to install a request filter.
     request_filter.install()
     return [
         reservation_filter.ReservationFilter,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LifetimeFilter: who may use a reservable host until it is needed."""
+"""LifetimeFilter: admits requests to reservable hosts until a need arises."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _policy = functools.lru_cache(duration.parse_unbounded)
 
 
 class LifetimeFilter(filters.BaseHostFilter):
-    """Pass what is not bound where there is room for as long as it lives.
+    """Pass an unbound request on hosts with room for the instance's lifetime.
 
     Options: ``unbounded``, ``default_lifetime``, ``max_backfill_lifetime``
     and ``min_preemptible_runtime`` of ``[blazar_sched]``.
@@ -52,7 +52,8 @@ def _steps(
     replica: state.Replica, asked: request.Request, now: int
 ) -> Iterator[steps.Step]:
     if asked.bound:
-        # It has its room by its reservation: see ReservationFilter.
+        # A bound request has its room in its reservation: see
+        # ReservationFilter.
         return
     need = _Need(replica, asked, now)
     yield steps.Step(need.let_in, need.why_not_let_in)
@@ -60,15 +61,15 @@ def _steps(
     yield steps.Step(need.with_room_beside, need.why_no_room_beside)
     for name, amount in asked.extra.items():
         index = replica.extra.get(name)
-        # A host without inventory of a class has it, if at all, in a
-        # provider below its own, which nobody can reserve.
+        # A host without inventory of a class has the class, if at all, in
+        # a child resource provider, which nobody can reserve.
         if index is not None:
             extra = _Extra(need, index, name, amount)
             yield steps.Step(extra.with_room, extra.why_no_room)
 
 
 class _Need:
-    """The room that a request wants of each host, from now on."""
+    """The room that a request needs on each host, from now on."""
 
     def __init__(
         self, replica: state.Replica, asked: request.Request, now: int
@@ -79,7 +80,7 @@ class _Need:
         self._is_unbounded = False
         options = CONF.blazar_sched
         longest = options.max_backfill_lifetime
-        # Until when it wants room; None: reservable hosts do not take it.
+        # The end of the need; None: reservable hosts refuse the request.
         self._end: int | None = asked.end
         if asked.preemptible:
             self._end = duration.end_after(
@@ -95,7 +96,7 @@ class _Need:
         return _policy(policy, 'unbounded').end(self.now)
 
     def end(self, host_state: Any) -> int | None:
-        """Return it by the host's own policy, else by the cloud's."""
+        """Return the end by the host's own policy, else by the cloud's."""
         if self._is_unbounded:
             known = self._replica.hosts.get(host_state.uuid)
             if known is not None and known.unbounded is not None:
@@ -115,7 +116,7 @@ class _Need:
     def select(
         self, host_states: list[Any], amounts: tuple[int, ...]
     ) -> list[Any]:
-        """Return the hosts with room for amounts as long as it is wanted."""
+        """Return the hosts with room for amounts until the end of the need."""
         index, own_id = self._replica.index, self.asked.own_id
         return self._select(
             host_states,
@@ -127,7 +128,7 @@ class _Need:
     def select_extra(
         self, index: ext.TimelineIndex, host_states: list[Any], amount: int
     ) -> list[Any]:
-        """Return the same for an amount of another resource class."""
+        """Return the hosts with room for an amount of another class."""
         return self._select(
             host_states,
             lambda group, end: index.select(
@@ -143,7 +144,8 @@ class _Need:
         return steps.either(
             host_states,
             *(
-                # Whoever wants no room is on no index.
+                # A group without an end needs no room: its hosts are in no
+                # index.
                 group if end is None else look(group, end)
                 for end, group in self.by_end(host_states)
             ),
@@ -204,12 +206,14 @@ class _Need:
         return self.why_not(host_state, self._wanted(host_state))
 
     def _wanted(self, host_state: Any) -> tuple[int, ...]:
-        """What it asks for beyond what Nova's figures of the host hold."""
+        """Return the amounts beyond those in Nova's figures of the host."""
         is_here = self._is_here(host_state)
         return self.asked.growth if is_here else self.asked.amounts
 
     def _is_here(self, host_state: Any) -> bool:
-        """Where it is already, Nova's figures hold it: only its growth is new.
+        """Tell whether the instance is on the host and in Nova's figures.
+
+        For such a host only the growth of the instance is new.
         """
         own = self.asked.own
         return (
@@ -219,9 +223,10 @@ class _Need:
         )
 
     def late(self, host_states: list[Any]) -> dict[int, list[request.Request]]:
-        """Return what was put there lately, as far as it counts by itself.
+        """Return recently placed requests that count separately, by id().
 
-        What is bound counts by its reservation, what is preemptible yields.
+        A bound request counts by its reservation, a preemptible request
+        yields.
         """
         found = {}
         beside = consumption.beside(self._replica, self.asked, host_states)
@@ -234,7 +239,7 @@ class _Need:
         return found
 
     def with_room_beside(self, host_states: list[Any]) -> list[Any]:
-        """Those with room also for what was placed there lately."""
+        """Return the hosts with room also for the requests placed recently."""
         late = self.late(host_states)
         if not late:
             return host_states
@@ -254,16 +259,17 @@ class _Need:
     def _together(
         self, host_state: Any, others: Iterable[request.Request]
     ) -> tuple[int, ...]:
-        """What it takes with the others, as if all stayed equally long.
+        """Return the amounts for the request and the others together.
 
-        That is too much for some seconds, and never too little.
+        The amounts are computed as if all instances stayed equally long. That
+        is too much for some seconds, and never too little.
         """
         wanted = self._wanted(host_state), *(each.amounts for each in others)
         return tuple(map(sum, zip(*wanted, strict=True)))
 
 
 class _Extra:
-    """The room that a request wants of another resource class."""
+    """The room that a request needs of another resource class."""
 
     def __init__(
         self, need: _Need, index: ext.TimelineIndex, name: str, amount: int
@@ -276,7 +282,7 @@ class _Extra:
     def _together(
         self, host_state: Any, late: dict[int, list[request.Request]]
     ) -> int:
-        """What it takes with the others of its request, and of late."""
+        """Return the amount for all copies and recently placed requests."""
         return steps.copies(host_state) * self._amount + sum(
             other.extra.get(self._name, 0)
             for other in late.get(id(host_state), ())

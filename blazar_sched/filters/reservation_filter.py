@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReservationFilter: who may use what a reservation holds."""
+"""ReservationFilter: passes hosts whose reservation the request may use."""
 
 from collections import Counter
 from collections import defaultdict
@@ -23,9 +23,10 @@ from blazar_sched.worker import steps
 
 
 class ReservationFilter(filters.BaseHostFilter):
-    """Pass a bound request where its reservation has room, and only there.
+    """Pass a bound request only on hosts where its reservation has room.
 
-    What is neither bound nor preemptible keeps off dedicated hosts.
+    A request that is neither bound nor preemptible passes on no dedicated
+    host.
     """
 
     RUN_ON_REBUILD = False
@@ -58,10 +59,10 @@ def _steps(
 def _bound(
     replica: state.Replica, asked: request.Request, id_: str, now: int
 ) -> Iterator[steps.Step]:
-    """The steps to room in the reservation that is named."""
+    """Yield the steps to room in the reservation that the request names."""
     reservation = replica.reservations.get(id_)
     if reservation is None:
-        # Users write what they like.
+        # The id is arbitrary text of a user.
         shown = repr(id_[:64])
         yield steps.nobody(f'there is no reservation {shown}')
     elif not reservation.is_open_to(asked.project_id):
@@ -76,7 +77,7 @@ def _bound(
 
 
 class _Held:
-    """What a reservation holds, by host, and what is left of it."""
+    """The allocations of a reservation by host, and the room left in them."""
 
     def __init__(
         self,
@@ -115,7 +116,8 @@ class _Held:
 
     def with_room(self, host_states: list[Any]) -> list[Any]:
         late = consumption.beside(self._replica, self._asked, host_states)
-        # Nova and Placement count what is on a host of one's own.
+        # On a host that is reserved as a whole, Nova and Placement count
+        # the instances.
         return [
             h for h in host_states
             if self._held[h.uuid][3] or not self._lacks(h, late)
@@ -132,10 +134,11 @@ class _Held:
     def _lacks(
         self, host_state: Any, late: Mapping[int, list[request.Request]]
     ) -> list[tuple[str, int, int]]:
-        """Return the classes of which too little is left.
+        """Return the resource classes of which too little is left.
 
-        :param late: what was put lately beside it, by id() of HostState
-        :returns: for each how much is left, and how much is wanted
+        :param late: the requests placed recently beside it, by id() of
+            HostState
+        :returns: for each class the amount left, and the amount wanted
         """
         *_, amounts, _ = self._held[host_state.uuid]
         drawn: Mapping[str, int] = self._drawn.get(host_state.uuid, {})
@@ -158,9 +161,9 @@ def _held(
     asked: request.Request,
     reservation: record.Reservation,
 ) -> dict[str, Sequence[Any]]:
-    """What it holds by host: start, end, the amounts asked for, whole."""
+    """Return the allocations by host: start, end, requested amounts, whole."""
     if not asked.extra and not inventory.others(reservation.slot or {}):
-        # Tuples as they are: nouns would take ten times as long.
+        # Plain tuples: building named objects would take ten times as long.
         return {
             host: rest
             for _, host, *rest in replica.index.held(reservation.id)
@@ -177,7 +180,7 @@ def _held(
 def _drawn(
     replica: state.Replica, reservation_id: str, own_id: str | None
 ) -> dict[str, Counter[str]]:
-    """What other instances have of the reservation, by host and class."""
+    """Return the amounts that other instances use, by host and class."""
     drawn: dict[str, Counter[str]] = defaultdict(Counter)
     for uuid in tuple(replica.bound.get(reservation_id, ())):
         known = replica.instances.get(uuid)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in Nova's processes beside the filters and weighers."""
+"""Code that runs in Nova's processes beside the filters and weighers."""

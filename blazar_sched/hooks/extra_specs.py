@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-api lets into the extra specs of flavors.
+"""Validators with which nova-api checks the extra specs of flavors.
 
-For the entry points ``nova.api.extra_spec_validators``. By naming one of a
-namespace it is ours: all others of it are refused.
+For the entry points ``nova.api.extra_spec_validators``. Naming one extra spec
+of a namespace claims the namespace: Nova refuses all other extra specs in it.
 """
 
 from nova import exception as nova_exception
@@ -15,7 +15,7 @@ from blazar_sched.hooks import hints
 
 
 class Duration(base.ExtraSpecValidator):
-    """Of an extra spec that is a duration."""
+    """A validator of an extra spec that is a duration."""
 
     def validate(self, name: str, value: str) -> None:
         super().validate(name, value)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler hints, checked and completed while their owner still listens.
+"""Checks and completion of scheduler hints, while the user can be answered.
 
-Beyond nova-api nobody can be told what is wrong with them, and a duration no
-longer says from when on.
+After nova-api an error in a hint cannot be reported to the user any more, and
+the time from which a duration counts is no longer known.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from blazar_sched.domain import window
 
 RESERVATION_ID = r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 
-# What each of them leaves no room for.
+# The hints that each hint excludes.
 _INSTEAD_OF = {
     hints.LEASE_END: (hints.LIFETIME,),
     hints.LEASE_PARAMS: (
         hints.LEASE_START, hints.LEASE_END, hints.LIFETIME, hints.LEASE_NAME,
     ),
-    # It has a window of its own.
+    # A reservation has a window of its own.
     hints.RESERVATION: (hints.LEASE_START, hints.LEASE_PARAMS),
 }
 
@@ -30,10 +30,10 @@ _INSTEAD_OF = {
 def complete(
     given: Mapping[str, Any], now: int, default: str
 ) -> dict[str, str]:
-    """Return the hints to add: the same times, as they are from now on.
+    """Return the hints to add: the declared times as absolute times.
 
-    :param given: all that the request has
-    :param default: a duration for who declares no end; '' for none
+    :param given: all hints of the request
+    :param default: the duration to use if no end is declared; '' for none
     :raises InvalidInput: naming the hint that is wrong
     """
     ours = {
@@ -56,7 +56,7 @@ def complete(
 
 
 def _text(name: str, value: Any) -> str:
-    # Nova would make the text of a number, too.
+    # Nova would convert a number to text, too.
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
@@ -65,7 +65,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _check(ours: Mapping[str, str]) -> None:
-    """Refuse what contradicts itself, and what is not for users to say."""
+    """Refuse contradictory hints, and hints that are not meant for users."""
     if hints.DEFAULT_END in ours:
         raise exception.InvalidInput(
             f'{hints.DEFAULT_END} is not for users: {hints.LEASE_END} and '

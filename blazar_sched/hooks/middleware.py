@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A filter for nova-api: what servers are booted with says when they end.
+"""A WSGI filter for nova-api that checks and completes the hints of a boot.
 
-In api-paste.ini::
+The scheduler hints say when the server ends. In api-paste.ini::
 
     [filter:blazar_sched]
     paste.filter_factory = blazar_sched.hooks.middleware:factory
@@ -32,20 +32,20 @@ scheduler.register(CONF)
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
-# As Nova's routes match what it has not taken for the version: also with a
-# line feed at the end.
+# Matches as Nova's routes match the path after the version: also with a line
+# feed at the end.
 _BOOT = re.compile(r'(/[0-9a-f-]+)?/(servers|os-volumes_boot)$')
-# Nova goes by the first one that is there.
+# Nova uses the first key that is present.
 _KEYS = ('os:scheduler_hints', 'OS-SCH-HNT:scheduler_hints')
 
 failure = trouble.Trouble(LOG)
 
 
 class Middleware:
-    """Answers 400 to bad hints, and completes the others.
+    """A WSGI filter that answers 400 to bad hints, and completes other hints.
 
-    All else goes through as it is; so does a request that it fails for. It
-    has no state and calls nobody.
+    All other requests pass unchanged; so does a request for which the filter
+    fails. The filter has no state and calls no service.
     """
 
     def __init__(
@@ -61,7 +61,8 @@ class Middleware:
             environ.get('PATH_INFO', '')
         ):
             request = webob.Request(environ)
-            # What is too large or does not come raises here instead of later.
+            # A body that is too large or incomplete raises here instead of
+            # later.
             body = request.body
             try:
                 completed = self._completed(body, _project_id(environ))
@@ -81,14 +82,14 @@ class Middleware:
     def _completed(
         self, body: bytes, project_id: str | None
     ) -> bytes | None:
-        """Return the body with the hints to add; None to leave it as it is.
+        """Return the body with the hints to add; None to keep the body.
 
         :raises InvalidInput: naming the hint that is wrong
         """
         try:
             said = json.loads(body.decode())
         except (ValueError, RecursionError):
-            # Nova says what is wrong with it, here and below.
+            # Nova reports what is wrong with the body, here and below.
             return None
         if not isinstance(said, dict):
             return None
@@ -106,7 +107,7 @@ class Middleware:
 def factory(
     global_conf: dict[str, str], **local_conf: str
 ) -> Callable[[Application], Middleware]:
-    """Return what PasteDeploy puts before an application.
+    """Return the filter that PasteDeploy puts before an application.
 
     :raises InvalidInput: if a policy or a duration cannot be read
     :raises ValueError: if another option has no usable value
@@ -120,6 +121,6 @@ def _project_id(environ: Environ) -> str | None:
 
 
 def _refusal(error: exception.InvalidInput) -> webob.Response:
-    """Return the answer in Nova's shape of it."""
+    """Return the response to an error, in the shape of Nova's responses."""
     fault = {'badRequest': {'code': error.status, 'message': str(error)}}
     return webob.Response(json_body=fault, status=error.status)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request filter for nova-scheduler: which hosts to ask Placement for.
+"""A request filter for nova-scheduler that narrows the query to Placement.
 
-Placement hands out the same first ``max_placement_results`` hosts again and
-again, and a reservation's may not be among them.
+Placement returns the same first ``max_placement_results`` hosts again and
+again, and the hosts of a reservation may not be among them.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ failure = trouble.Trouble(LOG)
 
 
 def install() -> None:
-    """Have nova-scheduler call it; Nova knows of no other way."""
+    """Register the request filter; Nova offers no other way to register it."""
     known = request_filter.ALL_REQUEST_FILTERS
     if narrow_to_reservation not in known:
         known.append(narrow_to_reservation)
@@ -32,10 +32,10 @@ def install() -> None:
 def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
     """Require the host aggregate of the reservation that a request names.
 
-    Only narrows what the filters decide about, so whatever is unclear is
-    left to them.
+    The request filter only narrows the hosts that the filters decide about, so
+    any unclear case is left to the filters.
 
-    :returns: whether it did
+    :returns: whether the aggregate was required
     """
     if not CONF.blazar_sched.narrow_placement:
         return False
@@ -59,7 +59,7 @@ def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
 
 
 def _aggregate(spec: Any) -> str | None:
-    """Return the uuid of the aggregate, if there is one to go by."""
+    """Return the uuid of the aggregate, or None if no aggregate is known."""
     replica, stale = process.current()
     if replica is None or stale:
         return None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capacity: how much there is, is reserved, is used and is left.
+"""Capacity of hosts over a window: total, reserved, used and available.
 
-Over a window, in parts. The indexes are only asked for each part's peaks,
-which does not take long; what follows of those is worked out without them.
+A window is divided into parts. The indexes are only queried for the peaks of
+each part, which does not take long; the figures are computed from the peaks
+without the indexes.
 """
 
 from collections.abc import Iterable
@@ -22,16 +23,17 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 
-# By resource class, a number for each host.
+# A number for each host, by resource class.
 Columns = Mapping[str, Sequence[int]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Resource:
-    """What all hosts together have of a resource class in a part.
+    """The figures of one resource class for all hosts together in a part.
 
-    `used` is what servers that draw on no reservation have at its start,
-    `reserved` what else is taken then; `available` may be reserved throughout.
+    `used` is the amount that servers that draw on no reservation have at the
+    start of the part, and `reserved` is all other amounts taken at that time;
+    `available` is the amount that may be reserved throughout the part.
     """
 
     resource_class: str
@@ -45,8 +47,9 @@ class Resource:
 class Part:
     """A part of a window.
 
-    `hosts` counts those of which nothing is taken throughout, `instances` how
-    many have room throughout, None if none were asked for.
+    `hosts` counts the hosts on which nothing is taken throughout the part.
+    `instances` counts the instances that have room throughout the part; None
+    if no instances were asked for.
     """
 
     start: int
@@ -58,10 +61,10 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Peaks:
-    """What the indexes say of a window: see `placing.peaks_of`.
+    """The peaks that the indexes have in a window: see `placing.peaks_of`.
 
-    Those of `extra` are of hosts of their own; `reserved` is None where
-    reservations may overcommit hosts.
+    The peaks of `extra` come with the hosts of their own indexes; `reserved`
+    is None where reservations may overcommit hosts.
     """
 
     main: Columns
@@ -71,7 +74,7 @@ class Peaks:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """The peaks on `hosts` at a part's start, and throughout it."""
+    """The peaks on `hosts` at the start of a part, and throughout the part."""
 
     window: Window
     hosts: Sequence[str]
@@ -80,9 +83,9 @@ class Look:
 
 
 def parts(window: Window, count: int) -> list[Window]:
-    """Cut a window that has an end in parts, as equal as seconds allow.
+    """Divide a bounded window into parts, as equal as whole seconds allow.
 
-    :raises InvalidInput: if they are more than its seconds
+    :raises InvalidInput: if the window has fewer seconds than parts
     """
     if count > window.duration:
         raise exception.InvalidInput(
@@ -102,7 +105,7 @@ def look(
     window: Window,
     reserved: ext.TimelineIndex | None = None,
 ) -> Look:
-    """Ask the indexes about a part."""
+    """Query the indexes for the peaks of a part of a window."""
     hosts = index.row_keys(candidates.rows)
 
     def peaks(asked: Window) -> Peaks:
@@ -128,7 +131,7 @@ def look(
 
 
 class Site:
-    """Hosts side by side, with what there is of each resource class."""
+    """Hosts in a fixed order, with their capacity of each resource class."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:
         self.hosts = list(hosts)
@@ -139,7 +142,8 @@ class Site:
             name: [h.capacity(name) for h in self.hosts]
             for name in has.union(inventory.RESOURCE_CLASSES)
         }
-        # Of what reservations may take where they may not overcommit hosts.
+        # The amounts that reservations may take where reservations may not
+        # overcommit hosts.
         self._limits = {
             name: [h.capacity(name, overcommit=False) for h in self.hosts]
             for name in inventory.RESOURCE_CLASSES
@@ -148,11 +152,11 @@ class Site:
     def part(
         self, look: Look, used: Columns, slot: Mapping[str, int] | None
     ) -> Part:
-        """Work out a part.
+        """Compute the figures of a part of a window.
 
-        :param look: at these hosts, in this order
-        :param used: what `Use` has of its start
-        :param slot: what one of the instances takes that are asked for
+        :param look: the peaks on these hosts, in this order
+        :param used: the amounts of `Use` at the start of the part
+        :param slot: the amounts of one of the instances that are asked for
         """
         left = self._free(look.start)
         free = self._reservable(look.throughout)
@@ -178,7 +182,7 @@ class Site:
         )
 
     def _free(self, peaks: Peaks) -> dict[str, list[int]]:
-        """Return what is left on each host, nothing of one taken whole."""
+        """Return the free amounts of each host, 0 for a host taken whole."""
         taken = {
             **peaks.main,
             **{
@@ -202,7 +206,7 @@ class Site:
         return free
 
     def _reservable(self, peaks: Peaks) -> dict[str, list[int]]:
-        """Return what of that reservations may take on each host."""
+        """Return the free amounts of each host that may be reserved."""
         free = self._free(peaks)
         if peaks.reserved is not None:
             for name, limits in self._limits.items():
@@ -217,7 +221,7 @@ class Site:
     def _in_order(
         self, hosts: Iterable[str], numbers: Iterable[int]
     ) -> list[int]:
-        """Return numbers of some hosts as a column, 0 for the others."""
+        """Return the numbers of some hosts as a column, 0 for other hosts."""
         column = [0] * len(self.hosts)
         for uuid, number in zip(hosts, numbers, strict=True):
             if number and uuid in self.positions:
@@ -225,7 +229,7 @@ class Site:
         return column
 
     def _count_untaken(self, peaks: Peaks) -> int:
-        """Count the hosts of which nothing is taken of any class."""
+        """Count the hosts on which nothing is taken of any resource class."""
         taken = [
             peaks.main[host_selection.WHOLE],
             peaks.main[host_selection.SHARED],
@@ -238,11 +242,13 @@ class Site:
 
 
 class Use:
-    """What instances take of a site's hosts, as time goes on.
+    """The amounts that instances use on the hosts of a site, over time.
 
-    What a host has none of they have from a provider below the host's own.
+    An amount of a resource class that the host has no inventory of is left
+    out: it comes from a resource provider below the host's own.
 
-    :param occupying: the instances that count, each until when
+    :param occupying: the instances that count, each with the time until which
+        it counts
     """
 
     def __init__(
@@ -253,7 +259,7 @@ class Use:
         here = [each for each in occupying if each[0].host in site.positions]
         for instance, _ in here:
             self._add(instance, 1)
-        # The next one last.
+        # The next end is the last item.
         self._ends = sorted(
             (each for each in here if each[1] != FOREVER),
             key=operator.itemgetter(1),
@@ -261,7 +267,7 @@ class Use:
         )
 
     def at(self, time: int) -> Columns:
-        """Return what is used at a time: the same one, or a later one."""
+        """Return the amounts used at a time; the times must not decrease."""
         while self._ends and self._ends[-1][1] <= time:
             self._add(self._ends.pop()[0], -1)
         return self._used
@@ -277,9 +283,9 @@ class Use:
 def _count_reserved(
     totals: Sequence[int], used: Sequence[int], free: Sequence[int]
 ) -> int:
-    """Return what is neither used nor free, host by host.
+    """Return the amount that is neither used nor free, added up over hosts.
 
-    A host may have less than is used of it.
+    A host may have less capacity than the amount used on it.
     """
     return sum(
         total - use - left if use + left < total else 0

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing: which hosts a reservation gets over a window.
+"""Selection of the hosts that a reservation gets over a window.
 
-Reads the timeline indexes, changes nothing: the same answer becomes an
-allocation only when the ledger commits it. Hosts that the main index does not
-know are never used.
+The selection reads the timeline indexes and changes nothing: its answer
+becomes an allocation only when the ledger commits it. Hosts that the main
+index does not know are never used.
 
-The main index knows RESOURCE_CLASSES, and by it hosts are preferred. Each
-other resource class has an index of its own, `extra`, with the hosts that have
-any of it: there they fit or they do not. So it is with `reserved`, the index
-of the allocations' amounts of RESOURCE_CLASSES against capacities without
-allocation ratios, which is None where reservations may overcommit hosts.
+The main index counts RESOURCE_CLASSES and gives the order in which hosts are
+preferred. Each other resource class has an index of its own, in `extra`, with
+the hosts that have inventory of the class: this index only tells whether a
+host fits. The same holds for `reserved`, the index of the allocations' amounts
+of RESOURCE_CLASSES against capacities without allocation ratios, which is
+None where reservations may overcommit hosts.
 """
 
 import array
@@ -35,10 +36,10 @@ from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 
-# Indexes of one resource class each, by its name.
+# Indexes of one resource class each, by the name of the class.
 Extra = Mapping[str, ext.TimelineIndex]
 
-# What an index counts beside its resource classes: see `peaks_of`.
+# What an index counts besides its resource classes: see `peaks_of`.
 SHARED = 'shared'
 WHOLE = 'whole'
 
@@ -58,17 +59,18 @@ def place(
 ) -> list[Allocation]:
     """Return the allocations of a reservation over a window.
 
-    What the reservation holds in the index already is looked past.
+    The entries that the reservation has in the index already are ignored.
 
-    :param catalog: of all hosts; the reservation's requirements choose
-    :param project_id: whose the reservation is
-    :param kept: what the reservation holds now: its hosts are preferred, and
-        an allocation on one of them keeps its id
-    :param new_id: gives the id of an allocation on a host not held yet
-    :param default: what a host not held yet has to meet too, if the
-        reservation asks for no `resource_properties`
-    :param apart: the seconds, on a host that has no cleaning time of its own,
-        between what is taken and all else there
+    :param catalog: the catalog of all hosts, from which the requirements of
+        the reservation choose
+    :param project_id: the project of the reservation
+    :param kept: the present allocations of the reservation: their hosts are
+        preferred, and a new allocation on one of these hosts keeps the id
+    :param new_id: returns the id of an allocation on a host not held yet
+    :param default: the requirement that a host not held yet has to meet too,
+        if the reservation asks for no `resource_properties`
+    :param apart: seconds, on a host that has no cleaning time of its own,
+        between the allocation and all other use of the host
     :raises NotEnoughHostsAvailable: if the window has no room
     :raises InvalidInput: if the resource type or a requirement is wrong
     """
@@ -165,15 +167,16 @@ def place_hosts(
 ) -> list[str]:
     """Return the hosts to take whole: `maximum`, or as many as are free.
 
-    Hosts in `kept` come first, then those with the shortest cleaning time, of
-    them those with the shortest free run around the window, so that long
-    windows stay whole.
+    Hosts in `kept` come first, then the hosts with the shortest cleaning
+    time, and among these the hosts with the shortest free run around the
+    window, so that long windows stay whole.
 
-    :param extra: nothing of its classes may be taken of a host either
+    :param extra: indexes of the other resource classes, of which nothing may
+        be taken on a host either
     :param kept: uuids of the hosts held now
-    :param ignore: owner whose entries are looked past
+    :param ignore: owner whose entries are ignored
     :param apart: see `place`
-    :raises NotEnoughHostsAvailable: if fewer than `minimum` are free
+    :raises NotEnoughHostsAvailable: if fewer than `minimum` hosts are free
     """
     parts = [
         (window.widened(seconds), part)
@@ -210,7 +213,7 @@ def _free(
     window: Window,
     ignore: str | None,
 ) -> list[str]:
-    """Return those of which nothing is taken."""
+    """Return the hosts on which nothing is reserved or used in a window."""
     rows = host_catalog.rows(index, names)
     free = index.fits(
         rows, window.start, window.end, None, whole=True, ignore=ignore
@@ -241,7 +244,8 @@ def _pick_whole(
         )
 
     names = pick()
-    # Few take of another class alone, so the rest is not looked at at once.
+    # Few entries take of another resource class alone, so the other hosts are
+    # not looked at right away.
     if _taken(extra, names, window, ignore):
         taken = _taken(extra, index.row_keys(rows), window, ignore)
         left_out = set(index.rows(taken))
@@ -256,7 +260,7 @@ def _taken(
     window: Window,
     ignore: str | None,
 ) -> set[str]:
-    """Return those of which something of another class is taken."""
+    """Return the hosts on which an amount of another class is taken."""
     taken: set[str] = set()
     for index in extra.values():
         rows = host_catalog.rows(index, names)
@@ -284,20 +288,20 @@ def place_instances(
     apart: int = 0,
     reserved: ext.TimelineIndex | None = None,
 ) -> dict[str, int]:
-    """Return how many slots to take on which host, `amount` in all.
+    """Return the number of slots to take on each host, `amount` in all.
 
-    What is kept comes first; the rest goes to the hosts with the shortest
-    cleaning time, of them to those with the least room, at equal room to
-    those with the shortest free run, so that whole hosts and long windows
-    stay whole.
+    Slots on kept hosts come first. The other slots go to the hosts with the
+    shortest cleaning time, among these to the hosts with the least room, and
+    at equal room to the hosts with the shortest free run, so that whole hosts
+    and long windows stay whole.
 
-    :param slot: what one instance takes; at least one amount is positive
-    :param affinity: True for one host for all, False for one host each,
-        None for any
-    :param kept: slots held now by host: no host loses one without need
-    :param ignore: owner whose entries are looked past
+    :param slot: amounts of one instance; at least one amount is positive
+    :param affinity: True for one host for all instances, False for one host
+        for each instance, None for any hosts
+    :param kept: slots held now by host: no host loses a slot without need
+    :param ignore: owner whose entries are ignored
     :param apart: see `place`
-    :raises NotEnoughHostsAvailable: if they do not all find room
+    :raises NotEnoughHostsAvailable: if not all slots find room
     """
     kept = kept or {}
     looks = [
@@ -315,7 +319,7 @@ def place_instances(
     room: dict[str, int] = {}
     for look, part in looks:
         held = host_catalog.rows(index, part.known(kept))
-        # More hosts than instances are never needed.
+        # No more hosts than instances are ever needed.
         room |= look.room(held, len(held))
         room |= look.room(part.others(held), amount)
     for name in candidates.closed & room.keys():
@@ -334,9 +338,9 @@ def _for_all(
     amount: int,
     kept: Mapping[str, int],
 ) -> str:
-    """Return the host with room for all slots, one that is kept if it can be.
+    """Return a host with room for all slots, a kept host if possible.
 
-    :raises NotEnoughHostsAvailable: if there is none
+    :raises NotEnoughHostsAvailable: if there is no such host
     """
     stays = []
     others = []
@@ -379,7 +383,7 @@ def _spread(
     kept: Mapping[str, int],
     amount: int,
 ) -> dict[str, int]:
-    """Take what is kept and still fits, then host after host what is free."""
+    """Take the kept slots that still fit, then free slots host by host."""
     taken = dict.fromkeys(order, 0)
     for wanted in (kept, room):
         for name in taken:
@@ -392,7 +396,7 @@ def _spread(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Look:
-    """The indexes, asked for slots of one size over one window."""
+    """A query of the indexes for slots of one size over one window."""
 
     index: ext.TimelineIndex
     extra: Extra
@@ -405,13 +409,13 @@ class _Look:
     def fullest(
         self, rows: 'array.array[int]', count: int, slots: int = 1
     ) -> list[str]:
-        """Return up to `count` hosts with room, those with the least first.
+        """Return up to `count` hosts with room, the least room first.
 
-        At equal room by the free run around the window, shortest first. Room
-        of another class, and without overcommitment, is looked for, but not
-        compared.
+        At equal room, the host with the shortest free run around the window
+        comes first. Room of the other resource classes, and room without
+        overcommitment, is required but does not affect the order.
 
-        :param slots: how many there must be such room for
+        :param slots: number of slots that a host must have such room for
         """
         amounts = self._amounts(1)
         if max(amounts) > ext.AMOUNT_LIMIT:
@@ -436,9 +440,9 @@ class _Look:
     def fitting(
         self, rows: 'array.array[int]', amount: int
     ) -> 'array.array[int]':
-        """Return the rows of the hosts that have room for so many slots.
+        """Return the rows of the hosts with room for a number of slots.
 
-        Whatever they have of the other classes.
+        Only RESOURCE_CLASSES are considered, not the other classes.
         """
         amounts = self._amounts(amount)
         if max(amounts) > ext.AMOUNT_LIMIT:
@@ -452,9 +456,9 @@ class _Look:
     def _not_overcommitted(
         self, rows: 'array.array[int]', slots: int
     ) -> 'array.array[int]':
-        """Return the rows of the hosts that so many slots do not overcommit.
+        """Return the rows of the hosts that the slots do not overcommit.
 
-        All rows are asked for at once: with a high allocation ratio the main
+        All rows are queried at once: with a high allocation ratio the main
         index would pick host after host that reservations have filled.
         """
         if self.reserved is None:
@@ -472,7 +476,7 @@ class _Look:
         return array.array('i', itertools.compress(rows, fits))
 
     def room(self, rows: 'array.array[int]', count: int) -> dict[str, int]:
-        """Return how many slots fit, on the `fullest` hosts."""
+        """Return how many slots fit on each of the `fullest` hosts."""
         names = self.fullest(rows, count)
         free: dict[str, list[int]] = {}
         for index in (self.index, *self._extra()):
@@ -493,7 +497,7 @@ class _Look:
     def _free_without_overcommitment(
         self, names: Sequence[str]
     ) -> Iterator[tuple[str, list[int]]]:
-        """Yield each resource class that is limited so, with a column."""
+        """Yield each limited resource class with its free amounts by host."""
         if self.reserved is None:
             return
         peaks = peaks_of(
@@ -509,7 +513,7 @@ class _Look:
             ]
 
     def _with_extra(self, names: list[str], slots: int) -> list[str]:
-        """Return those with room for so many slots in the other classes."""
+        """Return the hosts with room for the slots in the other classes."""
         for resource_class, amount in inventory.others(self.slot).items():
             index = self.extra.get(resource_class)
             if index is None or slots * amount > ext.AMOUNT_LIMIT:
@@ -539,10 +543,11 @@ def peaks_of(
     window: Window,
     ignore: str | None = None,
 ) -> 'dict[str, array.array[int]]':
-    """Return what is taken of hosts at most, by resource class.
+    """Return the peak amounts taken on hosts in a window, by resource class.
 
-    A number for each of the rows; under SHARED that of those who take some of
-    the host, under WHOLE that of those who take all of it.
+    Each column has a number for each of the rows. The column SHARED counts
+    the entries that take a part of the host, and the column WHOLE counts the
+    entries that take the whole host.
     """
     peaks = index.peak(rows, window.start, window.end, ignore=ignore)
     lanes = *index.resource_classes, SHARED, WHOLE
@@ -550,7 +555,7 @@ def peaks_of(
 
 
 def count_slots(amounts: Mapping[str, int], slot: Mapping[str, int]) -> int:
-    """Return how many slots the amounts hold."""
+    """Return how many slots the amounts are enough for."""
     [count] = count_each({c: [amounts.get(c, 0)] for c in slot}, slot)
     return count
 
@@ -558,10 +563,10 @@ def count_slots(amounts: Mapping[str, int], slot: Mapping[str, int]) -> int:
 def count_each(
     amounts: Mapping[str, Sequence[int]], slot: Mapping[str, int]
 ) -> list[int]:
-    """Return how many slots each host has the amounts for.
+    """Return for each host how many slots its amounts are enough for.
 
-    :param amounts: one of each host, by resource class; none of a class that
-        is not there
+    :param amounts: columns by resource class, with an amount for each host;
+        no host has an amount of a class that is absent
     """
     columns = (
         [held // amount for held in amounts.get(c, ())]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing a whole lease: each reservation sees those placed before it.
+"""Placing of a whole lease, each reservation beside the earlier ones.
 
-The lease's allocations are tried on the replica's indexes, and those are put
-back as they were: only what the ledger commits may stay there.
+The allocations of the lease are tried on the replica's indexes, and the
+indexes are restored afterwards: only allocations that the ledger commits may
+stay there.
 """
 
 from collections.abc import Collection
@@ -37,7 +38,7 @@ Allocations = dict[str, list[Allocation]]
 
 
 def held(replica: state.Replica, lease: Lease) -> Allocations:
-    """Return what each reservation of a lease holds, by its id."""
+    """Return the allocations of each reservation of a lease, by its id."""
     return {
         r.id: list(replica.held(r.id).values())
         for r in lease.reservations
@@ -54,19 +55,22 @@ def place(
     options: Options = DEFAULT_OPTIONS,
     left: Allocations | None = None,
 ) -> Allocations:
-    """Return allocations for each reservation of a lease, by its id.
+    """Place each reservation of a lease; return its allocations, by its id.
 
-    All of it is tried again on the next of the options where it finds no room.
+    If a reservation finds no room, the whole lease is tried again with the
+    next of the options.
 
-    :param lease: as it is to be
-    :param window: what is left of its own
-    :param old: what it holds, which is looked past; of a reservation that it
-        has no more too, unless it is active
-    :param active: whether it must lose nothing of what it holds
-    :param settled: the ids of reservations that keep what they hold, for as
-        long as the lease still lasts
-    :param left: what they hold yet of those that have given some up
-    :raises NotEnoughHostsAvailable: if one of them finds no room
+    :param lease: the lease as it is to be
+    :param window: the remaining window of the lease
+    :param old: the present allocations of the lease, which are ignored in the
+        indexes; if the lease is not active, also those of reservations that
+        the lease no longer has
+    :param active: whether the lease must lose none of its hosts or slots
+    :param settled: the ids of reservations that keep their allocations, for
+        as long as the lease still lasts
+    :param left: the remaining allocations of those reservations that have
+        given up some of their allocations
+    :raises NotEnoughHostsAvailable: if a reservation finds no room
     """
     attempt = functools.partial(
         _place, replica, lease, window, old or {}, left or {}, active, settled
@@ -91,10 +95,11 @@ def _place(
     placed: Allocations = {r.id: [] for r in lease.reservations}
     with contextlib.ExitStack() as undo:
         if not active:
-            # They may change places.
+            # The reservations may exchange hosts.
             everything = [a for many in old.values() for a in many]
             undo.enter_context(trial.without(replica, everything))
-        # What is settled is not there for the others to take.
+        # Settled reservations come first, so that no other reservation takes
+        # their hosts.
         for r in sorted(lease.reservations, key=lambda r: r.id not in settled):
             mine = old.get(r.id, [])
             if not mine and not r.is_on_hosts(active):
@@ -116,7 +121,7 @@ def _place(
 
 @contextlib.contextmanager
 def _which(position: int) -> Iterator[None]:
-    """Say of a reservation that finds no room which of the lease's it is."""
+    """Add to an error the position of the reservation that finds no room."""
     try:
         yield
     except exception.NotEnoughHostsAvailable as e:
@@ -128,9 +133,10 @@ def _which(position: int) -> Iterator[None]:
 def _cut(
     many: Iterable[Allocation], window: Window
 ) -> list[Allocation]:
-    """Return what of the allocations is inside a window.
+    """Return the allocations, cut to a window.
 
-    Of one that would begin only after it, the window's last second.
+    An allocation that would begin only after the window gets the window's
+    last second.
     """
     return [
         dataclasses.replace(
@@ -145,7 +151,7 @@ def _cut(
 def moved(
     many: Iterable[Allocation], window: Window
 ) -> list[Allocation]:
-    """Return the allocations with another window."""
+    """Return the allocations, moved to another window."""
     return [
         dataclasses.replace(a, start=window.start, end=window.end)
         for a in many
@@ -153,7 +159,7 @@ def moved(
 
 
 def new_id() -> str:
-    """Return an allocation's id."""
+    """Return a new id for an allocation."""
     return str(uuid.uuid4())
 
 
@@ -180,7 +186,7 @@ def _keep(
     old: Sequence[Allocation],
     options: Options,
 ) -> list[Allocation]:
-    """Place so that nothing held is lost."""
+    """Place a reservation so that none of its hosts or slots is lost."""
     if reservation.resource_type != PHYSICAL_HOST:
         return _grow(replica, reservation, project_id, window, old, options)
     apart = options.apart_for(reservation.resource_type)
@@ -199,7 +205,8 @@ def _check_free(
 ) -> None:
     """Refuse a window over which a host in use is not free to its end.
 
-    :raises NotEnoughHostsAvailable: saying until when it is
+    :raises NotEnoughHostsAvailable: with the time until which the host is
+        free
     """
     seconds = host.apart(apart)
     until = min(
@@ -243,7 +250,7 @@ def _grow(
     old: Sequence[Allocation],
     options: Options,
 ) -> list[Allocation]:
-    """Keep every slot of an instance reservation and place what is more."""
+    """Keep every slot of a reservation of instances, and place new slots."""
     kept = {a.host: a for a in moved(old, window)}
     more = count_missing(reservation, old, old)
     apart = options.apart_for(reservation.resource_type)
@@ -268,7 +275,7 @@ def _widened(
     many: Iterable[Allocation],
     apart: int,
 ) -> list[Allocation]:
-    """Return allocations with all the time that is to be free for them."""
+    """Return allocations, widened by the time to keep free around them."""
     wide = []
     for each in many:
         seconds = replica.hosts[each.host].apart(apart)
@@ -283,7 +290,7 @@ def with_slots(
     kept: Mapping[str, Allocation],
     added: Mapping[str, int],
 ) -> dict[str, Allocation]:
-    """Return allocations by host, with slots added to those that are kept."""
+    """Return allocations by host, with slots added to the kept allocations."""
     both = dict(kept)
     for host, count in added.items():
         base = kept.get(host) or Allocation(
@@ -308,7 +315,7 @@ def growing(
 ) -> Candidates:
     """Return the hosts on which the reservation's affinity lets it grow.
 
-    Whole hosts have none.
+    A reservation of whole hosts has no affinity.
     """
     candidates = replica.catalog.candidates(
         reservation, project_id, options.default
@@ -322,7 +329,7 @@ def growing(
 
 
 def sizes(allocations: Iterable[Allocation]) -> set[Any]:
-    """Return how much of what each host has, for comparison."""
+    """Return the amounts of each reservation by host, for comparison."""
     return {
         (a.reservation_id, a.host, *sorted(a.amounts.items()))
         for a in allocations
@@ -334,9 +341,10 @@ def count_missing(
     old: Collection[Allocation],
     new: Collection[Allocation],
 ) -> int:
-    """Return how many hosts or slots there are to place beside `new`.
+    """Return how many hosts or slots have to be placed in addition to `new`.
 
-    Hosts no fewer than there were, or `min`.
+    A reservation of whole hosts needs as many hosts as in `old`, or `min` if
+    that is more.
     """
     wanted: int
     if reservation.resource_type == PHYSICAL_HOST:
@@ -350,7 +358,7 @@ def count(
     reservation: Reservation,
     allocations: Collection[Allocation],
 ) -> int:
-    """Return how many hosts or slots there are."""
+    """Return how many hosts or slots the allocations of a reservation have."""
     if reservation.resource_type == PHYSICAL_HOST:
         return len(allocations)
     slot = reservation.slot()

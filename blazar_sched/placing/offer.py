@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An offer: what there is room for, where there is none for what was asked.
+"""An offer: the room that there is when a request finds not enough room.
 
-It has `available`, how many hosts or instances the window has room for, and
-`reservation`, the position in the lease of the one that lacks some; `start`
-and `end` of a later window in which all of the lease would find room, None if
-none is known.
+`available` is the number of hosts or instances that the window has room for,
+and `reservation` the position in the lease of the reservation that lacks room.
+`start` and `end` are those of a later window in which the whole lease would
+find room; None if no such window is known.
 """
 
 import array
@@ -20,7 +20,8 @@ from blazar_sched.domain.window import Window
 
 Offer = Mapping[str, Any]
 
-# Seconds to the second start that is tried, and how often it is twice as far.
+# Seconds from the first to the second start that is tried, and how many times
+# the step is doubled.
 STEP = 3600
 TRIES = 16
 
@@ -33,10 +34,11 @@ def bound(
 ) -> int | None:
     """Return a start before which a reservation finds no room in an index.
 
-    From a window's own on; it is the first that has room, but for one of
-    instances that may be anywhere, or that takes other resource classes.
+    The search begins at the start of the window. The start that is found is
+    the first start that has room, except for a reservation of instances that
+    may be on any hosts, or of other resource classes.
 
-    :param rows: the hosts that it may use
+    :param rows: the rows of the hosts that the reservation may use
     :returns: None if there is no such start
     """
     count, amounts = _least(reservation)
@@ -54,9 +56,9 @@ def bound(
 def _least(
     reservation: Reservation,
 ) -> tuple[int, list[int] | None]:
-    """Return how many hosts it needs at least, and what of each.
+    """Return the least number of hosts, and the amounts needed of each.
 
-    None is all of them.
+    :returns: amounts by RESOURCE_CLASSES; None for the whole host
     """
     if not reservation.has_slots:
         return reservation.parameters['min'], None
@@ -70,13 +72,14 @@ def _least(
 
 
 def search(fits: Callable[[int], bool], start: int) -> int | None:
-    """Return a start that fits: the first one where all later ones do.
+    """Return a start that fits: the first one, if all later starts fit too.
 
-    Else one that comes after one that does not. Doubling steps, then halves:
-    O(log of the distance) questions.
+    Otherwise return a start that fits and comes after a start that does not.
+    The steps are doubled, then halved: O(log of the distance) calls of
+    `fits`.
 
-    :param fits: tells whether a start does
-    :param start: the first to look at
+    :param fits: tells whether a start fits
+    :param start: the first start to try
     """
     if fits(start):
         return start
@@ -92,10 +95,10 @@ def search(fits: Callable[[int], bool], start: int) -> int | None:
 
 
 def last(fits: Callable[[int], bool], end: int, latest: int) -> int:
-    """Return the last end that fits: the later one is, the harder to fit.
+    """Return the last end that fits, if a later end never fits more easily.
 
-    :param end: one that fits
-    :param latest: the last one to look at
+    :param end: an end that fits
+    :param latest: the last end to try
     """
     while end < latest:
         middle = (end + latest + 1) // 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options by which leases are placed, as the operator has set them."""
+"""The options for placing leases, as the operator has set them."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -11,15 +11,17 @@ from blazar_sched.domain.requirements import Requirement
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
-    """The options by which leases are placed.
+    """The options for placing leases.
 
-    :param apart: seconds that what is placed keeps from all else on a host
+    :param apart: seconds between an allocation and all other use of a host
         that has no cleaning time of its own
-    :param default: what hosts have to meet for a reservation that asks for
-        no `resource_properties`; those that it holds need not
-    :param retry: whether what finds no room so may go without the default
-    :param aparts: the same as `apart`, of the resource types that it is not
-        for
+    :param default: the requirement for a reservation that asks for no
+        `resource_properties`; hosts that the reservation holds need not meet
+        the requirement
+    :param retry: whether a reservation that finds no room with the default
+        may be placed without the default
+    :param aparts: values in place of `apart`, by resource type, for the
+        resource types that `apart` does not apply to
     """
 
     apart: int = 0
@@ -28,15 +30,15 @@ class Options:
     aparts: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def apart_for(self, resource_type: str) -> int:
-        """Return `apart` as it is for a resource type."""
+        """Return the seconds of `apart` that apply to a resource type."""
         return self.aparts.get(resource_type, self.apart)
 
     def tries(self) -> 'Iterator[Options]':
-        """Yield the options to try one after the other."""
+        """Yield the options to try, one after the other."""
         yield self
         if self.retry and self.default != catalog.ANY:
             yield dataclasses.replace(self, default=catalog.ANY)
 
 
-# Where the operator leaves all options as they are.
+# The options if the operator sets none.
 DEFAULT_OPTIONS = Options()

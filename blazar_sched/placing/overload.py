@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Re-planning: which hosts cannot hold what they are to, and what may go.
+"""Overloaded hosts: which hosts have too much, and what may leave them.
 
-A server that is past its end, or preemptible, is no reason to move anything:
-it has to yield when a window opens, and so it does not count here.
+A server that is past its end, or preemptible, is no reason to move an
+allocation: the server has to yield when a window opens, and therefore does not
+count here.
 """
 
 import array
@@ -27,8 +28,9 @@ from blazar_sched.service.ledger.tx import PlacingTx
 def crowded(replica: state.Replica, now: int) -> list[str]:
     """Return the reservable hosts that may hold too much at some time.
 
-    By the indexes, from `now` on. None is left out; for one with a server
-    that is past its end, `leaving` may find that nothing has to go.
+    The indexes are checked from `now` on. No such host is left out; for a
+    host with a server that is past its end, `leaving` may find that no
+    allocation has to leave.
 
     O(hosts that are full at some time + instances).
 
@@ -45,7 +47,7 @@ def crowded(replica: state.Replica, now: int) -> list[str]:
 def _counts(
     replica: state.Replica, instance: Instance, now: int
 ) -> bool:
-    """Tell whether a server takes something for itself, until its end."""
+    """Tell whether a server counts for itself, until its end."""
     occupied = accounting.occupancy(instance, overdue=False)
     return instance.end > now and occupied is not None
 
@@ -57,7 +59,7 @@ def _shared(replica: state.Replica, now: int) -> set[str]:
         if _counts(replica, instance, now):
             until[instance.host] = max(until[instance.host], instance.end)
     hosts = list(until)
-    # What asks for nothing is only kept off by who has a host whole.
+    # A demand of nothing is refused only by an allocation of a whole host.
     free = replica.index.horizon(
         replica.index.rows(hosts), now, (0,) * len(inventory.RESOURCE_CLASSES)
     )
@@ -69,9 +71,9 @@ def _shared(replica: state.Replica, now: int) -> set[str]:
 
 
 def _full(index: ext.TimelineIndex, now: int) -> 'array.array[int]':
-    """Return the rows of the hosts that are full, or whole somebody's.
+    """Return the rows of the hosts that are full or taken whole at some time.
 
-    At some time: mostly few, and one call finds them.
+    Such hosts are mostly few, and one call of the index finds them.
     """
     one = (1,) * len(index.resource_classes)
     fits = index.fits(None, now, window.FOREVER, one)
@@ -84,12 +86,12 @@ def exceeded(
     hosts: Mapping[str, Host],
     now: int,
 ) -> set[str]:
-    """Return the hosts of which more is taken than they have.
+    """Return the hosts of which more is taken than their capacity.
 
-    At some time from `now` on, of the classes that the index has.
+    The index is checked from `now` on, for the resource classes that it has.
 
-    :param rows: those of the hosts that are looked at
-    :param hosts: by uuid, what they have
+    :param rows: the rows of the hosts to check
+    :param hosts: the hosts by uuid, with their capacities
     :returns: uuids
     """
     classes = index.resource_classes
@@ -97,7 +99,7 @@ def exceeded(
     found = set()
     for name in index.row_keys(rows):
         capacity = map(hosts[name].capacity, classes)
-        # The last two count entries.
+        # The last two columns count entries.
         *used, _, _ = itertools.islice(peaks, len(classes) + 2)
         if any(map(operator.gt, used, capacity)):
             found.add(name)
@@ -107,11 +109,12 @@ def exceeded(
 def leaving(
     tx: PlacingTx, host: str, now: int, kept: Collection[str]
 ) -> list[tuple[Allocation, str]]:
-    """Return what has to leave a host, so that what stays there fits.
+    """Return the allocations that must leave a host, so that the rest fits.
 
-    Only of what has not started, the fewest: see `placing.replan`.
+    Only allocations that have not started leave, and the fewest possible: see
+    `placing.replan`.
 
-    :param host: a uuid
+    :param host: uuid of the host
     :param kept: the ids of reservations that stay
     :returns: allocations with their leases' ids, the first to start first
     """
@@ -121,7 +124,7 @@ def leaving(
         return []
     fixed = [
         Allocation(n.uuid, n.uuid, host, 0, n.end, n.amounts)
-        # Not all of the replica's: everybody waits for this commit.
+        # Not all instances of the replica: others wait for this commit.
         for n in tx.instances([host])
         if _counts(tx.replica, n, now)
     ]

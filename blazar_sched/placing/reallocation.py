@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaving hosts: what a lease has there is placed on others, if it can be.
+"""Reallocation: a lease leaves hosts, and other hosts take over if possible.
 
-Tried on the replica's indexes, like `placing`, which are put back as they
-were.
+As in `placing`, the allocations are tried on the replica's indexes, and the
+indexes are restored afterwards.
 """
 
 from collections.abc import Collection
@@ -33,15 +33,16 @@ def leave(
     only: Collection[str] | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> lease_placing.Allocations:
-    """Return what reservations hold once they have left some hosts.
+    """Return the allocations of reservations once they have left some hosts.
 
-    Other hosts take it over, and what was missing before, as far as there is
-    room. What is on other hosts already stays there as it is.
+    Other hosts take over the allocations, and whatever was missing before, as
+    far as there is room. Allocations that are on other hosts already stay as
+    they are.
 
-    :param window: what is left of the lease's own
-    :param hosts: uuids
-    :param only: the ids of the reservations that leave, None for all that
-        are on hosts
+    :param window: the remaining window of the lease
+    :param hosts: uuids of the hosts to leave
+    :param only: the ids of the reservations that leave the hosts, None for
+        all reservations that are on hosts
     """
     old = lease_placing.held(replica, lease)
     active = lease.status == states.LEASE_ACTIVE
@@ -99,7 +100,7 @@ def _refilled(
     kept: Mapping[str, Allocation],
     apart: int,
 ) -> dict[str, Allocation]:
-    """Return allocations by host: those kept, and what replaces the rest."""
+    """Return the kept allocations and the replacements, by host."""
     whole = reservation.resource_type == PHYSICAL_HOST
     fill = _with_hosts if whole else _with_most
     return fill(
@@ -117,7 +118,7 @@ def _with_hosts(
     count: int,
     apart: int,
 ) -> dict[str, Allocation]:
-    """Return allocations by host, with up to so many whole hosts added."""
+    """Return allocations by host, with up to `count` whole hosts added."""
     names = count > 0 and host_selection.place_hosts(
         replica.index, replica.extra, candidates, window, 0, count,
         apart=apart,
@@ -140,10 +141,11 @@ def _with_most(
     count: int,
     apart: int,
 ) -> dict[str, Allocation]:
-    """Return allocations by host, with up to so many slots added."""
+    """Return allocations by host, with up to `count` slots added."""
     slot = reservation.slot()
     added: dict[str, int] = {}
-    # What fits is searched for between these two: often it is all.
+    # The count that fits is searched for between `least` and `most`: often
+    # all slots fit.
     least = 0
     most = count
     while least < most:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Re-planning: which allocations leave a host that cannot hold them all.
+"""Choice of the allocations that leave a host that cannot hold all of them.
 
-A host comes to that by shrinking, or by an instance that nobody let in. Pure
-choice: where they go is for placing to say.
+A host gets too much if it shrinks, or if an instance is on it that was not let
+in. This module only makes the choice: placing decides where the allocations
+go.
 """
 
 from collections import Counter
@@ -18,32 +19,32 @@ import itertools
 from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
 
-# So many are chosen from by trying all choices.
+# The number of allocations up to which all choices are tried.
 EXACT = 12
 
-# A class like any other, of which a whole host is all there is, and whatever
-# shares the host takes the least part.
+# Counted like a resource class: an allocation of the whole host takes all of
+# the capacity, and every other allocation takes the least part.
 _WHOLE = 'whole'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Strain:
-    """One class, at one time, of which too much is taken.
+    """One resource class at one time at which too much of it is taken.
 
-    :param takes: what each allocation that may leave takes, by its id
-    :param excess: how much of that has to go
+    :param takes: the amount of each allocation that may leave, by its id
+    :param excess: the amount that has to leave
     """
 
     takes: Mapping[str, int]
     excess: int
 
     def hopeless(self) -> Iterator[str]:
-        """Yield the ids of those that are too much even alone."""
+        """Yield the ids of the allocations that do not fit even alone."""
         room = sum(self.takes.values()) - self.excess
         return (id_ for id_, amount in self.takes.items() if amount > room)
 
     def missing(self, gone: Iterable[str]) -> int:
-        """Return how much still has to go, once some are gone."""
+        """Return the excess that is left once some allocations are gone."""
         return self.excess - sum(self.takes.get(id_, 0) for id_ in gone)
 
     def without(self, gone: Collection[str]) -> '_Strain':
@@ -57,18 +58,20 @@ def leaving(
     movable: Sequence[Allocation],
     now: int,
 ) -> list[Allocation]:
-    """Return what leaves a host, so that whatever else may leave it fits.
+    """Return the movable allocations that leave, so that the others fit.
 
-    The fewest; of as many, those with the fewest whole hosts, then the least
-    VCPUs, then memory, then disk; of equals the first ones.
+    The fewest allocations leave; among equally many, those with the fewest
+    whole hosts, then the least VCPUs, then memory, then disk; among equals
+    the first ones.
 
-    O(n²), and as many tries as there are choices. Where more than EXACT of
-    them compete for the same, it is greedy: it takes what gives back the most
-    of all that is missing, and at most 1 + ln(g) times the fewest, if one
-    gives back g at most (Wolsey, 1982).
+    O(n²), and as many tries as there are choices. Where more than EXACT
+    allocations compete for the same, the choice is greedy: it takes the
+    allocation that gives back the most of all that is missing, and takes at
+    most 1 + ln(g) times the fewest, if one allocation gives back g at most
+    (Wolsey, 1982).
 
-    :param capacity: the host's, by resource class
-    :param fixed: what stays, whether it fits or not
+    :param capacity: capacity of the host, by resource class
+    :param fixed: the allocations that stay, whether they fit or not
     """
     strains = list(_strains(capacity, fixed, movable, now))
     gone = {id_ for strain in strains for id_ in strain.hopeless()}
@@ -87,7 +90,7 @@ def _strains(
     movable: Sequence[Allocation],
     now: int,
 ) -> Iterator[_Strain]:
-    """Yield what is too much, at each time at which something starts."""
+    """Yield each excess, at each time at which an allocation starts."""
     count = len(fixed) + len(movable)
     limits = {**capacity, _WHOLE: count}
     taken = {a.id: _taken(a, count) for a in (*fixed, *movable)}
@@ -110,7 +113,7 @@ def _taken(
 ) -> dict[str, int]:
     """Return what an allocation takes, by resource class and _WHOLE.
 
-    :param count: of allocations there are
+    :param count: the number of allocations
     """
     return {**allocation.amounts, _WHOLE: count if allocation.whole else 1}
 
@@ -161,7 +164,8 @@ def _be_greedy(
     queue = sorted(map(order, range(len(rivals))))
     chosen = []
     while any(each > 0 for each in missing):
-        # They only come to give less: who is still the first is the best.
+        # The amounts given back only decrease: an allocation that is still the
+        # first with its present amount is the best.
         now = order(heapq.heappop(queue)[-1])
         if queue and now > queue[0]:
             heapq.heappush(queue, now)
@@ -170,7 +174,7 @@ def _be_greedy(
         for n, amount in takes[now[-1]]:
             missing[n] -= amount
     for rival in tuple(chosen):
-        # What came later may have made it needless.
+        # Allocations that were chosen later may have made this one needless.
         if all(missing[n] + amount <= 0 for n, amount in takes[rival]):
             chosen.remove(rival)
             for n, amount in takes[rival]:

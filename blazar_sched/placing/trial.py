@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials: allocations are in the indexes, or out of them, for a while.
+"""Trials: allocations that are added to or removed from the indexes briefly.
 
-After that the indexes are as they were: only what the ledger commits may
-stay there.
+After a trial the indexes are as before: only allocations that the ledger
+commits may stay there.
 """
 
 from collections.abc import Iterable
@@ -22,10 +22,10 @@ def having(
     many: Sequence[Allocation],
     fitting: bool,
 ) -> Iterator[None]:
-    """Have allocations in the indexes for a while.
+    """Add allocations to the indexes, and remove them after the block.
 
-    :param fitting: whether it is known that they fit
-    :raises NotEnoughHostsAvailable: if there is no room for them
+    :param fitting: whether the allocations are known to fit
+    :raises NotEnoughHostsAvailable: if there is no room for the allocations
     """
     if not fitting:
         _check_not_taken_whole(replica, many)
@@ -46,10 +46,10 @@ def having(
 def _check_not_taken_whole(
     replica: state.Replica, many: Iterable[Allocation]
 ) -> None:
-    """Refuse what is on a host that is taken whole.
+    """Refuse allocations on a host that is taken whole.
 
-    What takes of other resource classes alone is not in the main index, which
-    has the hosts that are taken whole.
+    An allocation of other resource classes alone is not in the main index,
+    which has the allocations of whole hosts.
     """
     nothing = (0,) * len(replica.index.resource_classes)
     for each in many:
@@ -67,7 +67,7 @@ def _check_not_taken_whole(
 def without(
     replica: state.Replica, many: Sequence[Allocation]
 ) -> Iterator[None]:
-    """Have allocations out of the indexes for a while."""
+    """Remove allocations from the indexes, and add them after the block."""
     with contextlib.ExitStack() as undo:
         for index, adds in replica.entries(many):
             index.apply(_removing(adds), force=True)

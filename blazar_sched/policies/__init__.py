@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of oslo.policy, one noun a file, with Blazar's names.
+"""Policy rules of oslo.policy, one noun per file, with Blazar's names.
 
-Operators have these names in their policy files: never change one.
+Operators have these names in their policy files: never change a name.
 """
 
 import itertools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may see allocations, and move them."""
+"""Policy rules for allocations."""
 
 from oslo_policy import policy
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The roles that the other rules are made of, named as Blazar's."""
+"""The base rules of which the other rules consist, with Blazar's names."""
 
 from oslo_policy import policy
 
@@ -19,7 +19,7 @@ rules = [
         'Manages hosts, floating IPs, and the leases of every project.',
         scope_types=SCOPES,
     ),
-    # Only there for policy files that were written for Blazar.
+    # Kept only for policy files that were written for Blazar.
     policy.RuleDefault(
         ADMIN_OR_OWNER,
         f'rule:{ADMIN} or project_id:%(project_id)s',

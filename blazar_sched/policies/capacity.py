@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may see the capacity."""
+"""The policy rule for the capacity."""
 
 from oslo_policy import policy
 

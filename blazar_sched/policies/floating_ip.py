@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what with floating IPs."""
+"""Policy rules for floating IPs."""
 
 from oslo_policy import policy
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what with leases."""
+"""Policy rules for leases."""
 
 from oslo_policy import policy
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may see and change host properties."""
+"""Policy rules for host properties."""
 
 from oslo_policy import policy
 

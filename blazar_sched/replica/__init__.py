@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index kept at the ledger's revision.
+"""A timeline index that is kept at the revision of the ledger.
 
-Used by nova-scheduler's workers, fed over RPC, and by the service itself, fed
-from SQL. Nothing here imports Nova, the service, a database or a web
-framework.
+The index is used by nova-scheduler's workers, which feed it over RPC, and by
+the service itself, which feeds it from SQL. No module of this package imports
+Nova, the service, a database or a web framework.
 """

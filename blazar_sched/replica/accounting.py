@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts on a host's timeline, for either user of the index.
+"""Accounting of instances on a host's timeline, for each user of the index.
 
-Both count allocations the same way. They differ in what is known about the
-present: nova-scheduler has HostState's use of this moment and asks how demand
-*changes*, the service has no such figure and adds up what is there.
+Both users of the index count allocations the same way. They differ in what is
+known about the present: nova-scheduler has the use of this moment from
+HostState and asks how demand *changes*; the service has no such figure and
+adds up the amounts of the instances.
 
-So do both for the resource classes that HostState has no figure of: see
-replica.extra.
+Resource classes of which HostState has no figure are added up by both users:
+see replica.extra.
 """
 
 from blazar_sched.domain import inventory
@@ -20,15 +21,16 @@ Step = tuple[int, int, tuple[int, ...]]
 
 
 class SchedulerAccounting:
-    """Steps relative to what HostState says is used now.
+    """Accounting relative to the use that HostState reports now.
 
-    For each instance HostState's figure is taken off, and what the ledger
-    counts is put in its place. Where both are the same, a bounded instance
-    is given back from its end on. A bound instance, which is inside
-    HostState's use and inside its reservation, is given back for ever. So is
-    a preemptible one, which yields to whoever needs its room: what is free
-    at this moment is Placement's to say. An unbounded instance is not given
-    back, nor is one that is overdue: nobody knows when it goes.
+    For each instance the figure of HostState is subtracted, and the amount
+    that the ledger counts is added in its place. Where both are equal, a
+    bounded instance is given back from its end on. A bound instance, which is
+    part of HostState's use and of its reservation, is given back for ever. A
+    preemptible instance is given back for ever too, because it yields to any
+    server that needs its room: what is free at this moment is for Placement
+    to decide. An unbounded instance is not given back, nor is an overdue
+    instance: the time at which it leaves is not known.
     """
 
     @staticmethod
@@ -36,7 +38,7 @@ class SchedulerAccounting:
         """Return the capacities by RESOURCE_CLASSES.
 
         A class that the host has no inventory of comes from another resource
-        provider, if at all: nobody is kept off the host for want of it.
+        provider, if at all: no server is kept off the host for lack of it.
         """
         return tuple(
             amount if name in host.inventory else inventory.MOST
@@ -60,7 +62,7 @@ class SchedulerAccounting:
 
 
 class LedgerAccounting:
-    """Occupancy against inventory, for placing leases."""
+    """Accounting of occupancy against inventory, for placing leases."""
 
     @staticmethod
     def capacity(host: Host) -> tuple[int, ...]:
@@ -82,10 +84,12 @@ Accounting = type[SchedulerAccounting] | type[LedgerAccounting]
 def occupancy(
     instance: Instance, overdue: bool
 ) -> tuple[int, int] | None:
-    """Return from when until when an instance counts for itself, if ever.
+    """Return the time during which an instance counts for itself, if ever.
 
-    A bound instance is counted by its reservation, until that is over; a
-    preemptible one yields.
+    A bound instance is counted by its reservation until the reservation is
+    over; a preemptible instance yields.
+
+    :returns: (start, end); None if the instance never counts for itself
     """
     if instance.preemptible:
         return None

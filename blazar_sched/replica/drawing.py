@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which servers are a reservation's.
+"""Assignment of servers to the reservations that they draw on.
 
-`draws_on` is the one answer, for the records of the servers as for what is
-done to the servers at the start, before the end and at the end.
+`draws_on` is the single definition, used for the records of the servers and
+for what is done to the servers at the start, before the end and at the end of
+a reservation.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ from blazar_sched.replica import state
 
 
 class Server(Protocol):
-    """What is asked of a server of Nova's.
+    """The attributes of a Nova server that `draws_on` needs.
 
     `reservation_id` is the reservation that the server's hint or flavor
     names; `created` is in epoch seconds.
@@ -42,13 +43,14 @@ def draws_on(
 ) -> bool:
     """Tell whether a server draws on a reservation.
 
-    A server that names a reservation draws on that one alone. Another server
-    draws on a reservation of whole hosts of its own project, on a host of the
-    reservation: if the server's record says so, if the server was made inside
-    the window, or if the server has come to the host since the start of the
-    reservation has cleared the host. The record of a server may be late, so
-    a server without a record, or with one of another host, may have been
-    there before: the start says which servers were.
+    A server that names a reservation draws on that reservation alone. Another
+    server draws on a reservation of whole hosts of its own project, on a host
+    of the reservation, in any of three cases: the server's record says so;
+    the server was created inside the window; or the server has come to the
+    host since the start of the reservation cleared the host. The record of a
+    server may be late, so a server without a record, or with a record of
+    another host, may have been on the host before: the start of the
+    reservation notes which servers were.
 
     :param known: the server's record, None if there is none
     :param host: the uuid of the server's host if the reservation has the
@@ -81,16 +83,16 @@ def draws_on(
 def claim(
     replica: state.Replica, server: Server, host: str | None, now: int
 ) -> record.Reservation | None:
-    """Return the reservation that a server draws on, None if on none.
+    """Return the reservation that a server draws on, None if there is none.
 
-    A server draws no longer on a reservation that keeps its servers once the
+    A server no longer draws on a reservation that keeps its servers once the
     window of the reservation is over.
 
     :param host: the uuid of the server's host, None if that is not known
     """
     known = replica.instances.get(server.uuid)
     if known is not None and known.host != host:
-        # What the server drew on where it was before.
+        # The record names the reservation drawn on at the previous host.
         known = dataclasses.replace(known, claim=None)
     for reserved in _candidates(replica, server, known, host, now):
         if reserved.keeps and reserved.end <= now:
@@ -105,8 +107,8 @@ def has(replica: state.Replica, reservation_id: str, host: str) -> bool:
     """Tell whether a reservation has a host.
 
     A failed host that the reservation has lost still counts: the reservation
-    may get the host back with the servers that are there, which must not be
-    in their own way then.
+    may get the host back with the servers on it, and then the start of the
+    reservation must not treat these servers as being in the way.
     """
     known = replica.hosts.get(host)
     if known is not None and not known.reservable:

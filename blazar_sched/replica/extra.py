@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource classes that the main index does not know.
+"""Timeline indexes of the resource classes that the main index does not have.
 
-HostState has no figures of them, few hosts have any, and every cloud has its
-own: so each has an index of itself alone, of the hosts that have inventory of
-it. An entry there has the same id and owner as in the main index; what takes
-nothing of RESOURCE_CLASSES is only here, a whole host is only there.
+HostState has no figures of these classes, few hosts have inventory of them,
+and every cloud has its own classes. Each class therefore has an index of its
+own, with the hosts that have inventory of the class. An entry in such an index
+has the same id and owner as in the main index. An entry that takes nothing of
+RESOURCE_CLASSES is only here; an entry that takes a whole host is only in the
+main index.
 """
 
 from collections import defaultdict
@@ -20,19 +22,22 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 
-# Of an index; see ext.TimelineIndex.apply.
+# A change of an index; see ext.TimelineIndex.apply.
 Change = tuple[Any, ...]
 
-# Changes that a new index takes at once, so that none holds the GIL for long.
+# Changes that a new index takes in one call, so that no call holds the GIL for
+# long.
 CHUNK = 1000
-# An entry that changes is there twice for a while, then under such an id.
+# The id of the second copy of an entry that changes, as long as the index has
+# the entry twice.
 _TWIN = '{}+'
 
 
 class Batch:
-    """What changes in all classes together.
+    """A batch of changes of all resource classes together.
 
-    What is added must be removed too if it may be there already.
+    An entry that is added has to be removed too if an index may already have
+    an entry of that id.
     """
 
     def __init__(self) -> None:
@@ -40,7 +45,7 @@ class Batch:
         self.removes: list[str] = []
         # (resource class, change)
         self.adds: list[tuple[str, Change]] = []
-        # What the main index adds for allocations.
+        # The changes by which the main index adds allocations.
         self.allocations: list[Change] = []
 
     def add(
@@ -54,7 +59,7 @@ class Batch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Plan:
-    """One index's changes: first, how to undo those, and last."""
+    """The changes of one index: the first, how to undo these, and the last."""
 
     first: list[Change] = dataclasses.field(default_factory=list)
     undo: list[Change] = dataclasses.field(default_factory=list)
@@ -62,32 +67,33 @@ class _Plan:
 
 
 class Extra(dict[str, ext.TimelineIndex]):
-    """The indexes, by resource class.
+    """The indexes of the other resource classes, by resource class.
 
     A host whose inventory of a class is gone stays in the index, without
-    capacity, as long as a reservation holds something of it there. What its
-    instances have of it is not counted: see state.
+    capacity, as long as a reservation holds an amount of the class there. The
+    amounts that the host's instances have of the class are not counted: see
+    state.
 
-    :param hosts: every host by uuid, as it was before a batch; whoever
-        changes it must `prune`
+    :param hosts: every host by uuid, as it was before a batch; the caller
+        that changes a host must call `prune`
     """
 
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         super().__init__()
         self._hosts = hosts
-        # Those hosts, as (resource class, uuid).
+        # The hosts whose inventory is gone, as (resource class, uuid).
         self._without: set[tuple[str, str]] = set()
 
     def owns(self, owner: str) -> bool:
-        """Tell whether any entry is the owner's."""
+        """Tell whether an owner has entries in any index."""
         return any(index.held(owner) for index in self.values())
 
     @contextlib.contextmanager
     def changing(self, batch: Batch) -> Iterator[None]:
-        """Add what a batch adds, then, after the block, remove the rest.
+        """Apply a batch: add entries before the block, remove entries after.
 
-        So whoever looks meanwhile finds too much taken, never too little.
-        If the block fails nothing is changed.
+        A reader in the meantime finds too much taken, never too little. If
+        the block fails, nothing is changed.
 
         :raises TimelineError: if an entry cannot be used
         """
@@ -101,7 +107,7 @@ class Extra(dict[str, ext.TimelineIndex]):
 
     @contextlib.contextmanager
     def trying(self, batch: Batch) -> Iterator[None]:
-        """Add what a batch adds, and undo that after the block.
+        """Add the entries of a batch, and undo that after the block.
 
         :raises TimelineError: if an entry cannot be used
         """
@@ -110,10 +116,10 @@ class Extra(dict[str, ext.TimelineIndex]):
             yield
 
     def load(self, batch: Batch) -> set[str]:
-        """Fill new indexes, in pieces.
+        """Fill new indexes with a batch, in pieces.
 
-        :returns: the ids of what is on a host that is not in the batch, and
-            so was left out
+        :returns: the ids of the entries on a host that is not in the batch,
+            which were left out
         :raises TimelineError: if an entry cannot be used
         """
         left_out = {
@@ -131,7 +137,7 @@ class Extra(dict[str, ext.TimelineIndex]):
         return left_out
 
     def prune(self) -> None:
-        """Forget the hosts of which nothing is there or taken any more."""
+        """Drop the hosts without inventory or entries from each index."""
         dropped = set()
         for name, uuid in tuple(self._without):
             host = self._hosts.get(uuid)
@@ -149,7 +155,7 @@ class Extra(dict[str, ext.TimelineIndex]):
     def _add(
         self, plans: Mapping[str, _Plan], undo: contextlib.ExitStack
     ) -> None:
-        """Do what comes first in some plans; `undo` takes the way back."""
+        """Apply the first changes of plans; `undo` receives their undoing."""
         for name, plan in plans.items():
             if name not in self:
                 self[name] = ext.TimelineIndex([name])
@@ -188,7 +194,7 @@ class Extra(dict[str, ext.TimelineIndex]):
     def _plan_hosts(
         self, plans: Mapping[str, _Plan], batch: Batch
     ) -> set[tuple[str, str]]:
-        """Plan for the hosts; return (resource class, uuid) of them."""
+        """Plan the changes of hosts; return their (resource class, uuid)."""
         planned = set()
         for uuid, host in batch.hosts.items():
             now = {} if host is None else inventory.others(host.inventory)

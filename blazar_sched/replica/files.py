@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that workers keep, opened without trust in their folder.
+"""Files of the workers, opened without trust in the folder they are in.
 
-No link is followed, nothing but a regular file is read or written, so that
-no open blocks, and no file is read that another user may write.
+No link is followed. Only regular files are read or written, so that no open
+blocks. No file that another user may write is read.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _ROOT = 0
 
 
 class UntrustedFileError(ValueError):
-    """The file is not regular, or another user may write it."""
+    """A file that is not regular, or that another user may write."""
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def opened(
     """Open the file at `path`.
 
     :param mode: 'rb' to read, 'r+b' to overwrite as well
-    :param any_owner: read also a file that belongs to another user
+    :param any_owner: whether a file that belongs to another user is read too
     :raises UntrustedFileError: if the file cannot be trusted
     :raises OSError: if the file cannot be opened
     """
@@ -48,12 +48,13 @@ def opened(
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Be the only process that writes the file at `path`.
+    """Lock the file at `path`, so that no other process writes the file.
 
-    The lock is on a file of its own, and goes with its process.
+    The lock is held on a separate file, and is released when its process
+    ends.
 
     :raises BlockingIOError: if another process has the lock
-    :raises OSError: if the lock's file cannot be opened
+    :raises OSError: if the lock file cannot be opened
     """
     lock = os.open(f'{path}.lock', os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
     try:
@@ -65,10 +66,11 @@ def locked(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(path: str, mode: int = 0o600) -> Iterator[IO[bytes]]:
-    """Open a new file that takes the place of the one at `path` at the end.
+    """Open a new file that replaces the file at `path` after the block.
 
-    Call it under `locked`. The new file always has the same name, so that a
-    process that is killed meanwhile leaves no more than one behind.
+    The caller has to hold the lock of `locked`. The new file always has the
+    same name, so that a process that is killed meanwhile leaves at most one
+    new file behind.
 
     :param mode: permissions of the new file
     :raises OSError: if the file cannot be written

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records that a replica cannot use, and the hosts that they close.
+"""Records that a replica cannot use, and the hosts that these records close.
 
-Such a record should not be in any ledger: a manager commits no allocation that
-its own replica refuses. But a ledger may have been written to by another
-version, or by hand, and what Nova says of a server is true even where it
-cannot be counted. Whoever reads the ledger goes on without such a record, and
-lets nothing more onto the host that the record is of.
+No ledger should have such a record: a manager commits no allocation that its
+own replica refuses. But another version, or a person, may have written to the
+ledger, and what Nova reports about a server is true even where the server
+cannot be counted. A reader of the ledger continues without such a record, and
+lets no more servers or allocations onto the host that the record refers to.
 """
 
 from collections import defaultdict
@@ -20,20 +20,24 @@ from blazar_sched.replica import record
 
 LOG = logging.getLogger(__name__)
 
-# The one field of a record that says that another one is left out, and why.
+# The only field of a record that marks another record as left out, and says
+# why.
 _MARK = 'left_out'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reason:
-    """`for_now` is whether the record may be usable after other changes."""
+    """Why a record is left out.
+
+    `for_now` tells whether the record may be usable after other changes.
+    """
 
     text: str
     for_now: bool
 
 
 class LeftOut:
-    """The records; each is logged once."""
+    """The records left out of a replica; each record is logged once."""
 
     def __init__(self) -> None:
         self._known: dict[record.Key, tuple[record.Record, _Reason]] = {}
@@ -47,7 +51,7 @@ class LeftOut:
 
     @property
     def closed(self) -> set[str]:
-        """The uuids of the hosts that these records are of."""
+        """The uuids of the hosts that the records left out refer to."""
         return set(self._closing)
 
     @property
@@ -61,11 +65,11 @@ class LeftOut:
         return [key for kind, key in self._known if kind == record.RESERVATION]
 
     def add(self, each: record.Record, error: Exception) -> None:
-        """Leave a record out, in the place of the one of its key."""
+        """Leave a record out, in place of any earlier record of its key."""
         self._add(each, _reason(error))
 
     def discard(self, key: record.Key) -> None:
-        """Forget a record, if it is here."""
+        """Forget the record of a key, if the record is left out."""
         if key not in self._known:
             return
         host = host_of(self._known.pop(key)[0])
@@ -81,12 +85,12 @@ class LeftOut:
         ]
 
     def items(self) -> Iterator[record.Record]:
-        """Yield the records, marked as what they are."""
+        """Yield the records, each marked as left out."""
         for each, reason in self._known.values():
             yield _marked(each, reason)
 
     def take(self, each: record.Record) -> bool:
-        """Leave a record out if it is marked; return whether it is.
+        """Leave a record out if it is marked; return whether it is marked.
 
         :raises ValueError: if the mark is malformed
         """
@@ -116,12 +120,12 @@ class LeftOut:
 
 
 def marked(each: record.Record, error: Exception) -> record.Record:
-    """Return what tells all replicas to leave a record out."""
+    """Return a marked record that tells all replicas to leave a record out."""
     return _marked(each, _reason(error))
 
 
 def check(records: Iterable[record.Record]) -> Iterator[record.Record]:
-    """Yield records of the ledger; those that are malformed are marked."""
+    """Yield the records of the ledger, with malformed records marked."""
     for each in records:
         kind, _, data = each
         try:
@@ -146,7 +150,7 @@ def _reason(error: Exception) -> _Reason:
 
 
 def host_of(each: record.Record) -> str | None:
-    """Return the uuid of the host that a record is of, if there is one."""
+    """Return the uuid of the host that a record refers to, if there is one."""
     kind, key, data = each
     if kind == record.HOST:
         return key

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus metrics: what one is, and those of nova-scheduler's workers.
+"""Prometheus metrics: their definition, and those of nova-scheduler's workers.
 
-They are many processes with one configuration, so no port is theirs: each
-writes a file for the textfile collector of Prometheus's node_exporter.
+The workers are many processes with one configuration, so no worker can have a
+port of its own: each worker writes a file for the textfile collector of
+Prometheus's node_exporter.
 """
 
 from collections.abc import Iterable
@@ -14,12 +15,12 @@ from typing import Any
 
 import prometheus_client
 
-# In seconds.
+# Bounds of the buckets of DECISION_SECONDS, in seconds.
 DECISION_BUCKETS = (
     .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5,
 )
-# Seconds after which a file that nobody has written again is removed. It may
-# be of a worker that is busy: the next time it writes a new one.
+# Seconds after which a file that has not been written again is removed. The
+# file may belong to a busy worker, which writes a new file the next time.
 GONE_AFTER = 120.0
 
 _PREFIX, _SUFFIX = 'blazar-sched-', '.prom'
@@ -27,11 +28,12 @@ _PREFIX, _SUFFIX = 'blazar-sched-', '.prom'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric, as it stands in documents and on dashboards.
+    """A metric, as documents and dashboards name it.
 
-    :ivar kind: of prometheus_client; to a Counter's name ``_total`` is
-        appended where it is shown
-    :ivar buckets: of a Histogram, in its unit; () for Prometheus's own
+    :ivar kind: class of prometheus_client; the name of a Counter is shown
+        with ``_total`` appended
+    :ivar buckets: buckets of a Histogram, in its unit; () for the default
+        buckets of Prometheus
     """
 
     kind: type
@@ -41,7 +43,7 @@ class Metric:
     buckets: tuple[float, ...] = ()
 
 
-# What each of these has: the host and process that it is of.
+# The label of all worker metrics: the host and process of the worker.
 WORKER = 'worker'
 
 REVISION = Metric(
@@ -119,9 +121,9 @@ ALL = (
 class Metrics:
     """The metrics of a table, in a registry of their own.
 
-    Safe to share between threads.
+    The metrics are safe to share between threads.
 
-    :param first: the values of the labels that come first in all of them
+    :param first: values of the labels that come first in all metrics
     """
 
     def __init__(self, table: Iterable[Metric], *first: str) -> None:
@@ -130,7 +132,7 @@ class Metrics:
         self._made = {each: self._make(each) for each in table}
 
     def of(self, metric: Metric, *labels: str) -> Any:
-        """Return the Counter, Gauge or Histogram with such labels."""
+        """Return the Counter, Gauge or Histogram of a metric and labels."""
         labels = (*self._first, *labels)
         made = self._made[metric]
         return made.labels(*labels) if labels else made
@@ -145,22 +147,22 @@ class Metrics:
 
 
 def write(metrics: Metrics, folder: str, worker: str) -> None:
-    """Write a worker's file, and remove those of workers that are gone.
+    """Write the file of a worker, and remove the files of workers now gone.
 
     :raises OSError: if the file cannot be written
     """
     path = os.path.join(folder, f'{_PREFIX}{worker}{_SUFFIX}')
     prometheus_client.write_to_textfile(path, metrics.registry)
     for each in os.scandir(folder):
-        # Also what a worker that was killed has half written.
+        # This includes a file that a killed worker has half written.
         if each.name.startswith(_PREFIX) and _SUFFIX in each.name:
-            # Others remove them too.
+            # Other workers remove such files too.
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - each.stat().st_mtime > GONE_AFTER:
                     os.unlink(each.path)
 
 
 def remove(folder: str, worker: str) -> None:
-    """Remove a worker's file, if there is one."""
+    """Remove the file of a worker, if there is one."""
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(folder, f'{_PREFIX}{worker}{_SUFFIX}'))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations as columns: in a few bytes, and as the index takes them in.
+"""Allocations as columns: packed into a few bytes, as the index loads them.
 
 A full copy of the ledger is mostly allocations, and an allocation is just
-what the index calls an entry. So a copy, in a file or on the wire, is a
-stream of *items*: first records, then some thousand allocations at a time, as
-a text each (what ext.packed makes of them, in base64). No allocation is ever
-an object of its own on the way; but for those of other resource classes than
-RESOURCE_CLASSES, which no column has: they are records, wherever they stand.
+what the index calls an entry. A copy, in a file or on the wire, is therefore a
+stream of *items*: first records, then texts that hold some thousand
+allocations each (the output of ext.packed, in base64). On the way no
+allocation is an object of its own, except for allocations of resource classes
+other than RESOURCE_CLASSES, which no column holds: these allocations are
+records, wherever they stand in the stream.
 """
 
 import array
@@ -23,17 +24,19 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.ext import packed
 from blazar_sched.replica import record
 
-# Allocations in one text, so that none holds the GIL for long.
+# Allocations in one text, so that no text holds the GIL for long.
 CHUNK = 10_000
 
 WIDTH = len(inventory.RESOURCE_CLASSES)
 
-# As in the index's change ('add', *entry).
+# An entry as in the change ('add', *entry) of the index.
 Entry = tuple[str, str, str, int, int, Sequence[int], bool]
-# As packed.Columns without hosts and capacities: what the index loads.
+# Columns as in packed.Columns without hosts and capacities, which the index
+# loads.
 Part = tuple[Any, ...]
 Item = record.Record | str
-# Many without an amount of another class, or one with it.
+# Many allocations without an amount of another class, or one allocation with
+# such an amount.
 Allocations = packed.Columns | Allocation
 
 
@@ -60,9 +63,9 @@ def columns(
     amounts: Iterable[Sequence[int]],
     whole: Iterable[bool],
 ) -> packed.Columns:
-    """Return the columns of some entries, with the hosts that they name.
+    """Return the columns of some entries, with the hosts of the entries.
 
-    What a host can hold is not told: its capacity is 0.
+    The capacity of each host is given as 0, because it is not known here.
 
     :raises ValueError: if an entry is malformed
     """
@@ -86,9 +89,9 @@ def columns(
 def placed(
     columns: packed.Columns, row_of: Mapping[str, int]
 ) -> tuple[Part, list[str]]:
-    """Return the part that `row_of` has the hosts of, and the ids left out.
+    """Return the part of columns on known hosts, and the ids left out.
 
-    :param row_of: the rows of the hosts in the index
+    :param row_of: the rows of the known hosts in the index
     """
     hosts, _, ids, owners, rows, starts, ends, amounts, whole = columns
     there = [row_of.get(host, -1) for host in hosts]
@@ -114,7 +117,7 @@ def placed(
 
 
 def allocations(columns: packed.Columns) -> Iterator[Allocation]:
-    """Yield the allocations that columns hold."""
+    """Yield the allocations in some columns."""
     hosts, _, ids, owners, rows, starts, ends, amounts, whole = columns
     for n, id_ in enumerate(ids):
         own = zip(
@@ -129,9 +132,9 @@ def allocations(columns: packed.Columns) -> Iterator[Allocation]:
 
 
 def pack(columns: packed.Columns) -> str:
-    """Return allocations as a text.
+    """Return the allocations in some columns as a text.
 
-    :raises ValueError: if they cannot be allocations
+    :raises ValueError: if the columns cannot be allocations
     """
     return base64.b64encode(
         packed.pack(inventory.RESOURCE_CLASSES, columns)
@@ -139,7 +142,7 @@ def pack(columns: packed.Columns) -> str:
 
 
 def unpack(text: str) -> packed.Columns:
-    """Return what was packed.
+    """Return the columns that `pack` has packed into a text.
 
     :raises ValueError: if the text is damaged
     """
@@ -150,7 +153,7 @@ def unpack(text: str) -> packed.Columns:
 
 
 def texts(entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield allocations packed, some thousand at a time."""
+    """Yield texts of packed allocations, some thousand in each text."""
     entries = iter(entries)
     while chunk := list(itertools.islice(entries, CHUNK)):
         yield pack(columns(*transposed(chunk)))
@@ -159,10 +162,10 @@ def texts(entries: Iterable[Entry]) -> Iterator[str]:
 def split(
     items: Iterable[Item],
 ) -> tuple[Iterator[record.Record], Iterator[Allocations]]:
-    """Return a stream's records, and its allocations.
+    """Return the records and the allocations of a stream of items.
 
-    The latter can be asked for once all of the former have come. Until the
-    first text an allocation's record is one like any other.
+    The allocations may be read once all records have been read. Before the
+    first text, the record of an allocation is returned among the records.
     """
     items = iter(items)
     first_text: list[str] = []

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instance records a HostState confirms.
+"""Instance records that a HostState confirms.
 
 The index gives back what bound, bounded and preemptible instances have of
-HostState's use. HostState and the records are of different moments: what is
-given back for an instance that is not in HostState's use any more would be
-taken off twice. So the index gives back only for an instance that HostState
-names. Besides, the use of a host is at least what the instances that
-HostState names have by their records: when an instance leaves, Nova changes
-the figures of the host first and the list of its instances later.
+HostState's use. HostState and the records are of different moments: the
+amounts given back for an instance that is no longer in HostState's use would
+be subtracted twice. Therefore the index gives back only for an instance that
+HostState names. In addition, the use of a host is at least what the instances
+that HostState names have by their records: when an instance leaves, Nova
+changes the figures of the host first and the list of its instances later.
 
-Of what Placement calls reserved, HostState's use holds what Nova keeps for
-the host itself, and not what it reserves for its cache of images. So as much
-of the reserved DISK_GB counts as use of the host itself as HostState's use is
-above what the instances have.
+Of the amount that Placement calls reserved, HostState's use includes what Nova
+keeps for the host itself, but not what Nova reserves for its cache of images.
+Therefore the reserved DISK_GB counts as use of the host itself only as far as
+HostState's use is above the amounts of the instances.
 """
 
 import array
@@ -33,7 +33,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 
-# By RESOURCE_CLASSES, of one host or of several.
+# Amounts by RESOURCE_CLASSES, of one host or of several hosts.
 Room: TypeAlias = 'array.array[int]'
 _DISK = inventory.RESOURCE_CLASSES.index(inventory.DISK_GB)
 
@@ -65,11 +65,16 @@ class _OnHost:
         unnamed: Iterable[Instance],
         own_id: str | None,
     ) -> Room:
-        """Return what is left at least, without the unnamed in the index.
+        """Return the least room left, without the unnamed instances' entries.
 
-        Whether an instance that HostState does not name has left, or is being
-        built, is not known: what Placement counts beyond Nova's figure of it
-        stays. `own_id` is the instance that asks.
+        Whether an instance that HostState does not name has left or is being
+        built is not known: the amount that Placement counts for the instance
+        beyond Nova's figure stays counted.
+
+        :param left: room that HostState's figures leave
+        :param named: uuids of the instances that HostState names
+        :param unnamed: instances with a record that HostState does not name
+        :param own_id: uuid of the instance that asks
         """
         most = [*self.room]
         beyond = [0] * packing.WIDTH
@@ -86,9 +91,10 @@ class _OnHost:
         ))
 
     def _is_mixed(self, named: Collection[str]) -> bool:
-        """Tell whether the use of the host itself cannot be told.
+        """Tell whether the use of the host itself cannot be determined.
 
-        It cannot be told from the use of an instance without a record.
+        That use cannot be told apart from the use of an instance without a
+        record.
         """
         return bool(self.reserved) and not all(
             map(self.instances.__contains__, tuple(named))
@@ -97,11 +103,11 @@ class _OnHost:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Headroom:
-    """What HostStates leave of the capacities of their hosts.
+    """The room that HostStates leave of the capacities of their hosts.
 
-    :ivar rows: of the index; -1 for a host that the index does not know
+    :ivar rows: rows of the index; -1 for a host that the index does not know
     :ivar room: one value per HostState and class, row-major
-    :ivar ignore: the owners that a query of the index has to look past
+    :ivar ignore: the owners that a query of the index has to ignore
     :ivar is_less: whether the records leave less than HostState's figures
     """
 
@@ -114,26 +120,28 @@ class Headroom:
 class Present:
     """The instance records of each host, beside the index of a replica.
 
-    One writer, any number of readers. A record is added here before the
-    index gives back for it, and removed after. `version` changes in between:
-    if it is the same before and after a reader's work, then every instance
-    that the index gave back for meanwhile has its record here.
+    One writer, any number of readers. A record is added here before the index
+    gives back for its instance, and is removed after that. `version` changes
+    in between: if `version` is the same before and after a reader's work,
+    then every instance that the index gave back for during that work has its
+    record here.
 
-    :param hosts: every host by uuid; whoever changes one calls `resize`
+    :param hosts: every host by uuid; the caller that changes a host must
+        call `resize`
     """
 
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         self.version = 0
         self._hosts = hosts
         self._on: dict[str, _OnHost] = {}
-        # The uuids of the hosts that HostState's figures do not settle.
+        # The uuids of the hosts for which HostState's figures are not enough.
         self._doubtful: set[str] = set()
 
     @contextlib.contextmanager
     def changing(self, changes: Iterable[Change]) -> Iterator[None]:
-        """Add the new records, then, after the block, remove the old ones.
+        """Add the new records, then, after the block, remove the old records.
 
-        If the block fails nothing is changed.
+        If the block fails, nothing is changed.
         """
         changes = tuple(changes)
         for _, new in changes:
@@ -150,7 +158,7 @@ class Present:
             self._remove(old, new)
 
     def add(self, new: Instance | None) -> None:
-        """Count a record."""
+        """Count an instance record, if it is not None."""
         if new is None:
             return
         on = self._on.get(new.host)
@@ -163,7 +171,7 @@ class Present:
         self._sort(new.host, on)
 
     def resize(self, uuid: str) -> None:
-        """Take over the capacity of a host that has changed."""
+        """Update the capacity of a host that has changed."""
         room = self._capacity(uuid)
         on = self._on.setdefault(uuid, _OnHost(room))
         for each in on.instances.values():
@@ -181,9 +189,9 @@ class Present:
         amounts: tuple[int, ...],
         own_id: str | None,
     ) -> list[Any]:
-        """Return those of the HostStates that have room, in their order.
+        """Return the HostStates that have room, in their order.
 
-        As `TimelineIndex.select` does, by the records that are confirmed.
+        The answer is that of `TimelineIndex.select`, by the confirmed records.
 
         :param own_id: uuid of the instance that asks; its record is ignored
         """
@@ -207,7 +215,7 @@ class Present:
         host_states: Sequence[Any],
         own_id: str | None,
     ) -> Headroom:
-        """Return what HostStates leave, by the records that are confirmed.
+        """Return the room that HostStates leave, by the confirmed records.
 
         :param own_id: uuid of the instance that asks; its record is ignored
         """
@@ -230,7 +238,7 @@ class Present:
         return Headroom(rows, room, tuple(ignore), is_less)
 
     def given_back(self, host_uuid: str) -> tuple[str, ...]:
-        """Return the uuids that the index gives back for on a host."""
+        """Return the uuids of the instances given back for on a host."""
         on = self._on.get(host_uuid)
         return () if on is None else tuple(on.given_back)
 
@@ -243,7 +251,7 @@ class Present:
         amounts: tuple[int, ...],
         own_id: str | None,
     ) -> set[int]:
-        """Return the id() of those that have room by unconfirmed records."""
+        """Return the id() of the HostStates that confirmed records refuse."""
         doubtful = [h for h in passing if h.uuid in self._doubtful]
         found = self.headroom(index, doubtful, own_id)
         if not found.is_less:
@@ -259,7 +267,7 @@ class Present:
     def _remove(
         self, old: Instance | None, new: Instance | None
     ) -> None:
-        """Cease to count a record that `new`, if any, replaces."""
+        """Stop counting a record, which `new` replaces unless it is None."""
         if old is None:
             return
         on = self._on[old.host]
@@ -274,7 +282,7 @@ class Present:
         self._sort(old.host, on)
 
     def _sort(self, uuid: str, on: _OnHost) -> None:
-        """Note whether a host is doubtful; forget one of no interest."""
+        """Note whether a host is doubtful; forget a host without records."""
         if on.given_back or on.reserved:
             self._doubtful.add(uuid)
         else:
@@ -299,7 +307,7 @@ class Present:
 def plain(
     index: ext.TimelineIndex, host_states: Sequence[Any], own_id: str | None
 ) -> Headroom:
-    """Return what HostStates leave where no record is to be confirmed."""
+    """Return the room that HostStates leave if no record needs confirming."""
     rows, room = index.headroom(host_states)
     return Headroom(rows, room, () if own_id is None else (own_id,), False)
 

@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulls the ledger's changes and keeps a replica at its revision.
+"""Puller of the ledger's changes, which keeps a replica at its revision.
 
-Pull is the only path: whatever is lost, doubled or out of order on the way
-is asked for again. What cannot be understood makes the replica stale and is
-answered by a snapshot. One thread pulls; `copy` is replaced as a whole, so
-any thread may read it.
+Pull is the only path: an answer that is lost, doubled or out of order on the
+way is asked for again. An answer that cannot be understood makes the replica
+stale, and the next pull takes a snapshot. One thread pulls; `copy` is replaced
+as a whole, so any thread may read it.
 
 Why a full copy equals a rebuild from SQL, though its pages may be of
 different revisions and of different managers: let `since` be the least
-revision of a page and `until` the greatest, and the changes be those of
-``(since, N]`` with ``N >= until``. A record says what *is*. Of a key that
-these changes name, the last one of them holds at N. A key that they do not
-name was at `since` as it is at N, so also when its page was read, and the
-pages leave no gap between their keys. What a page has on a host that the
-copy lacks came, with its host, after the page of hosts was read: the changes
-name it, or else somebody lies, which is checked.
+revision of a page and `until` the greatest, and let the changes be the
+changes of ``(since, N]`` with ``N >= until``. A record holds the whole state
+of its key. The last change of a key that these changes name is the state of
+the key at N. A key that the changes do not name had the same state at `since`
+as at N, so also when its page was read, and the pages leave no gap between
+their keys. An entity of a page whose host the copy lacks was created, with its
+host, after the page of hosts was read: the changes name the entity, or else an
+answer is wrong, which is checked.
 
-A ledger whose revision is below the replica's is an old database: one that
-lags behind, or that was restored from a backup. The replica is not set back
-as long as it is fresh; once it is stale, it takes the old ledger's state, and
-a warning tells of it. (After a restore, replicas that were away until the
-revision had passed theirs could not tell; they start anew if the restored
-ledger is given another uuid.)
+A ledger whose revision is below the replica's is an old database: a database
+that lags behind, or that was restored from a backup. The replica is not set
+back as long as it is fresh; once it is stale, it takes the old ledger's state,
+and a warning is logged. (After a restore, replicas that were away until the
+revision had passed theirs could not detect the restore; these replicas start
+anew if the restored ledger is given another uuid.)
 """
 
 from collections.abc import Callable
@@ -42,7 +43,7 @@ from blazar_sched.replica import wire
 
 LOG = logging.getLogger(__name__)
 
-# Records asked for at once.
+# Records asked for in one call.
 LIMIT = 1000
 
 # Calls a method of the manager by name and returns its answer.
@@ -50,19 +51,19 @@ Call = Callable[..., Any]
 
 
 class Unanswered(Exception):
-    """There is no answer yet from which to go on."""
+    """No answer is there yet from which the pull can continue."""
 
 
 class Unusable(ValueError):
-    """What came cannot be understood or does not fit."""
+    """An answer that cannot be understood or does not fit."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Copy:
     """A replica of the ledger `ledger`, known to be true at `fresh_at`.
 
-    `fresh_at` is on the monotonic clock; None for a replica that is known
-    not to be right.
+    `fresh_at` is on the monotonic clock; None for a replica that is known to
+    be wrong.
     """
 
     ledger: str
@@ -71,13 +72,13 @@ class Copy:
 
 
 class Puller:
-    """Keeps `copy`, None until there is one.
+    """A puller that keeps `copy`, which is None until there is a copy.
 
     :param call: ``call('changes', since=, limit=)`` and
         ``call('snapshot', after=, limit=)`` answer with wire pages
     :param monotonic: the clock of `Copy.fresh_at`
-    :param max_age: returns for how many seconds a copy is fresh
-    :param copy: one that there is already
+    :param max_age: returns the number of seconds for which a copy is fresh
+    :param copy: an existing copy to start from
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Puller:
         self._monotonic = monotonic
         self._max_age = max_age
         self._copy = copy
-        # Held while the replica is written to.
+        # The lock is held while a thread writes to the replica.
         self._lock = threading.Lock()
 
     @property
@@ -112,7 +113,7 @@ class Puller:
         fresh_at: float,
         now: int,
     ) -> None:
-        """Start from a copy that was kept.
+        """Start from the items of a copy that was kept.
 
         :raises Unusable: if the items cannot be used
         """
@@ -127,8 +128,8 @@ class Puller:
     def pull(self, now: int) -> None:
         """Bring the replica to the ledger's newest revision, and to `now`.
 
-        :raises Unanswered: if nobody answers, or only in another version of
-            the wire format, or with an old state; the replica grows older
+        :raises Unanswered: if no manager answers, or only in another version
+            of the wire format, or with an old state; the replica grows older
         :raises Unusable: if an answer cannot be used; the replica is stale
             then, and the next call takes a snapshot
         """
@@ -144,16 +145,16 @@ class Puller:
         except (Unanswered, wire.WireVersionError) as e:
             raise Unanswered(str(e)) from e
         except Exception as e:
-            # A record that only looks like one may raise whatever it likes.
+            # A malformed record may raise any exception.
             if copy is not None:
                 self._copy = dataclasses.replace(copy, fresh_at=None)
             raise Unusable(f'{type(e).__name__}: {e}') from e
         self._copy = dataclasses.replace(copy, fresh_at=before)
 
     def advance(self, now: int) -> None:
-        """Bring the replica to `now`, unless it is just being written to.
+        """Bring the replica to `now`, unless a thread is writing to it.
 
-        So it never waits.
+        The call never waits.
         """
         copy = self._copy
         if copy is None or not self._lock.acquire(blocking=False):
@@ -164,7 +165,7 @@ class Puller:
             self._lock.release()
 
     def _follow(self, copy: Copy, now: int) -> bool:
-        """Apply what is new; False if only a snapshot can tell."""
+        """Apply the new changes; return False if a snapshot is needed."""
         for page in self._changes(copy.replica.revision):
             if page.ledger != copy.ledger or page.revision is None:
                 return False
@@ -199,7 +200,7 @@ class Puller:
             since = page.revision
 
     def _snapshot(self, now: int) -> Copy:
-        """Copy the ledger anew, without what of it cannot be used."""
+        """Copy the ledger anew, without records that cannot be used."""
         try:
             return self._copied(now, leave_out=False)
         except ext.TimelineError as e:
@@ -207,7 +208,7 @@ class Puller:
             return self._copied(now, leave_out=True)
 
     def _copied(self, now: int, leave_out: bool) -> Copy:
-        """Copy the ledger; see above why its pages may differ."""
+        """Copy the ledger; the module docstring says why pages may differ."""
         first = self._snapshot_page(None)
         revisions: list[int] = []
         replica = _new(now)
@@ -235,9 +236,9 @@ class Puller:
     def _items(
         self, page: wire.Snapshot, revisions: list[int]
     ) -> Iterator[packing.Item]:
-        """Yield what is on the first page and the following ones.
+        """Yield the items of the first page and of the pages that follow.
 
-        :param revisions: takes those of the pages
+        :param revisions: receives the revisions of the pages
         """
         ledger = page.ledger
         while True:
@@ -276,7 +277,7 @@ class Puller:
             )
 
     def _tell(self, ledger: str, revision: int) -> None:
-        """Warn of a replica that is replaced by what is not its future."""
+        """Warn if the new copy is not a later state of the same ledger."""
         copy = self._copy
         if copy is None:
             return

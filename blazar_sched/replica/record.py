@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records: what the ledger tells its replicas, one noun each.
+"""Records: the ledger's messages to its replicas, of one entity each.
 
-A record is ``[kind, key, data]``: `data` is the noun's whole state, or None
-once it is gone. So records are idempotent: the last one about a key wins.
+A record is ``[kind, key, data]``: `data` is the whole state of the entity, or
+None once the entity is gone. Records are therefore idempotent: the last record
+of a key is valid.
 """
 
 from collections.abc import Iterable
@@ -29,15 +30,17 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:
-    """A reservation as a replica needs it: whose, when, and how large.
+    """A reservation, with the fields that a replica needs.
 
     `slot` holds the amounts of one instance of a reservation of instances,
-    None for others; `projects` may use it beside its own, and
-    `former_projects` could before. `aggregate` is the uuid of the host
-    aggregate that it has in its window. `on_end` is what becomes of its
-    servers, and `over` says that it has ended. `cleared` holds the uuids of
-    the hosts that its start has cleared, and `in_the_way` those of the
-    servers that stayed there.
+    None for other reservations. The projects in `projects` may use the
+    reservation beside its own project; the projects in `former_projects` could
+    do so before. `aggregate` is the uuid of the host aggregate that the
+    reservation has in its window. `on_end` says what becomes of the
+    reservation's servers, and `over` whether the reservation has ended.
+    `cleared` holds the uuids of the hosts that the start of the reservation
+    has cleared, and `in_the_way` the uuids of the servers that stayed on these
+    hosts.
     """
 
     id: str
@@ -58,14 +61,14 @@ class Reservation:
 
     @property
     def keeps(self) -> bool:
-        """Whether its servers stay when it ends."""
+        """Whether the servers of the reservation stay when it ends."""
         return self.on_end == reservation.KEEP
 
     def is_open_to(self, project_id: str | None) -> bool:
         return project_id == self.project_id or project_id in self.projects
 
     def was_open_to(self, project_id: str) -> bool:
-        """Tell whether a project may have servers that draw on it."""
+        """Tell whether servers of a project may draw on the reservation."""
         return self.is_open_to(project_id) or (
             project_id in self.former_projects
         )
@@ -90,7 +93,7 @@ def _host(data: dict[str, Any]) -> Host:
 
 
 def _reservation(data: dict[str, Any]) -> Reservation:
-    # There are very many, of few projects.
+    # There are very many reservations, of few projects.
     return Reservation(
         **{
             **data,
@@ -125,7 +128,7 @@ def key_of(entity: Entity) -> str:
 
 
 def encode(entity: Entity) -> Record:
-    """Return the entity's record; they may share what is in it."""
+    """Return the record of an entity; both may share mutable values."""
     data = _fields(entity)
     if isinstance(entity, Host):
         data['inventory'] = {
@@ -142,7 +145,8 @@ def _fields(entity: Any) -> dict[str, Any]:
 def decode(kind: str, data: dict[str, Any]) -> Entity:
     """Build the entity that `data` describes.
 
-    :raises ValueError: if the kind is unknown or its fields are others
+    :raises ValueError: if the kind is unknown or the fields are not those of
+        the kind
     """
     try:
         entity: Entity = _DECODE[kind](data)

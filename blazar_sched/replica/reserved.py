@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of what is reserved, for reservations without overcommitment.
+"""The index of reserved amounts, for reservations without overcommitment.
 
-It has the main index's allocations and nothing else, against capacities with
-an allocation ratio of 1: servers that draw on no reservation are not in it,
-and may overcommit a host as far as Placement lets them.
+The index has the allocations of the main index and nothing else, against
+capacities with an allocation ratio of 1: servers that draw on no reservation
+are not in this index, and may overcommit a host as far as Placement lets them.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def load(
 ) -> None:
     """Fill a new index, in bulk.
 
-    :param hosts: by uuid, in the order of the rows that the parts name
+    :param hosts: hosts by uuid, in the order of the rows that the parts name
     """
     capacity = map(_capacity, hosts.values())
     index.load_parts(
@@ -38,7 +38,7 @@ def load(
 
 
 def apply(index: ext.TimelineIndex, batch: extra.Batch) -> None:
-    """Change the index as a batch does that the main index has taken."""
+    """Apply to the index a batch that the main index has taken."""
     capacities: list[extra.Change] = []
     drops: list[extra.Change] = []
     for uuid, host in batch.hosts.items():

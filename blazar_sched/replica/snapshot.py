@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The snapshot file: the last copy of the ledger, kept on disk.
 
-Lines of JSON: a header, then the items of a full copy (see replica.packing),
-some in each line, then a checksum of all the lines above, and at the end the
-time that the copy was true at. That time alone is overwritten while the
-ledger does not change; all else is written beside its place and renamed into
-it. Anything but a whole file of this version is refused.
+The file consists of lines of JSON: a header, then the items of a full copy
+(see replica.packing), some in each line, then a checksum of all the lines
+above, and at the end the time at which the copy was true. That time alone is
+overwritten while the ledger does not change; everything else is written to a
+new file that is renamed to the path. Any file that is not complete and of this
+version is refused.
 
-Beside the snapshot file is the list of the reservable hosts, a uuid in each
-line: without a version, so that a worker of any version knows these hosts
-before it has a copy.
+Beside the snapshot file is the list of the reservable hosts, with a uuid in
+each line: the list has no version, so that a worker of any version knows these
+hosts before it has a copy.
 """
 
 from collections.abc import Iterable
@@ -31,28 +32,28 @@ from blazar_sched.replica import record
 from blazar_sched.replica import wire
 
 FORMAT = 'blazar-sched snapshot'
-# What is appended to the snapshot file's path.
+# The suffix that is appended to the snapshot file's path.
 HOSTS_SUFFIX = '.hosts'
-# Items of a line, so that none holds the GIL for long.
+# Items of a line, so that no line holds the GIL for long.
 BATCH = 20
 _DIGEST_LENGTH = len(hashlib.sha256().hexdigest())
 _CHECKSUM = 'sha256 {}\n'
 _CHECKSUM_LENGTH = len(_CHECKSUM.format('')) + _DIGEST_LENGTH
-# Its own checksum is of the one above it, too.
+# The checksum of this line also covers the checksum line above.
 _TRUE_AT = 'true_at {:020d} sha256 {}\n'
 _TRUE_AT_LENGTH = len(_TRUE_AT.format(0, '')) + _DIGEST_LENGTH
 _BLOCK = 1 << 20
 
 
 class SnapshotError(ValueError):
-    """The file is truncated, damaged, or not of this version."""
+    """A file that is truncated, damaged, or not of this version."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Snapshot:
     """A copy of the ledger at `revision`, true at `written_at` (epoch).
 
-    `items` come from the file, so once, and while it is open.
+    `items` are read from the file: only once, and only while it is open.
     """
 
     ledger: str
@@ -68,12 +69,12 @@ def write(
     written_at: int,
     items: Iterable[packing.Item],
 ) -> None:
-    """Replace the file at `path`, and the list of hosts beside it.
+    """Replace the snapshot file at `path`, and the list of hosts beside it.
 
-    Either all of a file is new or none.
+    Each file is replaced as a whole or not at all.
 
-    :raises BlockingIOError: if another process is about it
-    :raises OSError: if they cannot be written
+    :raises BlockingIOError: if another process is writing the files
+    :raises OSError: if a file cannot be written
     """
     hosts: list[str] = []
     checksum = hashlib.sha256()
@@ -87,18 +88,19 @@ def write(
         last = _CHECKSUM.format(checksum.hexdigest()).encode()
         file.write(last)
         file.write(_true_at(last, written_at))
-        # First in its place: what is killed now writes both again.
+        # The list is renamed before the snapshot file: after a process that
+        # is killed here, the next write writes both files again.
         with files.replacing(path + HOSTS_SUFFIX, 0o644) as others:
             others.writelines(f'{h}\n'.encode() for h in sorted(hosts))
 
 
 def refresh(path: str, ledger: str, revision: int, written_at: int) -> bool:
-    """Say in the file at `path` that its copy is still true.
+    """Write to the file at `path` that its copy is still true.
 
-    :returns: whether the file is of this revision; otherwise it is left as
-        it is, and has to be written anew
-    :raises BlockingIOError: if another process is about it
-    :raises OSError: if it cannot be written, or is not there
+    :returns: whether the file is of this revision; otherwise the file is left
+        unchanged, and has to be written anew
+    :raises BlockingIOError: if another process is writing the file
+    :raises OSError: if the file cannot be written, or does not exist
     """
     with files.locked(path), files.opened(path, 'r+b') as file:
         if not os.path.exists(path + HOSTS_SUFFIX):
@@ -120,10 +122,10 @@ def refresh(path: str, ledger: str, revision: int, written_at: int) -> bool:
 def reading(path: str) -> Iterator[Snapshot]:
     """Open the file at `path` for as long as its items are read.
 
-    :raises SnapshotError: if it cannot be used; while its items are read,
-        another ValueError
-    :raises UntrustedFileError: if another user may have written it
-    :raises OSError: if it cannot be read, or is not there
+    :raises SnapshotError: if the file cannot be used; while its items are
+        read, another ValueError
+    :raises UntrustedFileError: if another user may have written the file
+    :raises OSError: if the file cannot be read, or does not exist
     """
     with files.opened(path) as file:
         length, written_at = _check(file)
@@ -133,12 +135,13 @@ def reading(path: str) -> Iterator[Snapshot]:
 def read_hosts(path: str) -> frozenset[str]:
     """Return the uuids in the list of hosts beside the file at `path`.
 
-    A list of another owner will do: whoever can put a list there could take
-    it away as well, and the worker's user may have changed.
+    A list of another owner is accepted: a user who can put a list there could
+    remove the list as well, and the worker's user may have changed.
 
-    :raises SnapshotError: if it is not a list of uuids
-    :raises UntrustedFileError: if it is no regular file, or all may write it
-    :raises OSError: if it cannot be read, or is not there
+    :raises SnapshotError: if the file is not a list of uuids
+    :raises UntrustedFileError: if the file is not regular, or other users may
+        write it
+    :raises OSError: if the file cannot be read, or does not exist
     """
     with files.opened(path + HOSTS_SUFFIX, any_owner=True) as file:
         found = frozenset(file.read().decode(errors='replace').split())
@@ -174,7 +177,7 @@ def _batches(items: Iterable[packing.Item]) -> Iterator[list[packing.Item]]:
 
 
 def _true_at(last: bytes, at: int) -> bytes:
-    """Return the line of the time, for a file whose checksum is `last`."""
+    """Return the line with the time, for the checksum line `last`."""
     digest = hashlib.sha256(last + str(at).encode()).hexdigest()
     return _TRUE_AT.format(at, digest).encode()
 
@@ -182,7 +185,7 @@ def _true_at(last: bytes, at: int) -> bytes:
 def _end(file: IO[bytes]) -> tuple[bytes, int]:
     """Return the line with the checksum, and the time in the last line.
 
-    :raises SnapshotError: if the end is damaged
+    :raises SnapshotError: if the end of the file is damaged
     """
     length = _CHECKSUM_LENGTH + _TRUE_AT_LENGTH
     file.seek(max(0, os.fstat(file.fileno()).st_size - length))
@@ -197,10 +200,11 @@ def _end(file: IO[bytes]) -> tuple[bytes, int]:
 
 
 def _check(file: IO[bytes]) -> tuple[int, int]:
-    """Go back to the start of a whole file.
+    """Check the whole file, then go back to its start.
 
-    :returns: where its items end, and the time that it was true at
-    :raises SnapshotError: if it is damaged
+    :returns: the position at which the items end, and the time at which the
+        copy was true
+    :raises SnapshotError: if the file is damaged
     """
     last, at = _end(file)
     length = file.tell() - _CHECKSUM_LENGTH - _TRUE_AT_LENGTH

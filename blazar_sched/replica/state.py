@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replica: the ledger's nouns and their timeline index at one revision.
+"""A replica of the ledger: entities and timeline indexes at one revision.
 
-One writer; readers see each change whole, because the index takes a batch in
-one call. Of the indexes of other resource classes, which follow one by one,
-they see what is added before and what is removed after. No I/O: see
-replica.puller for how records come.
+A replica has one writer. Readers see each change of the main index whole,
+because the index takes a batch in one call. The indexes of the other resource
+classes are changed one after the other: the entries that a batch adds are
+there before the main index changes, and the entries that the batch removes
+are there until after that. This module does no I/O: see replica.puller for
+the source of the records.
 """
 
 from collections import Counter
@@ -35,30 +37,33 @@ from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica import reserved
 
-# Ends that are worth no pruning.
+# The number of ends up to which the ends are not pruned.
 LEAST_ENDS = 100
 Change = extra.Change
-# Nouns by kind and key, None for what is gone.
+# Entities by the kind and key of their records; None for an entity that is
+# gone.
 Image = dict[record.Key, record.Entity | None]
 
-# Entries that the index takes at once, so that none holds the GIL for long.
+# Entries that the index takes in one call, so that no call holds the GIL for
+# long.
 CHUNK = 1000
-# The id of no entry: see `_try`.
+# An id that no entry has: see `_try`.
 _NOTHING = 'nothing has this id'
-# The owner, and the beginning of the id, of the entry that closes a host.
+# The owner of the entries that close hosts, and the prefix of their ids.
 _CLOSED = 'closed'
 
 
 class Replica:
-    """The nouns by key, and the indexes made of them.
+    """The entities of the ledger by key, and the indexes built from them.
 
-    Allocations, of which there are very many, are in the indexes alone:
-    `index` is of RESOURCE_CLASSES, `extra` has one for each other class, and
-    `reserved` is of allocations alone: see replica.reserved.
+    Allocations, of which there are very many, are kept in the indexes alone:
+    `index` counts RESOURCE_CLASSES, `extra` has one index for each other
+    resource class, and `reserved` counts allocations alone: see
+    replica.reserved.
 
-    :param accounting_: what instances count for; see replica.accounting
-    :param overcommit: whether reservations may overcommit hosts; `reserved`
-        is None then
+    :param accounting_: how instances are counted; see replica.accounting
+    :param overcommit: whether reservations may overcommit hosts; if so,
+        `reserved` is None
     """
 
     def __init__(
@@ -72,16 +77,17 @@ class Replica:
         self.hosts: dict[str, Host] = {}
         self.reservations: dict[str, record.Reservation] = {}
         self.instances: dict[str, Instance] = {}
-        # The hosts that are held so, and those with a policy of their own.
+        # The dedicated hosts, and the hosts with a policy of their own for
+        # unbounded instances.
         self.dedicated: set[str] = set()
         self.with_policy: set[str] = set()
-        # A project's reservations of whole hosts, and those that are
-        # magnetic of them.
+        # The reservations of whole hosts by project, and the magnetic ones
+        # among these reservations by project.
         self.whole: dict[str, set[str]] = defaultdict(set)
         self.magnetic: dict[str, set[str]] = defaultdict(set)
-        # How much memory preemptible instances have, by host.
+        # Memory of the preemptible instances in MB, by host.
         self.preemptible_mb: Counter[str] = Counter()
-        # A reservation's bound instances.
+        # The bound instances, by reservation.
         self.bound: dict[str, set[str]] = defaultdict(set)
         # The instances with amounts of other resource classes, by host.
         self._with_others: dict[str, set[str]] = defaultdict(set)
@@ -96,9 +102,10 @@ class Replica:
             record.RESERVATION: self.reservations,
             record.INSTANCE: self.instances,
         }
-        # The last time that advance() was told, and by it: the bounded
-        # instances that are overdue, the others as (end, uuid), next first,
-        # among them some whose instance has another end by now, or is gone.
+        # The latest time that advance() was given. As of that time: the
+        # bounded instances that are overdue, and a heap with the ends of the
+        # others as (end, uuid). The heap also has outdated ends, of instances
+        # that have another end by now or are gone.
         self._now = 0
         self._overdue: set[str] = set()
         self._ends: list[tuple[int, str]] = []
@@ -109,13 +116,14 @@ class Replica:
         records: Iterable[record.Record],
         leave_out: bool = False,
     ) -> None:
-        """Bring the replica to `revision` by the records since its own.
+        """Apply the records between the replica's revision and `revision`.
 
         Nothing is changed if a record is refused.
 
-        :param leave_out: go on without the records that the indexes refuse,
-            and close their hosts: see replica.left_out
-        :raises ValueError: if a record is malformed or names what is unknown
+        :param leave_out: continue without the records that the indexes
+            refuse, and close the hosts of these records: see replica.left_out
+        :raises ValueError: if a record is malformed or refers to an unknown
+            entity
         """
         image = self._decode(records)
         if leave_out:
@@ -126,7 +134,7 @@ class Replica:
         self.revision = revision
 
     def check(self, records: Iterable[record.Record]) -> None:
-        """Refuse the records that `apply` would refuse; change nothing.
+        """Refuse the records that `apply` would refuse, but apply none.
 
         :raises ValueError: as `apply` does
         """
@@ -142,16 +150,18 @@ class Replica:
         allocations: Iterable[packing.Allocations] = (),
         leave_out: bool = False,
     ) -> set[str]:
-        """Fill a new replica with a full copy, in bulk.
+        """Fill a new replica with a full copy of the ledger, in bulk.
 
-        The records are read to their end, then the allocations piece by
-        piece. Nothing is changed if anything of it is refused.
+        The records are read to their end, then the allocations in pieces.
+        Nothing is changed if a record or an allocation is refused.
 
-        :param leave_out: go on without what the indexes refuse, and close
-            its hosts: see replica.left_out. Slower.
-        :returns: the ids of what is on a host that the copy lacks, and so was
-            left out. Pages read at different times may have such, and the
-            changes in between tell of it: see Puller.
+        :param leave_out: continue without the records and allocations that
+            the indexes refuse, and close their hosts: see replica.left_out.
+            This is slower.
+        :returns: the ids of the instances and allocations that were left out
+            because the copy lacks their host. Pages that were read at
+            different times may have such entities, and the changes between
+            those times name these entities: see Puller.
         :raises ValueError: if a record is malformed
         """
         if leave_out:
@@ -238,9 +248,10 @@ class Replica:
         return missing
 
     def advance(self, now: int) -> None:
-        """Count instances that are past their end as unbounded.
+        """Count the instances that are past their end as unbounded.
 
-        A clock that is set back changes nothing. O(1) if nothing ended.
+        A clock that is set back changes nothing. O(1) if no instance has
+        ended.
         """
         self._now = max(self._now, now)
         while self._ends and self._ends[0][0] <= self._now:
@@ -265,9 +276,9 @@ class Replica:
         self.index.advance(now)
 
     def held(self, reservation_id: str) -> dict[str, Allocation]:
-        """Return a reservation's allocations by host.
+        """Return the allocations of a reservation by host.
 
-        An amount of 0 is left out of them. O(their number).
+        Amounts of 0 are left out. O(number of the allocations).
         """
         found: dict[str, Allocation] = {}
         all_amounts: dict[str, dict[str, int]] = defaultdict(dict)
@@ -292,12 +303,13 @@ class Replica:
     def counted(
         self, instance: Instance
     ) -> Iterator[tuple[ext.TimelineIndex, list[int]]]:
-        """Yield each index that an instance counts in, and its amounts there.
+        """Yield each index that counts an instance, with the counted amounts.
 
-        What its host has none of it has from a provider below the host's own,
-        which nobody can reserve.
+        A resource class that the host has no inventory of is left out: its
+        amount comes from a resource provider below the host's own, which
+        nobody can reserve.
 
-        :raises KeyError: if its host is not known
+        :raises KeyError: if the host of the instance is not known
         """
         has = self.hosts[instance.host].inventory
         amounts = instance.countable()
@@ -308,7 +320,7 @@ class Replica:
     def entries(
         self, many: Iterable[Allocation]
     ) -> Iterator[tuple[ext.TimelineIndex, list[Change]]]:
-        """Yield what adds allocations to which index."""
+        """Yield each index with the changes that add allocations to it."""
         batch = extra.Batch()
         yield self.index, [
             change
@@ -324,7 +336,7 @@ class Replica:
             yield self.reserved, batch.allocations
 
     def items(self) -> Iterator[packing.Item]:
-        """Yield what makes this replica anew: see replica.packing."""
+        """Yield the items that rebuild this replica: see replica.packing."""
         for entities in self._nouns.values():
             for entity in entities.values():
                 yield record.encode(entity)
@@ -361,11 +373,15 @@ class Replica:
         return image
 
     def _changes(self, image: Image, batch: extra.Batch) -> list[Change]:
-        """The index's changes, in an order that never lacks a host.
+        """Build the changes of the main index that bring it to an image.
 
-        :param batch: takes those of the other indexes
+        In the order of the changes, the host of an entry is always known
+        while the entry is changed.
+
+        :param batch: receives the changes of the other indexes
         """
-        # Known first: they say which of an instance's amounts count.
+        # The hosts come first: their inventories say which amounts of an
+        # instance count.
         batch.hosts = {
             key: cast(Host | None, entity)
             for (kind, key), entity in image.items()
@@ -409,7 +425,7 @@ class Replica:
         return capacities + removes + adds + drops
 
     def _instance_changes(self, image: Image) -> Iterator[present.Change]:
-        """Yield the instance records that change, before and after."""
+        """Yield each instance record that changes, before and after."""
         for (kind, key), entity in image.items():
             if kind == record.INSTANCE:
                 yield (
@@ -418,9 +434,9 @@ class Replica:
                 )
 
     def _use(self, image: Image) -> None:
-        """Count and keep the nouns of an image; all of them, or none.
+        """Count and keep the entities of an image: all of them, or none.
 
-        :raises TimelineError: if the indexes refuse one
+        :raises TimelineError: if the indexes refuse an entity
         """
         self._count(image)
         for key in image:
@@ -440,7 +456,7 @@ class Replica:
             reserved.apply(self.reserved, batch)
 
     def _use_what_can_be(self, image: Image) -> None:
-        """Count and keep the nouns of an image that the indexes take."""
+        """Count and keep the entities of an image that the indexes accept."""
         try:
             self._use(image)
         except ext.TimelineError:
@@ -456,7 +472,8 @@ class Replica:
             if entity is None:
                 self.left_out.add((*key, None), e)
             elif isinstance(entity, Host):
-                # It gets a resource class that its instances have.
+                # The host gets a resource class of which its instances have
+                # amounts.
                 self._leave_out(
                     [self.instances[uuid]
                      for uuid in self._with_others.get(entity.uuid, ())],
@@ -469,7 +486,7 @@ class Replica:
     def _leave_out(
         self, entities: Sequence[record.Entity], error: ext.TimelineError
     ) -> None:
-        """Close the entities' hosts, then count the entities no more."""
+        """Close the hosts of entities, then stop counting the entities."""
         batch = extra.Batch()
         changes: list[Change] = []
         for each in map(record.encode, entities):
@@ -479,7 +496,7 @@ class Replica:
             else:
                 changes += self._remove(each[1], batch)
         self._close_hosts()
-        # They are there, though they cannot be counted.
+        # The instances are on their hosts, though they cannot be counted.
         there: Image = {
             (record.INSTANCE, entity.uuid): entity
             for entity in entities
@@ -492,7 +509,7 @@ class Replica:
         self._keep_all(there)
 
     def _settle(self) -> None:
-        """Try again what was left out for now, and open hosts again."""
+        """Retry the records left out for now, and reopen hosts if possible."""
         for each in self.left_out.for_now():
             [(key, entity)] = self._decode([each]).items()
             self._use_alone(key, entity)
@@ -508,7 +525,7 @@ class Replica:
         self.extra.prune()
 
     def _close_hosts(self) -> None:
-        """Close the hosts of what is left out: all of them is taken."""
+        """Close the hosts of the records left out: take each host whole."""
         nothing = (0,) * packing.WIDTH
         self.index.apply(
             [('add', _closing_id(uuid), _CLOSED, uuid, 0, window.FOREVER,
@@ -524,7 +541,8 @@ class Replica:
     def _keep(self, kind: str, key: str, entity: record.Entity | None) -> None:
         if kind == record.ALLOCATION:
             return
-        # In place: a reader must not find what only changes gone meanwhile.
+        # Replaced in place: a reader must not find an entity gone while the
+        # entity only changes.
         old = self._nouns[kind].get(key)
         if entity is not None:
             self._nouns[kind][key] = entity
@@ -585,7 +603,7 @@ class Replica:
             self._prune_ends()
 
     def _prune_ends(self) -> None:
-        """Make the ends anew once most of them are out of date.
+        """Rebuild the heap of ends once most ends in it are out of date.
 
         O(1) for each end on average.
         """
@@ -613,10 +631,12 @@ class Replica:
     def _add_others(
         self, instance: Instance, batch: extra.Batch
     ) -> None:
-        """What HostState does not know of is added up for everybody.
+        """Add an instance to the indexes of the other resource classes.
 
-        But for what its host has none of: that it has from a provider below
-        the host's own, which nobody can reserve.
+        HostState has no figures of these classes, so their amounts are added
+        up under either accounting. A class that the host has no inventory of
+        is left out: its amount comes from a resource provider below the
+        host's own, which nobody can reserve.
         """
         others = inventory.others(instance.countable())
         overdue = instance.end <= self._now
@@ -631,7 +651,7 @@ class Replica:
         )
 
     def _counted_anew(self, batch: extra.Batch) -> Iterator[str]:
-        """Yield the instances on hosts that get or lose resource classes."""
+        """Yield the instances on hosts whose resource classes change."""
         for uuid, new in batch.hosts.items():
             if new is None or uuid not in self._with_others:
                 continue
@@ -643,27 +663,33 @@ class Replica:
                 yield from self._with_others[uuid]
 
     def _remove(self, id_: str, batch: extra.Batch) -> list[Change]:
-        """Take an allocation out of the index, if it is in."""
+        """Build the change that removes an allocation, if the index has it.
+
+        :param batch: receives the removal for the other indexes
+        """
         batch.removes.append(id_)
         return [('remove', id_)] if id_ in self.index else []
 
     def _remove_instance(
         self, uuid: str, batch: extra.Batch
     ) -> list[Change]:
-        """Take an instance out of the index, if it is in."""
+        """Build the changes that remove an instance, if the index has it.
+
+        :param batch: receives the removal for the other indexes
+        """
         batch.removes.append(uuid)
         return [('remove', id_) for id_ in _ids(uuid) if id_ in self.index]
 
 
 def _ids(uuid: str) -> tuple[str, str]:
-    """Return the ids of an instance's entries in the index, two at most."""
+    """Return the ids that an instance's index entries have, two at most."""
     return uuid, f'{uuid}+'
 
 
 def _move(
     groups: dict[str, set[str]], uuid: str, was: str | None, now: str | None
 ) -> None:
-    """Have a group hold what was in another; None is no group."""
+    """Move a uuid from one group to another; None stands for no group."""
     if now is not None:
         groups[now].add(uuid)
     if was is not None and was != now:
@@ -673,7 +699,7 @@ def _move(
 
 
 def _host_of_others(instance: Instance | None) -> str | None:
-    """Return an instance's host if it has amounts of other classes."""
+    """Return the host of an instance with amounts of other classes."""
     if instance is None or not inventory.others(instance.amounts):
         return None
     return instance.host
@@ -687,10 +713,10 @@ def _project_of_whole(entity: record.Reservation | None) -> str | None:
 
 
 def _drawn_project(reservation: record.Reservation | None) -> str | None:
-    """Return the project whose servers a reservation draws without a hint.
+    """Return the project whose servers draw on a reservation without a hint.
 
-    Another project's servers draw on a reservation by a hint alone, which is
-    that project's consent.
+    A server of another project draws on a reservation only by a hint, which
+    is that project's consent.
     """
     if reservation is None or not reservation.magnetic:
         return None
@@ -698,14 +724,14 @@ def _drawn_project(reservation: record.Reservation | None) -> str | None:
 
 
 def _turn(key: record.Key, entity: record.Entity | None) -> int:
-    """Return when an entity is used: while its host is there."""
+    """Return the rank at which an entity is used, while its host is known."""
     if key[0] == record.HOST:
         return 3 if entity is None else 0
     return 1 if entity is None else 2
 
 
 def _stub(uuid: str) -> Host:
-    """Return what stands for a host of which nothing can be read."""
+    """Return the placeholder for a host whose record cannot be used."""
     return Host(uuid, '', '', disabled=True)
 
 
@@ -714,9 +740,10 @@ def _closing_id(host_uuid: str) -> str:
 
 
 def _try(index: ext.TimelineIndex, changes: list[Change]) -> None:
-    """Refuse the changes that an index would refuse; change nothing.
+    """Refuse the changes that an index would refuse, but apply none.
 
-    An index undoes a batch if it refuses the last change of it.
+    The last change of the batch is one that the index always refuses, and an
+    index undoes a batch whose last change it refuses.
     """
     try:
         index.apply([*changes, ('remove', _NOTHING)], force=True)
@@ -746,7 +773,10 @@ def add_allocation(allocation: Allocation) -> Change:
 def _add_allocation(
     allocation: Allocation, batch: extra.Batch
 ) -> list[Change]:
-    """Add an allocation to the index, and to those that `batch` is for."""
+    """Build the change that adds an allocation to the main index, if any.
+
+    :param batch: receives the changes of the other indexes
+    """
     before = len(batch.adds)
     batch.add(
         allocation.id, allocation.reservation_id, allocation.host,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trouble that may come with every request, told of once a minute."""
+"""Trouble that may come with every request, logged once a minute."""
 
 from collections.abc import Callable
 import time
@@ -10,7 +10,7 @@ PERIOD = 60.0
 
 
 class Trouble:
-    """Counts reports and logs the first of each minute.
+    """A counter of reports that logs the first report of each minute.
 
     Two threads at once may log twice: that is not worth a lock.
     """
@@ -26,9 +26,9 @@ class Trouble:
         self._logged_at = float('-inf')
 
     def report(self, message: str, trace: bool = False) -> None:
-        """Count it, and log `message` unless one was logged a minute ago.
+        """Count a report, and log `message` at most once a minute.
 
-        :param trace: add the exception that is being handled
+        :param trace: whether the exception that is being handled is added
         """
         self.count += 1
         at = self._monotonic()

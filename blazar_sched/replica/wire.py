@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages that replicas pull: plain JSON values, with a version.
 
-Pure functions. The ledger builds pages here and the puller parses them here,
-so that both sides of the wire stand on one screen. Nothing is pickled. Only a
-snapshot is packed (see replica.packing): changes are few.
+The functions are pure. The ledger builds pages here and the puller parses them
+here, so that both sides of the wire format are in one module. Nothing is
+pickled. Only a snapshot is packed (see replica.packing): changes are few.
 
-News are no pages: whoever hears of a new revision asks for the changes.
+News are not sent as pages: a worker that hears of a new revision asks for the
+changes.
 """
 
 from collections.abc import Callable
@@ -20,19 +21,20 @@ from blazar_sched.replica import record
 
 WIRE_VERSION = 7
 
-# Where the manager listens. The exchange is named because each side's default
-# one comes from a configuration of its own.
+# The exchange and topic of the manager. The exchange is named because the
+# default exchange of each side comes from a configuration of its own.
 EXCHANGE = 'blazar_sched'
 TOPIC = 'blazar_sched_manager'
 RPC_VERSION = '1.0'
 
-# Where workers listen for ``newest(revision, ledger)``, a cast to them all.
+# The topic of the workers for ``newest(revision, ledger)``, a cast to all of
+# them.
 NEWS_TOPIC = 'blazar_sched_news'
 NEWS_METHOD = 'newest'
 
-# What they are asked there too, and answer with ``answer(question, worker,
-# body)``, a cast to all who ask at that time: `question` is the id that each
-# gave to its own.
+# The questions that workers receive on that topic, and answer with
+# ``answer(question, worker, body)``, a cast to all processes that ask at that
+# time: `question` is the id that each process gave to its own question.
 EXPLAIN_METHOD = 'explain'
 REPORT_METHOD = 'report'
 ANSWERS_TOPIC = 'blazar_sched_answers'
@@ -41,14 +43,14 @@ ANSWER_METHOD = 'answer'
 Page = dict[str, Any]
 T = TypeVar('T')
 
-# The JSON of a page is no longer than this, unless one item alone is. On the
-# bus it may be twice as long: oslo.messaging puts the text of the message into
-# another JSON text. RabbitMQ 4 takes no message above 16 MiB.
+# The longest JSON text of a page, unless one item alone is longer. On the bus
+# the text may be twice as long: oslo.messaging puts the text of the message
+# into another JSON text. RabbitMQ 4 takes no message above 16 MiB.
 MAX_BYTES = 3 << 19
 
 
 class WireVersionError(ValueError):
-    """The other side speaks another version of the wire format."""
+    """A page in another version of the wire format."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Changes:
     """The records of the revisions ``(since, revision]``.
 
     `revision` is None when the ledger no longer knows (or never knew)
-    `since`: only a snapshot helps then. `newest` is the ledger's revision.
+    `since`: then a snapshot is needed. `newest` is the ledger's revision.
     """
 
     ledger: str
@@ -70,9 +72,10 @@ class Changes:
 class Snapshot:
     """One page of a full copy, read at `revision`.
 
-    `after` is what was asked for, None for the first page. `items` are of
-    the stream that all pages make: see replica.packing. `next` asks for the
-    following page; None on the last one.
+    `after` is the position that was asked for, None for the first page.
+    `items` are a part of the stream that all pages form: see replica.packing.
+    `next` is the position to ask for to get the following page; None on the
+    last page.
     """
 
     ledger: str
@@ -87,10 +90,10 @@ def fitting(
 ) -> tuple[list[T], bool]:
     """Return the first items that a page has room for; at least one.
 
-    Of the rest, no more than one is taken from the iterator.
+    At most one of the remaining items is taken from the iterator.
 
-    :param value: returns what an item is in the page, in JSON primitives
-    :returns: those, and whether others follow
+    :param value: returns an item as it is in the page, in JSON primitives
+    :returns: the items, and whether other items follow
     """
     found: list[T] = []
     room = MAX_BYTES
@@ -127,7 +130,7 @@ def snapshot_page(
     items: Iterable[packing.Item],
     next_: str | None,
 ) -> Page:
-    """Build a page of a snapshot; `next_` None marks the last one."""
+    """Build a page of a snapshot; `next_` None marks the last page."""
     return {
         'version': WIRE_VERSION,
         'ledger': ledger,
@@ -141,8 +144,8 @@ def snapshot_page(
 def parse_changes(page: Any) -> Changes:
     """Read a page of changes.
 
-    :raises WireVersionError: if it is of another version
-    :raises ValueError: if it is malformed
+    :raises WireVersionError: if the page is of another version
+    :raises ValueError: if the page is malformed
     """
     _check_version(page)
     revision = page.get('revision')
@@ -166,8 +169,8 @@ def parse_changes(page: Any) -> Changes:
 def parse_snapshot(page: Any) -> Snapshot:
     """Read a page of a snapshot.
 
-    :raises WireVersionError: if it is of another version
-    :raises ValueError: if it is malformed
+    :raises WireVersionError: if the page is of another version
+    :raises ValueError: if the page is malformed
     """
     _check_version(page)
     return Snapshot(
@@ -180,9 +183,9 @@ def parse_snapshot(page: Any) -> Snapshot:
 
 
 def item(value: Any) -> packing.Item:
-    """Read an item of a full copy; what is packed is left so.
+    """Read an item of a full copy; packed items stay packed.
 
-    :raises ValueError: if it is malformed
+    :raises ValueError: if the item is malformed
     """
     return value if isinstance(value, str) else _record(value)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace, played in virtual time by the real filters, weighers and placing.
+"""Simulation of a trace in virtual time, by the real filters and weighers.
 
-Only `cloud` and what it imports need Nova.
+The placement of leases is the real placement, too. Only `cloud` and the
+modules that it imports need Nova.
 """

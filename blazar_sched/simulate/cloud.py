@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud in virtual time: what is on which host now, and what is promised.
+"""A cloud in virtual time: the instances on each host, and the allocations.
 
-Two replicas are fed with records as the ledger writes them: by one the
-filters decide, by the other leases are placed. The hosts that are kept for
-leases, the pool, are reservable; no replica knows the others. What fits on a
-host at this moment is looked up here, as Placement does.
+Two replicas are fed with records as the ledger writes them: the filters
+decide by one replica, and leases are placed by the other. The hosts that are
+kept for leases, the pool, are reservable; no replica includes the other
+hosts. Whether an instance fits on a host at this moment is computed here, as
+Placement does.
 """
 
 from collections.abc import Collection
@@ -42,10 +43,10 @@ from blazar_sched.simulate.policy import Policy
 
 @dataclasses.dataclass(slots=True)
 class Host:
-    """A host, its HostState, and the uuids of what runs there.
+    """A host, its HostState, and the uuids of the instances running on it.
 
     There is one HostState for all requests. Its figures are kept up to date,
-    but for `num_instances`, by which filters know a multi-create.
+    except `num_instances`, by which filters recognize a multi-create.
     """
 
     uuid: str
@@ -53,7 +54,7 @@ class Host:
     memory_mb: int
     state: Any
     running: list[str] = dataclasses.field(default_factory=list)
-    # What should run there, and had no room when its window opened.
+    # The allocations without room on the host since their window opened.
     waiting: list[Allocation] = dataclasses.field(
         default_factory=list
     )
@@ -67,12 +68,12 @@ class Host:
         return fits
 
     def take(self, vcpus: int, memory_mb: int) -> None:
-        """Have so much more of it used; less if it is negative."""
+        """Increase the use of the host; a negative amount decreases it."""
         self.state.vcpus_used += vcpus
         self.state.free_ram_mb -= memory_mb
 
     def size(self, allocation: Allocation) -> tuple[int, int]:
-        """Return the vCPUs and MB that an allocation has of it."""
+        """Return the vCPUs and MB of the host that an allocation has."""
         if allocation.whole:
             return self.vcpus, self.memory_mb
         amounts = allocation.amounts
@@ -81,7 +82,7 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Running:
-    """An instance that is there; `kind` is None if a reservation has it."""
+    """A running instance; `kind` is None if a reservation has the instance."""
 
     host: Host
     vcpus: int
@@ -91,9 +92,9 @@ class Running:
 
 
 class Cloud:
-    """Hosts under a policy; the first `pool` of them are kept for leases.
+    """Hosts under a policy; the first `pool` hosts are kept for leases.
 
-    `now` is the time, which whoever plays moves on.
+    `now` is the time, which the player of the simulation advances.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Cloud:
             host.uuid: set() for host in self.hosts[:pool]
         }
         self._running: dict[str, Running] = {}
-        # By the lease's id.
+        # The allocations by the id of the lease.
         self._allocations: dict[str, list[Allocation]] = {}
         self._revision = 1
         self.ledger = state.Replica(accounting.LedgerAccounting)
@@ -123,7 +124,7 @@ class Cloud:
     # Instances
 
     def boot(self, id_: str, asked: trace.Instance) -> bool:
-        """Put an instance on a host, if there is one for it."""
+        """Put an instance on a host, if a host has room for the instance."""
         vcpus, memory_mb = asked.vcpus, asked.memory_mb
         here = [
             host.state for host in self.hosts
@@ -146,7 +147,7 @@ class Cloud:
         return True
 
     def leave(self, id_: str) -> bool:
-        """Take an instance away; False if it is not there any more."""
+        """Remove an instance; return False if the instance is gone already."""
         gone = self._running.pop(id_, None)
         if gone is None:
             return False
@@ -167,11 +168,11 @@ class Cloud:
         host = new.host
         host.take(new.vcpus, new.memory_mb)
         host.running.append(id_)
-        # By uuid, as Nova has them; the filters ask for no more.
+        # By uuid, as in Nova; the filters read only the uuids.
         host.state.instances[id_] = None
         self._running[id_] = new
         self._count(host, new.vcpus)
-        # Blazar knows nothing of the servers that run.
+        # Blazar does not track the servers that run.
         if host.uuid not in self.held or self.policy.closed:
             return
         self._tell([record.encode(Instance(
@@ -191,7 +192,7 @@ class Cloud:
     # Leases
 
     def book(self, asked: Lease) -> bool:
-        """Place a lease, if there is room for it."""
+        """Place a lease, if there is room for the lease."""
         self.ledger.advance(self.now)
         packing = self.policy.packing
         place = lease_placing.place if packing else placing.scatter
@@ -213,10 +214,10 @@ class Cloud:
         return True
 
     def start(self, lease_id: str) -> tuple[list[str], bool]:
-        """Let a lease's owner in, with an instance that fills each host.
+        """Start a lease, with an instance of its owner that fills each host.
 
-        :returns: the kinds of those that had to go for it, and whether all
-            that it holds could be used at once
+        :returns: the kinds of the instances that were evicted for the lease,
+            and whether all allocations of the lease could be used at once
         """
         evicted: list[str] = []
         on_time = True
@@ -230,7 +231,7 @@ class Cloud:
         return evicted, on_time
 
     def end(self, lease_id: str) -> None:
-        """Take away what a lease's owner runs, and the lease."""
+        """Remove the instances of a lease's owner, and the lease."""
         allocations = self._allocations.pop(lease_id)
         for allocation in allocations:
             host = self._by_uuid[allocation.host]
@@ -244,7 +245,7 @@ class Cloud:
         ])
 
     def _use(self, allocation: Allocation) -> bool:
-        """Boot what fills an allocation; False if it has no room yet."""
+        """Boot an instance that fills an allocation; False without room."""
         host = self._by_uuid[allocation.host]
         size = host.size(allocation)
         reservation_id = allocation.reservation_id
@@ -265,7 +266,7 @@ class Cloud:
     def _evict(
         self, host: Host, allocation: Allocation
     ) -> Iterator[str]:
-        """Clear a host of what yields, youngest first, as far as needed."""
+        """Evict yielding instances from a host, youngest first, as needed."""
         size = host.size(allocation)
         for id_ in reversed(tuple(host.running)):
             if host.has_room(*size):
@@ -292,9 +293,9 @@ def _user(allocation: Allocation) -> str:
 def least_pool(
     hosts: Sequence[trace.Host], bookings: Iterable[lease.Booking]
 ) -> int:
-    """Return how many hosts, the first ones, hold all of the bookings.
+    """Return the least number of first hosts that hold all of the bookings.
 
-    :raises InvalidInput: if all hosts together do not
+    :raises InvalidInput: if all hosts together do not hold the bookings
     """
     bookings = list(bookings)
     least, most = 0, len(hosts)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's rule: a host that is kept for leases is shut to all others."""
+"""Blazar's rule: a host that is kept for leases is closed to other requests.
+"""
 
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -9,15 +10,17 @@ from nova.scheduler import filters
 
 from blazar_sched.domain import hints
 
-# By the uuid of each host of the pool, the ids of the reservations that have
-# it now: what Blazar keeps as aggregates.
+# The ids of the reservations that have a host now, by the uuid of each host of
+# the pool. Blazar keeps them as aggregates.
 Held = Mapping[str, Collection[str]]
 
 
 class FreepoolFilter(filters.BaseHostFilter):
-    """Pass what names a reservation there, and only what names none else.
+    """Pass a request on the hosts of its reservation, or of no lease.
 
-    It answers as BlazarFilter does without `allow_preemptibles`.
+    A request that names a reservation passes only on hosts that the
+    reservation has now; any other request passes only on hosts outside the
+    pool. The filter answers as BlazarFilter does without `allow_preemptibles`.
     """
 
     RUN_ON_REBUILD = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A load of leases: drawn from options and a seed."""
+"""A load of leases, drawn from options and a seed."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
-# Between these a lease's length is, by its logarithm.
+# The bounds of a lease's length, which is uniform by its logarithm.
 SHORTEST, LONGEST = 4 * HOUR, 7 * DAY
 MOST_HOSTS = 4
-# Of a lease of instances.
+# The size and the number of the slots of a lease of instances.
 SLOT_VCPUS, SLOT_MEMORY_MB = 8, 16 * 1024
 LEAST_SLOTS, MOST_SLOTS = 2, 16
 
@@ -27,15 +27,15 @@ PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Load:
-    """How much is leased, and how.
+    """The amount and the kinds of leases.
 
     :param share: of all host-hours
     :param ahead: days between the booking and the start, least and most
     :param whole: share of the leases that are of whole hosts, the others
         are of instances
-    :param tries: of so many starts, drawn for each lease, it gets the one
-        with the least leased beside it, as whoever finds no room asks for
-        another time; 1 for a load with all the peaks of chance
+    :param tries: the number of starts drawn for each lease, of which the lease
+        gets the start with the least leased beside it, as a user who finds no
+        room asks for another time; 1 for a load with all the peaks of chance
     """
 
     share: float = 0.3
@@ -46,7 +46,7 @@ class Load:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Booking:
-    """A lease, and the time at which it is asked for."""
+    """A lease, and the time at which the lease is requested."""
 
     at: int
     lease: Lease
@@ -57,9 +57,9 @@ def draw(
 ) -> list[Booking]:
     """Return bookings in their order until they take the share.
 
-    What is leased after `span`, in seconds, is not counted. Leases of
-    instances count for the share of a host that their vCPUs are. None is
-    drawn where there is no time to book ahead.
+    Time leased after `span`, in seconds, is not counted. Leases of instances
+    count as the share of a host that their vCPUs are. No booking is drawn if
+    there is no time to book ahead.
     """
     left = load.share * len(hosts) * span
     vcpus = sum(host.vcpus for host in hosts) / len(hosts)
@@ -88,7 +88,7 @@ def draw(
 
 
 class _Leased:
-    """How many hosts are leased, hour by hour."""
+    """The number of hosts leased, hour by hour."""
 
     def __init__(self) -> None:
         self._hours: defaultdict[int, float] = defaultdict(float)

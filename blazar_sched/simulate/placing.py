@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing without packing: a lease gets any hosts that are free."""
+"""Placement without packing: a lease gets any hosts that are free."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ from blazar_sched.replica import state
 def scatter(
     replica: state.Replica, lease: Lease, window: Window
 ) -> lease_placing.Allocations:
-    """Return allocations for a lease's one reservation, by its id.
+    """Return allocations for the single reservation of a lease, by its id.
 
-    The hosts come in an order that the lease's id alone decides; slots are
-    dealt to them one by one.
+    The order of the hosts depends only on the id of the lease; slots are dealt
+    to the hosts one by one.
 
     :raises NotEnoughHostsAvailable: if there is no room
     """
@@ -58,7 +58,7 @@ def scatter(
 
 
 def _deal(names: list[str], room: Counter[str]) -> Iterator[str]:
-    """Yield each name as often as there is room, all in turns."""
+    """Yield each name as often as it has room, in turns."""
     for turn in itertools.count(1):
         able = [name for name in names if room[name] >= turn]
         if not able:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Playing: events in the order of virtual time, and what comes of them."""
+"""The player: events in the order of virtual time, and their results."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -18,20 +18,20 @@ from blazar_sched.simulate import scheduler
 from blazar_sched.simulate import trace
 from blazar_sched.simulate.policy import Policy
 
-# What happens at one instant, in this order: whoever goes makes room.
+# The order of the events of one instant: events that free room come first.
 LEAVE, END, START, BOOK, ARRIVE = range(5)
 
-# Told now and then how many arrivals and bookings are over.
+# Called from time to time with the number of arrivals and bookings done.
 Tell = Callable[[int], object]
 STEP = 500
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scene:
-    """What each policy meets; `pool` hosts, the first, are kept for leases.
+    """The input of each policy; the first `pool` hosts are kept for leases.
 
-    :param span: how many seconds are played
-    :param options: of ``[blazar_sched]``
+    :param span: the number of seconds that are played
+    :param options: the options of ``[blazar_sched]``
     """
 
     hosts: Sequence[trace.Host]
@@ -49,7 +49,7 @@ class Scene:
 def play(
     scene: Scene, policy: Policy, tell: Tell = lambda _: None
 ) -> result.Result:
-    """Return what a policy makes of a scene.
+    """Return the result of a policy on a scene.
 
     :raises Failure: if a filter or weigher failed
     """
@@ -65,7 +65,7 @@ def play(
 
 
 class _Player:
-    """The queue of what is still to come, by (time, kind, number)."""
+    """The queue of future events, by (time, kind, number)."""
 
     def __init__(
         self, scene: Scene, there: cloud.Cloud, found: result.Result

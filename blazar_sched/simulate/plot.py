@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as a picture; the one module that needs matplotlib."""
+"""Results as a picture; the only module that needs matplotlib."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from blazar_sched.simulate import result
 
 
 def save(results: Sequence[result.Result], path: str) -> None:
-    """Draw days and totals, a colour for each policy, as PNG.
+    """Draw days and totals as PNG, with a colour for each policy.
 
     :raises OSError: if the file cannot be written
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies that are played side by side on the same events."""
+"""The policies that are compared on the same events."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -10,11 +10,12 @@ PARTS = (TIMELINE, WEIGHERS, PACKING)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policy:
-    """`closed`: the pool is shut to whatever has no reservation there.
+    """A policy; `closed` closes the pool to requests without a reservation.
 
-    Else these parts are on: `timeline`, LifetimeFilter; `weighers`,
-    LeaseGapWeigher; `packing`, leases go where the free time around them is
-    the shortest, and not to any host that is free.
+    If `closed`, a request needs a reservation on the host. Otherwise these
+    parts are on: `timeline`, LifetimeFilter; `weighers`, LeaseGapWeigher;
+    `packing`, leases go where the free time around them is the shortest, and
+    not to any free host.
     """
 
     name: str
@@ -29,13 +30,13 @@ OURS = Policy('ours')
 
 
 def without(part: str) -> Policy:
-    """Return ours with one of PARTS off."""
+    """Return the policy of this project with one of PARTS off."""
     return dataclasses.replace(
         OURS, name=f'ours without {part}', **{part: False}
     )
 
 
 def compared(parts: Iterable[str] = ()) -> list[Policy]:
-    """Return the policies to compare, with `parts` off one by one too."""
+    """Return the policies to compare, also with each of `parts` off."""
     off = dict.fromkeys((*parts, WEIGHERS))
     return [FREEPOOL, *map(without, off), OURS]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy made of a trace: counted, and shown as a table."""
+"""The results of a policy on a trace, as figures and as a table."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ HOUR, DAY = 3600, 86400
 
 
 class Level:
-    """An amount that changes, summed over time, a day at a time."""
+    """An amount that changes, summed over time for each day."""
 
     def __init__(self, value: float = 0) -> None:
         self.value = value
-        # What it was times seconds, by day.
+        # The amount times seconds, by day.
         self.by_day = [0.0]
         self._at = 0
 
@@ -45,10 +45,10 @@ class Level:
 class Result:
     """The figures of one policy; `Counter`s are by kind of instance.
 
-    Utilisation is of all hosts' vCPUs, open leases used to the full. Idle
-    are the host-hours of the hosts that are kept for leases in which nobody
-    ran there, by vCPUs. Late are the leases of which some part could not be
-    used at once when its window opened.
+    Utilisation is of all hosts' vCPUs, with open leases used to the full. Idle
+    are the host-hours of the hosts that are kept for leases in which nothing
+    ran on these hosts, by vCPUs. Late are the leases of which some part could
+    not be used at once when its window opened.
     """
 
     policy: str
@@ -58,10 +58,10 @@ class Result:
     refused: Counter[str] = dataclasses.field(default_factory=Counter)
     evicted: Counter[str] = dataclasses.field(default_factory=Counter)
     leases: int = 0
-    # By name.
+    # The names of the refused leases.
     refused_leases: list[str] = dataclasses.field(default_factory=list)
     late: int = 0
-    # Shares, and host-hours.
+    # Utilisation as shares, idle in host-hours.
     utilisation_by_day: list[float] = dataclasses.field(default_factory=list)
     idle_by_day: list[float] = dataclasses.field(default_factory=list)
 
@@ -70,7 +70,7 @@ class Result:
         return self.refused.total() / max(1, self.instances.total())
 
     def sum_up(self, used: Level, idle: Level, vcpus: int, span: int) -> None:
-        """Take the figures of what was used, in vCPUs, and idle, in hosts."""
+        """Set the figures of used vCPUs, and of idle hosts."""
         for level in (used, idle):
             level.go_on(span)
         self.utilisation = used.total / (vcpus * span)

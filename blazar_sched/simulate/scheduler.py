@@ -35,11 +35,11 @@ objects.register_all()
 
 
 class Failure(Exception):
-    """A filter or weigher failed, so its answers say nothing."""
+    """Raised if a filter or weigher failed, so that its results are void."""
 
 
 class Scheduler:
-    """Chooses hosts with what a policy has switched on.
+    """A scheduler with the filters and weighers that a policy switches on.
 
     :param held: the reservations that hold something of a host, by the
         uuids of the hosts that are kept for leases
@@ -66,7 +66,7 @@ class Scheduler:
         )
 
     def choose(self, host_states: Sequence[Any], spec: Any) -> Any:
-        """Return the best of the HostStates that pass, None if none does."""
+        """Return the best HostState that passes, None if none passes."""
         passing = self._filtered(host_states, spec)
         if not passing:
             return None
@@ -77,7 +77,7 @@ def spec(
     uuid: str, vcpus: int, memory_mb: int, lifetime: int | None = None,
     preemptible: bool = False, reservation_id: str | None = None,
 ) -> Any:
-    """Return what Nova asks its filters for.
+    """Return a RequestSpec as Nova passes it to its filters.
 
     :param lifetime: in seconds, None for an unbounded instance
     """
@@ -106,10 +106,10 @@ def _flavor(vcpus: int, memory_mb: int, preemptible: bool) -> Any:
 def following(
     replica: state.Replica, now: Callable[[], int], **options: Any
 ) -> Iterator[None]:
-    """Let the filters of this process decide by `replica`, at `now`.
+    """Make the filters of this process decide by `replica`, at `now`.
 
-    :param options: of ``[blazar_sched]``
-    :raises Failure: if one of them failed meanwhile
+    :param options: the options of ``[blazar_sched]``
+    :raises Failure: if a filter or weigher failed meanwhile
     """
     failures = answer.failure, answer.stale_replica, base.failure
     before = [each.count for each in failures]

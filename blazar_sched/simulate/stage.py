@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole of a simulation: read, draw, play each policy, tell."""
+"""The whole simulation: read, draw, play each policy, and report."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -21,19 +21,19 @@ from blazar_sched.simulate import trace
 from blazar_sched.simulate.policy import FREEPOOL
 from blazar_sched.simulate.policy import Policy
 
-# An instance is not had more often than this, whatever is refused.
+# The maximum number of times that an instance is repeated.
 MOST_TIMES = 4096
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setting:
-    """What is played, as asked for.
+    """The input of a simulation, as requested.
 
     :param sample: how many of the hosts, None for all
-    :param repeat: how often each instance is there
+    :param repeat: how often each instance occurs
     :param until_refused: the share that freepool is to refuse, which decides
         instead of `repeat`; or None
-    :param options: of ``[blazar_sched]``
+    :param options: the options of ``[blazar_sched]``
     """
 
     instances: str
@@ -52,7 +52,7 @@ def perform(
     json_path: str | None = None,
     plot_path: str | None = None,
 ) -> None:
-    """Play each policy, print what came of it, and save it where asked.
+    """Play each policy, print the results, and save the results if requested.
 
     :raises InvalidInput: if a file or an option cannot be used, or the hosts
         do not hold the leases
@@ -75,14 +75,14 @@ def perform(
     if json_path is not None:
         _save(json_path, about, results)
     if plot_path is not None:
-        # Nobody else needs matplotlib.
+        # Only this import needs matplotlib.
         from blazar_sched.simulate import plot
 
         plot.save(results, plot_path)
 
 
 def _scene(setting: Setting) -> play.Scene:
-    """Return what is played; the pool is the least that holds the leases."""
+    """Return the scene; its pool is the smallest that holds the leases."""
     seed, unbounded = setting.seed, setting.options['unbounded']
     duration.parse_unbounded(unbounded, 'unbounded')
     hosts = trace.read_hosts(setting.hosts)
@@ -106,10 +106,11 @@ def _scene(setting: Setting) -> play.Scene:
 def _until_refused(
     scene: play.Scene, share: float, seed: int, bar: progress.Progress
 ) -> play.Scene:
-    """Return the scene with each instance as often as it takes.
+    """Return the scene with each instance repeated as often as needed.
 
-    That is the least number for which freepool refuses the share, as far as
-    more instances never make it refuse a smaller one.
+    The number of repetitions is the least number for which freepool refuses
+    the share, provided that more instances never make freepool refuse a
+    smaller share.
     """
 
     def repeated(times: int) -> play.Scene:
@@ -147,7 +148,7 @@ def _played(
     bar: progress.Progress,
     name: str | None = None,
 ) -> result.Result:
-    """Play a policy and show how far it is."""
+    """Play a policy and show the progress."""
     task = bar.add_task(name or policy.name, total=scene.size)
     found = play.play(
         scene, policy, lambda done: bar.update(task, completed=done)

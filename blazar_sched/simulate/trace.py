@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces: the instances and hosts of a CSV file each.
+"""Traces: instances and hosts, each read from a CSV file.
 
-Columns of our own: `arrival`, `lifetime` (seconds), `vcpus`, `memory_mb`,
-`kind` (one of KINDS) and, if it is there and not empty, `declared`, the
-lifetime that is told to Nova; of hosts `name`, `vcpus`, `memory_mb`. The
-files of Alibaba's cluster traces are known by their columns too.
+The columns of this project's own format are `arrival`, `lifetime` (seconds),
+`vcpus`, `memory_mb`, `kind` (one of KINDS) and, if present and not empty,
+`declared`, the lifetime that is declared to Nova; the columns of hosts are
+`name`, `vcpus`, `memory_mb`. The files of Alibaba's cluster traces are
+recognized by their columns too.
 """
 
 from collections.abc import Callable
@@ -21,8 +22,9 @@ from blazar_sched.domain import exception
 UNBOUNDED, BOUNDED, PREEMPTIBLE = 'unbounded', 'bounded', 'preemptible'
 KINDS = (UNBOUNDED, BOUNDED, PREEMPTIBLE)
 
-# Of Alibaba's tasks: best effort. A third of them is preemptible, all declare
-# an end, as do half of the others, over-stated by a factor up to so much.
+# The best-effort class of Alibaba's tasks. A third of its tasks is
+# preemptible, and all declare an end, as does half of the other tasks. The
+# declared lifetime is overstated by a factor of up to OVERSTATED.
 BEST_EFFORT = 'BE'
 PREEMPTIBLE_SHARE = 1 / 3
 DECLARING_SHARE = 1 / 2
@@ -32,9 +34,10 @@ MILLI = 1000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """`arrival` is in seconds since the trace began, as is all time here.
+    """An instance; `arrival` is in seconds since the trace began.
 
-    `declared` is the lifetime that it says it has, None if it says none.
+    All times here are in such seconds. `declared` is the lifetime that the
+    instance declares, None if it declares none.
     """
 
     arrival: int
@@ -82,7 +85,7 @@ def _own_host(row: Row, rng: random.Random) -> Host:
 def _alibaba_instance(row: Row, rng: random.Random) -> Instance:
     arrival = _number(row, 'creation_time')
     lifetime = max(1, _number(row, 'deletion_time') - arrival)
-    # Three draws for each, so that no task changes what the next one gets.
+    # Three draws for each task, so that no task changes the draws of the next.
     first, second, factor = rng.random(), rng.random(), rng.random()
     kind = UNBOUNDED
     if row['qos'] == BEST_EFFORT:
@@ -114,7 +117,7 @@ def _number(row: Row, column: str, least: int = 0) -> int:
     return number
 
 
-# What is read by which columns.
+# The readers of rows, by the columns that a reader needs.
 Reader = Callable[[Row, random.Random], Any]
 _INSTANCES: dict[tuple[str, ...], Reader] = {
     ('arrival', 'lifetime', 'vcpus', 'memory_mb', 'kind'): _own_instance,
@@ -182,7 +185,7 @@ def sample(
 ) -> list[Host]:
     """Return `count` of the hosts.
 
-    :raises InvalidInput: if there are not so many
+    :raises InvalidInput: if there are fewer hosts
     """
     if count > len(hosts):
         raise exception.InvalidInput(
@@ -192,16 +195,16 @@ def sample(
 
 
 def span(instances: Sequence[Instance]) -> int:
-    """Return the seconds from the trace's beginning to its last arrival."""
+    """Return the seconds from the start of the trace to its last arrival."""
     return instances[-1].arrival + 1
 
 
 def repeat(
     instances: Sequence[Instance], times: int, seed: int
 ) -> list[Instance]:
-    """Return each instance `times` times, each but the first shifted.
+    """Return each instance `times` times, each copy but the first shifted.
 
-    By a random time, the trace's beginning following its end. The first
+    A copy is shifted by a random time, cyclically within the trace. The first
     copies are the same for any `times`.
     """
     length = span(instances)

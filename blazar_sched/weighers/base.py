@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the weighers have in common: they always answer.
+"""The base of the weighers, which always return weights.
 
 One NaN, or an exception, from a weigher fails the request.
 """
@@ -23,22 +23,24 @@ from blazar_sched.worker import request
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-# Where no need is in sight, and where nothing is known: ten years.
+# The horizon of a host that no reservation needs, and of a host that the
+# replica does not know: ten years.
 FAR = 10 * 365 * 86400
 
 failure = trouble.Trouble(LOG)
 
 
 class ReplicaWeigher(weights.BaseHostWeigher):
-    """Weighs hosts by the replica; all 0 if there is nothing to say.
+    """A weigher of hosts by the replica; all weights are 0 without a result.
 
-    A weigher has `weigh`, and names its multiplier's option in `OPTION`,
-    which the metadata of a host's aggregates may override.
+    A subclass defines `weigh`, and the option of its multiplier in `OPTION`.
+    The metadata of a host's aggregates may override the option.
     """
 
     OPTION: ClassVar[str]
-    # The option's value when hosts were last weighed: Nova asks for it host
-    # by host, and to look it up there would take longer than to weigh them.
+    # The option's value when hosts were last weighed: Nova asks for the
+    # multiplier of each host, and reading the option for each host would
+    # take longer than weighing the hosts.
     _multiplier = 1.0
 
     def __init__(self) -> None:
@@ -51,21 +53,21 @@ class ReplicaWeigher(weights.BaseHostWeigher):
         host_states: list[Any],
         now: int,
     ) -> list[float] | None:
-        """Return a weight for each host, None for nothing to say.
+        """Return a weight for each host; None if the weigher does not apply.
 
         Higher weights win. `asked` is not bound.
         """
         raise NotImplementedError
 
     def weight_multiplier(self, host_state: Any) -> float:
-        """Return the option's value, or what an aggregate has for it."""
+        """Return the multiplier: an aggregate's value, else the option."""
         multiplier: float = utils.get_weight_multiplier(
             host_state, self.OPTION, self._multiplier
         )
         return multiplier
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
-        # Nova wants one; weigh_objects answers for all hosts at once.
+        # Nova requires this method; weigh_objects weighs all hosts at once.
         return 0.0
 
     def weigh_objects(
@@ -124,7 +126,7 @@ def _shorten(
     host_states: list[Any],
     now: int,
 ) -> None:
-    """Cut horizons to how long there is room for another class's amount."""
+    """Limit horizons to the time with room for an amount of another class."""
     rows = index.rows(h.uuid for h in host_states)
     known = [n for n, row in enumerate(rows) if row >= 0]
     found = index.horizon(

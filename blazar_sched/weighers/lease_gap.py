@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LeaseGapWeigher: short lives into short gaps, long ones far from leases.
+"""LeaseGapWeigher: short lifetimes into short gaps, long ones far from leases.
 
-With a positive ``lease_gap_weight_multiplier``, a bounded instance goes where
-the time between its end and the next need for its room is the shortest, so
-that long gaps stay whole; any other one goes where the next need is the
-farthest. A negative multiplier turns both around. A host may be weighed
-otherwise by the metadata of its aggregates.
+With a positive ``lease_gap_weight_multiplier``, a bounded instance goes to
+the host with the shortest time between the end of the instance and the next
+need for its room, so that long gaps stay whole; any other instance goes to
+the host with the farthest next need. A negative multiplier reverses both
+orders. The metadata of a host's aggregates may override the multiplier.
 """
 
 import math
@@ -17,15 +17,15 @@ from blazar_sched.weighers import base
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import request
 
-# More than any gap.
+# A weight greater than the weight of any gap.
 _BEST = 1 + math.log1p(base.FAR)
 
 
 class LeaseGapWeigher(base.ReplicaWeigher):
     """Weigh hosts by the gap before the next lease.
 
-    Weights are logarithms of seconds: an hour more counts next to a gap of
-    an hour, not next to one of a month.
+    Weights are logarithms of seconds: an additional hour matters beside a gap
+    of an hour, but not beside a gap of a month.
     """
 
     OPTION = 'lease_gap_weight_multiplier'
@@ -43,11 +43,12 @@ class LeaseGapWeigher(base.ReplicaWeigher):
         else:
             lives = asked.end - now
             found = [
-                # Too short a gap is the worst, were it let through.
+                # A gap that is too short gets the worst weight, in case a
+                # filter lets the host pass.
                 -math.log1p(h - lives if h >= lives else base.FAR)
                 for h in horizons
             ]
-        # What is reserved is used before what is not.
+        # Reserved hosts are used before hosts that are not reserved.
         own = {id(h) for h in magnetic.drawn(replica, asked, host_states, now)}
         if not own:
             return found

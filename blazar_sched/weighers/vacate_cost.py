@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """VacateCostWeigher: preemptible instances where few have to be vacated.
 
-With a positive ``vacate_cost_weight_multiplier`` a preemptible instance goes
-where the least memory of others like it has to go when the next lease needs
-the host's room. Of other instances it says nothing: they are not let in
-where they would have to go.
+With a positive ``vacate_cost_weight_multiplier``, a preemptible instance goes
+to the host with the least memory of preemptible instances that have to be
+vacated when the next lease needs the host's room. For other instances the
+weigher has no weights: such an instance does not pass on a host that it would
+have to vacate.
 """
 
 import math
@@ -18,8 +19,8 @@ from blazar_sched.worker import request
 class VacateCostWeigher(base.ReplicaWeigher):
     """Weigh hosts by the memory to be vacated at the next need.
 
-    Weights are logarithms of MB: 1 GB more counts next to 1 GB, not next to
-    100.
+    Weights are logarithms of MB: an additional 1 GB matters beside 1 GB, but
+    not beside 100 GB.
     """
 
     OPTION = 'vacate_cost_weight_multiplier'

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lives in each nova-scheduler process, beside its filters and weighers.
+"""The state of each nova-scheduler process, beside its filters and weighers.
 
-A replica that follows the ledger, what is asked of it, and what was decided.
+The state consists of a replica that follows the ledger, of the scheduling
+requests, and of the decisions made.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filters have in common: they always answer.
+"""The decision that all filters share, which always returns an answer.
 
-An exception in a filter fails the request, and one for each request fails
-the cloud. So whatever goes wrong in here has the answer that the operator
-chose for it.
+An exception in a filter fails the request, and an exception for each request
+fails the cloud. So any error in this module leads to the answer that the
+operator has chosen for errors.
 """
 
 import time
@@ -34,18 +34,19 @@ def decide(
 ) -> list[Any]:
     """Return the host states that pass by `judge`; never raise.
 
-    A rebuild stays where it is. Stale or missing replica, or error: see
-    ``on_stale``.
+    A rebuild stays on its host. For a stale or missing replica, and for an
+    error, see ``on_stale``.
     """
     began = time.perf_counter()
     replica, asked, now = process.last_known(), None, 0
     revision = None if replica is None else replica.revision
     try:
-        # Nova leaves this to who overrides filter_all.
+        # Nova leaves this check to filters that override filter_all.
         if utils.request_is_rebuild(spec):
             return host_states
         now, options = process.now(), CONF.blazar_sched
-        # First by what is known, so that what fails below finds it read.
+        # Read the request by the last known replica first, so that the
+        # handler of a failure below has the request.
         asked = request.read_once(spec, replica, now, options)
         replica, stale = process.current()
         if replica is None or stale:
@@ -54,7 +55,7 @@ def decide(
         else:
             outcome = explanation.DECIDED
             revision = replica.revision
-            # They may be others by now.
+            # The replica and its instances may have changed meanwhile.
             asked = request.read_once(spec, replica, now, options)
             passing = steps.either(
                 host_states,

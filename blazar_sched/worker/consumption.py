@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an instance is put: what no notification says, and when.
+"""Observation of instances being placed, which no notification reports.
 
-nova-scheduler calls a HostState's `consume_from_request` right after
-Placement has given it the host, in this process. So that is listened to on
-each HostState that passes; it is of one request, so nothing is left behind.
+nova-scheduler calls `consume_from_request` of a HostState right after
+Placement has allocated the host, in this process. So each HostState that
+passes is made to note this call. A HostState belongs to one request, so
+nothing is left behind.
 """
 
 from collections.abc import Collection
@@ -25,15 +26,15 @@ CONF = cfg.CONF
 
 failure = trouble.Trouble(LOG)
 
-# The uuids that a HostState's own figures hold already.
+# The uuids of the instances that a HostState's own figures already count.
 _CONSUMED = 'blazar_sched_consumed'
 
 
 class _Watched:
-    """What comes before a HostState's own class."""
+    """A mixin that precedes the own class of a HostState."""
 
     def consume_from_request(self, spec: Any) -> None:
-        """Let Nova count `spec` on the host, and note it."""
+        """Let Nova count `spec` on the host, and note the placement."""
         super().consume_from_request(spec)  # type: ignore[misc]
         _note(self, spec)
 
@@ -46,10 +47,11 @@ def _watched(of: type) -> type:
 
 
 def watch(host_states: Iterable[Any], replica: state.Replica) -> None:
-    """Note what is put on these hosts from now on, if they are reservable.
+    """Note the instances placed on reservable hosts from now on.
 
-    They get another class: of 10,000 this takes a sixth of the time that it
-    takes to give each a method of its own.
+    Each HostState of a reservable host gets another class: for 10,000 of them
+    this takes a sixth of the time that it takes to give each HostState a
+    method of its own.
     """
     if not CONF.blazar_sched.pending_ttl:
         return
@@ -60,7 +62,7 @@ def watch(host_states: Iterable[Any], replica: state.Replica) -> None:
 
 
 def consumed(host_state: Any) -> Collection[str]:
-    """Return the uuids that its own figures hold, of the same request."""
+    """Return the uuids of its request's instances that a HostState counts."""
     uuids: Collection[str] = vars(host_state).get(_CONSUMED, ())
     return uuids
 
@@ -68,9 +70,9 @@ def consumed(host_state: Any) -> Collection[str]:
 def beside(
     replica: state.Replica, asked: request.Request, host_states: Iterable[Any]
 ) -> dict[int, list[request.Request]]:
-    """Return what was put lately beside a request, by id() of HostState.
+    """Return recently placed requests beside a request, by id() of HostState.
 
-    What the HostState's figures hold is left out.
+    Requests that the figures of the HostState already count are left out.
     """
     by_host = process.pending().by_host(replica)
     if not by_host:
@@ -98,9 +100,9 @@ def _is_held(
 
 
 def _note(host_state: Any, spec: Any) -> None:
-    """Note what was put there; never raise.
+    """Note the request placed on a host; never raise.
 
-    An exception here would leave Placement's claim behind.
+    An exception here would leave the allocation in Placement behind.
     """
     try:
         options = CONF.blazar_sched

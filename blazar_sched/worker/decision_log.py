@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last decisions of a process, for who asks why.
+"""The last decisions of a process, kept for questions about them.
 
-A request only leaves references here. Nova's HostStates are large and of one
-request, so they are kept no longer than until the next `settle`, which is not
-done in a request's thread.
+A request only leaves references here. Nova's HostStates are large and belong
+to one request, so they are kept only until the next `settle`, which does not
+run in the thread of a request.
 """
 
 import collections
@@ -15,17 +15,19 @@ from typing import Protocol
 from blazar_sched.replica import state
 from blazar_sched.worker.seen import Hosts
 
-# Decisions that wait at most to be settled, and how many ask for it.
+# The most decisions that wait to be settled, and the number from which
+# settling is requested.
 MOST_FRESH = 20
 MANY_FRESH = 10
-# Decisions after which hosts that are gone are forgotten.
+# The number of decisions after which the hosts that are gone are forgotten.
 FORGET_AFTER = 1000
 
 
 class Decision(Protocol):
-    """What a filter has decided; see worker.explanation.
+    """The decision of a filter; see worker.explanation.
 
-    `seen` and `passed` are how many hosts it was about, and how many passed.
+    `seen` and `passed` are the number of hosts that the filter was asked
+    about, and the number of hosts that passed.
     """
 
     filter: str
@@ -37,25 +39,25 @@ class Decision(Protocol):
     def settle(
         self, replica: state.Replica | None, hosts: Hosts
     ) -> None:
-        """Keep no more than it takes to explain it.
+        """Keep only the data needed to explain the decision.
 
-        :param hosts: what other decisions keep, too
+        :param hosts: the record of hosts that other decisions share
         """
 
     def explain(
         self, replica: state.Replica | None, host: str | None
     ) -> dict[str, Any]:
-        """Return it with its reasons, in JSON primitives.
+        """Return the decision with its reasons, in JSON primitives.
 
-        :param replica: where reasons are looked for
-        :param host: the only one to speak of, by its name; None for all
+        :param replica: the replica from which reasons are computed
+        :param host: the only host to explain, by its name; None for all
         """
 
 
 class Decisions:
     """The newest decisions; safe to share between threads.
 
-    :param kept: returns how many to keep; 0 for none
+    :param kept: returns how many decisions to keep; 0 for none
     :param wake: called when `settle` should be called soon
     """
 
@@ -68,7 +70,8 @@ class Decisions:
             maxlen=MOST_FRESH
         )
         self._settled: collections.deque[Decision] = collections.deque()
-        # What the settled ones share; the older of them may have other hosts.
+        # The hosts that the settled decisions share; older decisions may
+        # share an earlier object.
         self._hosts = Hosts()
         self._settled_with_hosts = 0
         self._lock = threading.Lock()
@@ -85,9 +88,10 @@ class Decisions:
             self._wake()
 
     def settle(self, replica: state.Replica | None) -> None:
-        """Reduce what was noted, and forget what is too old.
+        """Settle the noted decisions, and forget decisions that are too old.
 
-        :param replica: which they were decided by, or a later one
+        :param replica: the replica that the decisions were made by, or a later
+            one
         """
         with self._lock:
             while self._fresh:
@@ -110,9 +114,9 @@ class Decisions:
         instance_uuid: str,
         host: str | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the decisions about an instance, the oldest one first.
+        """Return the decisions about an instance, the oldest decision first.
 
-        :param host: the only one to speak of, by its name; None for all
+        :param host: the only host to explain, by its name; None for all
         """
         self.settle(replica)
         with self._lock:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A decision, kept so that it can be explained; see worker.decision_log.
+"""Decisions of filters, kept in a form that can be explained.
 
-Who passed is a fact, and recorded. Why the others did not is looked for when
-somebody asks: by the same steps, in the same window, with what HostStates
-said then, on the replica of that moment. It may have moved on, so revisions
-are told.
+See worker.decision_log. The hosts that passed are a fact, and are recorded.
+The reasons for which the other hosts did not pass are computed on request: by
+the same steps, for the same window, with the figures that the host states had
+at the time of the decision, on the replica at the time of the question. The
+replica may have changed since the decision, so the explanation includes both
+revisions.
 """
 
 import operator
@@ -23,13 +25,13 @@ from blazar_sched.worker import steps as filter_steps
 from blazar_sched.worker.steps import FIRST_COUNT
 from blazar_sched.worker.steps import Judge
 
-# How a filter came to its answer.
+# How a filter came to its decision.
 DECIDED = 'decided'
 STALE = 'stale'
 UNKNOWN = 'unknown'
 FAILED = 'failed'
 
-# What a filter answered about a host; 0 if it was not asked.
+# The answer of a filter about a host; 0 if the filter was not asked.
 _HAS_PASSED, _WAS_REFUSED = 1, 2
 _CELL = struct.Struct(f'{len(inventory.RESOURCE_CLASSES)}q')
 
@@ -48,14 +50,15 @@ _CLOSED = {
 
 
 class Decided:
-    """What a filter has answered.
+    """The decision of one filter about one request.
 
-    :param judge: the steps that it went by
-    :param asked: the request, None if it could not be read
-    :param at: the time that it was decided for, epoch seconds
-    :param revision: of the replica, None if there was none
+    :param judge: the steps that the filter used
+    :param asked: the request, None if the request could not be read
+    :param at: the time for which the decision was made, epoch seconds
+    :param revision: of the replica, None if there was no replica
     :param outcome: DECIDED, STALE, UNKNOWN or FAILED
-    :param host_states: what Nova asked about, and `passing` what it got
+    :param host_states: the host states that Nova passed to the filter, and
+        `passing` those that the filter returned
     """
 
     def __init__(
@@ -78,10 +81,10 @@ class Decided:
         self._asked = asked
         self._at = at
         self._revision = revision
-        # Nova's objects, until they are settled.
+        # Objects of Nova, kept until the decision is settled.
         self._host_states = host_states
         self._passing = passing
-        # What it came to, and what hosts had left, by number of the host.
+        # The answers, and the room that hosts had left, by host number.
         self._identities: list[tuple[str | None, str]] = []
         self._answers = b''
         self._left: tuple[seen.Chunk, ...] = ()
@@ -90,7 +93,7 @@ class Decided:
     def settle(
         self, replica: state.Replica | None, hosts: seen.Hosts
     ) -> None:
-        """Keep who passed, and what the others had left."""
+        """Keep which hosts passed, and the room left on the others."""
         passing = {id(h) for h in self._passing}
         numbers = hosts.numbers(self._host_states)
         answers = bytearray(len(hosts.identities))
@@ -108,8 +111,8 @@ class Decided:
         if self.outcome != DECIDED or self._asked is None or replica is None:
             return
         if not self._asked.bound:
-            # A bound request has its room by its reservation, whatever else
-            # is used of a host.
+            # The room of a bound request is that of its reservation,
+            # regardless of what else is used on the host.
             self._left = hosts.keep(refused_numbers, _left(replica, refused))
         for number, h in zip(refused_numbers, refused, strict=True):
             noted = _noted(h, replica, self._asked)
@@ -162,7 +165,7 @@ class Decided:
     def _reasons(
         self, replica: state.Replica | None, refused: list['_Seen']
     ) -> dict[int, str]:
-        """Return a reason for each, by id()."""
+        """Return a reason for each refused host, by id()."""
         if self.outcome != DECIDED:
             return dict.fromkeys(map(id, refused), _CLOSED[self.outcome])
         if replica is None or self._asked is None:
@@ -178,12 +181,12 @@ class Decided:
 
 
 class _Noted(NamedTuple):
-    """What is to be noted of a host besides what it had left.
+    """The facts noted of a host besides the room that the host had left.
 
-    :ivar copies: how many of the request's instances had been put there
-    :ivar here: the uuids of those, and of the instance that moves
-    :ivar away: the uuids of those that the index gives back for, but were not
-        there any more
+    :ivar copies: how many instances of the request had been put on the host
+    :ivar here: the uuids of these instances, and of the instance that moves
+    :ivar away: the uuids of the instances whose room the index gives back, but
+        which were not on the host any more
     """
 
     copies: int
@@ -191,19 +194,21 @@ class _Noted(NamedTuple):
     away: tuple[str, ...]
 
 
-# As of nearly all hosts.
+# The value for nearly all hosts.
 _NOTHING = _Noted(0, (), ())
 
 
 class _Seen:
-    """A HostState as it was seen, as far as steps look at it.
+    """A HostState as it was at the decision, with what the steps read.
 
-    :param used: of the host, by RESOURCE_CLASSES
-    :param copies: how many of the request's instances had been put there
-    :param instances: those that were there, as far as they matter
+    :param used: the used amounts of the host, by RESOURCE_CLASSES
+    :param copies: how many instances of the request had been put on the host
+    :param instances: the uuids of the instances on the host, as far as they
+        affect the decision
     """
 
-    # Nova's HostState has more memory and disk than it has free.
+    # Nova's HostState has more memory and disk than its free amounts. Here
+    # the free amounts are 0, so that the total is the used amount.
     free_ram_mb = 0
     free_disk_mb = 0
 
@@ -244,9 +249,10 @@ def _noted(
 def _left(
     replica: state.Replica, host_states: list[Any]
 ) -> list[seen.Cell]:
-    """Return what each has left by RESOURCE_CLASSES, as filters see it.
+    """Return the room that each host has left by RESOURCE_CLASSES.
 
-    Nothing is known of hosts that the replica does not know.
+    The room is computed as in the filters. For a host that the replica does
+    not know, the room is unknown.
     """
     found = replica.present.headroom(replica.index, host_states, None)
     packed, size = found.room.tobytes(), _CELL.size
@@ -259,7 +265,7 @@ def _left(
 def _used(
     replica: state.Replica, uuid: str, left: seen.Cell
 ) -> tuple[int, ...]:
-    """Return what was used of a host by RESOURCE_CLASSES; 0 if not known."""
+    """Return the used amounts of a host by RESOURCE_CLASSES; 0 if unknown."""
     known = replica.hosts.get(uuid)
     if known is None or left == seen.EMPTY:
         return (0,) * len(inventory.RESOURCE_CLASSES)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hears what is told or asked of all workers; see replica.wire.
+"""A listener for news and questions to all workers; see replica.wire.
 
-News are only a wake-up: what is lost is made up for by the next poll, and
-what is heard is not believed but asked for. Questions are of people: nothing
-that decides waits for an answer.
+News are only a wake-up: the next poll makes up for lost news, and the content
+of news is not used but pulled from the ledger. Questions come from people: no
+decision waits for an answer.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from blazar_sched.replica import wire
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two tries to begin.
+# Seconds between two attempts to start.
 PAUSE = 10.0
 STOP_TIMEOUT = 2.0
-# How often a bus that is away is tried again before a message is given up.
+# How often an unavailable bus is retried before a message is given up.
 RETRIES = 1
 
 Hear = Callable[[str, int], object]
-# Of an instance, by its uuid, and of one host or all: (uuid, host name).
+# Explains an instance, by uuid, on one host or all: (uuid, host name).
 Explain = Callable[[str, str | None], list[dict[str, Any]]]
 Report = Callable[[], dict[str, Any]]
 
@@ -44,7 +44,7 @@ class _EndPoint:
         self._explain = explain
         self._report = report
         self._answer = answer
-        # One question at a time: a worker has other things to do.
+        # One question at a time, as a worker has other work to do.
         self._lock = threading.Lock()
 
     def newest(self, ctxt: Any, revision: int, ledger: str) -> None:
@@ -55,7 +55,7 @@ class _EndPoint:
     ) -> None:
         with self._lock:
             decisions = self._explain(instance_uuid, host)
-        # Most know nothing of it.
+        # Most workers have no decisions about the instance.
         if decisions:
             self._answer(question, decisions)
 
@@ -64,11 +64,12 @@ class _EndPoint:
 
 
 class Listener:
-    """Calls ``hear(ledger, revision)`` when a commit is told of.
+    """A listener that calls ``hear(ledger, revision)`` at news of a commit.
 
-    Whoever asks is sent what `explain` and `report` return, under the name
-    `worker`. Once begun, the driver of the bus connects again by itself. To
-    begin may take until there is a bus, so that has a thread of its own.
+    A question is answered with the results of `explain` and `report`, under
+    the name `worker`. Once started, the driver of the bus reconnects by
+    itself. Starting may wait until there is a bus, so it has a thread of its
+    own.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Listener:
         self._thread: threading.Thread | None = None
 
     def start(self, transport: oslo_messaging.Transport) -> None:
-        """Begin, not waiting for it."""
+        """Start to listen, without waiting for the bus."""
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(
@@ -99,7 +100,7 @@ class Listener:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it; whoever still waits for the bus is not waited for."""
+        """Stop listening; a thread that waits for the bus is not awaited."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(STOP_TIMEOUT)
@@ -113,8 +114,9 @@ class Listener:
     def _run(self, transport: oslo_messaging.Transport) -> None:
         server = oslo_messaging.get_rpc_server(
             transport,
-            # All workers of a machine have one name, so that the queue by
-            # that name, which nobody uses, is one: a fanout reaches each.
+            # All workers of a machine share one server name, so that they
+            # share one queue of that name, which nobody uses. A fanout
+            # reaches each worker anyway.
             oslo_messaging.Target(
                 exchange=wire.EXCHANGE,
                 topic=wire.NEWS_TOPIC,

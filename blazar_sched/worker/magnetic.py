@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Magnetic reservations: their project's servers need no hint."""
+"""Magnetic reservations, which servers of their project use without a hint."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,8 +16,8 @@ def drawn(
 ) -> list[Any]:
     """Return the hosts of the magnetic reservations of the request's project.
 
-    Those that are open at `now`. The hosts are whole hosts: Nova and
-    Placement count what is on them.
+    Only allocations that are open at `now` are considered. The allocations are
+    of whole hosts: Nova and Placement count the instances on them.
     """
     if asked.bound or asked.project_id is None:
         return []

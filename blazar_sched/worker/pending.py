@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this process has placed and the feed does not tell of yet.
+"""Requests that this process has placed and the feed does not include yet.
 
-HostState follows once the compute has reported, the feed once the manager
-has looked. Until one of them does, or `until` has come, an instance counts
-by what is noted here.
+A HostState is updated when the compute service has reported, and the feed
+when the manager has polled. Until one of the two includes an instance, or
+`until` has come, the instance counts by the record kept here.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from blazar_sched.worker import request
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
-    """A request that was given a host; `until` is monotonic seconds."""
+    """A request that was given a host; `until` is in monotonic seconds."""
 
     host: str
     asked: request.Request
@@ -25,9 +25,9 @@ class Placed:
 
 
 class Pending:
-    """The placed ones; safe to share between threads.
+    """The requests that were placed; safe to share between threads.
 
-    :param monotonic: returns seconds that only pass
+    :param monotonic: returns seconds of a clock that never goes back
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class Pending:
     def add(self, host: str, asked: request.Request, ttl: float) -> None:
         """Note that an instance has been placed on a host.
 
-        The last host counts: an instance may be placed again.
+        The last host counts, because an instance may be placed again.
         """
         until = self._monotonic() + ttl
         with self._lock:
             self._placed[asked.instance_uuid] = Placed(host, asked, until)
 
     def by_host(self, replica: state.Replica) -> dict[str, list[Placed]]:
-        """Return those that still count; forget the others.
+        """Return the placed requests that still count; forget the others.
 
-        :param replica: what the feed tells
+        :param replica: the replica that the feed maintains
         """
         if not self._placed:
             return {}

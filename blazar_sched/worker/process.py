@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One replica for each process, with the threads that look after it.
+"""The replica of each process, with the threads that maintain it.
 
-One thread pulls. It may wait for the message bus for as long as the bus is
-away, so another one, which never calls the bus, does the chores.
+One thread pulls from the ledger. That thread may wait for the message bus as
+long as the bus is away, so the chores are done by another thread, which never
+calls the bus.
 
-nova-scheduler makes its filters in the master and then forks its workers,
-where no thread of the master lives: so nothing is opened or started before
-the fork, all state is here at module level, and it belongs to one pid.
+nova-scheduler creates its filters in the master process and then forks its
+workers, in which no thread of the master lives. So nothing is opened or
+started before the fork, and all state is at module level and belongs to one
+pid.
 """
 
 from collections.abc import Callable
@@ -41,7 +43,7 @@ LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 scheduler.register(CONF)
 
-# Seconds to wait for one answer.
+# Seconds to wait for one RPC response.
 RPC_TIMEOUT = 10
 STOP_TIMEOUT = 2.0
 # Seconds between two rounds of chores, unless there are many decisions.
@@ -53,14 +55,14 @@ _clock: Callable[[], float] = time.time
 
 
 def now() -> int:
-    """Return the time that decisions are made at, epoch seconds."""
+    """Return the time for which decisions are made, in epoch seconds."""
     return int(_clock())
 
 
 class Worker:
-    """What a process has of its own, and the threads that work for it.
+    """The state of one process, and the threads that maintain this state.
 
-    :param copy: of the ledger, if there is one already
+    :param copy: the copy of the ledger, if there is one already
     """
 
     def __init__(self, copy: puller.Copy | None = None) -> None:
@@ -84,18 +86,18 @@ class Worker:
         self._silence = trouble.Trouble(LOG)
         self._is_silent = False
         self._kept_at = self._measured_at = float('-inf')
-        # Whether the snapshot file could not be used.
+        # Whether the snapshot file was unusable.
         self._file_is_bad = False
-        # The reservable hosts before there is a copy; None: unknown.
+        # The hosts to take as reservable without a copy; None: unknown.
         self._listed_hosts: frozenset[str] | None = None
         self._started_at = float('-inf')
-        # Set once the snapshot file has given a copy that is fresh, or the
+        # Set once the snapshot file has supplied a fresh copy, or the
         # manager has been asked as well.
         self._tried = threading.Event()
         if copy is not None:
             self._tried.set()
         self._stopping = threading.Event()
-        # Set when there may be something to pull.
+        # Set when the ledger may have changes to pull.
         self._news = threading.Event()
         # Set when there are many decisions to settle.
         self._unsettled = threading.Event()
@@ -113,7 +115,7 @@ class Worker:
         self._chores.start()
 
     def stop(self) -> None:
-        """End the threads; the puller that waits for an answer ends later."""
+        """Stop the threads; a puller that waits for a response ends later."""
         self._stopping.set()
         self._tried.set()
         self._news.set()
@@ -123,7 +125,7 @@ class Worker:
                 thread.join(STOP_TIMEOUT)
 
     def note(self, decision: decision_log.Decision, seconds: float) -> None:
-        """Count a decision, and keep it for who asks why."""
+        """Count a decision, and keep the decision for later questions."""
         name, of = decision.filter, self.metrics.of
         of(metrics.DECISIONS, name, decision.outcome).inc()
         of(metrics.SEEN, name).inc(decision.seen)
@@ -132,9 +134,10 @@ class Worker:
         self.decisions.add(decision)
 
     def wait_for_copy(self) -> None:
-        """Wait until file and manager were tried, for start_timeout at most.
+        """Wait until the snapshot file and the manager have been tried.
 
-        That is seconds since the start, for all requests together.
+        The wait is at most start_timeout seconds, counted from the start of
+        the worker, for all requests together.
         """
         if not self._tried.is_set():
             until = self._started_at + CONF.blazar_sched.start_timeout
@@ -143,8 +146,8 @@ class Worker:
     def reservable_hosts(self) -> Collection[str] | None:
         """Return the uuids of the hosts known as reservable.
 
-        Without a copy of the ledger, those that the worker before has listed;
-        None if there is no such list.
+        Without a copy of the ledger, these are the hosts that the previous
+        worker has listed; None if there is no such list.
         """
         replica = self._replica()
         return self._listed_hosts if replica is None else replica.hosts
@@ -161,7 +164,7 @@ class Worker:
             self._transport.cleanup()
 
     def _rest(self, seconds: float) -> None:
-        """Wait for the next pull; after an error nothing makes it sooner."""
+        """Wait for the next pull; after an error, news are ignored."""
         if self._failures:
             self._stopping.wait(seconds)
         elif self._news.wait(seconds):
@@ -176,7 +179,7 @@ class Worker:
             metrics.remove(CONF.blazar_sched.metrics_path, self.name)
 
     def wake(self) -> None:
-        """Have what was decided settled soon."""
+        """Request that the noted decisions are settled soon."""
         self._unsettled.set()
 
     def _explain(
@@ -185,7 +188,7 @@ class Worker:
         return self.decisions.explain(self._replica(), instance_uuid, host)
 
     def _report(self) -> dict[str, Any]:
-        """Return the replica's state, in JSON primitives."""
+        """Return the state of the replica, in JSON primitives."""
         copy = self.puller.copy
         if copy is None:
             return {
@@ -214,14 +217,14 @@ class Worker:
             self._news.set()
 
     def _turn(self) -> float:
-        """Pull once; return the seconds to wait before the next turn."""
+        """Pull once; return the seconds to wait before the next pull."""
         at = now()
         interval: float = CONF.blazar_sched.poll_interval
         before = self._replica()
         try:
             self.puller.pull(at)
         except Exception as e:
-            # Whatever it is, the thread must live and try again.
+            # Whatever the error is, the thread must live and try again.
             self._failures += 1
             self.metrics.of(metrics.PULLS, 'failed').inc()
             self._trouble.report(
@@ -241,23 +244,24 @@ class Worker:
         return pace.poll(interval)
 
     def _do_chores(self) -> None:
-        """Do what requests have left to be done, and tell how things are."""
+        """Do the work that requests have left, and report the state."""
         for chore in self._settle, self._tell_of_silence, self._write_metrics:
             try:
                 chore()
             except Exception as e:
-                # Whatever it is, nothing that decides depends on it.
+                # Whatever the error is, no decision depends on a chore.
                 self._chore_trouble.report(f'{type(e).__name__}: {e}')
 
     def _settle(self) -> None:
         replica = self._replica()
         self.decisions.settle(replica)
         if replica is not None:
-            # What comes and goes between two requests is forgotten, too.
+            # This also drops the placed requests that came and expired
+            # between two scheduling requests.
             self.pending.by_host(replica)
 
     def _tell_of_silence(self) -> None:
-        """Log that nothing came for `max_age`, and that something came again.
+        """Log that no pull succeeds for `max_age`, and when pulls resume.
 
         A pull that waits for the message bus has no error to log.
         """
@@ -314,7 +318,7 @@ class Worker:
         return self._client.call({}, method, **kwargs)
 
     def _load(self) -> None:
-        """Start from the snapshot file, if there is a good one."""
+        """Load the snapshot file, if there is a usable snapshot file."""
         path = CONF.blazar_sched.snapshot_path
         if not path:
             return
@@ -338,17 +342,18 @@ class Worker:
                 'The snapshot file was written %d s from now: a clock was '
                 'changed.', kept.written_at - at,
             )
-        # A file from the future is as far from the truth as an old one.
+        # A file from the future counts as being as old as it is early.
         fresh_at = time.monotonic() - abs(at - kept.written_at)
         self.puller.load(
             kept.ledger, kept.revision, kept.items, fresh_at, at
         )
 
     def _keep(self, at: int) -> None:
-        """Keep the snapshot file true if that is due.
+        """Bring the snapshot file up to date if an update is due.
 
-        Twice in `max_age`, so that a new worker may always go on from it; by
-        one of the workers that share it, whichever comes first.
+        An update is due twice in `max_age`, so that a new worker can always
+        start from the file. Of the workers that share the file, the first one
+        whose update is due writes the file.
 
         :param at: a time at which the copy was true, epoch seconds
         """
@@ -372,12 +377,12 @@ class Worker:
         except BlockingIOError:
             LOG.debug('Another worker keeps the snapshot file.')
         except Exception as e:
-            # Whatever it is, the thread must live.
+            # Whatever the error is, the thread must live.
             LOG.warning('The snapshot file %s cannot be kept: %s', path, e)
 
 
 def _listed_hosts() -> frozenset[str] | None:
-    """Return the reservable hosts by the list beside the snapshot file."""
+    """Return the reservable hosts in the list beside the snapshot file."""
     path = CONF.blazar_sched.snapshot_path
     if not path:
         return None
@@ -401,7 +406,7 @@ def _younger(path: str, at: int, seconds: float) -> bool:
 
 
 def _refreshed(path: str, ledger: str, revision: int, at: int) -> bool:
-    """Return whether nothing but the time in the file had to change."""
+    """Return whether only the time in the snapshot file had to be changed."""
     try:
         return snapshot.refresh(path, ledger, revision, at)
     except (files.UntrustedFileError, FileNotFoundError):
@@ -411,14 +416,14 @@ def _refreshed(path: str, ledger: str, revision: int, at: int) -> bool:
 _lock = threading.Lock()
 _worker: Worker | None = None
 _pid: int | None = None
-# Whether children of this process are nova-scheduler's workers.
+# Whether the children of this process are workers of nova-scheduler.
 _prepared = False
 
 
 def prepare() -> None:
-    """Make ready for a fork: each child starts its own worker at once.
+    """Prepare for a fork: each child process starts its own worker at once.
 
-    Called where a bad option should stop nova-scheduler from starting.
+    Called where an invalid option should stop nova-scheduler from starting.
 
     :raises InvalidInput: if a policy or a duration cannot be read
     :raises ValueError: if another option has no usable value
@@ -429,7 +434,7 @@ def prepare() -> None:
 
 
 def ensure_started() -> Worker:
-    """Return this process's worker, started now if it is not yet."""
+    """Return the worker of this process; start the worker if necessary."""
     global _worker, _pid
     with _lock:
         if _worker is None or _pid != os.getpid():
@@ -440,7 +445,7 @@ def ensure_started() -> Worker:
 
 
 def stop() -> None:
-    """End this process's worker, and start none in its children."""
+    """Stop the worker of this process, and start none in its children."""
     global _worker, _prepared
     with _lock:
         if _worker is not None and _pid == os.getpid():
@@ -450,10 +455,11 @@ def stop() -> None:
 
 
 def current() -> tuple[state.Replica | None, bool]:
-    """Return the replica to decide by, and whether it is stale.
+    """Return the replica to decide by, and whether the replica is stale.
 
-    Without any replica, None and True. Waits for the first one for
-    ``start_timeout`` seconds at most, counted from the worker's start.
+    Without any replica, return None and True. The call waits for the first
+    replica for ``start_timeout`` seconds at most, counted from the start of
+    the worker.
     """
     worker = ensure_started()
     worker.wait_for_copy()
@@ -465,7 +471,7 @@ def current() -> tuple[state.Replica | None, bool]:
 
 
 def last_known() -> state.Replica | None:
-    """Return the replica that there is, however it is; start nothing."""
+    """Return the present replica, stale or not; start nothing."""
     worker = _started()
     copy = None if worker is None else worker.puller.copy
     return None if copy is None else copy.replica
@@ -478,19 +484,19 @@ def reservable_hosts() -> Collection[str] | None:
 
 
 def _started() -> Worker | None:
-    """Return this process's worker, if it has one."""
+    """Return the worker of this process, or None if no worker was started."""
     return _worker if _pid == os.getpid() else None
 
 
 def pending() -> Pending:
-    """Return what this process has placed of late."""
+    """Return the requests that this process has placed recently."""
     return ensure_started().pending
 
 
 def note(decision: decision_log.Decision, seconds: float) -> None:
-    """Count a decision that took so long, and keep it; never raise.
+    """Count and keep a decision that took `seconds`; never raise.
 
-    Where nothing was started, there is nobody to tell of it.
+    If no worker was started, the decision is dropped.
     """
     try:
         worker = _started()
@@ -506,9 +512,10 @@ def note(decision: decision_log.Decision, seconds: float) -> None:
 def following(
     replica: state.Replica, clock: Callable[[], float]
 ) -> Iterator[None]:
-    """Have this process decide by `replica`, at the time that `clock` says.
+    """Make this process decide by `replica`, at the time that `clock` returns.
 
-    Its owner feeds it, so the worker is not started, and it is never stale.
+    The owner of the replica feeds the replica, so the worker is not started,
+    and the replica is never stale.
     """
     global _worker, _pid, _clock
     before = _worker, _pid, _clock
@@ -522,7 +529,7 @@ def following(
 
 def _after_fork() -> None:
     global _lock
-    # Another thread of the parent may have held it.
+    # Another thread of the parent process may have held the lock.
     _lock = threading.Lock()
     if _prepared:
         ensure_started()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons in words: looked for by the index, and only when asked for."""
+"""Reasons for refusals in words, computed from the index only on request."""
 
 from blazar_sched import ext
 from blazar_sched.domain import duration
@@ -14,9 +14,9 @@ def no_room(
     end: int,
     amounts: tuple[int, ...],
 ) -> str:
-    """Say when a host ceases to have room, and of what.
+    """Say when a host ceases to have room, and of which resource classes.
 
-    :param headroom: of the host alone, which has no room by it
+    :param headroom: of this host only, which has no room by this headroom
     """
     rows, room, ignore = headroom.rows, headroom.room, headroom.ignore
     lasting = index.horizon(
@@ -24,7 +24,7 @@ def no_room(
     )[0]
     at = start + lasting
     if at >= end:
-        # The replica goes on while it is looked at.
+        # The replica may change while it is being read.
         return 'there was no room for it a moment ago'
     since = 'at once' if at == start else f'from {time(at)} on'
     *used, _, whole = index.peak(rows, at, at + 1, ignore=ignore)
@@ -41,7 +41,7 @@ def no_room(
 
 
 def time(at: int) -> str:
-    """Return a time as people read it, in UTC."""
+    """Return a time in human-readable form, in UTC."""
     return duration.format_time(at)
 
 

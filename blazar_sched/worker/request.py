@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the hosts: Nova's RequestSpec, read once.
+"""Scheduling requests, each read once from Nova's RequestSpec.
 
-Nothing that a user can write in a hint raises here. A lifetime that cannot
-be read counts as none, which asks for more; a reservation that cannot be
-read stays a reservation, one that no host has.
+No scheduler hint of a user raises an exception here. A lifetime that cannot
+be read counts as no lifetime, which requires more room; a reservation that
+cannot be read remains a reservation, but a reservation that no host has.
 """
 
 from collections.abc import Mapping
@@ -28,20 +28,20 @@ from blazar_sched.replica import state
 
 LOG = logging.getLogger(__name__)
 
-# The key of no reservation.
+# An id that no reservation has.
 UNREADABLE = ''
-# Where a RequestSpec keeps what was read of it.
+# The attribute of a RequestSpec that stores the request read from it.
 _READ = '_blazar_sched_read'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """One instance that needs a host.
+    """A request for a host for one instance.
 
-    `amounts` are by RESOURCE_CLASSES, `extra` holds those of other classes:
-    see domain.flavor. `reservation_id` is None for a request that is not
-    bound; `end` is FOREVER for an unbounded one. `own` is what is known of an
-    instance that is there already and moves.
+    `amounts` are by RESOURCE_CLASSES, `extra` has the amounts of other
+    classes: see domain.flavor. `reservation_id` is None for a request that is
+    not bound; `end` is FOREVER for an unbounded request. `own` is the record
+    of an instance that already has a host and moves.
     """
 
     instance_uuid: str
@@ -63,7 +63,7 @@ class Request:
 
     @property
     def by_class(self) -> dict[str, int]:
-        """All amounts: those of RESOURCE_CLASSES, then the others."""
+        """The amounts by class: RESOURCE_CLASSES first, then other classes."""
         return {
             **dict(
                 zip(inventory.RESOURCE_CLASSES, self.amounts, strict=True)
@@ -73,7 +73,7 @@ class Request:
 
     @property
     def growth(self) -> tuple[int, ...]:
-        """What it asks for beyond what Nova counts for it already."""
+        """The amounts beyond those that Nova counts already."""
         held = {} if self.own is None else self.own.countable_use()
         return tuple(
             max(0, amount - held.get(resource_class, 0))
@@ -86,10 +86,10 @@ class Request:
 def read(
     spec: Any, replica: state.Replica | None, now: int, options: Any
 ) -> Request:
-    """Read Nova's RequestSpec `spec`.
+    """Return the request in Nova's RequestSpec `spec`.
 
-    :param replica: what is known, if anything is
-    :param options: of ``[blazar_sched]``
+    :param replica: the replica, if there is a replica
+    :param options: the options of ``[blazar_sched]``
     """
     uuid = spec.instance_uuid
     own = None if replica is None else replica.instances.get(uuid)
@@ -101,14 +101,15 @@ def read(
     asked = flavor_rules.resources(
         spec.vcpus, spec.memory_mb, _disk_gb(spec), extra_specs
     )
-    # Whatever is hinted, a reservation's flavor takes a slot of that one.
+    # Whatever the hints say, the flavor of a reservation takes a slot of
+    # that reservation.
     flavor_s = flavor_rules.reservation_id(extra_specs)
     hint = hints[RESERVATION]
     booked = _booked(uuid, replica) if hint is None else None
-    # The feed may still know it where it was before it was shelved.
+    # The feed may still have the instance on its host from before shelving.
     returns = booked is not None and bool(booked[0]) and booked[1] <= now
     if own is not None and not returns:
-        # It moves with its first hints, which may be long out of date.
+        # The instance moves with its first hints, which may be out of date.
         hint, end = own.reservation_id, own.end
     elif booked is not None:
         hint, _, end = booked
@@ -135,11 +136,11 @@ def read(
 def read_once(
     spec: Any, replica: state.Replica | None, now: int, options: Any
 ) -> Request:
-    """Read it as `read` does, or return what another one here has read.
+    """Return the request as `read` does, or as read from `spec` before.
 
-    It is kept with Nova's RequestSpec, which one thread has for one request:
-    so nothing outlives that, and there is nothing to lock. Nova goes through
-    the instances of a request with the same one.
+    The request is stored on Nova's RequestSpec, which one thread has for one
+    request. So nothing outlives the RequestSpec, and nothing needs a lock.
+    Nova uses the same RequestSpec for all instances of a request.
     """
     revision = None if replica is None else replica.revision
     key = spec.instance_uuid, replica, revision, now
@@ -151,9 +152,10 @@ def read_once(
 
 
 def _is_new(spec: Any) -> bool:
-    """Tell whether a server is being made, not moved or unshelved.
+    """Tell whether a server is being created, not moved or unshelved.
 
-    For a server that is there Nova names its cell, to keep it in the cell.
+    For an existing server Nova names the cell of the server, to keep the
+    server in the cell.
     """
     destination = (
         spec.requested_destination if 'requested_destination' in spec else None
@@ -169,10 +171,11 @@ def _disk_gb(spec: Any) -> int:
 def _booked(
     uuid: str, replica: state.Replica | None
 ) -> tuple[str | None, int, int] | None:
-    """Return the reservation that keeps a place for an instance, its window.
+    """Return an instance's reservation that keeps a place, and the window.
 
-    That of its own lifetime. No reservation if it keeps no place, as it does
-    until the instance has come; None if the instance has none.
+    The reservation is that of the instance's own lifetime. It is None if it
+    keeps no place; it keeps a place until the instance has come. The result is
+    None if the instance has no such reservation.
     """
     id_ = reservation.lifetime_id(uuid)
     known = None if replica is None else replica.reservations.get(id_)
@@ -190,14 +193,14 @@ def _end(
     options: Any,
     is_new: bool,
 ) -> int:
-    """Return the end that is declared; FOREVER if it is no use."""
+    """Return the declared end; FOREVER if no end can be read."""
     try:
         declared = server_hints.read(
             hints, extra_specs, now, default_lifetime, is_new
         )
     except exception.InvalidInput as e:
-        # Nova's log has it as it is, so no text of a user's may be in it
-        # as it came.
+        # The text goes to Nova's log verbatim, so the text of a user must
+        # be escaped.
         LOG.debug('Taken for unbounded: %r', str(e))
         return window.FOREVER
     if declared.start is not None:

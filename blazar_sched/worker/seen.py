@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decisions keep of the hosts that they were about.
+"""The record that decisions keep of the hosts they were about.
 
-Ten thousand hosts and hundreds of decisions are millions of pairs, and from
-one decision to the next hardly a host changes. So hosts have numbers, a
-decision keeps one byte for each of them, and what a host had left is kept
-once for all the decisions that saw it so.
+Ten thousand hosts and hundreds of decisions are millions of pairs, and hardly
+a host changes from one decision to the next. So hosts have numbers, a
+decision keeps one byte for each host, and the room that a host had left is
+kept once for all decisions that saw the host with the same room.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-# What a host had left, packed; see worker.explanation.
+# The room that a host had left, packed; see worker.explanation.
 Cell = bytes
-# Of hosts with consecutive numbers; all but the last chunk have CHUNK cells.
+# The cells of hosts with consecutive numbers; all but the last chunk have
+# CHUNK cells.
 Chunk = tuple[Cell, ...]
 
 CHUNK = 128
-# The cell of a host of which nothing is known.
+# The cell of a host whose room is unknown.
 EMPTY: Cell = b''
 
 
 class Hosts:
-    """The hosts by number, and what they had left at the last look.
+    """The hosts by number, and the room that each host had left last.
 
-    :ivar identities: the uuid and the name of each; no uuid if its compute
-        service never reported. The list only grows.
+    :ivar identities: the uuid and the name of each host; no uuid if the
+        compute service of the host never reported. The list only grows.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class Hosts:
         self._chunks: list[Chunk] = []
 
     def numbers(self, host_states: Iterable[Any]) -> list[int]:
-        """Return the numbers of Nova's HostStates; a new host gets one."""
+        """Return the numbers of Nova's HostStates; number the new hosts."""
         known = self._numbers.get
         keys = [h.uuid or h.nodename for h in host_states]
         found = [known(key, -1) for key in keys]
@@ -48,9 +49,9 @@ class Hosts:
     def keep(
         self, numbers: list[int], cells: list[Cell]
     ) -> tuple[Chunk, ...]:
-        """Take over what some hosts have left; return the cells of all hosts.
+        """Store the room left on some hosts; return the cells of all hosts.
 
-        :param cells: of the hosts with these `numbers`
+        :param cells: the cells of the hosts with these `numbers`
         """
         chunks = self._chunks
         missing = len(self.identities) - sum(map(len, chunks[-1:]))
@@ -73,6 +74,6 @@ class Hosts:
 
 
 def cell(chunks: tuple[Chunk, ...], number: int) -> Cell:
-    """Return what the host with a number had left, as `keep` returned it."""
+    """Return the room that a host had left, from the result of `keep`."""
     at, within = divmod(number, CHUNK)
     return chunks[at][within]

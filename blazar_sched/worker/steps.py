@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How filters judge: step by step, so that a refusal can be explained.
+"""Steps by which filters judge hosts, so that a refusal can be explained.
 
-A filter only says which steps there are. Who passes and why somebody does
-not are two walks over the very same steps.
+A filter only defines its steps. The hosts that pass and the reasons why other
+hosts do not are found by two passes over the same steps.
 """
 
 from collections.abc import Callable
@@ -13,22 +13,22 @@ from typing import NamedTuple
 from blazar_sched.replica import state
 from blazar_sched.worker import request
 
-# What a HostState had of instances when steps first looked at it.
+# The number of instances of a HostState when steps first looked at it.
 FIRST_COUNT = 'blazar_sched_num_instances'
 
 
 class Step(NamedTuple):
-    """One look at hosts.
+    """One check of hosts.
 
-    :ivar passing: returns those of the HostStates that pass, in their order
-    :ivar reason: says of one that does not, why
+    :ivar passing: returns the HostStates that pass, in their order
+    :ivar reason: returns the reason why a HostState does not pass
     """
 
     passing: Callable[[list[Any]], list[Any]]
     reason: Callable[[Any], str]
 
 
-# Returns the steps of a request at a time.
+# Returns the steps for a request at a given time.
 Judge = Callable[[state.Replica, request.Request, int], Iterable[Step]]
 
 
@@ -49,7 +49,7 @@ def passing(steps: Iterable[Step], host_states: list[Any]) -> list[Any]:
 def reasons(
     steps: Iterable[Step], host_states: list[Any]
 ) -> dict[int, str]:
-    """Return what is wrong with those that do not pass, by id()."""
+    """Return the reasons why HostStates do not pass, by id()."""
     found: dict[int, str] = {}
     for step in steps:
         passing = step.passing(host_states)
@@ -64,9 +64,9 @@ def reasons(
 def either(
     host_states: list[Any], *groups: list[Any]
 ) -> list[Any]:
-    """Return those that are in any of the groups, in their order.
+    """Return the HostStates that are in any of the groups, in their order.
 
-    :param groups: each in that order already
+    :param groups: the groups, each in the order of `host_states` already
     """
     groups = tuple(filter(None, groups))
     if len(groups) < 2:
@@ -76,10 +76,10 @@ def either(
 
 
 def copies(host_state: Any) -> int:
-    """Return how many of the request's instances a host has with this one.
+    """Return how many instances of the request a host has, this one included.
 
-    Of one multi-create, Nova shows the same host states again and counts what
-    it has put there since the first look.
+    For one multi-create, Nova passes the same host states again, and counts
+    the instances that it has put on the host since the first look.
     """
     first: int = vars(host_state).setdefault(
         FIRST_COUNT, host_state.num_instances

@@ -99,7 +99,7 @@ VARIABLES = {
     'name': meaning.said("The property's name"),
 }
 # The error statuses of any request; then those of a request that needs a
-# token, of a request that changes something, of a request with a body, and of
+# token, of a request that changes a resource, of a request with a body, and of
 # a request with a path variable.
 ANY = {400, 406, 500, 503}
 WITH_TOKEN = {401, 403}
