@@ -17,7 +17,7 @@ Body = dict[str, Any]
 
 
 def list_allocations(req: falcon.Request, caller: Caller) -> Body:
-    """List those to come, of every host; past ones too if filtered."""
+    """List the coming allocations of all hosts; past ones too if filtered."""
     hosts = _held(caller, **_filters(req))
     shown = [views.allocation(host, caller.version) for host in hosts]
     return {'allocations': shown}
@@ -26,7 +26,7 @@ def list_allocations(req: falcon.Request, caller: Caller) -> Body:
 def show_allocation(
     req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
-    """Show what is reserved on a host."""
+    """Show the allocations of a host."""
     [host] = _held(caller, host_id=host_id, **_filters(req))
     return {'allocation': views.allocation(host, caller.version)}
 
@@ -34,9 +34,10 @@ def show_allocation(
 def update_allocation(
     req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
-    """Move a lease's reservations, or the one, from the host to others.
+    """Move reservations of a lease from the host to other hosts.
 
-    Shows what is left on it.
+    Without a reservation, all reservations of the lease are moved. The answer
+    shows the allocations that are left on the host.
     """
     validation.check(schemas.UPDATE, req.media)
     caller.call('reallocate', host_id=host_id, **req.media)

@@ -17,10 +17,11 @@ Body = dict[str, Any]
 
 
 def show_capacity(req: falcon.Request, caller: Caller) -> Body:
-    """Show how much of hosts there is, and is left, in parts of a window.
+    """Show the total and the available capacity of hosts over a window.
 
-    Of the hosts that the project could reserve. What is left is what a lease
-    over that part alone could get, but for the operator's cleaning time.
+    The hosts are those that the project could reserve, and the window is cut
+    into parts. The available capacity of a part is what a lease over that part
+    alone could get, but for the operator's cleaning time.
     """
     start = req.get_param('start_date', default=lease.NOW)
     end = req.get_param('end_date')

@@ -16,7 +16,7 @@ Body = dict[str, Any]
 
 
 def list_floating_ips(req: falcon.Request, caller: Caller) -> Body:
-    """List those that can be reserved."""
+    """List the reservable floating IPs."""
     found = listing.whole(
         functools.partial(caller.call, 'list_floating_ips')
     )
@@ -28,13 +28,13 @@ def list_floating_ips(req: falcon.Request, caller: Caller) -> Body:
 def show_floating_ip(
     req: falcon.Request, caller: Caller, floating_ip_id: str
 ) -> Body:
-    """Show one that can be reserved."""
+    """Show a reservable floating IP."""
     found = caller.call('get_floating_ip', floating_ip_id=floating_ip_id)
     return {'floatingip': views.floating_ip(found, caller.version)}
 
 
 def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
-    """Register an address of an external network as reservable."""
+    """Register a floating IP of an external network as reservable."""
     validation.check(schemas.CREATE, req.media)
     made = caller.call(
         'create_floating_ip',
@@ -47,5 +47,5 @@ def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
 def delete_floating_ip(
     req: falcon.Request, caller: Caller, floating_ip_id: str
 ) -> None:
-    """Make an address no longer reservable."""
+    """Make a floating IP no longer reservable."""
     caller.call('delete_floating_ip', floating_ip_id=floating_ip_id)

@@ -30,7 +30,7 @@ def show_host(
 
 
 def create_host(req: falcon.Request, caller: Caller) -> Body:
-    """Register the compute host of that name as reservable."""
+    """Register the compute host with the given name as reservable."""
     body = schemas.named(req.media)
     validation.check(schemas.CREATE, body)
     values = _texts(body)

@@ -34,7 +34,7 @@ Body = dict[str, Any]
 
 
 def list_leases(req: falcon.Request, caller: Caller) -> Body:
-    """List the project's leases; an admin's are those of every project."""
+    """List the leases of the project; an admin gets those of all projects."""
     wanted = _wanted(req, caller)
     limit = listing.limit(req)
     fields = listing.fields(req, views.FIELDS)
@@ -57,7 +57,7 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
 def show_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
-    """Show a lease, from 1.1 on with what it has and what is left of it."""
+    """Show a lease; from 1.1 on with its allocations and what remains."""
     which = {'lease_id': lease_id, 'project_id': caller.scope}
     lease = caller.call('get_lease', **which)
     use = (
@@ -69,7 +69,7 @@ def show_lease(
 
 
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
-    """Reserve: all that is asked for, or nothing."""
+    """Create a lease with all of its reservations, or create nothing."""
     dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.CREATE[caller.version], body)
@@ -116,7 +116,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
 def update_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
-    """Change a lease: all that is asked for, or nothing."""
+    """Change a lease in all that is asked for, or change nothing."""
     dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.UPDATE[caller.version], body)
@@ -159,7 +159,7 @@ def update_lease(
 def delete_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> None:
-    """End a lease if it has begun, and forget it."""
+    """End a lease that has started, and delete the lease."""
     caller.call(
         'delete_lease',
         lease_id=lease_id,

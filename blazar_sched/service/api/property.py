@@ -19,9 +19,9 @@ Body = dict[str, Any]
 
 
 def list_properties(req: falcon.Request, caller: Caller) -> Body:
-    """List the public ones; ``?detail`` has their values too.
+    """List the public properties; ``?detail`` shows their values too.
 
-    ``?all`` has the private ones too, for an admin whatever the policy says.
+    ``?all`` lists the private properties too, for an admin in any policy.
     """
     every = req.get_param_as_bool('all', default=False) and caller.is_admin
     detail = req.get_param_as_bool('detail', default=False)
@@ -39,7 +39,7 @@ def list_properties(req: falcon.Request, caller: Caller) -> Body:
 def update_property(
     req: falcon.Request, caller: Caller, name: str
 ) -> Body:
-    """Make a property private, or public."""
+    """Make a property of hosts private or public."""
     validation.check(schemas.UPDATE, req.media)
     changed = caller.call(
         'update_property', name=name, private=req.media['private']

@@ -12,5 +12,5 @@ from blazar_sched.service.api.views import version as views
 def list_versions(
     req: falcon.Request, caller: Caller | None
 ) -> dict[str, Any]:
-    """List them, in the form that OpenStack clients discover."""
+    """List the versions in the form that OpenStack clients discover."""
     return {'versions': [views.version(req.prefix)]}
