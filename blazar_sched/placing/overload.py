@@ -9,6 +9,7 @@ count here.
 import array
 from collections import Counter
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 import itertools
 import operator
@@ -22,7 +23,6 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.placing import replan
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
-from blazar_sched.service.ledger.tx import PlacingTx
 
 
 def crowded(replica: state.Replica, now: int) -> list[str]:
@@ -107,7 +107,12 @@ def exceeded(
 
 
 def leaving(
-    tx: PlacingTx, host: str, now: int, kept: Collection[str]
+    replica: state.Replica,
+    host: str,
+    instances: Iterable[Instance],
+    allocations: Iterable[tuple[Allocation, str]],
+    now: int,
+    kept: Collection[str],
 ) -> list[tuple[Allocation, str]]:
     """Return the allocations that must leave a host, so that the rest fits.
 
@@ -115,22 +120,24 @@ def leaving(
     `placing.replan`.
 
     :param host: uuid of the host
+    :param instances: the instances on the host
+    :param allocations: the allocations on the host that have not ended, each
+        with its lease's id
     :param kept: the ids of reservations that stay
     :returns: allocations with their leases' ids, the first to start first
     """
-    tx.replica.advance(now)
-    known = tx.replica.hosts.get(host)
+    replica.advance(now)
+    known = replica.hosts.get(host)
     if known is None:
         return []
     fixed = [
         Allocation(n.uuid, n.uuid, host, 0, n.end, n.amounts)
-        # Not all instances of the replica: others wait for this commit.
-        for n in tx.instances([host])
-        if _counts(tx.replica, n, now)
+        for n in instances
+        if _counts(replica, n, now)
     ]
     movable = {}
-    for allocation, lease_id in tx.allocations(host=host, after=now):
-        of = tx.replica.reservations[allocation.reservation_id]
+    for allocation, lease_id in allocations:
+        of = replica.reservations[allocation.reservation_id]
         if of.start > now and of.id not in kept:
             movable[allocation.id] = allocation, lease_id
         else:

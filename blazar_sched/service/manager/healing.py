@@ -176,7 +176,15 @@ class Healer:
         :returns: the id of the allocation's reservation, and the lease before
             and after the move
         """
-        going = overload.leaving(tx, host, now, tried)
+        going = overload.leaving(
+            tx.replica,
+            host,
+            # Not all instances of the replica: others wait for this commit.
+            tx.instances([host]),
+            tx.allocations(host=host, after=now),
+            now,
+            tried,
+        )
         if not going:
             return None
         allocation, lease_id = going[0]
