@@ -9,6 +9,10 @@ import tempfile
 import threading
 import time
 
+# Imported before any module that imports oslo.messaging: see the docstring of
+# demo.cloud.
+from blazar_sched.demo.cloud import Cloud  # isort: skip
+
 from keystoneauth1 import adapter
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
@@ -16,10 +20,6 @@ from rich.console import Console
 from rich.table import Table
 
 from blazar_sched.conf import service as service_conf
-
-# Imported before any module that imports oslo.messaging: see the docstring of
-# demo.cloud.
-from blazar_sched.demo.cloud import Cloud
 from blazar_sched.demo.story import ADMIN
 from blazar_sched.demo.story import ALICE
 from blazar_sched.demo.story import BOB

@@ -6,6 +6,8 @@ threads that look at it have the real one.
 """
 
 # Before anything that imports oslo.messaging: see its docstring.
+from blazar_sched.demo.cloud import Cloud  # isort: skip
+
 import contextlib
 import json
 import time
@@ -18,7 +20,6 @@ from nova.tests.functional.api import client
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import Cloud
 from blazar_sched.demo.cloud import host_of
 from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration

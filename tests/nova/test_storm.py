@@ -15,6 +15,8 @@ A small storm runs with the other tests. A larger one:
 """
 
 # Before anything that imports oslo.messaging: see its docstring.
+from blazar_sched.demo.cloud import Cloud  # isort: skip
+
 from concurrent import futures
 import contextlib
 import os
@@ -28,7 +30,6 @@ from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import Cloud
 from blazar_sched.demo.cloud import host_of
 from blazar_sched.demo.cloud import Timeout
 from blazar_sched.demo.cloud import wait_for

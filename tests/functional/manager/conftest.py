@@ -2,14 +2,15 @@
 """The manager and a real cloud: Nova, Placement and our filters."""
 
 # Before anything that imports oslo.messaging: see its docstring.
-from blazar_sched.demo import cloud as cloud_  # isort: skip
+from blazar_sched.demo import cloud as demo_cloud  # isort: skip
+from blazar_sched.demo.cloud import Cloud  # isort: skip
+
 import time
 
 from keystoneauth1 import adapter
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import Cloud
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
@@ -64,7 +65,7 @@ def manager(cloud, nova, placement, tmp_path):
 
 @pytest.fixture
 def wait_for():
-    return cloud_.wait_for
+    return demo_cloud.wait_for
 
 
 @pytest.fixture
@@ -82,4 +83,4 @@ def settle(manager, wait_for):
 
 @pytest.fixture
 def host_of():
-    return cloud_.host_of
+    return demo_cloud.host_of
