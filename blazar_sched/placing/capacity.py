@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import itertools
 import operator
 
@@ -61,25 +62,28 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Peaks:
-    """The peaks that the indexes have in a window: see `placing.peaks_of`.
+    """The peaks of the indexes in a window: see `host_selection.peaks_of`.
 
-    The peaks of `extra` come with the hosts of their own indexes; `reserved`
-    is None where reservations may overcommit hosts.
+    The peaks of `extra` come with the hosts of their own indexes.
     """
 
     main: Columns
     extra: Mapping[str, tuple[Sequence[str], Columns]]
-    reserved: Columns | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """The peaks on `hosts` at the start of a part, and throughout the part."""
+    """The peaks on `hosts` at the start of a part, and throughout the part.
+
+    `reserved` are the peaks of allocations alone throughout the part, None
+    where reservations may overcommit hosts.
+    """
 
     window: Window
     hosts: Sequence[str]
     start: Peaks
     throughout: Peaks
+    reserved: Columns | None
 
 
 def parts(window: Window, count: int) -> list[Window]:
@@ -115,11 +119,6 @@ def look(
                 name: (each.hosts, host_selection.peaks_of(each, None, asked))
                 for name, each in extra.items()
             },
-            None
-            if reserved is None
-            else host_selection.peaks_of(
-                reserved, reserved.rows(hosts), asked
-            ),
         )
 
     return Look(
@@ -127,6 +126,9 @@ def look(
         hosts,
         peaks(Window(window.start, window.start + 1)),
         peaks(window),
+        None
+        if reserved is None
+        else host_selection.peaks_of(reserved, reserved.rows(hosts), window),
     )
 
 
@@ -142,9 +144,11 @@ class Site:
             name: [h.capacity(name) for h in self.hosts]
             for name in has.union(inventory.RESOURCE_CLASSES)
         }
-        # The amounts that reservations may take where reservations may not
-        # overcommit hosts.
-        self._limits = {
+
+    @functools.cached_property
+    def _limits(self) -> dict[str, list[int]]:
+        """The amounts for reservations that may not overcommit hosts."""
+        return {
             name: [h.capacity(name, overcommit=False) for h in self.hosts]
             for name in inventory.RESOURCE_CLASSES
         }
@@ -159,7 +163,7 @@ class Site:
         :param slot: the amounts of one of the instances that are asked for
         """
         left = self._free(look.start)
-        free = self._reservable(look.throughout)
+        free = self._reservable(look)
         return Part(
             look.window.start,
             look.window.end,
@@ -205,15 +209,15 @@ class Site:
                 column[position] = 0
         return free
 
-    def _reservable(self, peaks: Peaks) -> dict[str, list[int]]:
-        """Return the free amounts of each host that may be reserved."""
-        free = self._free(peaks)
-        if peaks.reserved is not None:
+    def _reservable(self, look: Look) -> dict[str, list[int]]:
+        """Return the amounts of each host that may be reserved throughout."""
+        free = self._free(look.throughout)
+        if look.reserved is not None:
             for name, limits in self._limits.items():
                 free[name] = [
                     max(0, min(each, limit - peak))
                     for each, limit, peak in zip(
-                        free[name], limits, peaks.reserved[name], strict=True
+                        free[name], limits, look.reserved[name], strict=True
                     )
                 ]
         return free

@@ -17,7 +17,6 @@ import array
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -444,14 +443,9 @@ class _Look:
 
         Only RESOURCE_CLASSES are considered, not the other classes.
         """
-        amounts = self._amounts(amount)
-        if max(amounts) > ext.AMOUNT_LIMIT:
-            return array.array('i')
-        fits = self.index.fits(
-            rows, self.window.start, self.window.end, amounts,
-            ignore=self.ignore,
+        return array.array(
+            'i', itertools.compress(rows, self._fits(self.index, rows, amount))
         )
-        return array.array('i', itertools.compress(rows, fits))
 
     def _not_overcommitted(
         self, rows: 'array.array[int]', slots: int
@@ -463,54 +457,58 @@ class _Look:
         """
         if self.reserved is None:
             return rows
+        reserved_rows = self.reserved.rows(self.index.row_keys(rows))
+        fits = self._fits(self.reserved, reserved_rows, slots)
+        return array.array('i', itertools.compress(rows, fits))
+
+    def _fits(
+        self, index: ext.TimelineIndex, rows: 'array.array[int]', slots: int
+    ) -> bytes:
+        """Return one byte per row: 1 if the host has room for the slots.
+
+        Empty if the slots exceed what an index can count.
+
+        :param index: an index of RESOURCE_CLASSES
+        """
         amounts = self._amounts(slots)
         if max(amounts) > ext.AMOUNT_LIMIT:
-            return array.array('i')
-        fits = self.reserved.fits(
-            self.reserved.rows(self.index.row_keys(rows)),
-            self.window.start,
-            self.window.end,
-            amounts,
+            return b''
+        return index.fits(
+            rows, self.window.start, self.window.end, amounts,
             ignore=self.ignore,
         )
-        return array.array('i', itertools.compress(rows, fits))
 
     def room(self, rows: 'array.array[int]', count: int) -> dict[str, int]:
         """Return how many slots fit on each of the `fullest` hosts."""
         names = self.fullest(rows, count)
         free: dict[str, list[int]] = {}
         for index in (self.index, *self._extra()):
-            peaks = peaks_of(
-                index, index.rows(names), self.window, self.ignore
-            )
-            for resource_class in index.resource_classes:
-                free[resource_class] = [
-                    self.hosts[name].capacity(resource_class) - peak
-                    for name, peak in zip(
-                        names, peaks[resource_class], strict=True
-                    )
-                ]
-        for resource_class, less in self._free_without_overcommitment(names):
-            free[resource_class] = list(map(min, free[resource_class], less))
+            free |= self._free(index, names)
+        if self.reserved is not None:
+            limited = self._free(self.reserved, names, overcommit=False)
+            for resource_class, less in limited.items():
+                free[resource_class] = list(
+                    map(min, free[resource_class], less)
+                )
         return dict(zip(names, count_each(free, self.slot), strict=True))
 
-    def _free_without_overcommitment(
-        self, names: Sequence[str]
-    ) -> Iterator[tuple[str, list[int]]]:
-        """Yield each limited resource class with its free amounts by host."""
-        if self.reserved is None:
-            return
-        peaks = peaks_of(
-            self.reserved, self.reserved.rows(names), self.window, self.ignore
-        )
-        for resource_class in self.reserved.resource_classes:
-            yield resource_class, [
-                self.hosts[name].capacity(resource_class, overcommit=False)
-                - peak
+    def _free(
+        self,
+        index: ext.TimelineIndex,
+        names: Sequence[str],
+        overcommit: bool = True,
+    ) -> dict[str, list[int]]:
+        """Return the free amounts of hosts, by resource class of an index."""
+        peaks = peaks_of(index, index.rows(names), self.window, self.ignore)
+        return {
+            resource_class: [
+                self.hosts[name].capacity(resource_class, overcommit) - peak
                 for name, peak in zip(
                     names, peaks[resource_class], strict=True
                 )
             ]
+            for resource_class in index.resource_classes
+        }
 
     def _with_extra(self, names: list[str], slots: int) -> list[str]:
         """Return the hosts with room for the slots in the other classes."""

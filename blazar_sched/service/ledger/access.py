@@ -72,12 +72,7 @@ def write(
     change: Callable[Concatenate[sa.Connection, P], T],
 ) -> Callable[Concatenate[Writes, P], T]:
     """Return as a method a change of which replicas need no record."""
-
-    @functools.wraps(change)
-    def method(self: Writes, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(change, *args, **kwargs)
-
-    return method
+    return read(change)
 
 
 def noted(
