@@ -9,58 +9,72 @@ opts = [
     cfg.HostAddressOpt(
         'host',
         default='127.0.0.1',
-        help='Address on which the API listens.',
+        help='IP address or host name on which the REST API listens.',
     ),
     cfg.PortOpt(
         'port',
         default=1234,
-        help='Port on which the API listens; 0: any free one.',
+        help='TCP port on which the REST API listens. 0 lets the operating '
+        'system choose a free port.',
     ),
     cfg.StrOpt(
         'auth_strategy',
         default='keystone',
         choices=[
-            ('keystone', 'ask Keystone, see [keystone_authtoken]'),
-            ('noauth', 'believe the token, ``user:project``, in which the '
-             'user ``admin`` is an administrator: for tests on one machine. '
-             'Refused unless ``host`` is a loopback address; requests are '
-             'refused that came through a proxy or from a web page'),
+            (
+                'keystone',
+                'validate tokens with Keystone, as set in '
+                '[keystone_authtoken]',
+            ),
+            (
+                'noauth',
+                'trust a token of the form ``user:project`` without '
+                'validation; the user ``admin`` has the role admin. Only for '
+                'tests on one machine: the API starts only if ``host`` is a '
+                'loopback address, and rejects requests that a proxy has '
+                'forwarded or a web page has sent',
+            ),
         ],
-        help='How callers are identified.',
+        help='Method by which the API authenticates its callers.',
     ),
     cfg.BoolOpt(
         'use_trusts',
         default=True,
-        help="Whether a new lease gets a Keystone trust, so that it acts in "
-        "its creator's name long after their token is gone; where "
-        '``auth_strategy`` is keystone and [keystone] is configured.',
+        help='Whether the service creates a Keystone trust for each new '
+        'lease. With a trust, the service can act for the user who created '
+        'the lease after the token of that user has expired. This option has '
+        'no effect unless ``auth_strategy`` is ``keystone`` and [keystone] '
+        'is configured. See also [keystone] trust_roles.',
     ),
     cfg.IntOpt(
         'threads',
         default=16,
         min=1,
-        help='Requests that are answered at the same time.',
+        help='Maximum number of requests that the API processes at the same '
+        'time. Further requests wait for a free thread.',
     ),
     cfg.IntOpt(
         'max_connections',
         default=10000,
         min=1,
-        help='Connections that are open at the same time; further ones wait. '
-        'Each one takes an open file of the process: its soft limit is '
-        'raised for that, where the hard limit lets it.',
+        help='Maximum number of open client connections. Further connections '
+        'wait until an open connection is closed. Each connection needs a '
+        'file descriptor: the API raises the soft limit of its open files '
+        'accordingly, as far as the hard limit permits.',
     ),
     cfg.IntOpt(
         'connection_timeout',
         default=20,
         min=1,
-        help='Seconds until a connection is closed that nothing is sent on, '
-        'or on which a request has begun but has not arrived whole.',
+        help='Seconds after which the API closes an idle connection, or a '
+        'connection on which a request has begun but is not complete.',
     ),
     cfg.IntOpt(
         'max_request_body_size',
         default=114688,
         min=1024,
-        help='Bytes of the largest request body that is read.',
+        help='Maximum size of a request body, in bytes. The API rejects '
+        'larger bodies.',
     ),
 ]
 

@@ -11,11 +11,11 @@ opts = [
         default='sqlite:///blazar-sched.sqlite',
         secret=True,
         help="""
-The ledger's database, as an SQLAlchemy URL.
+URL of the database of the ledger, in the format of SQLAlchemy.
 
-A SQLite file serves one node. For MariaDB or MySQL write
-``mysql+pymysql://user:password@host/database``, for PostgreSQL
-``postgresql+psycopg2://user:password@host/database``.
+A SQLite file is sufficient for an installation on one node. For MariaDB and
+MySQL the format is ``mysql+pymysql://user:password@host/database``, for
+PostgreSQL ``postgresql+psycopg2://user:password@host/database``.
 """,
     ),
     cfg.IntOpt(
@@ -23,11 +23,11 @@ A SQLite file serves one node. For MariaDB or MySQL write
         default=10,
         min=0,
         help="""
-How often a commit that met a conflict is tried again before the caller is
-told that the service is unavailable.
+Maximum number of retries of a transaction after a conflict in the database.
 
-Conflicts are deadlocks, serialization failures, lock timeouts, lost
-connections and failed Galera certifications.
+After that the request fails with the error that the service is unavailable. 0
+disables retries. Conflicts are deadlocks, serialization failures, lock
+timeouts, lost connections and failed Galera certifications.
 """,
     ),
 ]

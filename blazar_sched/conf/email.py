@@ -8,41 +8,45 @@ GROUP = 'email'
 opts = [
     cfg.HostAddressOpt(
         'smtp_host',
-        help='The mail server. Without it no reservation can ask for '
-        '``before_end`` email.',
+        help='Host name or IP address of the SMTP server. If it is not set, '
+        'the API rejects reservations with ``before_end`` set to ``email``.',
     ),
     cfg.PortOpt(
         'smtp_port',
         default=25,
-        help='Its port.',
+        help='TCP port of the SMTP server.',
     ),
     cfg.StrOpt(
         'from_address',
         default='blazar-sched@localhost',
-        help='The address that messages are from.',
+        help='Sender address of the e-mail messages.',
     ),
     cfg.BoolOpt(
         'starttls',
         default=False,
-        help='Whether nothing is said to the mail server but by TLS, with a '
-        'certificate for smtp_host that this machine trusts.',
+        help='Whether the connection to the SMTP server must use STARTTLS. If '
+        'so, the server certificate must be valid for ``smtp_host`` and be '
+        'signed by a CA that this machine trusts.',
     ),
     cfg.StrOpt(
         'username',
-        help='Who we are to the mail server; without it there is no login. '
-        'Without starttls the password goes in the clear.',
+        help='User name for the login to the SMTP server. If it is not set, '
+        'messages are sent without a login. Unless ``starttls`` is set, the '
+        'password is sent unencrypted.',
     ),
     cfg.StrOpt(
         'password',
         default='',
         secret=True,
-        help='The password of username.',
+        help='Password for the login to the SMTP server. Only used if '
+        '``username`` is set.',
     ),
     cfg.FloatOpt(
         'timeout',
         default=10.0,
         min=0.1,
-        help='Seconds that the mail server may be silent.',
+        help='Seconds to wait for each response of the SMTP server. If none '
+        'arrives, the event is retried; see [manager] event_max_retries.',
     ),
 ]
 

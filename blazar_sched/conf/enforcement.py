@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 GROUP = 'enforcement'
 
-_NO_LIMIT = ' -1: no limit.'
+_NO_LIMIT = ' -1 means no limit.'
 
 
 def _limit(name: str, text: str) -> cfg.IntOpt:
@@ -23,7 +23,7 @@ def _exempt(prefix: str, filter_: str) -> cfg.ListOpt:
         f'{prefix}_exempt_project_ids',
         default=[],
         mutable=True,
-        help=f'Projects that {filter_} never refuses.',
+        help=f'IDs of the projects that are exempt from {filter_}.',
     )
 
 
@@ -31,8 +31,9 @@ def _endpoint(name: str, path: str) -> cfg.URIOpt:
     return cfg.URIOpt(
         f'external_service_{name}_endpoint',
         schemes=['http', 'https'],
-        help=f'Where the external service is asked instead of at {path} '
-        'of its base endpoint.',
+        help=f'URL that is called in place of {path} under '
+        '``external_service_base_endpoint``. If it is not set, the path '
+        'under the base endpoint is called.',
     )
 
 
@@ -40,54 +41,65 @@ opts = [
     cfg.ListOpt(
         'enabled_filters',
         default=[],
-        help='The filters that each new and each changed lease has to pass, '
-        'in this order. There are MaxLeaseDurationFilter, MaxHorizonFilter, '
-        'MaxLeasesFilter, MaxSizeFilter and ExternalServiceFilter; other '
-        'packages add theirs by an entry point in blazar_sched.enforcement.',
+        help='Enforcement filters that every new and every updated lease must '
+        'pass, in the order of their application. The filters of this '
+        'package are MaxLeaseDurationFilter, MaxHorizonFilter, '
+        'MaxLeasesFilter, MaxSizeFilter and ExternalServiceFilter. Other '
+        'packages can provide filters as entry points of the group '
+        '``blazar_sched.enforcement``. The other options of this group only '
+        'have an effect if the filter that they belong to is enabled.',
     ),
-    _limit('max_lease_duration', 'How many seconds a lease may last.'),
+    _limit(
+        'max_lease_duration',
+        'Maximum duration of a lease, in seconds. Used by '
+        'MaxLeaseDurationFilter.',
+    ),
     _exempt('max_lease_duration', 'MaxLeaseDurationFilter'),
     _limit(
         'max_start_horizon',
-        'How many seconds ahead of now a lease may start.',
+        'Maximum time from now to the start of a lease, in seconds. Used by '
+        'MaxHorizonFilter.',
     ),
     _limit(
         'max_end_horizon',
-        'How many seconds ahead of now a lease may end; with a limit, it '
-        'must have an end.',
+        'Maximum time from now to the end of a lease, in seconds. If a limit '
+        'is set, a lease must have an end. Used by MaxHorizonFilter.',
     ),
     _exempt('max_horizon', 'MaxHorizonFilter'),
     _limit(
         'max_leases_per_project',
-        'How many leases a project may have that are not over.',
+        'Maximum number of leases of a project that are not over. Used by '
+        'MaxLeasesFilter.',
     ),
     _exempt('max_leases', 'MaxLeasesFilter'),
     _limit(
         'max_hosts_per_lease',
-        'How many whole hosts a lease may ask for: the ``max`` of its host '
-        'reservations together.',
+        'Maximum number of whole hosts in a lease: the sum of ``max`` over '
+        'the host reservations of the lease. Used by MaxSizeFilter.',
     ),
     _limit(
         'max_instances_per_lease',
-        'How many instances a lease may ask for: the ``amount`` of its '
-        'instance reservations together.',
+        'Maximum number of instances in a lease: the sum of ``amount`` over '
+        'the instance reservations of the lease. Used by MaxSizeFilter.',
     ),
     _limit(
         'max_hosts_per_project',
-        'As max_hosts_per_lease, of all leases of a project that are not '
-        'over.',
+        'Maximum total number of whole hosts in the leases of a project that '
+        'are not over, counted as for ``max_hosts_per_lease``. Used by '
+        'MaxSizeFilter.',
     ),
     _limit(
         'max_instances_per_project',
-        'As max_instances_per_lease, of all leases of a project that are '
-        'not over.',
+        'Maximum total number of instances in the leases of a project that '
+        'are not over, counted as for ``max_instances_per_lease``. Used by '
+        'MaxSizeFilter.',
     ),
     _exempt('max_size', 'MaxSizeFilter'),
     cfg.URIOpt(
         'external_service_base_endpoint',
         schemes=['http', 'https'],
-        help='The URL of the service that ExternalServiceFilter asks, at '
-        '/check-create, /check-update and /on-end.',
+        help='Base URL of the external service that ExternalServiceFilter '
+        'calls, at the paths /check-create, /check-update and /on-end.',
     ),
     _endpoint('check_create', '/check-create'),
     _endpoint('check_update', '/check-update'),
@@ -96,7 +108,8 @@ opts = [
         'external_service_token',
         default='',
         secret=True,
-        help='What the external service is sent as X-Auth-Token.',
+        help='Token that is sent to the external service in the header '
+        'X-Auth-Token.',
     ),
 ]
 

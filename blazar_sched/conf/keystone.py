@@ -17,10 +17,11 @@ opts = [
     cfg.ListOpt(
         'trust_roles',
         default=['member', 'reader'],
-        help='The roles that the creator of a lease lends to the service for '
-        'as long as the lease lasts: those of these that the creator has in '
-        'the project. A creator who has none of them lends nothing, and the '
-        'service acts for the lease as its own user.',
+        help='Roles that the creator of a lease delegates to the service by a '
+        'trust, which lasts as long as the lease. Of these roles, the trust '
+        'includes those that the creator has in the project. If the creator '
+        'has none of these roles, no trust is created, and the service acts '
+        'for the lease as its own user. Only used if [api] use_trusts is set.',
     ),
     *client.options(service_type='identity', version='3'),
 ]

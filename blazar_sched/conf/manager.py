@@ -17,26 +17,31 @@ opts = [
         default=60,
         min=0,
         mutable=True,
-        help='How long before its end a lease gets its before_end_lease '
-        'event, where the client names no time; one that is no longer than '
-        'that gets it in its middle. 0 makes no such event.',
+        help='Minutes from the before_end_lease event of a lease to the end '
+        'of the lease, if the client gives no time for the event. The event '
+        'of a lease that is not longer than this is in the middle of the '
+        'lease. 0 disables the event.',
     ),
     cfg.StrOpt(
         'before_end',
         default='',
-        help='What that event does for a reservation of hosts or instances '
-        'whose ``before_end`` is default: nothing where this is empty, else '
-        'snapshot, email or webhook; other packages add theirs by an entry '
-        'point in blazar_sched.before_end.',
+        help='Action of the before_end_lease event for reservations of hosts '
+        'or instances whose ``before_end`` is ``default``: ``snapshot``, '
+        '``email`` or ``webhook``; empty means no action. Other packages can '
+        'provide actions as entry points of the group '
+        '``blazar_sched.before_end``. See also the groups [email] and '
+        '[webhook].',
     ),
     cfg.IntOpt(
         'event_max_workers',
         default=64,
         min=1,
-        help='How many events may run at once. One that hangs in Nova or '
-        "Placement holds its worker for that service's timeout, 60 s unless "
-        'set. What has failed before is tried again by a quarter as many '
-        'other workers.',
+        help='Maximum number of events that a manager executes at the same '
+        'time. Raise this value if many leases start or end at the same '
+        'time: an event that waits for a response of Nova or Placement '
+        'occupies a worker thread until the timeout of that service, 60 '
+        'seconds unless configured. Retries of failed events have separate '
+        'worker threads, a quarter of this number.',
     ),
     cfg.IntOpt(
         'event_max_retries',
@@ -44,91 +49,103 @@ opts = [
         min=0,
         max=50,
         mutable=True,
-        help='For how long an event that fails is tried again: until the '
-        'pauses between its tries are so many times event_retry_interval '
-        'together, which with the defaults is five minutes. After that the '
-        'event and its lease are in status ERROR; of a before_end_lease the '
-        'lease is degraded. 0: it is not tried again.',
+        help='Limit of the retries of a failed event, in units of '
+        '``event_retry_interval``: the event is retried until the pauses '
+        'between its attempts add up to this number times '
+        '``event_retry_interval``, 5 minutes by default. After that the '
+        'event is in status ERROR; so is the lease, except after a failed '
+        'before_end_lease event, which marks the lease as degraded. 0 '
+        'disables retries.',
     ),
     cfg.FloatOpt(
         'event_retry_interval',
         default=10.0,
         min=0.1,
         mutable=True,
-        help='Seconds between two tries of an event that failed, at most: '
-        'the first is within a second, then each pause is twice the one '
-        'before.',
+        help='Maximum number of seconds between two attempts of a failed '
+        'event. The first retry follows within a second; each further pause '
+        'is twice as long as the one before, up to this value. See also '
+        '``event_max_retries``.',
     ),
     cfg.FloatOpt(
         'start_retry_interval',
         default=300.0,
         min=1.0,
         mutable=True,
-        help='Seconds between two tries of a start that was given up although '
-        'its lease is active, as when it has grown while Nova was away. It is '
-        'tried until it is done or the lease is over.',
+        help='Seconds between two attempts of a start_lease event whose '
+        'retries were exhausted although the lease is active, for example '
+        'because a reservation was enlarged while Nova was unavailable. The '
+        'event is retried until it succeeds or the lease ends.',
     ),
     cfg.FloatOpt(
         'event_poll_interval',
         default=0.5,
         min=0.1,
         mutable=True,
-        help='Seconds between two looks for events that are due. Events made '
-        'or moved by this manager are seen at once.',
+        help='Seconds between two queries for events that are due. Events '
+        'that the same manager creates or moves do not wait for the next '
+        'query.',
     ),
     cfg.FloatOpt(
         'clock_tolerance',
         default=5.0,
         min=1.0,
         mutable=True,
-        help="By how many seconds a manager's clock may differ from the "
-        "database's, which says what is due. A manager whose clock differs by "
-        'more says so, and does no event meanwhile.',
+        help='Maximum difference between the clock of a manager and the clock '
+        'of the database, in seconds. The clock of the database determines '
+        'which events are due. A manager with a larger difference logs an '
+        'error and executes no events until the difference is within this '
+        'limit.',
     ),
     cfg.IntOpt(
         'event_claim_seconds',
         default=30,
         min=1,
-        help='How long a manager may be silent before another one takes over '
-        'the events that it was doing. It renews its claims every third of '
-        'that. The same for all managers.',
+        help='Seconds that a claim of a manager on an event lasts unless '
+        'renewed. If a manager stops renewing its claims, other managers '
+        'take over its events after this time. A manager renews its claims '
+        'every third of this time. Set the same value for all managers.',
     ),
     cfg.IntOpt(
         'server_delete_timeout',
         default=600,
         min=1,
         mutable=True,
-        help='Seconds that an event waits for Nova: the end of a lease for '
-        'its servers to go, images of them included, and the start of an '
-        'instance:lifetime for its server to come. After that it is given '
-        'up, and the lease is in status ERROR.',
+        help='Seconds that an event waits for Nova: the end_lease event for '
+        'the deletion of the servers of the lease, including images of them '
+        'if requested, and the start_lease event of an instance:lifetime '
+        'reservation for its server to be created. After this time the event '
+        'fails, and the lease is in status ERROR.',
     ),
     cfg.FloatOpt(
         'sync_interval',
         default=10.0,
         min=0.1,
         mutable=True,
-        help='Seconds between two looks at all servers. Those that Nova '
-        'notifies of are looked at within seconds anyway: with '
-        'enable_notification_monitor some minutes will do.',
+        help='Seconds between two synchronizations of all servers with Nova. '
+        'With ``enable_notification_monitor`` an interval of some minutes is '
+        'sufficient: servers that Nova sends notifications about are '
+        'synchronized within seconds.',
     ),
     cfg.FloatOpt(
         'flavor_sync_interval',
         default=30.0,
         min=1.0,
         mutable=True,
-        help="Seconds between two looks at Nova's flavors. They are reserved "
-        'as they were at the last one.',
+        help='Seconds between two synchronizations of the flavors with Nova. '
+        'A new reservation of a flavor uses the properties of the flavor at '
+        'the last synchronization.',
     ),
     cfg.IntOpt(
         'cleaning_time',
         default=0,
         min=0,
         mutable=True,
-        help='Minutes that a host is left alone between two reservations: '
-        'none is placed closer than that to what the host is known to be '
-        'used for. Leases that are there already stay. A host may have a '
-        'cleaning_time of its own, which goes before this one.',
+        help='Minutes for which a host is kept free between two reservations. '
+        'New reservations are not placed on a host within this time before '
+        'or after any other known use of the host. Existing leases are not '
+        'moved. The ``cleaning_time`` of a host and ``cleaning_times`` '
+        'override this option.',
     ),
     cfg.ListOpt(
         'cleaning_times',
@@ -137,8 +154,10 @@ opts = [
             regex=f'^({"|".join(reservation.PLACED)})=[0-9]{{1,8}}$'
         ),
         mutable=True,
-        help='The cleaning_time of reservations of certain types, in '
-        'minutes: physical:host=60,virtual:instance=5. There are '
+        help='Minutes for which a host is kept free between two reservations, '
+        'by the type of the reservation, for example '
+        '``physical:host=60,virtual:instance=5``. Overrides '
+        '``cleaning_time`` for these types. The types are '
         f'{", ".join(reservation.PLACED)}.',
     ),
     cfg.IntOpt(
@@ -146,154 +165,174 @@ opts = [
         default=600,
         min=0,
         mutable=True,
-        help='How many seconds before a lease starts its hosts begin to be '
-        'vacated: what is in its way there is told, moved, shelved or '
-        'deleted by then. 0: only what has to yield is deleted, at the start.',
+        help='Seconds before the start of a lease at which the manager begins '
+        'to remove conflicting servers from the hosts of the lease. Such '
+        'servers are live-migrated, shelved or deleted before the start; see '
+        '``vacate_order``. 0 disables this: only preemptible servers are '
+        'deleted, when the lease starts.',
     ),
     cfg.IntOpt(
         'vacate_notice',
         default=120,
         min=0,
         mutable=True,
-        help='How many of these seconds pass between telling the servers '
-        'that are in the way and doing anything to them: half of those that '
-        'are left until the start at most.',
+        help='Seconds from the notification about a conflicting server to the '
+        'first action on the server. They are part of ``vacate_lead_time``; '
+        'at most half of the time that is left until the start of the lease '
+        'is used. See also ``vacate_order``.',
     ),
     cfg.ListOpt(
         'vacate_order',
         default=['live-migrate', 'shelve', 'delete'],
         item_type=types.String(choices=vacating),
         mutable=True,
-        help='What is done to servers in the way, the next where one fails.',
+        help='Actions by which the manager removes a conflicting server that '
+        'is not preemptible from a host, in the order of their application: '
+        'the next action is used if an action fails.',
     ),
     cfg.ListOpt(
         'vacate_preemptible_order',
         default=['delete'],
         item_type=types.String(choices=vacating),
         mutable=True,
-        help='The same for preemptible ones. Those that are shelved come '
-        'back when there is room.',
+        help='Actions by which the manager removes a conflicting preemptible '
+        'server from a host, in the order of their application. A '
+        'preemptible server that was shelved is unshelved when a host has '
+        'room; see ``restore_interval``.',
     ),
     cfg.FloatOpt(
         'restore_interval',
         default=60.0,
         min=1.0,
         mutable=True,
-        help='Seconds between two tries to bring back servers that were '
-        'shelved to make room.',
+        help='Seconds between two attempts to unshelve servers that were '
+        'shelved to free the hosts of a lease.',
     ),
     cfg.StrOpt(
         'lifetime_on_end',
         default=reservation.DELETE,
         choices=reservation.LIFETIME_ON_END,
         mutable=True,
-        help='What becomes of a server at the end of the lifetime that it '
-        'has declared, where it did not say that: delete, shelve, or '
-        'snapshot, which deletes it once there is an image of it.',
+        help='Action on a server at the end of its declared lifetime, if the '
+        'server declares no action: ``delete``; ``shelve``; or ``snapshot``, '
+        'which deletes the server after an image of it is complete.',
     ),
     cfg.StrOpt(
         'default_resource_properties',
         default='',
-        help='What a reservation of hosts or instances asks of hosts that '
-        'names no resource_properties: JSON, as it is there, with $$ for '
-        'each $. What it holds already it keeps.',
+        help='Requirement on the hosts of reservations of hosts or instances '
+        'that have no ``resource_properties``. The value is JSON, in the '
+        'format of ``resource_properties``, with each $ written as $$. Empty '
+        'means no requirement. Changing this option does not affect existing '
+        'allocations. See also ``retry_without_defaults``.',
     ),
     cfg.BoolOpt(
         'retry_without_defaults',
         default=True,
         mutable=True,
-        help='Whether a lease that finds no room so is tried once more '
-        'without default_resource_properties.',
+        help='Whether a lease for which no hosts are found is placed again '
+        'without ``default_resource_properties``.',
     ),
     cfg.BoolOpt(
         'overcommit_reservations',
         default=True,
-        help="Whether reservations of instances may have more of a host's "
-        'VCPUs, memory and disk than it has, up to the allocation ratios in '
-        'Placement. If not, what is reserved of a host at any time is at '
-        'most total - reserved of its inventory, as in Blazar; servers that '
-        'draw on no reservation still count by the ratios. Leases that are '
-        'there already stay. The same for all managers.',
+        help='Whether reservations of instances can use the allocation ratios '
+        'of a host in Placement, and thus reserve more VCPUs, memory and '
+        'disk than the host has. If not, the reserved amounts are at most '
+        '``total - reserved`` of the inventory, as in Blazar; servers '
+        'outside of reservations still use the allocation ratios. Existing '
+        'leases are not changed. Set the same value for all managers.',
     ),
     cfg.StrOpt(
         'default_hold',
         default=host.SHARED,
         choices=host.HOLDS,
-        help='How a host is held whose registration does not say it: shared '
-        'lets ordinary servers use it until its next reservation, dedicated '
-        'keeps them off it altogether.',
+        help='Hold of a host whose registration does not set ``hold``: '
+        'servers outside of reservations can use a ``shared`` host until the '
+        'next reservation of the host; they can never use a ``dedicated`` '
+        'host.',
     ),
     cfg.StrOpt(
         'freepool_aggregate_name',
         default='freepool',
-        help="Nova's host aggregate of the dedicated hosts that no "
-        'reservation has as a whole. It is made if it is not there.',
+        help='Name of the host aggregate in Nova that contains the dedicated '
+        'hosts that no reservation has as whole hosts. The aggregate is '
+        'created if it does not exist.',
     ),
     cfg.FloatOpt(
         'host_sync_interval',
         default=60.0,
         min=1.0,
         mutable=True,
-        help='Seconds between two looks at what Nova and Placement say of '
-        'the registered hosts.',
+        help='Seconds between two synchronizations of the registered hosts '
+        'with Nova and Placement.',
     ),
     cfg.BoolOpt(
         'enable_polling_monitor',
         default=True,
         mutable=True,
-        help='Whether Nova is asked regularly which hosts have failed, and '
-        'Neutron which floating IPs can still be had.',
+        help='Whether the manager regularly queries Nova for failed hosts, '
+        'and Neutron for floating IPs that can no longer be reserved. See '
+        'also ``polling_interval``.',
     ),
     cfg.FloatOpt(
         'polling_interval',
         default=60.0,
         min=1.0,
         mutable=True,
-        help='Seconds between two such looks, and between two tries to heal '
-        'what reservations have lost.',
+        help='Seconds between two queries for failed hosts and floating IPs, '
+        'and between two attempts to replace the lost allocations of '
+        'reservations.',
     ),
     cfg.BoolOpt(
         'enable_notification_monitor',
         default=False,
-        help="Whether Nova's notifications of services and servers have the "
-        'hosts and these servers looked at too. Nova must send versioned '
-        'ones.',
+        help='Whether the manager listens to notifications of Nova about '
+        'services and servers, in order to check hosts and servers without '
+        'waiting for ``polling_interval`` or ``sync_interval``. Nova must '
+        'send versioned notifications. See also ``notification_exchange`` '
+        'and ``notification_topics``.',
     ),
     cfg.StrOpt(
         'notification_exchange',
         default='nova',
-        help="The exchange of these notifications: nova.conf's [DEFAULT] "
-        'control_exchange.',
+        help='Exchange of the notifications of Nova: the value of [DEFAULT] '
+        'control_exchange in nova.conf. Only used with '
+        '``enable_notification_monitor``.',
     ),
     cfg.ListOpt(
         'notification_topics',
         default=['versioned_notifications'],
-        help='The topics of these notifications, as in '
-        "nova.conf's [notifications] versioned_notifications_topics.",
+        help='Topics of the notifications of Nova, as in [notifications] '
+        'versioned_notifications_topics in nova.conf. Only used with '
+        '``enable_notification_monitor``.',
     ),
     cfg.IntOpt(
         'healing_interval',
         default=60,
         min=0,
         mutable=True,
-        help='How many minutes ahead reservations on a failed host are '
-        'moved; those of later leases stay, as the host may be back by '
-        'then. 0 moves all.',
+        help='Minutes from now within which a reservation must start for its '
+        'allocations to be moved off a failed host. Later reservations keep '
+        'their allocations, because the host may recover before they start. '
+        '0 moves the allocations of all reservations.',
     ),
     cfg.IntOpt(
         'changes_kept',
         default=100000,
         min=1,
         mutable=True,
-        help='How many of the newest revisions keep their changes. A replica '
-        'that is further behind takes a full copy.',
+        help='Number of the newest revisions of the ledger whose changes are '
+        'kept. A replica that is behind by more revisions fetches a full '
+        'copy of the ledger. A larger value needs more space in the database.',
     ),
     cfg.FloatOpt(
         'prune_interval',
         default=600.0,
         min=1.0,
         mutable=True,
-        help='Seconds between two times that older changes are deleted.',
+        help='Seconds between two deletions of changes that exceed '
+        '``changes_kept``.',
     ),
 ]
 

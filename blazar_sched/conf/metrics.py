@@ -13,14 +13,16 @@ opts = [
     cfg.HostAddressOpt(
         'host',
         default='127.0.0.1',
-        help='Address on which metrics are told, to whoever asks: no token '
-        'is wanted there.',
+        help='IP address or host name on which the service exposes its '
+        'metrics. Requests are not authenticated.',
     ),
     cfg.PortOpt(
         'port',
         default=0,
-        help='Port of that, not the one of the API; 0: none are told. An API '
-        'and a manager of one machine need files that name two.',
+        help='TCP port on which the service exposes its metrics; it must '
+        'differ from [api] port. 0 disables the metrics. If the API and the '
+        'manager run as two processes on one machine, give each a '
+        'configuration file with a port of its own.',
     ),
 ]
 

@@ -18,155 +18,172 @@ opts = [
     cfg.StrOpt(
         'transport_url',
         secret=True,
-        help='The message bus on which the blazar-sched manager listens, as '
-        "in oslo.messaging. By default nova-scheduler's own.",
+        help='URL of the message bus on which the manager listens, in the '
+        'format of oslo.messaging. If it is not set, [DEFAULT] transport_url '
+        'of nova.conf is used.',
     ),
     cfg.FloatOpt(
         'poll_interval',
         default=5.0,
         min=0.01,
-        help="Seconds between two looks at the ledger's newest revision. The "
-        'manager tells of a new one at once, so this only bounds what a lost '
-        'message costs.',
+        help='Seconds between two queries for the newest revision of the '
+        'ledger. The manager also sends a message about every new revision, '
+        'so that this interval only matters if a message is lost.',
     ),
     cfg.IntOpt(
         'max_age',
         default=120,
         min=1,
-        help='Seconds without word from the ledger after which a replica is '
-        'stale. See ``on_stale``.',
+        help='Maximum number of seconds for which a replica is used without a '
+        'response from a manager. After that the replica is stale, and '
+        '``on_stale`` applies. The value must be greater than '
+        '``poll_interval``.',
     ),
     cfg.StrOpt(
         'on_stale',
         default='closed',
         choices=[
-            ('closed', 'no instance goes to a host known to be reservable'),
-            ('open', 'every host passes, as if there were no leases'),
+            (
+                'closed',
+                'hosts that are known to be reservable are rejected for every '
+                'instance',
+            ),
+            ('open', 'all hosts pass, as if there were no leases'),
         ],
-        help='What the filters answer while the replica is stale or missing, '
-        'and after an error of their own. Hosts that are not reservable pass '
-        'in any case, unless the request names a reservation.',
+        help='Decision of the filters while the replica is stale or missing, '
+        'and after an unexpected error of a filter. Hosts that are not '
+        'reservable always pass, unless the request names a reservation. See '
+        'also ``max_age`` and ``on_unknown_hosts``.',
     ),
     cfg.StrOpt(
         'on_unknown_hosts',
         default='open',
         choices=[
-            ('open', 'every host passes, unless the request names a '
-             'reservation'),
-            ('closed', 'no host passes, reservable or not'),
+            ('open', 'all hosts pass, unless the request names a reservation'),
+            ('closed', 'all hosts are rejected, whether reservable or not'),
         ],
-        help='What ``on_stale = closed`` means to a worker that does not know '
-        'which hosts are reservable: it has no copy of the ledger, and no '
-        'list of the hosts beside ``snapshot_path``. That is so until the '
-        'first manager has answered on this node. ``closed`` shuts the whole '
-        'cloud meanwhile.',
+        help='Decision of the filters under ``on_stale = closed`` while the '
+        'reservable hosts are not known: the worker has neither a copy of '
+        'the ledger nor the list of the hosts beside ``snapshot_path``. This '
+        'is the case on a new node until a manager responds for the first '
+        'time. With ``closed`` no instance can be created in the whole cloud '
+        'during this time.',
     ),
     cfg.FloatOpt(
         'start_timeout',
         default=10.0,
         min=0,
-        help="Seconds from a worker's start for which requests wait for its "
-        'first copy of the ledger, from the snapshot file or from a manager. '
-        'Then ``on_stale`` decides until there is one.',
+        help='Seconds after the start of a worker for which requests wait for '
+        'the first copy of the ledger, from the snapshot file or from a '
+        'manager. After that ``on_stale`` applies until there is a copy.',
     ),
     cfg.StrOpt(
         'unbounded',
         default='forever',
-        help='What is asked of a reservable host before it takes an instance '
-        'that declares no end: ``forever``, room for ever; '
-        '``assume:<duration>``, room for that long (``assume:2h``); '
-        '``never``, the host does not take it. A host may have a policy of '
-        'its own.',
+        help='Rule for instances without an end on reservable hosts: '
+        '``forever`` allows them on a host without any later reservation; '
+        '``assume:<duration>``, such as ``assume:2h``, treats them as '
+        'instances with this lifetime; ``never`` rejects them. The '
+        '``unbounded`` setting of a host overrides this option.',
     ),
     cfg.StrOpt(
         'default_lifetime',
         default='',
-        help='The lifetime of an instance that declares none, as a duration '
-        '(``90s``, ``15m``, ``2h``, ``1d``, ``1w``). Empty: it is unbounded.',
+        help='Lifetime of instances that declare no end, as a duration '
+        '(``90s``, ``15m``, ``2h``, ``1d``, ``1w``). Empty means that such '
+        'instances have no end; see ``unbounded``.',
     ),
     cfg.DictOpt(
         'project_default_lifetimes',
         default={},
-        help='The same for some projects: ``<project id>:<duration>``, …',
+        help='Lifetime of instances that declare no end, by project: '
+        '``<project id>:<duration>``, separated by commas. Overrides '
+        '``default_lifetime`` for these projects.',
     ),
     cfg.IntOpt(
         'max_backfill_lifetime',
         default=0,
         min=0,
-        help='The longest lifetime, in seconds, that is let on reservable '
-        'hosts outside a reservation. 0: any.',
+        help='Maximum lifetime of instances outside of reservations on '
+        'reservable hosts, in seconds. 0 means no limit.',
     ),
     cfg.IntOpt(
         'shelving_time',
         default=600,
         min=1,
-        help='Seconds within which a server that is to start later '
-        '(``lease_start``) has been built, and shelved off its host until '
-        'then. That is its lifetime on a reservable host before its start, '
-        'and ``max_backfill_lifetime`` holds for it. Shelving stores an image '
-        'of the server: large disks need more time.',
+        help='Seconds in which a server with a later start (``lease_start``) '
+        'must be built and shelved. The server is treated as an instance '
+        'with this lifetime until it is shelved, and '
+        '``max_backfill_lifetime`` applies. Shelving stores an image of the '
+        'server: raise this value if servers have large disks.',
     ),
     cfg.IntOpt(
         'min_preemptible_runtime',
         default=300,
         min=1,
-        help='Seconds that a preemptible instance must be able to run before '
-        'its room is needed.',
+        help='Minimum number of seconds for which a preemptible instance must '
+        'be able to run before the next reservation needs its resources. '
+        'Hosts on which the time is shorter are rejected.',
     ),
     cfg.IntOpt(
         'pending_ttl',
         default=60,
         min=0,
-        help='Seconds for which a worker counts an instance that it has '
-        'placed itself and has not heard of since.',
+        help='Maximum number of seconds for which a worker counts an instance '
+        'that it has placed and that is not in the replica yet. Raise this '
+        'value if managers learn of new servers later than that.',
     ),
     cfg.BoolOpt(
         'narrow_placement',
         default=False,
-        help='Whether Placement is asked only for the hosts of a '
-        'reservation of whole hosts, where a request names one. They are '
-        'found by its aggregate, which Nova has to mirror to Placement.',
+        help='Whether a request that names a reservation of whole hosts '
+        'queries Placement only for the hosts of that reservation. Nova must '
+        'mirror host aggregates to Placement, because the hosts are found by '
+        'the aggregate of the reservation.',
     ),
     cfg.StrOpt(
         'snapshot_path',
         default='$state_path/blazar-sched.snapshot',
-        help='File in which the last copy of the ledger is kept, so that a '
-        'new worker can decide at once, also while the manager is down. '
-        'Beside it, in a file whose name ends in ``.hosts``, the reservable '
-        'hosts are listed, for a worker that cannot use the copy. Empty: '
-        'neither is kept.',
+        help='Path of the file in which a worker stores its last copy of the '
+        'ledger, so that a new worker can decide at once, even if no manager '
+        'responds. A second file, with ``.hosts`` appended to its name, '
+        'lists the reservable hosts for workers that cannot use the copy. '
+        'Empty disables both files.',
     ),
     cfg.IntOpt(
         'decisions_kept',
         default=200,
         min=0,
-        help='How many of its last decisions each worker can still explain, '
-        'to ``blazar-sched why``. A decision takes one byte for each host '
-        'that it was about, and 100 bytes for each whose use has changed '
-        'since the decision before. 0: none.',
+        help='Number of recent decisions that each worker keeps for '
+        '``blazar-sched why``. A decision needs one byte per host in the '
+        'request, and 100 bytes per host whose usage has changed since the '
+        'decision before. 0 disables the command.',
     ),
     cfg.StrOpt(
         'metrics_path',
         default='',
-        help="Directory in which each worker keeps a file of its metrics, for "
-        "the textfile collector of Prometheus's node_exporter. Those of "
-        'workers that are gone are removed. Empty: none is written.',
+        help='Directory in which each worker writes a file with its metrics, '
+        "for the textfile collector of Prometheus's node_exporter. Files of "
+        'workers that no longer run are deleted. Empty disables the metrics.',
     ),
     cfg.FloatOpt(
         'lease_gap_weight_multiplier',
         default=1.0,
-        help='How much LeaseGapWeigher counts. Positive: a bounded instance '
-        'goes where the gap before the next lease is the tightest for it, an '
-        'unbounded one where the next lease is the farthest. Negative: the '
-        'opposite. 0: not at all. An aggregate may override it by metadata.',
+        help='Multiplier of the LeaseGapWeigher. With a positive value, an '
+        'instance with an end prefers the host with the shortest sufficient '
+        'gap before the next lease, and an instance without an end prefers '
+        'the host with the latest next lease. A negative value reverses '
+        'this; 0 disables the weigher. The metadata of a host aggregate can '
+        'override this option.',
     ),
     cfg.FloatOpt(
         'vacate_cost_weight_multiplier',
         default=1.0,
-        help='How much VacateCostWeigher counts. Positive: a preemptible '
-        'instance goes where the least memory of others like it has to go '
-        'for the next lease. 0: not at all. An aggregate may override it by '
-        'metadata.',
+        help='Multiplier of the VacateCostWeigher. With a positive value, a '
+        'preemptible instance prefers the host on which the next lease '
+        'requires the removal of the least memory of preemptible instances. '
+        '0 disables the weigher. The metadata of a host aggregate can '
+        'override this option.',
     ),
 ]
 

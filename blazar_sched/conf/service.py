@@ -104,7 +104,7 @@ def bad_values(conf: cfg.ConfigOpts) -> Iterator[str]:
 def _reason(error: cfg.Error) -> str:
     """Return the reason why a value is invalid, and the file of the value."""
     if isinstance(error, cfg.TemplateSubstitutionError | cfg.NoSuchOptError):
-        return f'{error}; a dollar sign itself is written $$'
+        return f'{error}; write a literal dollar sign as $$'
     # oslo.config shows the place of the value as the repr of an object.
     found = _BAD_VALUE.search(str(error))
     return f'{found["why"]} (in {found["file"]})' if found else str(error)

@@ -13,22 +13,24 @@ opts = [
     cfg.URIOpt(
         'url',
         schemes=['http', 'https'],
-        help='Where the lease is sent by POST, as in its notification '
-        'lease.event.before_end_lease. Without it no reservation can ask for '
-        '``before_end`` webhook.',
+        help='URL to which a lease is sent by HTTP POST before its end, in '
+        'the format of the notification lease.event.before_end_lease. If it '
+        'is not set, the API rejects reservations with ``before_end`` set to '
+        '``webhook``.',
     ),
     cfg.StrOpt(
         'secret',
         default='',
         secret=True,
-        help='The key of the HMAC-SHA256 of the body that is sent as '
-        'X-Signature, in hexadecimal; without it none is.',
+        help='Key of the HMAC-SHA256 of the request body, which is sent in '
+        'hexadecimal in the header X-Signature. Empty disables the header.',
     ),
     cfg.FloatOpt(
         'timeout',
         default=10.0,
         min=0.1,
-        help='Seconds that the URL may be silent.',
+        help='Seconds to wait for a response of the URL. If none arrives, the '
+        'event is retried; see [manager] event_max_retries.',
     ),
 ]
 
