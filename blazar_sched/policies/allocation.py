@@ -12,7 +12,7 @@ rules = [
     policy.DocumentedRuleDefault(
         GET,
         f'rule:{base.ADMIN}',
-        'List the allocations of every host, or of one.',
+        'List the allocations of all hosts, or show those of one host.',
         [
             {'path': '/v1/os-hosts/allocations', 'method': 'GET'},
             {'path': '/v1/os-hosts/{host_id}/allocation', 'method': 'GET'},
@@ -22,7 +22,7 @@ rules = [
     policy.DocumentedRuleDefault(
         PUT,
         f'rule:{base.ADMIN}',
-        'Move reservations from a host to others.',
+        'Move the allocations of reservations from a host to other hosts.',
         [{'path': '/v1/os-hosts/{host_id}/allocation', 'method': 'PUT'}],
         scope_types=base.SCOPES,
     ),

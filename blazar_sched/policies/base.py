@@ -16,38 +16,44 @@ rules = [
     policy.RuleDefault(
         ADMIN,
         'role:admin',
-        'Manages hosts, floating IPs, and the leases of every project.',
+        'Access of administrators, who manage hosts, floating IPs, and the '
+        'leases of all projects.',
         scope_types=SCOPES,
     ),
     # Kept only for policy files that were written for Blazar.
     policy.RuleDefault(
         ADMIN_OR_OWNER,
         f'rule:{ADMIN} or project_id:%(project_id)s',
-        'Has any role in a project, or manages every one.',
+        'Access of all users of the project that owns a lease, and of '
+        'administrators.',
         scope_types=SCOPES,
     ),
     policy.RuleDefault(
         PROJECT_MEMBER,
         'role:member and project_id:%(project_id)s',
-        'Manages the leases of a project.',
+        'Access of the members of the project that owns a lease, who manage '
+        'its leases.',
         scope_types=SCOPES,
     ),
     policy.RuleDefault(
         PROJECT_READER,
         'role:reader and project_id:%(project_id)s',
-        'Sees the leases of a project.',
+        'Access of the readers of the project that owns a lease, who list '
+        'and show its leases.',
         scope_types=SCOPES,
     ),
     policy.RuleDefault(
         PROJECT_MEMBER_OR_ADMIN,
         f'rule:{PROJECT_MEMBER} or rule:{ADMIN}',
-        'Manages the leases of a project, or of every project.',
+        'Access of the members of the project that owns a lease, and of '
+        'administrators.',
         scope_types=SCOPES,
     ),
     policy.RuleDefault(
         PROJECT_READER_OR_ADMIN,
         f'rule:{PROJECT_READER} or rule:{ADMIN}',
-        'Sees the leases of a project, or of every project.',
+        'Access of the readers of the project that owns a lease, and of '
+        'administrators.',
         scope_types=SCOPES,
     ),
 ]

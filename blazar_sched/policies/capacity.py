@@ -11,7 +11,7 @@ rules = [
     policy.DocumentedRuleDefault(
         GET,
         f'rule:{base.PROJECT_READER_OR_ADMIN}',
-        'Show how much of hosts there is, and is left, in a window.',
+        'Show the total and the free capacity of hosts in a time window.',
         [{'path': '/v1/capacity', 'method': 'GET'}],
         scope_types=base.SCOPES,
     ),

@@ -15,7 +15,7 @@ rules = [
     policy.DocumentedRuleDefault(
         GET,
         f'rule:{base.PROJECT_READER_OR_ADMIN}',
-        'List floating IPs, or show one.',
+        'List floating IPs, or show details of a floating IP.',
         [
             {'path': '/v1/floatingips', 'method': 'GET'},
             {'path': _ONE, 'method': 'GET'},

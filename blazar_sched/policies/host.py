@@ -16,7 +16,7 @@ rules = [
     policy.DocumentedRuleDefault(
         GET,
         f'rule:{base.ADMIN}',
-        'List hosts, or show one.',
+        'List hosts, or show details of a host.',
         [
             {'path': '/v1/os-hosts', 'method': 'GET'},
             {'path': _ONE, 'method': 'GET'},
@@ -33,7 +33,7 @@ rules = [
     policy.DocumentedRuleDefault(
         PUT,
         f'rule:{base.ADMIN}',
-        "Change a host's capabilities or settings.",
+        'Update the capabilities or settings of a host.',
         [{'path': _ONE, 'method': 'PUT'}],
         scope_types=base.SCOPES,
     ),

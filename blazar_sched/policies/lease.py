@@ -17,7 +17,7 @@ rules = [
     policy.DocumentedRuleDefault(
         GET,
         f'rule:{base.PROJECT_READER_OR_ADMIN}',
-        'List leases, or show one.',
+        'List leases, or show details of a lease.',
         [
             {'path': '/v1/leases', 'method': 'GET'},
             {'path': _ONE, 'method': 'GET'},
@@ -48,8 +48,9 @@ rules = [
     policy.DocumentedRuleDefault(
         SHARE,
         f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
-        'Create or update a lease with reservations that other projects may '
-        'use, which gives these projects its flavors.',
+        'Create or update a lease with reservations that are shared with '
+        'other projects. These projects get access to the flavors of the '
+        'lease.',
         [
             {'path': '/v1/leases', 'method': 'POST'},
             {'path': _ONE, 'method': 'PUT'},

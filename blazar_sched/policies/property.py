@@ -14,14 +14,14 @@ rules = [
     policy.DocumentedRuleDefault(
         GET,
         f'rule:{base.ADMIN}',
-        'List host properties.',
+        'List the properties of hosts.',
         [{'path': _PATH, 'method': 'GET'}],
         scope_types=base.SCOPES,
     ),
     policy.DocumentedRuleDefault(
         UPDATE,
         f'rule:{base.ADMIN}',
-        'Make a host property private or public.',
+        'Update whether a host property is private or public.',
         [{'path': f'{_PATH}/{{name}}', 'method': 'PATCH'}],
         scope_types=base.SCOPES,
     ),
