@@ -14,10 +14,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=3.0,
         metavar='SECONDS',
-        help='how long to wait for answers, 3 by default',
+        help='seconds to wait for responses (default: 3)',
     )
     parser.add_argument(
-        '--json', action='store_true', help='print JSON instead of tables'
+        '--json', action='store_true', help='print JSON instead of a table'
     )
 
 

@@ -48,16 +48,17 @@ def check(
     of_workers = _bus(nova, nova[scheduler_conf.GROUP].transport_url)
     if not own.is_that_of(of_workers):
         return _warning(
-            f'Managers are on {own}, by [DEFAULT] transport_url in '
-            f'blazar-sched.conf; nova-scheduler listens on {of_workers}, by '
-            '[blazar_sched] transport_url in nova.conf: no replica will '
-            'hear of leases.'
+            f'The managers use {own}, from [DEFAULT] transport_url in '
+            f'blazar-sched.conf, but nova-scheduler uses {of_workers}, from '
+            '[blazar_sched] transport_url in nova.conf. nova-scheduler does '
+            'not receive leases until both options name the same message bus.'
         )
     if own.is_that_of(of_nova) and not own.users.isdisjoint(of_nova.users):
         return _warning(
-            f'Managers and Nova share {own} and its user: whoever has the '
-            'password of a compute host may change every lease. Give '
-            'blazar-sched a vhost and a user of its own.'
+            f'The managers use {own} with the same user as Nova: anyone who '
+            'has the password of the message bus from a compute host can '
+            'change every lease. Create a virtual host and a user for '
+            'blazar-sched, and set transport_url to them.'
         )
     return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 

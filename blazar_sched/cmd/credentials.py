@@ -38,8 +38,8 @@ def lacking(conf: cfg.ConfigOpts) -> list[str]:
     On a node that runs the API alone, such a group is not needed.
     """
     return [
-        f'[{group}] auth_type is not set: a manager here could not do '
-        'anything for leases'
+        f'[{group}] auth_type is not set: a manager on this node cannot call '
+        'this service'
         for group in NEEDED
         if not conf[group].auth_type
     ]
@@ -65,7 +65,7 @@ def _fault_of_tokens(conf: cfg.ConfigOpts) -> Iterator[str]:
     else:
         yield (
             f'[{TOKENS}] auth_type is not set: with [api] auth_strategy = '
-            'keystone every request would be answered 503'
+            'keystone every request fails with status 503'
         )
 
 
@@ -75,16 +75,16 @@ def _fault_of(
     try:
         api = rest.load_adapter(conf, group) if is_service else _plain(conf)
         if api is None or not api.get_token():
-            yield f'[{group}] auth_type gives no token'
+            yield f'[{group}] auth_type provides no token'
         elif is_service and not api.get_endpoint():
             yield (
-                f'[{group}] the catalog has no endpoint of service_type '
-                f'{conf[group].service_type} for region_name '
+                f'[{group}] the service catalog has no endpoint with '
+                f'service_type {conf[group].service_type}, region_name '
                 f'{conf[group].region_name} and valid_interfaces '
                 f'{conf[group].valid_interfaces}'
             )
     except (exceptions.ClientException, ValueError) as e:
-        yield f'[{group}] no token can be had: {e}'
+        yield f'[{group}] Keystone issued no token: {e}'
 
 
 def _plain(conf: cfg.ConfigOpts) -> adapter.Adapter:

@@ -34,11 +34,11 @@ def run(args: argparse.Namespace) -> int:
 def _upgrade(args: argparse.Namespace) -> int:
     before, after = _open(args).upgrade()
     if before is None:
-        print(f'The tables are made, at migration {after}')
+        print(f'Created the tables, at migration {after}')
     elif before == after:
-        print(f'The tables are at migration {after} already')
+        print(f'The tables are already at migration {after}')
     else:
-        print(f'The tables were at migration {before}, are at {after}')
+        print(f'Upgraded the tables from migration {before} to {after}')
     return 0
 
 
@@ -48,7 +48,7 @@ def _check(args: argparse.Namespace) -> int:
     faults = ledger.check()
     for fault in faults:
         print(fault)
-    print(f'{len(faults)} faults found')
+    print(f'{len(faults)} inconsistencies found')
     return 1 if faults else 0
 
 
@@ -62,7 +62,9 @@ def _open(args: argparse.Namespace) -> 'Ledger':
 
     conf = service.configuration(args)
     ledger = database.open_ledger(conf)
-    print(f'Database {ledger.name}, read from: {service_conf.sources(conf)}')
+    print(
+        f'Database {ledger.name}, configured in: {service_conf.sources(conf)}'
+    )
     return ledger
 
 
@@ -72,8 +74,8 @@ def _add_before(parser: argparse.ArgumentParser) -> None:
         type=_day,
         required=True,
         metavar='DATE',
-        help='delete those that had ended by the beginning of this day, '
-        'YYYY-MM-DD, in UTC',
+        help='delete the leases that ended before this day, YYYY-MM-DD, in '
+        'UTC',
     )
 
 
@@ -92,7 +94,7 @@ def _purge(args: argparse.Namespace) -> int:
     gone = 0
     for count in ledger.purge(args.before):
         gone += count
-    print(f'{gone} leases are deleted')
+    print(f'Deleted {gone} leases')
     return 0
 
 
@@ -101,25 +103,29 @@ def _nothing(parser: argparse.ArgumentParser) -> None:
 
 
 _ACTIONS = {
-    'upgrade': ('bring the tables to this version', _nothing, _upgrade),
+    'upgrade': (
+        'create the tables, or upgrade them to this version',
+        _nothing,
+        _upgrade,
+    ),
     'check': (
-        'look through every allocation for what must never be',
+        'check all rows of the database for inconsistencies',
         _nothing,
         _check,
     ),
     'purge': (
-        'delete leases that are over, of which reports need no more',
+        'delete leases that ended before a date',
         _add_before,
         _purge,
     ),
     'import-blazar': (
-        "take Blazar 18's leases, hosts and floating IPs over",
+        'import the leases, hosts and floating IPs of Blazar 18',
         importing.add_arguments,
         importing.run,
     ),
     'tidy-blazar': (
-        'remove what Blazar has made ahead for leases to come: after that'
-        ' there is no way back to it',
+        'remove the resources that Blazar has created in other services for '
+        'pending leases; after that Blazar cannot take over the leases again',
         _nothing,
         importing.tidy,
     ),

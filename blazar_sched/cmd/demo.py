@@ -11,20 +11,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--keep',
         action='store_true',
-        help='leave the API up afterwards and print how to reach it',
+        help='keep the API running after the demo, and print how to call it',
     )
     parser.add_argument(
         '--port',
         type=int,
         default=0,
-        help='port of the reservation API on 127.0.0.1, a free one by default',
+        help='port of the reservation API on 127.0.0.1 (default: a free port)',
     )
 
 
 def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec('nova') is None:
         print(
-            "The demo runs a real Nova: pip install '.[demo]' in a checkout",
+            "The demo requires Nova: run pip install '.[demo]' in a checkout",
             file=sys.stderr,
         )
         return 2

@@ -23,27 +23,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'url',
         metavar='URL',
         nargs='?',
-        help="Blazar's [database] connection; nothing is written there. Other "
-        'users of this machine see it while the command runs: one with a '
-        f'password belongs in a file or in the environment, as {VARIABLE}',
+        help='value of [database] connection of Blazar, which is only read. '
+        'Other users of this machine can see the URL while the command runs: '
+        'pass a URL with a password in a file or in the environment variable '
+        f'{VARIABLE}',
     )
     parser.add_argument(
         '--blazar-config-file',
         metavar='FILE',
-        help="read [database] connection from this file, such as Blazar's "
-        '/etc/blazar/blazar.conf',
+        help='read [database] connection from this file, such as '
+        '/etc/blazar/blazar.conf of Blazar',
     )
     parser.add_argument(
         '--dry-run',
         action='store_true',
         default=False,
-        help='say what would be imported, and what not; write nothing',
+        help='print what would be imported and what would be refused, '
+        'without writing',
     )
     parser.add_argument(
         '--skip-refused',
         action='store_true',
         default=False,
-        help='import the rest where something cannot be kept',
+        help='import everything else if some items are refused',
     )
 
 
@@ -64,11 +66,13 @@ def run(args: argparse.Namespace) -> int:
             work.write(plan)
     _show(console, plan)
     if writes:
-        console.print('Imported. `blazar-sched db check` finds no fault.')
+        console.print('Imported. The database has no inconsistencies.')
         return 0
-    console.print('Nothing is imported.', end=' ')
+    console.print('Nothing was imported.', end=' ')
     console.print(
-        'With --skip-refused the rest is.' if plan.refused else 'All can be.'
+        'Use --skip-refused to import everything else.'
+        if plan.refused
+        else 'Everything can be imported.'
     )
     return 1 if plan.refused else 0
 
@@ -80,9 +84,12 @@ def tidy(args: argparse.Namespace) -> int:
     services = manager.Manager(service.configuration(args)).services
     services.ledger.require_current()
     tidied = tidying.tidy(services, int(time.time()))
-    print(f'{tidied.count} leases to come have nothing in other services')
+    print(
+        f'Removed the resources of {tidied.count} pending leases from other '
+        'services'
+    )
     for lease_id in tidied.left:
-        print(f'left: lease {lease_id}, which starts soon')
+        print(f'skipped: lease {lease_id}, which starts soon')
     return 0
 
 
@@ -94,7 +101,7 @@ def _url(args: argparse.Namespace) -> str:
     """
     if args.url and args.blazar_config_file:
         raise exception.InvalidInput(
-            'URL and --blazar-config-file exclude each other'
+            'URL and --blazar-config-file cannot be given together'
         )
     url: str | None = args.url
     if args.blazar_config_file:
@@ -102,8 +109,8 @@ def _url(args: argparse.Namespace) -> str:
     url = url or os.environ.get(VARIABLE)
     if not url:
         raise exception.InvalidInput(
-            "Blazar's database is to be given, as URL, by "
-            f'--blazar-config-file or in {VARIABLE}'
+            'the URL of the database of Blazar is missing: give URL, '
+            f'--blazar-config-file or the environment variable {VARIABLE}'
         )
     return url
 

@@ -18,22 +18,22 @@ from blazar_sched.domain import exception
 
 # A command is imported on use: `status` must work where a part is missing.
 COMMANDS = {
-    'serve': 'run the API and the manager in one process',
-    'api': 'run the REST API alone',
-    'manager': 'run the manager alone',
-    'db': 'make, check or fill the database',
-    'why': 'say why hosts did not take a server',
-    'replicas': 'say at which revision the schedulers are',
-    'status': 'say what is installed and which index runs',
-    'demo': 'show the main job end to end, without a cloud',
-    'simulate': 'play a trace by several policies, in virtual time',
+    'serve': 'run the REST API and the manager in one process',
+    'api': 'run the REST API',
+    'manager': 'run the manager',
+    'db': 'create, check or import the database',
+    'why': 'show why hosts were rejected for a server',
+    'replicas': 'show the revision of the ledger in each scheduler worker',
+    'status': 'show the installed versions, or check an upgrade',
+    'demo': 'demonstrate a lease with Nova in one process',
+    'simulate': 'compare scheduling policies by simulating a trace',
 }
 
 
 def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser, with the arguments of the requested commands."""
     top = argparse.ArgumentParser(
-        prog='blazar-sched', description='Reservations in time for Nova.'
+        prog='blazar-sched', description='Reservation service for Nova.'
     )
     top.add_argument(
         '--version',

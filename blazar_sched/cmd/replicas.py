@@ -35,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
                 _text(body.get('wire')),
             )
         rich.console.Console().print(table)
-        print(f'This version is of wire {wire.WIRE_VERSION}.')
+        print(f'The wire version of this installation is {wire.WIRE_VERSION}.')
     if not answers:
-        print('No scheduler answers.', file=sys.stderr)
+        print('No nova-scheduler worker responded.', file=sys.stderr)
     return 0 if answers else 1
 
 

@@ -32,7 +32,7 @@ def _start(
     if at is cfg.Locations.opt_default:
         conf.set_override('transport_url', 'fake://')
         LOG.warning(
-            'Without [DEFAULT] transport_url there is no message bus, and '
-            'nova-scheduler hears nothing of leases'
+            '[DEFAULT] transport_url is not set: without a message bus '
+            'nova-scheduler does not receive leases'
         )
     return assembly.start_all(conf, metrics=metrics)

@@ -66,14 +66,16 @@ class _KeepOption(argparse.Action):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option, metavar, text in (
         (
-            '--config-file', 'FILE',
-            'read this instead of /etc/blazar-sched/blazar-sched.conf; may '
-            'be given several times',
+            '--config-file',
+            'FILE',
+            'configuration file to read instead of '
+            '/etc/blazar-sched/blazar-sched.conf; can be given several times',
         ),
         (
-            '--config-dir', 'DIR',
-            'read the *.conf files of this folder instead of those of '
-            '/etc/blazar-sched/blazar-sched.conf.d; may be given several '
+            '--config-dir',
+            'DIR',
+            'directory whose *.conf files are read instead of those in '
+            '/etc/blazar-sched/blazar-sched.conf.d; can be given several '
             'times',
         ),
     ):
@@ -153,9 +155,13 @@ def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
         service_conf.load(args)
         conf.mutate_config_files()
     except cfg.Error as e:
-        LOG.error('The configuration stays as it was: %s', e)
+        LOG.error(
+            'The configuration was not reloaded, the previous values remain '
+            'in effect: %s',
+            e,
+        )
     else:
-        LOG.info('The configuration was read again')
+        LOG.info('The configuration was reloaded')
 
 
 def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
@@ -212,7 +218,9 @@ def _start(
             trouble = exception.reason(e)
         # Logged outside of the except block: inside of it, oslo.log would
         # log the error twice.
-        LOG.warning('Not started yet, trying on: %s', trouble)
+        LOG.warning(
+            'The service could not be started and will retry: %s', trouble
+        )
         if signals.end(reload, PAUSE):
             return None
 

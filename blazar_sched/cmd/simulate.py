@@ -37,7 +37,9 @@ def _days(text: str) -> float:
 def _new_file(text: str) -> str:
     # Checked before the simulation runs, not afterwards.
     if not os.path.isdir(os.path.dirname(text) or os.curdir):
-        raise argparse.ArgumentTypeError(f'there is no folder for {text}')
+        raise argparse.ArgumentTypeError(
+            f'the directory of {text} does not exist'
+        )
     return text
 
 
@@ -46,13 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_leases(parser)
     _add_policies(parser)
     parser.add_argument(
-        '--json', type=_new_file, metavar='FILE', help='write the results'
+        '--json',
+        type=_new_file,
+        metavar='FILE',
+        help='file for the results, as JSON',
     )
     parser.add_argument(
         '--plot',
         type=_new_file,
         metavar='FILE',
-        help='draw the results as PNG; needs matplotlib',
+        help='file for a plot of the results, as PNG; requires matplotlib',
     )
 
 
@@ -61,21 +66,29 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         '--instances',
         required=True,
         metavar='CSV',
-        help='arrival,lifetime,vcpus,memory_mb,kind[,declared]: seconds, and '
-        "kind unbounded, bounded or preemptible; or the tasks of Alibaba's "
-        'GPU cluster trace of 2023',
+        help='file of instances with the columns '
+        'arrival,lifetime,vcpus,memory_mb,kind[,declared]; times are in '
+        'seconds, and kind is unbounded, bounded or preemptible; or the '
+        "tasks of Alibaba's GPU cluster trace of 2023",
     )
     parser.add_argument(
         '--hosts',
         required=True,
         metavar='CSV',
-        help='name,vcpus,memory_mb; or the nodes of that trace',
+        help='file of hosts with the columns name,vcpus,memory_mb; or the '
+        "nodes of Alibaba's GPU cluster trace of 2023",
     )
     parser.add_argument(
-        '--sample', type=_count, metavar='N', help='play N of the hosts'
+        '--sample',
+        type=_count,
+        metavar='N',
+        help='simulate a random sample of N hosts (default: all hosts)',
     )
     parser.add_argument(
-        '--seed', type=int, default=1, help='of all that is drawn (1)'
+        '--seed',
+        type=int,
+        default=1,
+        help='seed of the random numbers (default: 1)',
     )
     times = parser.add_mutually_exclusive_group()
     times.add_argument(
@@ -83,13 +96,15 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=1,
         metavar='N',
-        help='have each instance N times, all but the first shifted',
+        help='repeat each instance N times, each repetition at another time '
+        '(default: 1)',
     )
     times.add_argument(
         '--until-refused',
         type=_share,
         metavar='SHARE',
-        help='have each so often that freepool refuses this share',
+        help='repeat each instance as often as needed for the policy '
+        'freepool to refuse this share of the instances',
     )
 
 
@@ -99,7 +114,7 @@ def _add_leases(parser: argparse.ArgumentParser) -> None:
         type=_share,
         default=0.3,
         metavar='SHARE',
-        help='of all host-hours that leases take (0.3)',
+        help='share of all host-hours that is leased (default: 0.3)',
     )
     parser.add_argument(
         '--ahead',
@@ -107,22 +122,25 @@ def _add_leases(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         default=(1.0, 14.0),
         metavar=('LEAST', 'MOST'),
-        help='days between the booking of a lease and its start (1 14)',
+        help='minimum and maximum number of days from the request for a '
+        'lease to its start (default: 1 14)',
     )
     parser.add_argument(
         '--whole',
         type=_share,
         default=0.5,
         metavar='SHARE',
-        help='of the leases that take whole hosts, not instances (0.5)',
+        help='share of the leases that reserve whole hosts; the other leases '
+        'reserve instances (default: 0.5)',
     )
     parser.add_argument(
         '--tries',
         type=_count,
         default=3,
         metavar='N',
-        help='starts drawn for each lease, of which it gets the one with the '
-        'least leased beside it; 1: all the peaks of chance (3)',
+        help='number of random start times per lease, of which the lease '
+        'gets the time with the least leased capacity; 1 leads to the '
+        'highest peaks (default: 3)',
     )
 
 
@@ -132,26 +150,29 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         action='append',
         default=[],
         choices=policy.PARTS,
-        help='play ours with this off, too; may be given several times',
+        help='also simulate this scheduler without this part; can be given '
+        'several times',
     )
     parser.add_argument(
         '--unbounded',
         default='never',
         metavar='POLICY',
-        help='of [blazar_sched] in nova.conf (never)',
+        help='value of [blazar_sched] unbounded in nova.conf (default: never)',
     )
     parser.add_argument(
         '--max-backfill-lifetime',
         type=int,
         metavar='SECONDS',
-        help='the same (the least that leases are booked ahead)',
+        help='value of [blazar_sched] max_backfill_lifetime in nova.conf '
+        '(default: the minimum of --ahead)',
     )
     parser.add_argument(
         '--lease-gap-weight-multiplier',
         type=float,
         default=1.0,
         metavar='FACTOR',
-        help='the same (1.0)',
+        help='value of [blazar_sched] lease_gap_weight_multiplier in '
+        'nova.conf (default: 1.0)',
     )
 
 
@@ -159,8 +180,9 @@ def run(args: argparse.Namespace) -> int:
     for module, wanted in (('nova', True), ('matplotlib', args.plot)):
         if wanted and importlib.util.find_spec(module) is None:
             print(
-                f"simulate needs {module}: pip install '.[simulate]' in a "
-                'checkout', file=sys.stderr,
+                f"simulate requires {module}: run pip install '.[simulate]' "
+                'in a checkout',
+                file=sys.stderr,
             )
             return 2
     from blazar_sched.simulate import stage

@@ -19,15 +19,15 @@ from blazar_sched.cmd import service
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(answer=_show)
     subjects = parser.add_subparsers(metavar='upgrade')
-    text = 'say whether this version can run, and what keeps it from that'
+    text = 'check whether this version can be used'
     upgrade = subjects.add_parser('upgrade', help=text, description=text)
     actions = upgrade.add_subparsers(metavar='check', required=True)
     text = (
-        'check the database, the options and nova.conf before the services '
-        'are started anew. The exit status is that of the worst result: 0 '
-        'success, 1 warning, 2 failure; 255 if a file cannot be read. What '
-        'leases and hosts are in the database is looked through by '
-        '`blazar-sched db check`.'
+        'check the configuration, the database and nova.conf before the '
+        'services are restarted. The exit status is that of the worst '
+        'result: 0 for success, 1 for a warning, 2 for a failure; 255 if a '
+        'file cannot be read. `blazar-sched db check` checks the leases and '
+        'hosts in the database.'
     )
     check = actions.add_parser('check', help=text, description=text)
     service.add_arguments(check)
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--nova-config-file',
         action='append',
         metavar='FILE',
-        help="nova-scheduler's configuration; by default "
-        '/etc/nova/nova.conf, if it is there',
+        help='configuration file of nova-scheduler (default: '
+        '/etc/nova/nova.conf, if it exists)',
     )
     check.add_argument(
         '--json', action='store_true', help='print JSON instead of a table'

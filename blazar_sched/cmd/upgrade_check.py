@@ -97,7 +97,7 @@ def _reading(check: Callable[[T], upgradecheck.Result]) -> (
         try:
             return check(self)
         except cfg.Error as e:
-            return _failure(f'An option cannot be read: {e}')
+            return _failure(f'The value of an option is invalid: {e}')
 
     return guarded
 
@@ -139,24 +139,28 @@ class Checks(upgradecheck.UpgradeCommands):
         bad = list(service_conf.bad_values(self._conf))
         if bad:
             return _failure(
-                f'No service will start with this: {"; ".join(bad)}.'
+                'The services cannot start with this configuration: '
+                f'{"; ".join(bad)}.'
             )
-        return _success(f'Read: {service_conf.sources(self._conf)}.')
+        return _success(
+            f'Configuration files: {service_conf.sources(self._conf)}.'
+        )
 
     def _index(self) -> upgradecheck.Result:
         if ext.is_compiled():
             return _success()
         return _warning(
-            'The timeline index is plain Python, which is slow: install '
-            'again where there is a C compiler, with '
-            'BLAZAR_SCHED_REQUIRE_EXTENSION=1 to be told what is missing.'
+            'The timeline index runs as plain Python, which is slow. Install '
+            'blazar-sched again with a C compiler; with '
+            'BLAZAR_SCHED_REQUIRE_EXTENSION=1 the installation reports what '
+            'is missing.'
         )
 
     def _database(self) -> upgradecheck.Result:
         if self._is_elsewhere:
             return _success(
-                'Skipped: there is no blazar-sched.conf here. Check where a '
-                'manager runs, or with --config-file.'
+                'Skipped: this node has no blazar-sched.conf. Run the check '
+                'on a node with a manager, or with --config-file.'
             )
         try:
             name = self._ledger.name
@@ -168,15 +172,17 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         except Exception as e:
             # For example a missing driver, or a wrong password.
-            return _failure(f'It cannot be used: {exception.cause(e)}')
+            return _failure(
+                f'The database cannot be used: {exception.cause(e)}'
+            )
         return _success(
-            f'{name} has its tables. What is in them is looked through by '
-            '`blazar-sched db check`.'
+            f'The tables of {name} are those of this version. Run '
+            '`blazar-sched db check` to check their rows.'
         )
 
     def _credentials(self) -> upgradecheck.Result:
         if self._is_elsewhere:
-            return _success('Skipped: there is no blazar-sched.conf here.')
+            return _success('Skipped: this node has no blazar-sched.conf.')
         faults = list(credentials.faults(self._conf))
         if faults:
             return _failure(f'{"; ".join(faults)}.')
@@ -190,15 +196,15 @@ class Checks(upgradecheck.UpgradeCommands):
         try:
             before_end.check_default(self._conf)
         except ValueError as e:
-            return _failure(f'No manager will start with {e}.')
+            return _failure(f'The manager cannot start: {e}.')
         return _success()
 
     def _callers(self) -> upgradecheck.Result:
         if self._conf.api.auth_strategy == 'noauth':
             return _warning(
-                '[api] auth_strategy is noauth, for tests on one machine: '
-                'everybody who reaches the API is believed to be an '
-                'administrator. Take it out where there is a Keystone.'
+                '[api] auth_strategy is noauth, which is only for tests on '
+                'one machine: every caller of the API can act as an '
+                'administrator. Remove the option if Keystone is available.'
             )
         return _success()
 
@@ -209,9 +215,9 @@ class Checks(upgradecheck.UpgradeCommands):
         off = [f for f in FILTERS if f not in options.enabled_filters]
         if off:
             return _failure(
-                f'{" and ".join(off)} must be among [filter_scheduler] '
-                'enabled_filters in nova.conf: without both nothing keeps '
-                'servers off what is reserved.'
+                f'{" and ".join(off)} must be in [filter_scheduler] '
+                'enabled_filters in nova.conf: unless both filters are '
+                'enabled, servers can be created on reserved resources.'
             )
         unknown = [
             name
@@ -221,9 +227,10 @@ class Checks(upgradecheck.UpgradeCommands):
         ]
         if unknown:
             return _failure(
-                f'nova-scheduler does not find {" and ".join(unknown)}: add '
-                f'available_filters = {ALL_FILTERS} under [filter_scheduler] '
-                'in nova.conf, beside a line for the filters of Nova.'
+                f'nova-scheduler cannot find {" and ".join(unknown)}: add '
+                f'the line available_filters = {ALL_FILTERS} to '
+                '[filter_scheduler] in nova.conf, and keep a line for the '
+                'filters of Nova.'
             )
         return _success()
 
@@ -234,9 +241,10 @@ class Checks(upgradecheck.UpgradeCommands):
         if any(name.startswith(WEIGHERS) for name in classes):
             return _success()
         return _warning(
-            f'{WEIGHERS}all_weighers is not among [filter_scheduler] '
-            'weight_classes in nova.conf: servers land where leases will '
-            'need the room, and magnetic reservations draw nobody.'
+            f'{WEIGHERS}all_weighers is not in [filter_scheduler] '
+            'weight_classes in nova.conf: servers may be placed where leases '
+            'will need the resources, and magnetic reservations do not '
+            'attract servers.'
         )
 
     def _scheduler_options(self) -> upgradecheck.Result:
@@ -246,15 +254,15 @@ class Checks(upgradecheck.UpgradeCommands):
             scheduler_conf.check(self._nova)
         except (cfg.Error, exception.InvalidInput, ValueError) as e:
             return _failure(
-                f'nova-scheduler will not start with [blazar_sched] in '
-                f'nova.conf: {e}'
+                'nova-scheduler cannot start with the options of '
+                f'[blazar_sched] in nova.conf: {e}'
             )
         options = self._nova[scheduler_conf.GROUP]
         if options.max_age <= options.poll_interval:
             return _warning(
-                '[blazar_sched] max_age in nova.conf is no longer than '
-                'poll_interval: replicas are stale between two looks at the '
-                'ledger.'
+                '[blazar_sched] max_age in nova.conf is not greater than '
+                'poll_interval: replicas become stale between two queries '
+                'for changes. Raise max_age.'
             )
         return _success()
 
@@ -262,32 +270,32 @@ class Checks(upgradecheck.UpgradeCommands):
         if self._nova is None:
             return _skipped()
         if self._is_elsewhere:
-            return _success('Skipped: there is no blazar-sched.conf here.')
+            return _success('Skipped: this node has no blazar-sched.conf.')
         try:
             return buses.check(self._conf, self._nova)
         except (oslo_messaging.InvalidTransportURL, ValueError):
             # The error includes the URL, and the URL includes a password.
             return _failure(
-                'A transport_url cannot be read, of blazar-sched.conf or of '
-                'nova.conf.'
+                'A transport_url in blazar-sched.conf or nova.conf is invalid.'
             )
 
     def _placement_results(self) -> upgradecheck.Result:
         if self._nova is None:
             return _skipped()
         if self._is_elsewhere:
-            return _success('Skipped: the database is elsewhere.')
+            return _success('Skipped: the database is on another node.')
         most = self._nova.scheduler.max_placement_results
         try:
             hosts = len(self._ledger.hosts())
         except Exception:
             # The check of the database reports the error.
-            return _success('Skipped: the database cannot be asked.')
+            return _success('Skipped: the database cannot be queried.')
         if hosts > most:
             return _warning(
-                f'{hosts} hosts are registered, but nova-scheduler looks at '
-                f'{most} at most: raise [scheduler] max_placement_results in '
-                'nova.conf to no less than the number of all hosts.'
+                f'{hosts} hosts are registered, but nova-scheduler considers '
+                f'at most {most} hosts: set [scheduler] '
+                'max_placement_results in nova.conf to at least the number '
+                'of all hosts.'
             )
         return _success()
 
@@ -295,7 +303,7 @@ class Checks(upgradecheck.UpgradeCommands):
         wanted = self._conf.manager
         if not wanted.enable_notification_monitor:
             return _success(
-                'Not needed: [manager] enable_notification_monitor is off.'
+                'Not needed: [manager] enable_notification_monitor is not set.'
             )
         if self._nova is None:
             return _skipped()
@@ -303,9 +311,9 @@ class Checks(upgradecheck.UpgradeCommands):
         if not lacks:
             return _success()
         return _warning(
-            'enable_notification_monitor is on, but Nova does not tell the '
-            f'manager of servers and services: nova.conf needs '
-            f'{"; ".join(lacks)}.'
+            '[manager] enable_notification_monitor is set, but Nova does not '
+            f'send the required notifications: set {"; ".join(lacks)} in '
+            'nova.conf.'
         )
 
     _upgrade_checks = tuple((name, _reading(check)) for name, check in (
@@ -314,21 +322,21 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Database', _database),
         ('Credentials', _credentials),
         ('Policy file is not JSON', _policy),
-        ('What is done before the end', _before_end),
-        ('Callers of the API', _callers),
-        ('Filters in nova-scheduler', _filters),
-        ('Weighers in nova-scheduler', _weighers),
-        ('Options in nova-scheduler', _scheduler_options),
+        ('Default action before the end', _before_end),
+        ('API authentication', _callers),
+        ('nova-scheduler filters', _filters),
+        ('nova-scheduler weighers', _weighers),
+        ('nova-scheduler options', _scheduler_options),
         ('Message buses', _bus),
-        ('Hosts that Placement may return', _placement_results),
-        ('Notifications of Nova', _notifications),
+        ('Placement result limit', _placement_results),
+        ('Nova notifications', _notifications),
     ))
 
 
 def _skipped() -> upgradecheck.Result:
     return _success(
-        f'Skipped: there is no {NOVA_CONFIG_FILE} here. Check where '
-        'nova-scheduler runs, or with --nova-config-file.'
+        f'Skipped: this node has no {NOVA_CONFIG_FILE}. Run the check on a '
+        'node with nova-scheduler, or with --nova-config-file.'
     )
 
 

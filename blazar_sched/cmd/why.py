@@ -22,9 +22,11 @@ from blazar_sched.worker import explanation
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_arguments(parser)
-    parser.add_argument('server', help="the server's uuid")
+    parser.add_argument('server', help='UUID of the server')
     parser.add_argument(
-        '--host', metavar='NAME', help='speak of this hypervisor only'
+        '--host',
+        metavar='NAME',
+        help='show only the reasons for this hypervisor',
     )
 
 
@@ -41,9 +43,10 @@ def run(args: argparse.Namespace) -> int:
         show(decisions, rich.console.Console(), args.host)
     if not decisions:
         print(
-            f'No scheduler that answers knows of server {args.server}. Each '
-            'keeps its last decisions until it ends: see [blazar_sched] '
-            'decisions_kept. `blazar-sched replicas` says who answers.',
+            'No nova-scheduler worker that responded has a decision about '
+            f'server {args.server}. Each worker keeps its last decisions '
+            'until it is restarted; see [blazar_sched] decisions_kept. '
+            '`blazar-sched replicas` lists the workers that respond.',
             file=sys.stderr,
         )
     return 0 if decisions else 1
@@ -74,11 +77,13 @@ def show(
         console.print(rich.text.Text(_verdict(each)))
         if host is not None and host not in each['hosts']:
             console.print(
-                f'{host} was not among them: Placement or another filter had '
-                'left it out, or it is not there.', markup=False,
+                f'Host {host} was not among the hosts of the decision: '
+                'Placement or another filter excluded the host, or it does '
+                'not exist.',
+                markup=False,
             )
         if each['hosts']:
-            table = rich.table.Table('host', 'why not')
+            table = rich.table.Table('host', 'reason')
             for name, reason in sorted(each['hosts'].items()):
                 table.add_row(rich.text.Text(name), rich.text.Text(reason))
             console.print(table)
@@ -86,7 +91,7 @@ def show(
 
 def _headline(decision: dict[str, Any]) -> str:
     revision = decision['revision']
-    at = 'without a replica' if revision is None else f'revision {revision}'
+    at = 'no replica' if revision is None else f'revision {revision}'
     return (
         f'{duration.format_time(decision["at"])} {decision["filter"]} in '
         f'{decision["worker"]}, {at}'
@@ -103,7 +108,7 @@ def _asked(asked: dict[str, Any]) -> str:
         asked['reservation_id'] and f'reservation {asked["reservation_id"]}',
         amounts,
         f'project {asked["project_id"]}',
-        asked['moves_from'] and f'it leaves host {asked["moves_from"]}',
+        asked['moves_from'] and f'move from host {asked["moves_from"]}',
     )))
 
 
@@ -113,5 +118,5 @@ def _verdict(decision: dict[str, Any]) -> str:
     if decision['outcome'] != explanation.DECIDED:
         return f'{text}: {decision["outcome"]}'
     if now is not None and now != decision['revision']:
-        text += f'; the reasons are by revision {now}'
+        text += f'; the reasons are those at revision {now}'
     return text

@@ -208,7 +208,7 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
 
     ours.db('upgrade')
     dry_run = ours.db('import-blazar', '--dry-run', blazar.database)
-    assert 'All can be' in dry_run
+    assert 'Everything can be imported' in dry_run
     assert 'Imported' in ours.db('import-blazar', blazar.database)
     ours.start()
     root, member = (blazar_service.client(p, ours.url) for p in (admin, demo))

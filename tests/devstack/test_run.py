@@ -75,7 +75,8 @@ def test_its_tables_are_made_and_the_service_runs(new_site, tmp_path, port):
         capture_output=True,
         text=True,
     )
-    assert checked.stdout.endswith('\n0 faults found\n'), checked.stderr
+    said = checked.stdout
+    assert said.endswith('\n0 inconsistencies found\n'), checked.stderr
     assert checked.stderr == ''
 
     url = f'http://127.0.0.1:{port}'

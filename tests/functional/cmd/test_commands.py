@@ -85,7 +85,7 @@ def test_db_upgrade_can_be_repeated_and_check_finds_nothing(config):
         assert upgraded.returncode == 0, upgraded.stderr
     checked = run('db', '--config-file', config, 'check')
     assert checked.returncode == 0, checked.stderr
-    assert '0 faults found' in checked.stdout
+    assert '0 inconsistencies found' in checked.stdout
 
 
 def test_db_upgrade_says_which_database_and_from_where_to_where(
@@ -96,11 +96,11 @@ def test_db_upgrade_says_which_database_and_from_where_to_where(
         for _ in range(2)
     )
     place = f'sqlite:///{tmp_path}/ledger.sqlite'
-    assert first[0] == f'Database {place}, read from: {config}'
-    assert re.fullmatch(r'The tables are made, at migration \d{4}', first[1])
+    assert first[0] == f'Database {place}, configured in: {config}'
+    assert re.fullmatch(r'Created the tables, at migration \d{4}', first[1])
     assert again[0] == first[0]
     assert re.fullmatch(
-        r'The tables are at migration \d{4} already', again[1]
+        r'The tables are already at migration \d{4}', again[1]
     )
 
 
@@ -109,8 +109,8 @@ def test_db_upgrade_without_a_configuration_says_so(tmp_path, monkeypatch):
     done = run('db', 'upgrade', HOME=tmp_path, XDG_CONFIG_DIRS=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == (
-        'Database sqlite:///blazar-sched.sqlite, read from: no configuration '
-        'file'
+        'Database sqlite:///blazar-sched.sqlite, configured in: no '
+        'configuration file'
     )
 
 
@@ -193,7 +193,7 @@ def test_db_purge_says_how_many_leases_went(config):
         'db', 'purge', '--before', '2026-01-01', '--config-file', config
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith('\n0 leases are deleted\n')
+    assert done.stdout.endswith('\nDeleted 0 leases\n')
 
 
 def test_the_version_is_told():
@@ -374,7 +374,7 @@ def test_a_manager_without_a_database_waits_for_it(config, tmp_path):
     config.write_text(url)
     log = tmp_path / 'log'
     with logging_to(log, 'manager', '--config-file', config) as process:
-        said(log, 'WARNING', 'Not started yet')
+        said(log, 'WARNING', 'could not be started')
         assert end(process) == 0
 
 
@@ -390,14 +390,14 @@ def test_sighup_takes_over_what_may_change(config, tmp_path):
         ):
             config.write_text(f'{good}{wrong}')
             process.send_signal(signal.SIGHUP)
-            said(log, 'ERROR', 'stays as it was', wrong.split()[-1])
+            said(log, 'ERROR', 'was not reloaded', wrong.split()[-1])
         assert 'changed' not in log.read_text()
         config.write_text(
             good.replace('[DEFAULT]', '[DEFAULT]\ndebug = true')
             + '[manager]\nsync_interval = 0.1\nevent_max_workers = 7\n'
         )
         process.send_signal(signal.SIGHUP)
-        said(log, 'read again')
+        said(log, 'was reloaded')
         for name in ('DEFAULT.debug', 'manager.sync_interval'):
             said(log, f'Option {name} changed')
         said(log, 'immutable', 'manager.event_max_workers')

@@ -50,7 +50,7 @@ def test_no_scheduler_knows_of_the_server(config, capsys):
 
     assert main.main(['why', *arguments, SERVER]) == 1
 
-    assert f'knows of server {SERVER}' in capsys.readouterr().err
+    assert f'has a decision about server {SERVER}' in capsys.readouterr().err
 
 
 def test_no_scheduler_answers(config, capsys):
@@ -60,7 +60,7 @@ def test_no_scheduler_answers(config, capsys):
 
     told = capsys.readouterr()
     assert json.loads(told.out) == []
-    assert 'No scheduler answers' in told.err
+    assert 'No nova-scheduler worker responded' in told.err
 
 
 def test_a_decision_as_text(config, capsys, monkeypatch, answered):
@@ -73,7 +73,7 @@ def test_a_decision_as_text(config, capsys, monkeypatch, answered):
     for part in (
         '2027-01-15T08:00:00Z LifetimeFilter in h1-1, revision 790',
         'asked: bounded, until 2027-01-15T09:00:00Z, 4 VCPU, project p1',
-        '1 of 3 hosts passed; the reasons are by revision 812',
+        '1 of 3 hosts passed; the reasons are those at revision 812',
         'a [bold] reason',
     ):
         assert part in text
@@ -99,7 +99,8 @@ def test_a_host_that_was_not_asked_about(
     arguments = ['--config-file', config, '--host', 'c9']
     assert main.main(['why', *arguments, SERVER]) == 0
 
-    assert 'c9 was not among them' in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert 'c9 was not among the hosts of the decision' in printed
 
 
 def test_replicas_in_a_table(config, capsys, monkeypatch, answered):

@@ -45,11 +45,11 @@ CLOUD = ''.join(
     f'[{group}]\nauth_type = none\nendpoint = http://192.0.2.1/\n'
     for group in ('nova', 'placement')
 )
-FILTERS = 'Filters in nova-scheduler'
-WEIGHERS = 'Weighers in nova-scheduler'
-OPTIONS = 'Options in nova-scheduler'
-RESULTS = 'Hosts that Placement may return'
-NOTIFICATIONS = 'Notifications of Nova'
+FILTERS = 'nova-scheduler filters'
+WEIGHERS = 'nova-scheduler weighers'
+OPTIONS = 'nova-scheduler options'
+RESULTS = 'Placement result limit'
+NOTIFICATIONS = 'Nova notifications'
 BUSES = 'Message buses'
 OF_NOVA = {FILTERS, WEIGHERS, OPTIONS, BUSES, RESULTS, NOTIFICATIONS}
 
@@ -140,7 +140,7 @@ def test_noauth_is_warned_of(config, check):
         file.write('[api]\nauth_strategy = noauth\n')
     status, checks = check()
     assert status == WARNING
-    result, details = checks['Callers of the API']
+    result, details = checks['API authentication']
     assert result == WARNING
     assert 'noauth' in details
 
@@ -217,7 +217,7 @@ def test_nova_need_not_be_installed(config, nova):
         (
             'blazar_sched.filters.all_filters',
             'blazar_sched.filters.lifetime_filter.LifetimeFilter',
-            FILTERS, FAILURE, 'does not find ReservationFilter:',
+            FILTERS, FAILURE, 'cannot find ReservationFilter:',
         ),
         (
             ',blazar_sched.weighers.all_weighers',
@@ -234,21 +234,22 @@ def test_nova_need_not_be_installed(config, nova):
         (
             'rabbit://nova:hush@$my_ip/',
             'rabbit://blazar_sched:hush@$my_ip/blazar_sched',
-            BUSES, WARNING, 'a vhost and a user of its own',
+            BUSES, WARNING, 'with the same user as Nova',
         ),
         (
             'transport_url = rabbit://blazar_sched:hush@$my_ip/blazar_sched',
-            '', BUSES, WARNING, 'nova-scheduler listens on vhost /',
+            '', BUSES, WARNING, 'nova-scheduler uses vhost /',
         ),
         (
             'blazar_sched:hush@$my_ip/blazar_sched',
             'blazar_sched:hush@192.0.2.2/blazar_sched',
-            BUSES, WARNING, 'nova-scheduler listens on vhost blazar_sched of '
+            BUSES, WARNING, 'nova-scheduler uses vhost blazar_sched of '
             '192.0.2.2',
         ),
         (
             'blazar_sched:hush@$my_ip/blazar_sched', 'me:ha/sh@host:x/',
-            BUSES, FAILURE, 'transport_url cannot be read',
+            BUSES, FAILURE, 'A transport_url in blazar-sched.conf or '
+            'nova.conf is invalid',
         ),
         ('max_age = 120', 'max_age = 5', OPTIONS, WARNING, 'poll_interval'),
         (
@@ -429,7 +430,7 @@ def test_a_group_without_credentials_is_a_warning_by_name(check, config):
         (
             'auth_type = password\nauth_url = http://127.0.0.1:9/\n'
             'username = blazar\npassword = hush\n',
-            '[keystone_authtoken] no token can be had: ',
+            '[keystone_authtoken] Keystone issued no token: ',
         ),
     ],
 )
@@ -450,8 +451,8 @@ def test_the_api_needs_credentials_that_are_good_for_a_token(
 @pytest.mark.parametrize(
     ('credentials', 'said'),
     [
-        ('auth_url = http://127.0.0.1:9/', 'no token can be had'),
-        ('', 'no token can be had: '),
+        ('auth_url = http://127.0.0.1:9/', 'Keystone issued no token'),
+        ('', 'Keystone issued no token: '),
     ],
 )
 def test_credentials_that_give_no_token_are_a_failure_by_name(
@@ -496,7 +497,7 @@ def test_a_before_end_that_cannot_be_done_is_a_failure(
         file.write(f'before_end = {before_end}\n')
     status, checks = check()
     assert status == FAILURE
-    result, details = checks['What is done before the end']
+    result, details = checks['Default action before the end']
     assert result == FAILURE
     assert missing in details
 
@@ -509,7 +510,7 @@ def test_a_before_end_that_can_be_done_is_none(check, config, before_end):
     with config.open('a') as file:
         file.write(f'before_end = {before_end}\n')
     _, checks = check()
-    assert checks['What is done before the end'][0] == SUCCESS
+    assert checks['Default action before the end'][0] == SUCCESS
 
 
 @pytest.mark.parametrize('name', ['--config-file', '--nova-config-file'])
