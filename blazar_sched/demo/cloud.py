@@ -11,15 +11,20 @@ Import this module before any module that imports oslo.messaging: Nova runs on
 native threads here and then refuses to share a process with eventlet.
 """
 
+import collections
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import faulthandler
 import importlib.metadata
 import logging
 import os
 import pathlib
+import re
 import sys
+import threading
 import time
 from typing import Any
 from typing import TypeVar
@@ -37,6 +42,7 @@ from keystoneauth1 import plugin  # noqa: E402
 from keystoneauth1 import session as ks_session  # noqa: E402
 from nova import test  # noqa: E402
 from nova.tests import fixtures as nova_fixtures  # noqa: E402
+from nova.tests.fixtures import notifications  # noqa: E402
 from nova.tests.functional import fixtures as functional_fixtures  # noqa: E402
 from nova.tests.functional.api import client  # noqa: E402
 from oslo_db import exception as db_exception  # noqa: E402
@@ -65,6 +71,14 @@ paste.filter_factory = blazar_sched.hooks.middleware:factory
 # databases are files here, which a busy disk can delay.
 TIMEOUT = 180.0
 PAUSE = 0.05
+# The maximum number of seconds between two probes of a server's state: a probe
+# is made as soon as a notification says that an action on a server has ended.
+# Each probe takes Nova as much processor time as a part of the action itself.
+SERVER_PAUSE = 0.5
+# The events of such notifications; a shutdown is a part of other actions.
+_ENDED = re.compile(
+    r'(compute_task|instance)\.(?!shutdown).*\.(end|error)'
+)
 
 
 class Timeout(Exception):
@@ -74,9 +88,14 @@ class Timeout(Exception):
 T = TypeVar('T')
 
 
-def wait_for(what: str, probe: Callable[[], T | None]) -> T:
+def wait_for(
+    what: str,
+    probe: Callable[[], T | None],
+    pause: Callable[[], object] = lambda: time.sleep(PAUSE),
+) -> T:
     """Return the result of `probe` as soon as the result is true.
 
+    :param pause: waits between two probes
     :raises Timeout: after TIMEOUT seconds
     """
     deadline = time.monotonic() + TIMEOUT
@@ -85,7 +104,7 @@ def wait_for(what: str, probe: Callable[[], T | None]) -> T:
             # The traceback shows the thread that waits for the state.
             faulthandler.dump_traceback(sys.stderr)
             raise Timeout(what)
-        time.sleep(PAUSE)
+        pause()
     return answer
 
 
@@ -148,10 +167,38 @@ exc_filters.filters(
 )(_locked)
 
 
+class _Ended(collections.defaultdict[str, notifications._Sub]):
+    """The actions on servers that have ended, counted by notifications.
+
+    Nova's fixture uses this as its subscriptions, by the type of the event.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(notifications._Sub)
+        self.count = 0
+        self._more = threading.Condition()
+
+    def __getitem__(self, event_type: str) -> notifications._Sub:
+        if _ENDED.fullmatch(event_type):
+            with self._more:
+                self.count += 1
+                self._more.notify_all()
+        return super().__getitem__(event_type)
+
+    def wait(self, count: int) -> None:
+        """Wait until there are more than `count`, or SERVER_PAUSE is over."""
+        with self._more:
+            self._more.wait_for(lambda: self.count > count, SERVER_PAUSE)
+
+
 class _Nova(test.TestCase):
     """Nova's test case as the owner of its fixtures; it runs no test."""
 
     REQUIRES_LOCKING = True
+
+    def __init__(self) -> None:
+        super().__init__('runTest')
+        self.ended = _Ended()
 
     def runTest(self) -> None:
         pass
@@ -185,6 +232,8 @@ class _Nova(test.TestCase):
             # the cloud, by half an hour by default.
             long_rpc_timeout=60,
         )
+        # Nothing here reads the unversioned notifications.
+        self.flags(group='notifications', notification_format='versioned')
         # Validating Nova's own responses would take half of the time of a
         # response.
         self.flags(group='api', response_validation='ignore')
@@ -219,7 +268,10 @@ class _Nova(test.TestCase):
             functional_fixtures.PlacementFixture()
         )
         self.useFixture(nova_fixtures.AllServicesCurrent())
-        self.useFixture(nova_fixtures.NotificationFixture(self))
+        notifier = self.useFixture(
+            nova_fixtures.NotificationFixture(self)
+        ).fake_versioned_notifier
+        notifier.subscriptions = self.ended
         self.rest = self.useFixture(
             nova_fixtures.OSAPIFixture(api_version='v2.1')
         )
@@ -276,7 +328,7 @@ class Cloud:
         }
         self._settings = settings or {}
         self._hooks = hooks
-        self._nova = _Nova('runTest')
+        self._nova = _Nova()
         # The uuids of the compute hosts by name.
         self.hosts: dict[str, str] = {}
 
@@ -445,16 +497,16 @@ class Cloud:
                 'networks': 'none',
                 'max_count': count,
                 'min_count': count if min_count is None else min_count,
-                'return_reservation_id': True,
+                'return_reservation_id': count > 1,
                 **parameters,
             }
         }
         if hints:
             body['os:scheduler_hints'] = dict(hints)
-        request_id = api.post_server(body)['reservation_id']
-        servers = api.get_servers(
-            detail=False, search_opts={'reservation_id': request_id}
-        )
+        with self._action():
+            servers = [api.post_server(body)]
+            if count > 1:
+                servers = api.get_servers(detail=False, search_opts=servers[0])
         return [self.settled(server) for server in servers]
 
     def show(self, server: Server) -> Server:
@@ -476,25 +528,31 @@ class Cloud:
                 return shown
             return shown if resting and shown['status'] in statuses else None
 
-        rested: Server = wait_for(
+        rested: Server = self._wait_for(
             f'server {server["id"]} in {statuses}', probe
         )
         return rested
 
     def delete(self, *servers: Server) -> None:
         """Delete the servers and wait until the servers are gone."""
-        for server in servers:
-            self.api.delete_server(server['id'])
+        if not servers:
+            return
+        with self._action():
+            for server in servers:
+                self.api.delete_server(server['id'])
         ids = {server['id'] for server in servers}
-        wait_for(
+        self._wait_for(
             f'servers {ids} gone',
-            lambda: ids.isdisjoint(s['id'] for s in self.servers()),
+            lambda: ids.isdisjoint(s['id'] for s in self._all(detail=False)),
         )
 
     def servers(self) -> list[Server]:
         """Return all servers of all projects."""
+        return self._all()
+
+    def _all(self, detail: bool = True) -> list[Server]:
         servers: list[Server] = self.api.get_servers(
-            search_opts={'all_tenants': True}
+            detail=detail, search_opts={'all_tenants': True}
         )
         return servers
 
@@ -502,8 +560,27 @@ class Cloud:
         self, server: Server, action: str, *statuses: str, **body: Any
     ) -> Server:
         """Run an API action on the server; return the settled server."""
-        self.api.post_server_action(server['id'], {action: body or None})
+        with self._action():
+            self.api.post_server_action(server['id'], {action: body or None})
         return self.settled(server, *statuses)
+
+    @contextlib.contextmanager
+    def _action(self) -> Iterator[None]:
+        """Request an action in the body; then wait until it may have ended."""
+        count = self._nova.ended.count
+        yield
+        self._nova.ended.wait(count)
+
+    def _wait_for(self, what: str, probe: Callable[[], T | None]) -> T:
+        """Probe again whenever an action on a server has ended."""
+        count = 0
+
+        def probe_then() -> T | None:
+            nonlocal count
+            count = self._nova.ended.count
+            return probe()
+
+        return wait_for(what, probe_then, lambda: self._nova.ended.wait(count))
 
     def report(self) -> None:
         """Make the computes report their use, as they do every minute.
