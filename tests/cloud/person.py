@@ -5,13 +5,13 @@ import datetime
 import json
 import os
 import re
-import subprocess
 from typing import Any
 
 from keystoneauth1 import adapter
 import openstack
 import requests
 
+from tests import programs
 from tests.cloud import polling
 from tests.cloud import seed
 from tests.cloud import site
@@ -78,11 +78,9 @@ class Person:
 
         :raises Refused: if it fails
         """
-        done = subprocess.run(
+        done = programs.run(
             ['openstack', *map(str, arguments)],
-            env={**os.environ, **self._variables},
-            capture_output=True,
-            text=True,
+            {**os.environ, **self._variables},
         )
         if done.returncode:
             raise Refused(done.stderr)

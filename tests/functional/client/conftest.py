@@ -6,9 +6,6 @@ Against a real HTTP server on loopback, with the whole service behind it.
 
 import json
 import os
-import pathlib
-import subprocess
-import sysconfig
 
 from blazarclient import client as blazarclient
 from keystoneauth1 import session as keystone_session
@@ -16,6 +13,7 @@ from keystoneauth1 import token_endpoint
 import pytest
 
 from blazar_sched.service.api import server
+from tests import programs
 
 # How each program is told what openstack calls 'reservation lease set'.
 PROGRAMS = {
@@ -56,8 +54,11 @@ def login(endpoint):
 class Shell:
     """One of the two programs, as a user of a token runs it."""
 
-    def __init__(self, program, endpoint, home, **environ):
+    def __init__(
+        self, program, endpoint, home, run=programs.run, **environ
+    ):
         self.program = program
+        self._run = run
         self._program = PROGRAMS[program]
         self._environ = {
             'PATH': os.environ['PATH'],
@@ -75,14 +76,7 @@ class Shell:
         name = self._program['names'].get(name, name)
         name = name.replace(' ', self._program['join'])
         command = [*self._program['prefix'], *name.split(), *arguments]
-        scripts = pathlib.Path(sysconfig.get_path('scripts'))
-        return subprocess.run(
-            [scripts / command[0], *command[1:]],
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return self._run(command, self._environ)
 
     def do(self, *words):
         done = self.run(*words)

@@ -8,11 +8,12 @@ import re
 from unittest import mock
 
 from blazarclient import exception as client_exception
-from blazarclient import shell as programs
+from blazarclient import shell as blazar_shell
 from cliff import lister
 from cliff import show
 import pytest
 
+from tests import programs
 from tests.functional.client import conftest
 from tests.unit import neutron
 
@@ -50,7 +51,7 @@ def test_every_command_is_tried_here():
     commands = [' '.join(command) for command in tried]
     assert {
         names.get(command, command).replace(' ', '-') for command in commands
-    } == set(programs.COMMANDS_V1)
+    } == set(blazar_shell.COMMANDS_V1)
 
 
 def options(command):
@@ -74,7 +75,7 @@ def test_every_option_is_tried_here():
         cliffs |= options(plain)
     assert {
         (name, option)
-        for name, command in programs.COMMANDS_V1.items()
+        for name, command in blazar_shell.COMMANDS_V1.items()
         for option in options(command) - cliffs
         if f"'{option}'" not in text
     } == set()
@@ -311,7 +312,10 @@ def test_blazar_runs_where_openstack_is_not_installed(endpoint, tmp_path):
         "raise ImportError('it is not installed')\n"
     )
     blazar, openstack = (
-        conftest.Shell(program, endpoint, tmp_path, PYTHONPATH=str(tmp_path))
+        conftest.Shell(
+            program, endpoint, tmp_path, programs.run_alone,
+            PYTHONPATH=str(tmp_path),
+        )
         for program in ('blazar', 'openstack')
     )
     assert blazar.read('host', 'list') == []

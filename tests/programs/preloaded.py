@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imports the modules of the clients, in the process that is forked.
+
+The help of a command imports the modules of the command, and fills the caches
+of entry points.
+"""
+
+import contextlib
+import io
+import os
+import sys
+
+# The SDK looks for clouds.yaml in the home that it is imported with.
+os.environ['HOME'] = os.devnull
+
+import blazarclient.shell  # noqa: E402
+import openstackclient.shell  # noqa: E402
+
+_HELPS = (
+    (blazarclient.shell, ['lease-list', '--help']),
+    (openstackclient.shell, ['reservation', 'lease', 'list', '--help']),
+    (openstackclient.shell, ['server', 'list', '--help']),
+)
+
+for shell, command in _HELPS:
+    with (
+        contextlib.suppress(SystemExit),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        shell.main(command)
+# Their defaults are the arguments of this process: each fork imports these
+# two modules again.
+del sys.modules['blazarclient.shell'], sys.modules['openstackclient.shell']
