@@ -67,8 +67,8 @@ class TestHints:
         lab.register('c1')
         lab.reserve('c1')
 
-        assert lab.passes('c1', hints={'lifetime': '10m'})
-        assert not lab.passes('c1', hints={'lifetime': '20m'})
+        assert lab.boots('c1', hints={'lifetime': '10m'})
+        assert not lab.boots('c1', hints={'lifetime': '20m'})
 
     def test_of_several_servers_and_in_another_project(self, lab):
         servers = lab.cloud.boot_many(
@@ -125,8 +125,8 @@ class TestHints:
         mine = lab.reserve('c1', start=-60)
         hint = {'reservation': mine}
 
-        assert lab.passes('c1', hints=hint)
-        assert not lab.passes('c1', hints=hint, project_id=str(uuid.uuid4()))
+        assert lab.boots('c1', hints=hint)
+        assert not lab.boots('c1', hints=hint, project_id=str(uuid.uuid4()))
 
 
 class TestDefault:
@@ -179,9 +179,9 @@ class TestDefault:
         lab.register('c1')
         lab.reserve('c1')
 
-        assert lab.passes('c1')
-        assert lab.passes('c1', lab.flavor(lifetime='5m'))
-        assert not lab.passes('c1', lab.flavor(lifetime='20m'))
+        assert lab.boots('c1')
+        assert lab.boots('c1', lab.flavor(lifetime='5m'))
+        assert not lab.boots('c1', lab.flavor(lifetime='20m'))
 
 
 class TestLeases:
@@ -381,7 +381,9 @@ class TestNarrowing:
         lab.cloud.configure(narrow_placement=True)
         hint = {'reservation': each['c3']}
 
-        assert lab.passing(hints=hint) == ['c3']
+        assert [
+            name for name in lab.cloud.hosts if lab.boots(name, hints=hint)
+        ] == ['c3']
 
     def test_who_names_none_is_not_narrowed(self, lab, reserve):
         lab.register('c1')

@@ -436,3 +436,23 @@ class TestNotReservable:
         lab.sync()
 
         assert lab.passes('c1')
+
+
+class TestBoots:
+    """The table asks nova-scheduler; a boot has the same answer."""
+
+    def test_of_each_kind(self, lab):
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', start=-60, vcpus=4)
+        lab.reserve('c2')
+        asked = [
+            {'flavor': lab.flavor(4), 'hints': {'reservation': mine}},
+            {'flavor': lab.flavor(4), 'hints': lasting(60)},
+            {'flavor': lab.flavor(5), 'hints': lasting(60)},
+            {'flavor': lab.flavor(1), 'hints': lasting(SOON + 60)},
+            {'flavor': lab.flavor(1)},
+            {'flavor': lab.flavor(1, preemptible='true')},
+        ]
+        for each in asked:
+            for name in ('c1', 'c2', 'c3'):
+                assert lab.boots(name, **each) == lab.passes(name, **each)
