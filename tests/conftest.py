@@ -10,7 +10,9 @@ import logging
 import os
 
 import pytest
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
+from blazar_sched.service.ledger import engine
 from tests import serving
 
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
@@ -22,6 +24,38 @@ if importlib.util.find_spec('nova') is not None:
 @pytest.fixture
 def port():
     return serving.free_port()
+
+
+@pytest.fixture(scope='session', autouse=True)
+def compiled_statements():
+    """Share compiled statements between the ledgers on SQLite.
+
+    SQLAlchemy compiles each statement once for each engine, and nearly each
+    test has an engine of its own.
+    """
+    cache = {}
+    create = engine.create
+
+    def sharing(*args, **kwargs):
+        engines = create(*args, **kwargs)
+        if engines[0].name != 'sqlite':
+            return engines
+        return tuple(
+            each.execution_options(compiled_cache=cache) for each in engines
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, 'create', sharing)
+        # The dialect is a part of the cache's key.
+        patch.setattr(
+            SQLiteDialect_pysqlite, '__eq__',
+            lambda self, other: type(self) is type(other), raising=False,
+        )
+        patch.setattr(
+            SQLiteDialect_pysqlite, '__hash__', lambda self: hash(type(self)),
+            raising=False,
+        )
+        yield
 
 
 @pytest.fixture(autouse=True)
