@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# A door to tox: every target is a tox environment of the same name.
+# Every target is an environment of tox, with the same name.
 
 PYTHON ?= python3
 TOX := .venv/bin/tox
 
-TARGETS := bench demo docs genconfig genpolicy lint plain test test-cloud \
-	test-packaging test-services test-tempest
+TARGETS := bench demo docs genconfig genpolicy lint plain test \
+	test-packaging test-tempest
+# These have the environment of `test`: tox makes one for each name.
+IN_TEST := test-cloud test-services
 
-.PHONY: $(TARGETS) clean
+.PHONY: $(TARGETS) $(IN_TEST) clean
+
+# ARGS are for the command of the target.
+ARGUMENTS = $(if $(ARGS),-- $(ARGS))
 
 $(TARGETS): $(TOX)
-	$(TOX) run -q -e $@
+	$(TOX) run -q -e $@ $(ARGUMENTS)
+
+$(IN_TEST): $(TOX)
+	$(TOX) run -q -e test \
+		--override 'testenv:test.commands={[testenv:$@]commands}' \
+		$(ARGUMENTS)
 
 $(TOX):
 	$(PYTHON) -m venv .venv

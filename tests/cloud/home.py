@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual environment that the cloud's services run in.
 
-It is made once and kept, apart from everything else of a cloud.
+It is made once and kept, apart from everything else of a cloud. ``python -m
+tests.cloud.home`` makes it, and the environment of Blazar, ahead of the tests.
 """
 
 from collections.abc import Iterable
@@ -114,3 +115,8 @@ def _install(made: pathlib.Path, *what: str) -> None:
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True)
+
+
+if __name__ == '__main__':
+    print(venv())
+    print(blazar())
