@@ -240,7 +240,8 @@ def from_ledger(path: str, broker: str | None = None) -> dict[str, Any]:
     writing, writing_peak = meter.read()
     return {
         'seconds': seconds, 'peak': peak, 'writing': writing,
-        'writing_peak': writing_peak, 'entries': len(copy.replica.index),
+        'writing_peak': writing_peak,
+        'entries': len(copy.replica.indexes.main),
     }
 
 
@@ -253,7 +254,7 @@ def from_file(path: str) -> dict[str, Any]:
     assert pulled.copy is not None
     return {
         'seconds': seconds, 'peak': peak,
-        'entries': len(pulled.copy.replica.index),
+        'entries': len(pulled.copy.replica.indexes.main),
     }
 
 
@@ -265,7 +266,7 @@ def in_manager(url: str) -> dict[str, Any]:
     assert ledger.replica is not None
     return {
         'seconds': seconds, 'peak': peak,
-        'entries': len(ledger.replica.index),
+        'entries': len(ledger.replica.indexes.main),
     }
 
 

@@ -90,7 +90,7 @@ class Candidates:
         if otherwise not in self._parts:
             parts: dict[int, dict[str, Host]] = defaultdict(dict)
             for uuid, host in self.hosts.items():
-                parts[host.apart(otherwise)][uuid] = host
+                parts[host.cleaning_seconds(otherwise)][uuid] = host
             self._parts[otherwise] = [
                 (
                     seconds,

@@ -90,7 +90,7 @@ class Host:
             for i in held
         )
 
-    def apart(self, otherwise: int) -> int:
+    def cleaning_seconds(self, otherwise: int) -> int:
         """Return the seconds between reservations and other use of the host.
 
         :param otherwise: seconds if the host has no cleaning time of its own

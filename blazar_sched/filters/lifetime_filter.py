@@ -59,13 +59,15 @@ def _steps(
     yield steps.Step(need.let_in, need.why_not_let_in)
     yield steps.Step(need.with_room, need.why_no_room)
     yield steps.Step(need.with_room_beside, need.why_no_room_beside)
-    for name, amount in asked.extra.items():
-        index = replica.extra.get(name)
+    for name in asked.extra:
         # A host without inventory of a class has the class, if at all, in
         # a child resource provider, which nobody can reserve.
+        index = replica.indexes.extra.get(name)
         if index is not None:
-            extra = _Extra(need, index, name, amount)
-            yield steps.Step(extra.with_room, extra.why_no_room)
+            yield steps.Step(
+                functools.partial(need.with_room_of, name, index),
+                functools.partial(need.why_no_room_of, name, index),
+            )
 
 
 class _Need:
@@ -117,22 +119,11 @@ class _Need:
         self, host_states: list[Any], amounts: tuple[int, ...]
     ) -> list[Any]:
         """Return the hosts with room for amounts until the end of the need."""
-        index, own_id = self._replica.index, self.asked.own_id
         return self._select(
             host_states,
             lambda group, end: self._replica.present.select(
-                index, group, self.now, end, amounts, own_id
-            ),
-        )
-
-    def select_extra(
-        self, index: ext.TimelineIndex, host_states: list[Any], amount: int
-    ) -> list[Any]:
-        """Return the hosts with room for an amount of another class."""
-        return self._select(
-            host_states,
-            lambda group, end: index.select(
-                group, self.now, end, (amount,), ignore=self.asked.own_id
+                self._replica.indexes.main, group, self.now, end, amounts,
+                self.asked.own_id,
             ),
         )
 
@@ -152,17 +143,11 @@ class _Need:
         )
 
     def why_not(self, host_state: Any, amounts: tuple[int, ...]) -> str:
-        index = self._replica.index
+        index = self._replica.indexes.main
         headroom = self._replica.present.headroom(
             index, [host_state], self.asked.own_id
         )
         return self._why_not(index, host_state, headroom, amounts)
-
-    def why_not_extra(
-        self, index: ext.TimelineIndex, host_state: Any, amount: int
-    ) -> str:
-        headroom = present.plain(index, [host_state], self.asked.own_id)
-        return self._why_not(index, host_state, headroom, (amount,))
 
     def _why_not(
         self,
@@ -267,41 +252,42 @@ class _Need:
         wanted = self._wanted(host_state), *(each.amounts for each in others)
         return tuple(map(sum, zip(*wanted, strict=True)))
 
-
-class _Extra:
-    """The room that a request needs of another resource class."""
-
-    def __init__(
-        self, need: _Need, index: ext.TimelineIndex, name: str, amount: int
-    ) -> None:
-        self._need = need
-        self._index = index
-        self._name = name
-        self._amount = amount
-
-    def _together(
-        self, host_state: Any, late: dict[int, list[request.Request]]
-    ) -> int:
-        """Return the amount for all copies and recently placed requests."""
-        return steps.copies(host_state) * self._amount + sum(
-            other.extra.get(self._name, 0)
-            for other in late.get(id(host_state), ())
-        )
-
-    def with_room(self, host_states: list[Any]) -> list[Any]:
-        late = self._need.late(host_states)
+    def with_room_of(
+        self, name: str, index: ext.TimelineIndex, host_states: list[Any]
+    ) -> list[Any]:
+        """Return the hosts with room for all copies in an extra index."""
+        late = self.late(host_states)
         by_amount: dict[int, list[Any]] = defaultdict(list)
         for h in host_states:
-            by_amount[self._together(h, late)].append(h)
+            by_amount[self._amount_of(name, h, late)].append(h)
+
+        def select(amount: int, group: list[Any], end: int) -> list[Any]:
+            return index.select(
+                group, self.now, end, (amount,), ignore=self.asked.own_id
+            )
+
         return steps.either(
             host_states,
             *(
-                self._need.select_extra(self._index, group, together)
-                for together, group in by_amount.items()
+                self._select(group, functools.partial(select, amount))
+                for amount, group in by_amount.items()
             ),
         )
 
-    def why_no_room(self, host_state: Any) -> str:
-        late = self._need.late([host_state])
-        together = self._together(host_state, late)
-        return self._need.why_not_extra(self._index, host_state, together)
+    def why_no_room_of(
+        self, name: str, index: ext.TimelineIndex, host_state: Any
+    ) -> str:
+        headroom = present.plain(index, [host_state], self.asked.own_id)
+        amount = self._amount_of(name, host_state, self.late([host_state]))
+        return self._why_not(index, host_state, headroom, (amount,))
+
+    def _amount_of(
+        self,
+        name: str,
+        host_state: Any,
+        late: dict[int, list[request.Request]],
+    ) -> int:
+        """Return the amount for all copies and recently placed requests."""
+        return steps.copies(host_state) * self.asked.extra[name] + sum(
+            other.extra.get(name, 0) for other in late.get(id(host_state), ())
+        )

@@ -166,14 +166,14 @@ def _held(
         # Plain tuples: building named objects would take ten times as long.
         return {
             host: rest
-            for _, host, *rest in replica.index.held(reservation.id)
+            for _, host, *rest in replica.indexes.main.held(reservation.id)
         }
     return {
         host: (
             held.start, held.end,
             [held.amounts.get(name, 0) for name in asked.by_class], held.whole,
         )
-        for host, held in replica.held(reservation.id).items()
+        for host, held in replica.indexes.held(reservation.id).items()
     }
 
 

@@ -14,7 +14,6 @@ import functools
 import itertools
 import operator
 
-from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain.catalog import Candidates
@@ -22,10 +21,13 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import host_selection
-
-# A number for each host, by resource class.
-Columns = Mapping[str, Sequence[int]]
+from blazar_sched.placing.room import count_each
+from blazar_sched.replica.indexes import Columns
+from blazar_sched.replica.indexes import Indexes
+from blazar_sched.replica.indexes import Peaks
+from blazar_sched.replica.indexes import peaks_of
+from blazar_sched.replica.indexes import SHARED
+from blazar_sched.replica.indexes import WHOLE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,17 +63,6 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Peaks:
-    """The peaks of the indexes in a window: see `host_selection.peaks_of`.
-
-    The peaks of `extra` come with the hosts of their own indexes.
-    """
-
-    main: Columns
-    extra: Mapping[str, tuple[Sequence[str], Columns]]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Look:
     """The peaks on `hosts` at the start of a part, and throughout the part.
 
@@ -102,33 +93,20 @@ def parts(window: Window, count: int) -> list[Window]:
     return [Window(*each) for each in itertools.pairwise(borders)]
 
 
-def look(
-    index: ext.TimelineIndex,
-    extra: host_selection.Extra,
-    candidates: Candidates,
-    window: Window,
-    reserved: ext.TimelineIndex | None = None,
-) -> Look:
+def look(indexes: Indexes, candidates: Candidates, window: Window) -> Look:
     """Query the indexes for the peaks of a part of a window."""
-    hosts = index.row_keys(candidates.rows)
-
-    def peaks(asked: Window) -> Peaks:
-        return Peaks(
-            host_selection.peaks_of(index, candidates.rows, asked),
-            {
-                name: (each.hosts, host_selection.peaks_of(each, None, asked))
-                for name, each in extra.items()
-            },
-        )
-
+    hosts = indexes.main.row_keys(candidates.rows)
+    reserved = indexes.reserved
     return Look(
         window,
         hosts,
-        peaks(Window(window.start, window.start + 1)),
-        peaks(window),
+        indexes.peaks(
+            candidates.rows, Window(window.start, window.start + 1)
+        ),
+        indexes.peaks(candidates.rows, window),
         None
         if reserved is None
-        else host_selection.peaks_of(reserved, reserved.rows(hosts), window),
+        else peaks_of(reserved, reserved.rows(hosts), window),
     )
 
 
@@ -170,7 +148,7 @@ class Site:
             self._count_untaken(look.throughout),
             None
             if slot is None
-            else sum(host_selection.count_each(free, slot)),
+            else sum(count_each(free, slot)),
             [
                 Resource(
                     name,
@@ -202,7 +180,7 @@ class Site:
             for name, totals in self.totals.items()
         }
         whole = itertools.compress(
-            range(len(self.hosts)), taken[host_selection.WHOLE]
+            range(len(self.hosts)), taken[WHOLE]
         )
         for position in whole:
             for column in free.values():
@@ -235,10 +213,10 @@ class Site:
     def _count_untaken(self, peaks: Peaks) -> int:
         """Count the hosts on which nothing is taken of any resource class."""
         taken = [
-            peaks.main[host_selection.WHOLE],
-            peaks.main[host_selection.SHARED],
+            peaks.main[WHOLE],
+            peaks.main[SHARED],
             *(
-                self._in_order(hosts, columns[host_selection.SHARED])
+                self._in_order(hosts, columns[SHARED])
                 for hosts, columns in peaks.extra.values()
             ),
         ]

@@ -17,7 +17,7 @@ import functools
 from typing import Any
 import uuid
 
-from blazar_sched.domain import catalog
+from blazar_sched import ext
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
@@ -29,10 +29,12 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
-from blazar_sched.placing import trial
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
+from blazar_sched.placing.room import count_slots
+from blazar_sched.placing.room import Room
 from blazar_sched.replica import state
+from blazar_sched.replica.indexes import Indexes
 
 Allocations = dict[str, list[Allocation]]
 
@@ -40,7 +42,7 @@ Allocations = dict[str, list[Allocation]]
 def held(replica: state.Replica, lease: Lease) -> Allocations:
     """Return the allocations of each reservation of a lease, by its id."""
     return {
-        r.id: list(replica.held(r.id).values())
+        r.id: list(replica.indexes.held(r.id).values())
         for r in lease.reservations
     }
 
@@ -97,7 +99,7 @@ def _place(
         if not active:
             # The reservations may exchange hosts.
             everything = [a for many in old.values() for a in many]
-            undo.enter_context(trial.without(replica, everything))
+            undo.enter_context(replica.indexes.removed(everything))
         # Settled reservations come first, so that no other reservation takes
         # their hosts.
         for r in sorted(lease.reservations, key=lambda r: r.id not in settled):
@@ -105,7 +107,7 @@ def _place(
             if not mine and not r.is_on_hosts(active):
                 continue
             if active:
-                undo.enter_context(trial.without(replica, mine))
+                undo.enter_context(replica.indexes.removed(mine))
             mine = left.get(r.id, mine)
             if r.id in settled:
                 new = _cut(mine, lease.window)
@@ -114,7 +116,7 @@ def _place(
                     new = (_keep if active and mine else _choose)(
                         replica, r, lease.project_id, window, mine, options
                     )
-            undo.enter_context(trial.having(replica, new, fitting=True))
+            undo.enter_context(replica.indexes.added(new))
             placed[r.id] = new
     return placed
 
@@ -171,11 +173,12 @@ def _choose(
     old: Sequence[Allocation],
     options: Options,
 ) -> list[Allocation]:
-    return host_selection.place(
-        replica.index, replica.extra, replica.catalog, reservation,
-        project_id, window, old, new_id, options.default,
-        options.apart_for(reservation.resource_type), replica.reserved,
+    candidates = replica.catalog.candidates(
+        reservation, project_id, options.default, [a.host for a in old]
     )
+    cleaning_time = options.cleaning_time_of(reservation.resource_type)
+    room = Room(replica.indexes, window, cleaning_time, reservation.id)
+    return host_selection.place(room, candidates, reservation, old, new_id)
 
 
 def _keep(
@@ -189,9 +192,10 @@ def _keep(
     """Place a reservation so that none of its hosts or slots is lost."""
     if reservation.resource_type != PHYSICAL_HOST:
         return _grow(replica, reservation, project_id, window, old, options)
-    apart = options.apart_for(reservation.resource_type)
+    cleaning_time = options.cleaning_time_of(reservation.resource_type)
     for each in old:
-        _check_free(replica, replica.hosts[each.host], window, apart)
+        host = replica.hosts[each.host]
+        _check_free(replica, host, window, cleaning_time)
     new = _choose(replica, reservation, project_id, window, old, options)
     _check_kept(replica, old, new)
     return new
@@ -201,24 +205,19 @@ def _check_free(
     replica: state.Replica,
     host: Host,
     window: Window,
-    apart: int,
+    cleaning_time: int,
 ) -> None:
     """Refuse a window over which a host in use is not free to its end.
 
     :raises NotEnoughHostsAvailable: with the time until which the host is
         free
     """
-    seconds = host.apart(apart)
-    until = min(
-        duration.end_after(window.start, free)
-        for index in (replica.index, *replica.extra.values())
-        for free in index.horizon(
-            catalog.rows(index, [host.uuid]), window.start, None, whole=True
-        )
+    until = duration.end_after(
+        window.start, replica.indexes.untaken(host.uuid, window.start)
     )
     if until == FOREVER:
         return
-    latest = until - seconds
+    latest = until - host.cleaning_seconds(cleaning_time)
     if window.start < latest < window.end:
         raise exception.NotEnoughHostsAvailable(
             f'host {host.hypervisor_hostname}, which is in use, can be kept '
@@ -253,32 +252,54 @@ def _grow(
     """Keep every slot of a reservation of instances, and place new slots."""
     kept = {a.host: a for a in moved(old, window)}
     more = count_missing(reservation, old, old)
-    apart = options.apart_for(reservation.resource_type)
-    wide = _widened(replica, kept.values(), apart)
-    with trial.having(replica, wide, fitting=False):
+    cleaning_time = options.cleaning_time_of(reservation.resource_type)
+    wide = _widened(replica, kept.values(), cleaning_time)
+    with _reserved(replica.indexes, wide):
         added = more and host_selection.place_instances(
-            replica.index,
-            replica.extra,
+            Room(replica.indexes, window, cleaning_time),
             growing(replica, reservation, project_id, kept, options),
-            window,
-            reservation.slot(),
-            more,
-            reservation.parameters['affinity'],
-            apart=apart,
-            reserved=replica.reserved,
+            host_selection.slots_of(reservation, more),
         )
     return list(with_slots(reservation, window, kept, added or {}).values())
+
+
+@contextlib.contextmanager
+def _reserved(
+    indexes: Indexes, allocations: Sequence[Allocation]
+) -> Iterator[None]:
+    """Add allocations to the indexes for a block, if they have room.
+
+    :raises NotEnoughHostsAvailable: if there is no room for the allocations
+    """
+    for each in allocations:
+        # An allocation of other resource classes alone is not in the main
+        # index, which has the allocations of whole hosts.
+        if indexes.is_taken_whole(each.host, Window(each.start, each.end)):
+            raise _no_room('its host is taken whole')
+    with contextlib.ExitStack() as undo:
+        try:
+            undo.enter_context(indexes.added(allocations, force=False))
+        except ext.OverCapacity as e:
+            raise _no_room(str(e)) from e
+        yield
+
+
+def _no_room(reason: str) -> exception.NotEnoughHostsAvailable:
+    return exception.NotEnoughHostsAvailable(
+        f'what the lease holds has no room in the new window: {reason}',
+        field='reservations',
+    )
 
 
 def _widened(
     replica: state.Replica,
     many: Iterable[Allocation],
-    apart: int,
+    cleaning_time: int,
 ) -> list[Allocation]:
     """Return allocations, widened by the time to keep free around them."""
     wide = []
     for each in many:
-        seconds = replica.hosts[each.host].apart(apart)
+        seconds = replica.hosts[each.host].cleaning_seconds(cleaning_time)
         window = Window(each.start, each.end).widened(seconds)
         wide += moved([each], window)
     return wide
@@ -362,6 +383,4 @@ def count(
     if reservation.resource_type == PHYSICAL_HOST:
         return len(allocations)
     slot = reservation.slot()
-    return sum(
-        host_selection.count_slots(a.amounts, slot) for a in allocations
-    )
+    return sum(count_slots(a.amounts, slot) for a in allocations)

@@ -7,8 +7,8 @@ and `reservation` the position in the lease of the reservation that lacks room.
 find room; None if no such window is known.
 """
 
-import array
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +17,7 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
+from blazar_sched.replica.indexes import Indexes
 
 Offer = Mapping[str, Any]
 
@@ -27,18 +28,18 @@ TRIES = 16
 
 
 def bound(
-    index: ext.TimelineIndex,
+    indexes: Indexes,
     reservation: Reservation,
-    rows: 'array.array[int]',
+    hosts: Iterable[str],
     window: Window,
 ) -> int | None:
-    """Return a start before which a reservation finds no room in an index.
+    """Return a start before which a reservation finds no room.
 
     The search begins at the start of the window. The start that is found is
     the first start that has room, except for a reservation of instances that
     may be on any hosts, or of other resource classes.
 
-    :param rows: the rows of the hosts that the reservation may use
+    :param hosts: uuids of the hosts that the reservation may use
     :returns: None if there is no such start
     """
     count, amounts = _least(reservation)
@@ -46,11 +47,7 @@ def bound(
         return window.start
     if amounts is not None and max(amounts) > ext.AMOUNT_LIMIT:
         return None
-    found = index.earliest(
-        count, window.duration, window.start, amounts, rows,
-        whole=amounts is None,
-    )
-    return None if found is None else found[0]
+    return indexes.earliest(hosts, count, window, amounts)
 
 
 def _least(

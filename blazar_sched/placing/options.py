@@ -13,25 +13,27 @@ from blazar_sched.domain.requirements import Requirement
 class Options:
     """The options for placing leases.
 
-    :param apart: seconds between an allocation and all other use of a host
-        that has no cleaning time of its own
+    :param cleaning_time: seconds between an allocation and all other use of a
+        host that has no cleaning time of its own
     :param default: the requirement for a reservation that asks for no
         `resource_properties`; hosts that the reservation holds need not meet
         the requirement
     :param retry: whether a reservation that finds no room with the default
         may be placed without the default
-    :param aparts: values in place of `apart`, by resource type, for the
-        resource types that `apart` does not apply to
+    :param cleaning_times: values in place of `cleaning_time`, by resource
+        type, for the resource types that `cleaning_time` does not apply to
     """
 
-    apart: int = 0
+    cleaning_time: int = 0
     default: Requirement = catalog.ANY
     retry: bool = False
-    aparts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cleaning_times: Mapping[str, int] = dataclasses.field(
+        default_factory=dict
+    )
 
-    def apart_for(self, resource_type: str) -> int:
-        """Return the seconds of `apart` that apply to a resource type."""
-        return self.aparts.get(resource_type, self.apart)
+    def cleaning_time_of(self, resource_type: str) -> int:
+        """Return the cleaning time that applies to a resource type."""
+        return self.cleaning_times.get(resource_type, self.cleaning_time)
 
     def tries(self) -> 'Iterator[Options]':
         """Yield the options to try, one after the other."""

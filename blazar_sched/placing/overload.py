@@ -6,19 +6,11 @@ allocation: the server has to yield when a window opens, and therefore does not
 count here.
 """
 
-import array
 from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
-import itertools
-import operator
 
-from blazar_sched import ext
-from blazar_sched.domain import inventory
-from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.placing import replan
 from blazar_sched.replica import accounting
@@ -37,10 +29,7 @@ def crowded(replica: state.Replica, now: int) -> list[str]:
     :returns: uuids
     """
     replica.advance(now)
-    found = _shared(replica, now)
-    for index in (replica.index, *replica.extra.values()):
-        full = _full(index, now)
-        found |= exceeded(index, full, replica.hosts, now)
+    found = _shared(replica, now) | replica.indexes.overloaded(now)
     return [host for host in sorted(found) if replica.hosts[host].reservable]
 
 
@@ -60,50 +49,14 @@ def _shared(replica: state.Replica, now: int) -> set[str]:
             until[instance.host] = max(until[instance.host], instance.end)
     hosts = list(until)
     # A demand of nothing is refused only by an allocation of a whole host.
-    free = replica.index.horizon(
-        replica.index.rows(hosts), now, (0,) * len(inventory.RESOURCE_CLASSES)
-    )
+    main = replica.indexes.main
+    nothing = (0,) * len(main.resource_classes)
+    free = main.horizon(main.rows(hosts), now, nothing)
     return {
         host
         for host, seconds in zip(hosts, free, strict=True)
         if now + seconds < until[host]
     }
-
-
-def _full(index: ext.TimelineIndex, now: int) -> 'array.array[int]':
-    """Return the rows of the hosts that are full or taken whole at some time.
-
-    Such hosts are mostly few, and one call of the index finds them.
-    """
-    one = (1,) * len(index.resource_classes)
-    fits = index.fits(None, now, window.FOREVER, one)
-    return array.array('i', (r for r, each in enumerate(fits) if not each))
-
-
-def exceeded(
-    index: ext.TimelineIndex,
-    rows: 'array.array[int]',
-    hosts: Mapping[str, Host],
-    now: int,
-) -> set[str]:
-    """Return the hosts of which more is taken than their capacity.
-
-    The index is checked from `now` on, for the resource classes that it has.
-
-    :param rows: the rows of the hosts to check
-    :param hosts: the hosts by uuid, with their capacities
-    :returns: uuids
-    """
-    classes = index.resource_classes
-    peaks = iter(index.peak(rows, now, window.FOREVER))
-    found = set()
-    for name in index.row_keys(rows):
-        capacity = map(hosts[name].capacity, classes)
-        # The last two columns count entries.
-        *used, _, _ = itertools.islice(peaks, len(classes) + 2)
-        if any(map(operator.gt, used, capacity)):
-            found.add(name)
-    return found
 
 
 def leaving(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reallocation: a lease leaves hosts, and other hosts take over if possible.
 
-As in `placing`, the allocations are tried on the replica's indexes, and the
-indexes are restored afterwards.
+The allocations are tried on the replica's indexes, and the indexes are
+restored afterwards: see lease_placing.
 """
 
 from collections.abc import Collection
@@ -19,9 +19,9 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import trial
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
+from blazar_sched.placing.room import Room
 from blazar_sched.replica import state
 
 
@@ -54,6 +54,10 @@ def leave(
             ):
                 continue
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
+            room = Room(
+                replica.indexes, window,
+                options.cleaning_time_of(r.resource_type),
+            )
             for each in options.tries():
                 candidates = _others(
                     lease_placing.growing(
@@ -62,10 +66,7 @@ def leave(
                     replica,
                     hosts,
                 )
-                new = _refilled(
-                    replica, r, window, candidates, old[r.id], kept,
-                    options.apart_for(r.resource_type),
-                )
+                new = _refilled(room, r, candidates, old[r.id], kept)
                 missing = lease_placing.count_missing(
                     r, old[r.id], new.values()
                 )
@@ -73,8 +74,8 @@ def leave(
                     break
             changed = [a for h, a in new.items() if kept.get(h) != a]
             grown = [kept[a.host] for a in changed if a.host in kept]
-            undo.enter_context(trial.without(replica, grown))
-            undo.enter_context(trial.having(replica, changed, fitting=True))
+            undo.enter_context(replica.indexes.removed(grown))
+            undo.enter_context(replica.indexes.added(changed))
             placed[r.id] = list(new.values())
     return placed
 
@@ -92,57 +93,47 @@ def _others(
 
 
 def _refilled(
-    replica: state.Replica,
+    room: Room,
     reservation: Reservation,
-    window: Window,
     candidates: Candidates,
     old: Collection[Allocation],
     kept: Mapping[str, Allocation],
-    apart: int,
 ) -> dict[str, Allocation]:
     """Return the kept allocations and the replacements, by host."""
     whole = reservation.resource_type == PHYSICAL_HOST
     fill = _with_hosts if whole else _with_most
-    return fill(
-        replica, reservation, window, candidates, kept,
-        lease_placing.count_missing(reservation, old, kept.values()), apart,
-    )
+    count = lease_placing.count_missing(reservation, old, kept.values())
+    return fill(room, reservation, candidates, kept, count)
 
 
 def _with_hosts(
-    replica: state.Replica,
+    room: Room,
     reservation: Reservation,
-    window: Window,
     candidates: Candidates,
     kept: Mapping[str, Allocation],
     count: int,
-    apart: int,
 ) -> dict[str, Allocation]:
     """Return allocations by host, with up to `count` whole hosts added."""
     names = count > 0 and host_selection.place_hosts(
-        replica.index, replica.extra, candidates, window, 0, count,
-        apart=apart,
+        room, candidates, 0, count
     )
     return dict(kept) | {
         name: Allocation(
-            lease_placing.new_id(), reservation.id, name, window.start,
-            window.end, whole=True,
+            lease_placing.new_id(), reservation.id, name, room.window.start,
+            room.window.end, whole=True,
         )
         for name in names or ()
     }
 
 
 def _with_most(
-    replica: state.Replica,
+    room: Room,
     reservation: Reservation,
-    window: Window,
     candidates: Candidates,
     kept: Mapping[str, Allocation],
     count: int,
-    apart: int,
 ) -> dict[str, Allocation]:
     """Return allocations by host, with up to `count` slots added."""
-    slot = reservation.slot()
     added: dict[str, int] = {}
     # The count that fits is searched for between `least` and `most`: often
     # all slots fit.
@@ -151,12 +142,10 @@ def _with_most(
     while least < most:
         try:
             added = host_selection.place_instances(
-                replica.index, replica.extra, candidates, window, slot,
-                count, reservation.parameters['affinity'], apart=apart,
-                reserved=replica.reserved,
+                room, candidates, host_selection.slots_of(reservation, count)
             )
             least = count
         except exception.NotEnoughHostsAvailable:
             most = count - 1
         count = -(-(least + most) // 2)
-    return lease_placing.with_slots(reservation, window, kept, added)
+    return lease_placing.with_slots(reservation, room.window, kept, added)

@@ -15,15 +15,13 @@ from collections.abc import Mapping
 import contextlib
 import dataclasses
 import itertools
-from typing import Any
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
-
-# A change of an index; see ext.TimelineIndex.apply.
-Change = tuple[Any, ...]
+from blazar_sched.replica.batch import Batch
+from blazar_sched.replica.batch import Change
 
 # Changes that a new index takes in one call, so that no call holds the GIL for
 # long.
@@ -31,30 +29,6 @@ CHUNK = 1000
 # The id of the second copy of an entry that changes, as long as the index has
 # the entry twice.
 _TWIN = '{}+'
-
-
-class Batch:
-    """A batch of changes of all resource classes together.
-
-    An entry that is added has to be removed too if an index may already have
-    an entry of that id.
-    """
-
-    def __init__(self) -> None:
-        self.hosts: dict[str, Host | None] = {}
-        self.removes: list[str] = []
-        # (resource class, change)
-        self.adds: list[tuple[str, Change]] = []
-        # The changes by which the main index adds allocations.
-        self.allocations: list[Change] = []
-
-    def add(
-        self, id_: str, owner: str, host: str, start: int, end: int,
-        amounts: Mapping[str, int],
-    ) -> None:
-        for name, amount in inventory.others(amounts).items():
-            change = 'add', id_, owner, host, start, end, (amount,), False
-            self.adds.append((name, change))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +46,7 @@ class Extra(dict[str, ext.TimelineIndex]):
     A host whose inventory of a class is gone stays in the index, without
     capacity, as long as a reservation holds an amount of the class there. The
     amounts that the host's instances have of the class are not counted: see
-    state.
+    batch.
 
     :param hosts: every host by uuid, as it was before a batch; the caller
         that changes a host must call `prune`
@@ -123,11 +97,11 @@ class Extra(dict[str, ext.TimelineIndex]):
         :raises TimelineError: if an entry cannot be used
         """
         left_out = {
-            change[1] for _, change in batch.adds
+            change[1] for _, change in batch.others
             if batch.hosts.get(change[3]) is None
         }
-        batch.adds = [
-            each for each in batch.adds if each[1][1] not in left_out
+        batch.others = [
+            each for each in batch.others if each[1][1] not in left_out
         ]
         for name, plan in self._plans(batch).items():
             self[name] = ext.TimelineIndex([name])
@@ -173,7 +147,7 @@ class Extra(dict[str, ext.TimelineIndex]):
                 if id_ in index:
                     plans[name].last.append(('remove', id_))
                     removed.add((name, id_))
-        for name, change in batch.adds:
+        for name, change in batch.others:
             _, id_, owner, host, *rest = change
             plan = plans[name]
             if (name, host) not in known and not self._has(name, host):

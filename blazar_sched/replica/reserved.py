@@ -13,8 +13,9 @@ import itertools
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
-from blazar_sched.replica import extra
 from blazar_sched.replica import packing
+from blazar_sched.replica.batch import Batch
+from blazar_sched.replica.batch import Change
 
 
 def new() -> ext.TimelineIndex:
@@ -37,16 +38,16 @@ def load(
     )
 
 
-def apply(index: ext.TimelineIndex, batch: extra.Batch) -> None:
+def apply(index: ext.TimelineIndex, batch: Batch) -> None:
     """Apply to the index a batch that the main index has taken."""
-    capacities: list[extra.Change] = []
-    drops: list[extra.Change] = []
+    capacities: list[Change] = []
+    drops: list[Change] = []
     for uuid, host in batch.hosts.items():
         if host is not None:
             capacities.append(('capacity', uuid, _capacity(host)))
         elif index.rows([uuid])[0] >= 0:
             drops.append(('drop', uuid))
-    removes: list[extra.Change] = [
+    removes: list[Change] = [
         ('remove', id_) for id_ in batch.removes if id_ in index
     ]
     index.apply(

@@ -32,13 +32,13 @@ def scatter(
     count = reservation.parameters['min' if whole else 'amount']
     names = sorted(replica.hosts)
     random.Random(lease.id).shuffle(names)
-    rows = replica.index.rows(names)
+    rows = replica.indexes.main.rows(names)
     room: Counter[str] = Counter()
     for number in range(1, 2 if whole else count + 1):
         amounts = None if whole else [
             number * amount for amount in packing.amounts_of(slot)
         ]
-        room.update(itertools.compress(names, replica.index.fits(
+        room.update(itertools.compress(names, replica.indexes.main.fits(
             rows, window.start, window.end, amounts, whole=whole
         )))
     dealt = Counter(itertools.islice(_deal(names, room), count))

@@ -4,7 +4,6 @@
 One NaN, or an exception, from a weigher fails the request.
 """
 
-import array
 import itertools
 from typing import Any
 from typing import ClassVar
@@ -14,7 +13,6 @@ from nova.scheduler import weights
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from blazar_sched import ext
 from blazar_sched.replica import state
 from blazar_sched.replica import trouble
 from blazar_sched.worker import process
@@ -101,37 +99,19 @@ def horizons(
     now: int,
 ) -> list[int]:
     """Return how long each host has room for the request, at most FAR."""
+    main = replica.indexes.main
     known = [h.uuid in replica.hosts for h in host_states]
     headroom = replica.present.headroom(
-        replica.index, list(itertools.compress(host_states, known)),
-        asked.own_id,
+        main, list(itertools.compress(host_states, known)), asked.own_id
     )
-    found = iter(replica.index.horizon(
+    found = iter(main.horizon(
         headroom.rows, now, asked.amounts, headroom=headroom.room,
         ignore=headroom.ignore,
     ))
     lasting = [min(next(found), FAR) if each else FAR for each in known]
-    for name, amount in asked.extra.items():
-        index = replica.extra.get(name)
-        if index is not None:
-            _shorten(lasting, index, amount, asked.own_id, host_states, now)
-    return lasting
-
-
-def _shorten(
-    lasting: list[int],
-    index: ext.TimelineIndex,
-    amount: int,
-    own_id: str | None,
-    host_states: list[Any],
-    now: int,
-) -> None:
-    """Limit horizons to the time with room for an amount of another class."""
-    rows = index.rows(h.uuid for h in host_states)
-    known = [n for n, row in enumerate(rows) if row >= 0]
-    found = index.horizon(
-        array.array('i', (rows[n] for n in known)), now, (amount,),
-        ignore=own_id,
+    if not asked.extra:
+        return lasting
+    of_extra = replica.indexes.extra_horizon(
+        [h.uuid for h in host_states], now, asked.extra, asked.own_id
     )
-    for n, horizon in zip(known, found, strict=True):
-        lasting[n] = min(lasting[n], horizon)
+    return list(map(min, lasting, of_extra))

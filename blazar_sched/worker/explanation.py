@@ -254,7 +254,7 @@ def _left(
     The room is computed as in the filters. For a host that the replica does
     not know, the room is unknown.
     """
-    found = replica.present.headroom(replica.index, host_states, None)
+    found = replica.present.headroom(replica.indexes.main, host_states, None)
     packed, size = found.room.tobytes(), _CELL.size
     return [
         packed[n * size:(n + 1) * size] if row >= 0 else seen.EMPTY

@@ -24,7 +24,7 @@ def drawn(
     hosts = {
         host
         for id_ in tuple(replica.magnetic.get(asked.project_id, ()))
-        for _, host, start, end, *_ in replica.index.held(id_)
+        for _, host, start, end, *_ in replica.indexes.main.held(id_)
         if start <= now < end
     }
     return [h for h in host_states if h.uuid in hosts] if hosts else []

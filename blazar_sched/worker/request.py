@@ -181,7 +181,7 @@ def _booked(
     known = None if replica is None else replica.reservations.get(id_)
     if replica is None or known is None:
         return None
-    place = id_ if replica.index.held(id_) else None
+    place = id_ if replica.indexes.main.held(id_) else None
     return place, known.start, known.end
 
 

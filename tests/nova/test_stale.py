@@ -262,7 +262,7 @@ def test_error_of_our_own_fails_no_request(
     """F11: the answer is by policy, and it is told of once a minute."""
     lab.cloud.configure(on_stale=on_stale)
     replica, _ = process.current()
-    monkeypatch.setattr(replica, 'index', Broken())
+    monkeypatch.setattr(replica.indexes, 'main', Broken())
     monkeypatch.setattr(answer.failure, '_logged_at', float('-inf'))
     told = _warnings(monkeypatch)
     before = answer.failure.count

@@ -218,7 +218,7 @@ class TestNothingToSay:
             def __getattr__(self, name):
                 raise RuntimeError('broken index')
 
-        monkeypatch.setattr(replica, 'index', Broken())
+        monkeypatch.setattr(replica.indexes, 'main', Broken())
 
         gaps.boot(hints=lasting(HOUR))
 

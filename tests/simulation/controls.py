@@ -281,7 +281,7 @@ def _strangers_drawn():
             for noun in replica.reservations.values()
             if noun.magnetic and noun.is_open_to(asked.project_id)
             and not asked.bound
-            for held in replica.index.held(noun.id)
+            for held in replica.indexes.main.held(noun.id)
             if held[2] <= now < held[3]
         }
         return [h for h in host_states if h.uuid in hosts]

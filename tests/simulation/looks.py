@@ -7,7 +7,7 @@ import json
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
-from blazar_sched.placing import host_selection
+from blazar_sched.placing.room import count_slots
 from blazar_sched.replica import puller
 
 
@@ -24,7 +24,7 @@ def size(reservation, own):
     if reservation.resource_type == 'physical:host':
         return len(own)
     slot = reservation.slot()
-    return sum(host_selection.count_slots(a.amounts, slot) for a in own)
+    return sum(count_slots(a.amounts, slot) for a in own)
 
 
 def wanted(reservation):
@@ -68,9 +68,9 @@ def image(replica):
     """Return all that a replica knows, as a set of texts."""
     nouns = (replica.hosts, replica.reservations, replica.instances)
     hosts, _, ids, owners, rows, starts, ends, amounts, whole = (
-        replica.index.columns()
+        replica.indexes.main.columns()
     )
-    width = len(replica.index.resource_classes)
+    width = len(replica.indexes.main.resource_classes)
     return {
         json.dumps(dataclasses.asdict(noun), sort_keys=True)
         for known in nouns for noun in known.values()

@@ -16,7 +16,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import INSTANCES
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.placing import host_selection
+from blazar_sched.placing.room import count_slots
 from blazar_sched.service.ledger import reader
 
 # The resources of each reservation of a lease, by the reservation's id: a host
@@ -112,7 +112,7 @@ def _count(
     """Return the slots in an allocation; a whole host counts as one."""
     if reservation.resource_type not in INSTANCES:
         return 1
-    return host_selection.count_slots(allocation.amounts, reservation.slot())
+    return count_slots(allocation.amounts, reservation.slot())
 
 
 def limit(

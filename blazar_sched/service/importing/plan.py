@@ -300,35 +300,28 @@ class _Room:
                 raise exception.Conflict(
                     f'floating IP {id_} is promised to another lease then'
                 )
+        taken: list[Allocation] = []
         for allocation in kept.allocations:
-            self._take(allocation, kept.allocations)
+            self._take(allocation, taken)
+            taken.append(allocation)
         for id_ in wanted:
             self._windows[id_].append(window)
 
     def _take(
         self,
         allocation: Allocation,
-        all_: Sequence[Allocation],
+        taken: Sequence[Allocation],
     ) -> None:
         try:
-            for index, changes in self._replica.entries([allocation]):
-                index.apply(changes)
+            self._replica.indexes.add([allocation])
         except (ext.TimelineError, KeyError) as e:
             # A resource class that no host has has no index.
-            self._give_back(all_)
+            self._replica.indexes.remove(taken)
             name = self._replica.hosts[allocation.host].hypervisor_hostname
             raise exception.Conflict(
                 f'host {name} has no room for it beside what others were '
                 'promised before'
             ) from e
-
-    def _give_back(
-        self, allocations: Sequence[Allocation]
-    ) -> None:
-        for index in (self._replica.index, *self._replica.extra.values()):
-            index.apply(
-                [('remove', a.id) for a in allocations if a.id in index]
-            )
 
 
 def _is_to_come(row: blazar.Row) -> bool:

@@ -78,10 +78,7 @@ class Capacity:
             return _Sight(
                 candidates,
                 tuple(replica.instances.values()),
-                capacity.look(
-                    replica.index, replica.extra, candidates, part,
-                    replica.reserved,
-                ),
+                capacity.look(replica.indexes, candidates, part),
             )
 
         reckoner = _Reckoner(now, slot)

@@ -19,7 +19,6 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.host import SHARED
-from blazar_sched.placing import overload
 from blazar_sched.replica import state
 from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.clients.nova import Nova
@@ -412,23 +411,9 @@ def _refresh(tx: PlacingTx, facts: Mapping[str, Facts], now: int) -> list[str]:
         if new == old:
             continue
         tx.put_host(dataclasses.replace(new, updated_at=now))
-        if _has_less_than_promised(tx.replica, new, now):
+        if tx.replica.indexes.is_too_small(new, now):
             short.append(new.hypervisor_hostname)
     return short
-
-
-def _has_less_than_promised(
-    replica: state.Replica, host: Host, now: int
-) -> bool:
-    return any(
-        overload.exceeded(
-            index,
-            catalog.rows(index, [host.uuid]),
-            {host.uuid: host},
-            now,
-        )
-        for index in (replica.index, *replica.extra.values())
-    )
 
 
 def _check_free(

@@ -31,7 +31,6 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import trial as tentative
 from blazar_sched.replica import drawing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -116,7 +115,7 @@ class Lifetimes:
         """
         written = Written()
         tx.replica.advance(now)
-        with contextlib.ExitStack() as trial:
+        with contextlib.ExitStack() as undo:
             for server in servers:
                 id_ = lifetime_id(server.uuid)
                 known = tx.replica.reservations.get(id_)
@@ -126,7 +125,7 @@ class Lifetimes:
                     tx.replica, server, now
                 ):
                     lease = self._new(server, now)
-                    self._make(tx, server, lease, now, trial, written)
+                    self._make(tx, server, lease, now, undo, written)
         return written
 
     def forget(self, tx: PlacingTx, uuids: Collection[str]) -> Written:
@@ -279,7 +278,7 @@ class Lifetimes:
         server: Server,
         lease: Lease,
         now: int,
-        trial: contextlib.ExitStack,
+        undo: contextlib.ExitStack,
         written: Written,
     ) -> None:
         """Write a new lease, with allocations if the lease starts later."""
@@ -300,9 +299,7 @@ class Lifetimes:
                 return
             allocations = list(itertools.chain(*placed.values()))
             # The next lease of this commit has to be placed elsewhere.
-            trial.enter_context(
-                tentative.having(tx.replica, allocations, fitting=True)
-            )
+            undo.enter_context(tx.replica.indexes.added(allocations))
             written.early.append((lease.start, server))
         tx.add_lease(lease, allocations)
         written.made.append(lease)
@@ -339,7 +336,7 @@ def _bring_up_to_date(
         return
     if now < known.start:
         written.early.append((known.start, server))
-    elif tx.replica.held(known.id) and (
+    elif tx.replica.indexes.held(known.id) and (
         tx.lease(known.lease_id).status == states.LEASE_ACTIVE
     ):
         # The server is back, and now counts by its own instance record.

@@ -18,6 +18,7 @@ from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.window import Window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.service.bus.notifier import INSTANCE_MISPLACED
@@ -93,7 +94,7 @@ def in_the_way_of(
     :param held: the allocations on the instance's host, with their lease ids
     """
     occupied = accounting.occupancy(instance, instance.end <= now)
-    own = replica.held(reservation.lifetime_id(instance.uuid))
+    own = replica.indexes.held(reservation.lifetime_id(instance.uuid))
     # The allocation for the instance's own lifetime is removed once the
     # instance is on the host.
     if occupied is None or instance.host in own:
@@ -102,23 +103,11 @@ def in_the_way_of(
     found = set()
     for allocation, lease_id in held:
         start, until = max(now, allocation.start), min(end, allocation.end)
-        if start < until and not _fits(replica, instance, start, until):
+        if start < until and not replica.indexes.has_room(
+            instance, Window(start, until)
+        ):
             found.add(lease_id)
     return sorted(found)
-
-
-def _fits(
-    replica: state.Replica, instance: Instance, start: int, end: int
-) -> bool:
-    """Tell whether an instance fits beside everything else on its host."""
-    return all(
-        fits
-        for index, amounts in replica.counted(instance)
-        for fits in index.fits(
-            index.rows([instance.host]), start, end, amounts,
-            ignore=instance.uuid,
-        )
-    )
 
 
 def _vacate_again(tx: PlacingTx, lease_id: str) -> None:

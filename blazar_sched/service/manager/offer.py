@@ -4,7 +4,6 @@
 from collections.abc import Callable
 import dataclasses
 
-from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import window
@@ -89,21 +88,14 @@ def _start(
 
 
 def _bound(replica: state.Replica, lease: Lease) -> int | None:
-    indexes = [replica.index]
-    if replica.reserved is not None:
-        indexes.append(replica.reserved)
     bounds = [
         offer_search.bound(
-            index,
+            replica.indexes,
             r,
-            catalog.rows(
-                index,
-                replica.catalog.candidates(r, lease.project_id).hosts,
-            ),
+            replica.catalog.candidates(r, lease.project_id).hosts,
             lease.window,
         )
         for r in lease.reservations
-        for index in indexes
     ]
     known = [bound for bound in bounds if bound is not None]
     return max(known) if len(known) == len(bounds) else None

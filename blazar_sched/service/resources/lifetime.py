@@ -11,7 +11,6 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-from blazar_sched.domain import catalog
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
@@ -182,10 +181,4 @@ def _furthest(
     replica: state.Replica, known: Instance, at: int
 ) -> int:
     """Return until when an instance can stay on its host, from `at` on."""
-    return min(
-        duration.end_after(at, seconds)
-        for index, amounts in replica.counted(known)
-        for seconds in index.horizon(
-            catalog.rows(index, [known.host]), at, amounts, ignore=known.uuid
-        )
-    )
+    return duration.end_after(at, replica.indexes.horizon(known, at))

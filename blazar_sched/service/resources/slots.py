@@ -25,7 +25,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import KEEP
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.placing import host_selection
+from blazar_sched.placing.room import count_slots
 from blazar_sched.service.clients import placement
 from blazar_sched.service.clients.nova import Aggregate
 from blazar_sched.service.resources import aggregate as aggregates
@@ -189,7 +189,7 @@ class SlotsResource(on_hosts.OnHostsResource):
                 host.uuid,
                 host.hypervisor_hostname,
                 slots,
-                host_selection.count_slots(
+                count_slots(
                     allocation.amounts, reservation.slot()
                 ),
             )
@@ -309,7 +309,7 @@ def _shrink(
     _check_used(reservation, sum(used.values()))
     slot = reservation.slot()
     held = {
-        a.host: host_selection.count_slots(a.amounts, slot)
+        a.host: count_slots(a.amounts, slot)
         for a in allocations
     }
     left = dict(held)

@@ -399,8 +399,8 @@ def test_work_that_fails_leaves_nothing(store, nouns, host):
     assert replica.revision == before['newest']
     assert list(replica.hosts) == [host.uuid]
     assert list(replica.reservations) == [kept.reservations[0].id]
-    assert replica.index.hosts == [host.uuid]
-    assert len(replica.index) == 0
+    assert replica.indexes.main.hosts == [host.uuid]
+    assert len(replica.indexes.main) == 0
 
 
 def test_what_no_replica_knows_of_moves_no_revision(store, nouns):

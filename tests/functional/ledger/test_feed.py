@@ -180,11 +180,11 @@ def assert_same(replica, truth):
     ):
         assert getattr(replica, name) == getattr(truth, name), name
     for id_ in truth.reservations:
-        assert replica.held(id_) == truth.held(id_)
-    assert replica.extra.keys() == truth.extra.keys()
-    assert_same_index(replica.index, truth.index)
-    for name, index in replica.extra.items():
-        assert_same_index(index, truth.extra[name])
+        assert replica.indexes.held(id_) == truth.indexes.held(id_)
+    assert replica.indexes.extra.keys() == truth.indexes.extra.keys()
+    assert_same_index(replica.indexes.main, truth.indexes.main)
+    for name, index in replica.indexes.extra.items():
+        assert_same_index(index, truth.indexes.extra[name])
 
 
 def assert_same_index(ours, theirs):
@@ -236,7 +236,9 @@ def test_every_way_leads_to_the_truth(store, open_ledger, nouns, seed):
             since = image_by_changes(store, since, image, limit=3)
             assert_same(replica_of(image, since), expected)
     assert_same(replica_of({}, 0), state.Replica(accounting.LedgerAccounting))
-    assert any(any(map(each.held, each.reservations)) for each in truths)
+    assert any(
+        any(map(each.indexes.held, each.reservations)) for each in truths
+    )
     assert any(each.instances for each in truths)
     assert any(r.aggregate for t in truths for r in t.reservations.values())
 
@@ -324,8 +326,8 @@ def test_a_snapshot_is_whole_whatever_the_size_of_its_pages(
     assert new.load(page.revision, *packing.split(items)) == set()
 
     assert_same(new, scheduler_of(store))
-    assert any(map(new.held, new.reservations))
-    assert any(map(new.extra.owns, new.reservations))
+    assert any(map(new.indexes.held, new.reservations))
+    assert any(map(new.indexes.extra.owns, new.reservations))
 
 
 def test_a_page_has_many_allocations(store, nouns, host):
@@ -484,7 +486,7 @@ def test_two_managers_replicas_meet(store, open_ledger, nouns, host):
     other.commit(work)
 
     def peak(tx):
-        return tx.replica.index.peak(None, 100, 200)[0]
+        return tx.replica.indexes.main.peak(None, 100, 200)[0]
 
     assert store.commit(peak) == 5
     assert other.commit(peak) == 5

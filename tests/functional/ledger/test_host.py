@@ -90,7 +90,7 @@ def test_a_deleted_host_takes_along_what_was_there(store, nouns, host):
     assert store.allocations() == [(elsewhere, lease.id)]
     assert store.instances() == [stays]
     replica = store.commit(lambda tx: tx.replica)
-    assert replica.index.hosts == [other.uuid]
+    assert replica.indexes.main.hosts == [other.uuid]
 
 
 def test_properties(store):

@@ -220,7 +220,7 @@ def test_a_new_lease_comes_back_whole(store, nouns, host):
     )
     replica = store.commit(lambda tx: tx.replica)
     assert set(replica.reservations) == {r.id for r in lease.reservations}
-    assert replica.index.peak(None, 100, 200)[0] == 3
+    assert replica.indexes.main.peak(None, 100, 200)[0] == 3
     with pytest.raises(sa.exc.IntegrityError):
         store.commit(lambda tx: tx.add_lease(lease, []))
 

@@ -88,7 +88,7 @@ def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
         allocation = nouns.allocation(lease, host)
 
         def work(tx):
-            index = tx.replica.index
+            index = tx.replica.indexes.main
             fits = index.fits(
                 index.rows([host.uuid]), START, END, (1, 0, 0)
             )

@@ -136,10 +136,10 @@ def assert_alike(replica, truth):
     for name in 'revision', 'hosts', 'reservations', 'instances':
         assert getattr(replica, name) == getattr(truth, name), name
     assert replica.left_out.closed == truth.left_out.closed
-    assert replica.extra.keys() == truth.extra.keys()
-    for name in (None, *truth.extra):
+    assert replica.indexes.extra.keys() == truth.indexes.extra.keys()
+    for name in (None, *truth.indexes.extra):
         ours, theirs = (
-            each.index if name is None else each.extra[name]
+            each.indexes.main if name is None else each.indexes.extra[name]
             for each in (replica, truth)
         )
         ours.check()
@@ -149,9 +149,9 @@ def assert_alike(replica, truth):
                 ours.rows(hosts), start, window.FOREVER
             ) == theirs.peak(theirs.rows(hosts), start, window.FOREVER)
     nothing = (0,) * len(inventory.RESOURCE_CLASSES)
-    closed = replica.index.rows(sorted(truth.left_out.closed))
+    closed = replica.indexes.main.rows(sorted(truth.left_out.closed))
     assert not any(
-        replica.index.fits(closed, 0, window.FOREVER, nothing)
+        replica.indexes.main.fits(closed, 0, window.FOREVER, nothing)
     )
 
 
@@ -178,8 +178,8 @@ def test_every_replica_can_follow(store, open_ledger, nouns, seed):
 
 def is_closed(replica, host):
     nothing = (0,) * len(inventory.RESOURCE_CLASSES)
-    rows = replica.index.rows([host.uuid])
-    return not replica.index.fits(rows, 0, window.FOREVER, nothing)[0]
+    rows = replica.indexes.main.rows([host.uuid])
+    return not replica.indexes.main.fits(rows, 0, window.FOREVER, nothing)[0]
 
 
 @pytest.mark.parametrize('held', [
@@ -318,7 +318,7 @@ def test_nobody_sees_what_is_not_committed(
     dialect = store._to_write.dialect
 
     def fail(connection):
-        seen.append(len(store.replica.index))
+        seen.append(len(store.replica.indexes.main))
         raise ValueError('no COMMIT')
 
     store.warm()
@@ -328,6 +328,6 @@ def test_nobody_sees_what_is_not_committed(
             promise(store, nouns, host, 1)
 
     assert seen == [0]
-    assert store.look(lambda replica: len(replica.index)) == 0
+    assert store.look(lambda replica: len(replica.indexes.main)) == 0
     promise(store, nouns, host, 1)
-    assert store.look(lambda replica: len(replica.index)) == 1
+    assert store.look(lambda replica: len(replica.indexes.main)) == 1

@@ -18,6 +18,9 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
+from blazar_sched.placing.room import Room
+from blazar_sched.replica import accounting
+from blazar_sched.replica.indexes import Indexes
 from tests.unit.domain.cloud import add
 from tests.unit.domain.cloud import by_uuid
 from tests.unit.domain.cloud import HOSTS
@@ -31,15 +34,28 @@ SLOT = {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 0}
 WINDOW = Window(10, 20)
 
 
-def place_hosts(index, hosts, *args, extra=NONE, **kwargs):
+def room(index, hosts, window, ignore=None, cleaning_time=0, extra=NONE):
+    indexes = Indexes(hosts, accounting.LedgerAccounting)
+    indexes.main = index
+    indexes.extra.update(extra)
+    return Room(indexes, window, cleaning_time, ignore)
+
+
+def place_hosts(
+    index, hosts, window, minimum, maximum, kept=(), *args, **kwargs
+):
     return host_selection.place_hosts(
-        index, extra, these(index, hosts), *args, **kwargs
+        room(index, hosts, window, *args, **kwargs), these(index, hosts),
+        minimum, maximum, kept,
     )
 
 
-def place_instances(index, hosts, *args, extra=NONE, **kwargs):
+def place_instances(
+    index, hosts, window, slot, amount, affinity, kept=None, *args, **kwargs
+):
     return host_selection.place_instances(
-        index, extra, these(index, hosts), *args, **kwargs
+        room(index, hosts, window, *args, **kwargs), these(index, hosts),
+        host_selection.Slots(slot, amount, affinity), kept,
     )
 
 
@@ -297,10 +313,12 @@ class TestPlace:
             parameters=parameters,
             **kwargs,
         )
+        candidates = Catalog(index, hosts).candidates(
+            wanted, 'p', kept=[each.host for each in kept]
+        )
         return host_selection.place(
-            index, extra, Catalog(index, hosts), wanted, 'p', WINDOW,
-            kept,
-            lambda: next(ids),
+            room(index, hosts, WINDOW, 'mine', extra=extra), candidates,
+            wanted, kept, lambda: next(ids),
         )
 
     def test_whole_hosts(self):
@@ -572,7 +590,7 @@ class World:
     def __init__(self, rooms, entries, cleaning):
         own, otherwise = cleaning
         self.cleaning = {name: own.get(name, otherwise) for name in rooms}
-        self.apart = otherwise * MINUTE
+        self.cleaning_time = otherwise * MINUTE
         self.hosts = by_uuid(
             *(
                 make_host(
@@ -710,7 +728,7 @@ def test_hosts_as_brute_force(
     def place():
         return place_hosts(
             world.index, world.hosts, span, minimum, maximum, kept, 'mine',
-            world.apart, extra=world.extra,
+            world.cleaning_time, extra=world.extra,
         )
 
     if len(free) < minimum:
@@ -774,7 +792,7 @@ def test_instances_as_brute_force(
     def place():
         return place_instances(
             world.index, world.hosts, span, slot, amount, affinity, kept,
-            'mine', world.apart, extra=world.extra,
+            'mine', world.cleaning_time, extra=world.extra,
         )
 
     if not possible:

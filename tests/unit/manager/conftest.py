@@ -426,14 +426,14 @@ class World:
         allocations = [a for a, _ in self.ledger.allocations()]
         held = [
             a for r in replica.reservations
-            for a in replica.held(r).values()
+            for a in replica.indexes.held(r).values()
         ]
         assert sorted(held, key=str) == sorted(allocations, key=str)
         occupying = sum(
             accounting.occupancy(i, i.end <= self.now) is not None
             for i in replica.instances.values()
         )
-        assert len(replica.index) == len(allocations) + occupying
+        assert len(replica.indexes.main) == len(allocations) + occupying
 
 
 def hosts(minimum=1, maximum=1, **parameters):

@@ -17,6 +17,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
+from blazar_sched.placing.room import Room
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -268,12 +269,12 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
     [part] = ask(ledger, start=start, end=end, flavor_id='any')['parts']
     replica = ledger.replica
     known = replica.catalog.meeting(catalog.ANY, 'p')
-    asked = replica.index, replica.extra, known, Window(start, end)
+    asked = Room(replica.indexes, Window(start, end)), known
     assert part['hosts'] == len(host_selection.place_hosts(*asked, 0, 9))
 
     def place(count):
         host_selection.place_instances(
-            *asked, SLOT, count, None, reserved=replica.reserved
+            *asked, host_selection.Slots(SLOT, count, None)
         )
 
     if part['instances']:
@@ -338,9 +339,9 @@ def test_who_is_past_its_end_is_there_for_ever(end, used, bound_to):
 
 def test_nothing_is_left_changed():
     ledger = Ledger([on_one_host(), server('a', end=NOW + 5)])
-    before = ledger.replica.index.dump()
+    before = ledger.replica.indexes.main.dump()
     ask(ledger, start=NOW + 1, parts=5)
-    assert ledger.replica.index.dump() == before
+    assert ledger.replica.indexes.main.dump() == before
 
 
 class TestWorld:

@@ -126,7 +126,7 @@ class Cleaning:
     @property
     def options(self):
         by_type = {name: MINUTE * n for name, n in self.by_type.items()}
-        return Options(MINUTE * self.cloud, aparts=by_type)
+        return Options(MINUTE * self.cloud, cleaning_times=by_type)
 
     def of(self, resource_type):
         usual = self.by_type.get(resource_type, self.cloud)
@@ -221,9 +221,9 @@ class World:
                 {owner: sorted(index.held(owner)) for owner in self.owners},
             )
             for index in (
-                self.replica.index,
-                *self.replica.extra.values(),
-                *filter(None, [self.replica.reserved]),
+                self.replica.indexes.main,
+                *self.replica.indexes.extra.values(),
+                *filter(None, [self.replica.indexes.reserved]),
             )
         ]
 

@@ -10,9 +10,9 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
+from blazar_sched.replica import batch
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
-from blazar_sched.replica import state
 from blazar_sched.replica import wire
 
 
@@ -94,7 +94,7 @@ def items_of(records):
         if inventory.others(noun.amounts):
             others.append((kind, key, data))
         else:
-            _, *entry = state.add_allocation(noun)
+            _, *entry = batch.add_allocation(noun)
             entries.append(entry)
     yield from packing.texts(entries)
     yield from others

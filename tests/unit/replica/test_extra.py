@@ -37,7 +37,7 @@ def gone(kind, key):
 
 
 def gpus_used(replica, host, at):
-    index = replica.extra[GPU]
+    index = replica.indexes.extra[GPU]
     return index.peak(index.rows([host]), at, at + 1)[0]
 
 
@@ -55,20 +55,20 @@ def test_a_cloud_without_such_classes_has_no_such_index(replica, make):
         make.instance('i1', 'h1'),
     ))
 
-    assert replica.extra == {}
+    assert replica.indexes.extra == {}
 
 
 def test_only_hosts_with_inventory_are_in_the_index(replica, make):
     replica.apply(1, encoded(make.host('h1'), make.host('h2', gpus=2)))
 
-    assert list(replica.extra) == [GPU]
-    assert replica.extra[GPU].hosts == ['h2']
+    assert list(replica.indexes.extra) == [GPU]
+    assert replica.indexes.extra[GPU].hosts == ['h2']
 
     replica.apply(2, encoded(make.host('h1', gpus=1), make.host('h2')))
-    assert replica.extra[GPU].hosts == ['h1']
+    assert replica.indexes.extra[GPU].hosts == ['h1']
 
     replica.apply(3, [gone(record.HOST, 'h1')])
-    assert replica.extra == {}
+    assert replica.indexes.extra == {}
 
 
 def test_more_than_the_index_can_count(replica, make):
@@ -79,7 +79,8 @@ def test_more_than_the_index_can_count(replica, make):
 
     replica.apply(1, encoded(host))
 
-    assert list(replica.extra[GPU].fits(None, 0, 9, [inventory.MOST])) == [1]
+    index = replica.indexes.extra[GPU]
+    assert list(index.fits(None, 0, 9, [inventory.MOST])) == [1]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +124,8 @@ def test_what_takes_only_of_another_class(replica, make):
     ))
 
     assert gpus_used(replica, 'h1', 150) == 3
-    assert len(replica.index) == 0
-    assert replica.held('r1')['h1'].amounts == {GPU: 1}
+    assert len(replica.indexes.main) == 0
+    assert replica.indexes.held('r1')['h1'].amounts == {GPU: 1}
 
 
 def test_held_has_the_amounts_of_every_class(replica, make):
@@ -134,7 +135,7 @@ def test_held_has_the_amounts_of_every_class(replica, make):
         make.allocation('a2', 'h2'),
     ))
 
-    assert replica.held('r1') == {
+    assert replica.indexes.held('r1') == {
         'h1': held, 'h2': make.allocation('a2', 'h2')
     }
 
@@ -145,15 +146,15 @@ def test_what_is_taken_outlives_the_inventory(replica, make):
 
     replica.apply(2, encoded(make.host('h1')))
 
-    assert replica.held('r1') == {'h1': held}
-    assert list(replica.extra[GPU].fits(None, 300, 400, [1])) == [0]
+    assert replica.indexes.held('r1') == {'h1': held}
+    assert list(replica.indexes.extra[GPU].fits(None, 300, 400, [1])) == [0]
 
     replica.apply(3, encoded(make.host('h1', gpus=4)))
     assert gpus_used(replica, 'h1', 150) == 2
 
     replica.apply(4, [gone(record.ALLOCATION, 'a1')])
     replica.apply(5, encoded(make.host('h1')))
-    assert replica.extra == {}
+    assert replica.indexes.extra == {}
 
 
 def test_what_its_host_has_none_of_is_no_matter_of_the_hosts(replica, make):
@@ -162,17 +163,17 @@ def test_what_its_host_has_none_of_is_no_matter_of_the_hosts(replica, make):
         make.instance('i1', 'h1', gpus=2), make.instance('i2', 'h2', gpus=1)
     )
     replica.apply(1, [*on_both, *encoded(make.host('h1'), make.host('h2'))])
-    assert replica.extra == {}
+    assert replica.indexes.extra == {}
 
     replica.apply(2, encoded(make.host('h2', gpus=4)))
-    assert replica.extra[GPU].hosts == ['h2']
+    assert replica.indexes.extra[GPU].hosts == ['h2']
     assert gpus_used(replica, 'h2', 150) == 1
 
     # It moves to where they are the host's, and away again.
     replica.apply(3, encoded(make.instance('i1', 'h2', gpus=2)))
     assert gpus_used(replica, 'h2', 150) == 3
     replica.apply(4, encoded(make.instance('i1', 'h1', gpus=2)))
-    assert replica.extra[GPU].hosts == ['h2']
+    assert replica.indexes.extra[GPU].hosts == ['h2']
 
 
 def test_a_host_gets_and_loses_what_its_servers_have(replica, make):
@@ -194,7 +195,7 @@ def test_a_host_gets_and_loses_what_its_servers_have(replica, make):
     replica.apply(4, encoded(
         make.instance('i1', 'h1', gpus=2), make.host('h1'),
     ))
-    assert replica.extra == {}
+    assert replica.indexes.extra == {}
 
     replica.apply(5, [
         *encoded(make.host('h1', gpus=4)), gone(record.INSTANCE, 'i2'),
@@ -211,7 +212,7 @@ def test_a_host_that_comes_back_without_what_its_servers_have(make):
 
     replica.apply(2, [gone(record.HOST, 'h1')])
     replica.apply(3, encoded(make.host('h1')))
-    assert replica.extra == {}
+    assert replica.indexes.extra == {}
 
     replica.apply(4, [gone(record.HOST, 'h1')])
     replica.apply(5, encoded(make.host('h1', gpus=4)))
@@ -224,10 +225,10 @@ def test_taken_of_what_the_host_never_had(replica, make):
         make.host('h1'), make.allocation('a1', 'h1', vcpus=3, gpus=2)
     ))
 
-    assert replica.held('r1')['h1'].amounts == {'VCPU': 3, GPU: 2}
+    assert replica.indexes.held('r1')['h1'].amounts == {'VCPU': 3, GPU: 2}
 
     replica.apply(2, [gone(record.ALLOCATION, 'a1')])
-    assert replica.extra == {}
+    assert replica.indexes.extra == {}
 
 
 BAD = [
@@ -258,9 +259,9 @@ def test_a_bad_record_changes_nothing(replica, make, bad):
     assert (sorted(replica.items(), key=str), levels(replica)) == before
     with pytest.raises(ext.OverCapacity):
         add = 'add', 'x', 'x', 'h1', 0, 9, (5,), False
-        replica.extra[GPU].apply([add])
+        replica.indexes.extra[GPU].apply([add])
     replica.apply(2, encoded(make.host('h1')))
-    assert replica.held('r1')['h1'].amounts == {'VCPU': 1, GPU: 2}
+    assert replica.indexes.held('r1')['h1'].amounts == {'VCPU': 1, GPU: 2}
 
 
 @pytest.mark.parametrize('bad', BAD[1:4])
@@ -270,7 +271,7 @@ def test_a_bad_record_of_a_full_copy_changes_nothing(replica, make, bad):
     with pytest.raises(ValueError):
         replica.load(1, encoded(*hosts, bad(make)))
 
-    assert (replica.extra, replica.index.hosts) == ({}, [])
+    assert (replica.indexes.extra, replica.indexes.main.hosts) == ({}, [])
 
 
 def test_a_full_copy(replica, make):
@@ -299,7 +300,7 @@ def test_a_full_copy(replica, make):
     assert list(other.items()) == items
     assert levels(other) == levels(replica)
     for id_ in 'r1', 'r2':
-        assert other.held(id_) == replica.held(id_)
+        assert other.indexes.held(id_) == replica.indexes.held(id_)
 
 
 def test_records_after_the_allocations(replica, make, as_items):
@@ -316,8 +317,8 @@ def test_records_after_the_allocations(replica, make, as_items):
     left_out = replica.load(1, *packing.split(items))
 
     assert left_out == {'a3', 'i1'}
-    assert replica.held('r1') == {'h1': held}
-    assert replica.held('r2')['h1'].whole
+    assert replica.indexes.held('r1') == {'h1': held}
+    assert replica.indexes.held('r2')['h1'].whole
 
 
 def test_other_records_do_not_come_after_the_allocations(make):
@@ -372,7 +373,8 @@ def levels(replica):
         (name, host): [
             sums[0] for sums in index.levels(host, 0, 100, 100)
         ]
-        for name, index in replica.extra.items() for host in index.hosts
+        for name, index in replica.indexes.extra.items()
+        for host in index.hosts
     }
 
 
@@ -436,10 +438,10 @@ def test_history_equals_a_rebuild(make, accounting_, data):
 
     assert levels(lived) == levels(rebuilt)
     assert nonzero(levels(lived), now) == nonzero(counted(left, now), now)
-    for index in lived.extra.values():
+    for index in lived.indexes.extra.values():
         index.check()
     for key in 'abc':
-        assert lived.held(f'r{key}') == rebuilt.held(f'r{key}')
+        assert lived.indexes.held(f'r{key}') == rebuilt.indexes.held(f'r{key}')
 
 
 @BOTH
@@ -457,18 +459,18 @@ def test_a_reader_never_sees_less_than_there_is(make, accounting_, data):
         def apply(self, changes, force=False):
             super().apply(changes, force)
             if replica is not None:
-                seen.append((replica.index.generation, levels(replica)))
+                seen.append((replica.indexes.main.generation, levels(replica)))
 
     replica = None
     with mock.patch.object(ext, 'TimelineIndex', Watched):
         lived = start_with_hosts(make, accounting_)
         for _, batch in batches:
-            before, old = lived.index.generation, levels(lived)
+            before, old = lived.indexes.main.generation, levels(lived)
             seen.clear()
             replica = lived
             lived.apply(lived.revision + 1, batch)
             replica, new = None, levels(lived)
-            after = lived.index.generation
+            after = lived.indexes.main.generation
             for generation, now in seen:
                 assert (
                     generation == before and covers(now, old)

@@ -20,9 +20,9 @@ def encoded(*nouns):
 
 
 def fits(replica, host, vcpus=1):
-    rows = replica.index.rows([host])
+    rows = replica.indexes.main.rows([host])
     return bool(
-        replica.index.fits(rows, 150, window.FOREVER, (vcpus, 0, 0))[0]
+        replica.indexes.main.fits(rows, 150, window.FOREVER, (vcpus, 0, 0))[0]
     )
 
 
@@ -44,13 +44,13 @@ def test_the_rest_of_a_batch_is_used(replica, make):
 
     assert replica.revision == 2
     assert [key for _, key, _ in replica.left_out.for_now()] == ['a2']
-    assert 'a3' in replica.index
+    assert 'a3' in replica.indexes.main
     assert not fits(replica, 'h1', 0)
     assert fits(replica, 'h2')
 
 
 def test_a_check_changes_nothing(replica, make):
-    before = list(replica.items()), replica.index.generation
+    before = list(replica.items()), replica.indexes.main.generation
     replica.check(encoded(
         make.host('h3', gpus=1), make.allocation('a2', 'h3', gpus=1),
         make.allocation('a3', 'h1', vcpus=1),
@@ -58,8 +58,8 @@ def test_a_check_changes_nothing(replica, make):
     with pytest.raises(ext.AmountOverflow):
         replica.check(encoded(make.allocation('a2', 'h1', vcpus=2)))
 
-    assert (list(replica.items()), replica.index.generation) == before
-    assert replica.extra == {}
+    assert (list(replica.items()), replica.indexes.main.generation) == before
+    assert replica.indexes.extra == {}
 
 
 def test_it_is_tried_again_when_others_have_gone(replica, make):
@@ -70,7 +70,7 @@ def test_it_is_tried_again_when_others_have_gone(replica, make):
     replica.apply(3, [(record.ALLOCATION, 'a1', None)])
 
     assert len(replica.left_out) == 0
-    assert replica.held('r1')['h1'].id == 'a2'
+    assert replica.indexes.held('r1')['h1'].id == 'a2'
     assert fits(replica, 'h1')
 
 
@@ -131,7 +131,7 @@ def test_a_host_that_cannot_be_read_can_go(replica):
     replica.apply(3, [(record.HOST, 'h2', None)])
 
     assert len(replica.left_out) == 0
-    assert replica.index.hosts == ['h1']
+    assert replica.indexes.main.hosts == ['h1']
 
 
 def test_a_full_copy(make, as_items):
@@ -159,4 +159,4 @@ def test_a_full_copy(make, as_items):
     assert not fits(replica, 'h1', 0)
     assert not fits(replica, 'h2', 0)
     assert fits(replica, 'h3')
-    assert 'a3' in replica.index
+    assert 'a3' in replica.indexes.main

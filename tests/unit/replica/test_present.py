@@ -63,7 +63,7 @@ def a_replica(*nouns):
 
 def has_room(replica, seen, vcpus, end=window.FOREVER, own_id=None):
     return bool(replica.present.select(
-        replica.index, [seen], NOW, end, (vcpus, 0, 0), own_id
+        replica.indexes.main, [seen], NOW, end, (vcpus, 0, 0), own_id
     ))
 
 
@@ -96,7 +96,9 @@ class TestServerThatHasLeft:
     def test_control_the_index_alone_gives_it_back(self, server):
         replica = a_replica(self.lease, server)
 
-        assert replica.index.select([host_state()], NOW, TAIL, (8, 0, 0))
+        assert replica.indexes.main.select(
+            [host_state()], NOW, TAIL, (8, 0, 0)
+        )
 
     def test_is_not_given_back_while_nova_still_names_it(self, server):
         """Nova changes a host's figures first, and then its instances."""
@@ -195,10 +197,13 @@ class TestUnits:
         replica = a_replica(a_server('s', 4, NOW + 10, used={'VCPU': 1}))
         replica.apply(2, [record.encode(a_server('s', 4, NOW + 10))])
         plain = a_replica(a_server('s', 4, NOW + 10))
-        assert replica.index.dump()['entries'] == plain.index.dump()['entries']
+        known, others = (
+            each.indexes.main.dump()['entries'] for each in (replica, plain)
+        )
+        assert known == others
 
         replica.apply(3, [(record.INSTANCE, 's', None)])
-        assert len(replica.index) == 0
+        assert len(replica.indexes.main) == 0
 
 
 def on_disk(uuid, gb, **fields):
@@ -222,7 +227,7 @@ class TestReservedDisk:
         )
         seen.disk_mb_used = used_gb * 1024
         return bool(replica.present.select(
-            replica.index, [seen], NOW, TAIL, (0, 0, gb), None
+            replica.indexes.main, [seen], NOW, TAIL, (0, 0, gb), None
         ))
 
     @pytest.mark.parametrize('kept', [0, 10, 30])
@@ -245,7 +250,7 @@ def test_a_class_without_inventory_keeps_nobody_off():
     seen.disk_mb_used = 1024
 
     assert replica.present.select(
-        replica.index, [seen], NOW, TAIL, (1, 512, 10), None
+        replica.indexes.main, [seen], NOW, TAIL, (1, 512, 10), None
     )
 
 
@@ -280,7 +285,7 @@ def test_a_record_that_goes_meanwhile_is_not_missed():
         an_allocation(4, NOW + 10, TAIL), a_server('s', 4, NOW + 10)
     )
     racing = Racing(
-        replica.index,
+        replica.indexes.main,
         lambda: replica.apply(2, [(record.INSTANCE, 's', None)]),
     )
 
@@ -298,7 +303,7 @@ def test_control_without_the_version_it_is_missed(monkeypatch):
         an_allocation(4, NOW + 10, TAIL), a_server('s', 4, NOW + 10)
     )
     racing = Racing(
-        replica.index,
+        replica.indexes.main,
         lambda: replica.apply(2, [(record.INSTANCE, 's', None)]),
     )
 
@@ -309,7 +314,9 @@ def test_control_without_the_version_it_is_missed(monkeypatch):
 
 def test_a_batch_that_fails_changes_nothing():
     replica = a_replica(a_server('s', 4, NOW + 10))
-    before = replica.present.headroom(replica.index, [host_state(['s'])], None)
+    before = replica.present.headroom(
+        replica.indexes.main, [host_state(['s'])], None
+    )
     with pytest.raises(ValueError):
         replica.apply(2, [
             record.encode(a_server('s', 6, NOW + 10)),
@@ -317,7 +324,7 @@ def test_a_batch_that_fails_changes_nothing():
         ])
 
     assert before == replica.present.headroom(
-        replica.index, [host_state(['s'])], None
+        replica.indexes.main, [host_state(['s'])], None
     )
 
 

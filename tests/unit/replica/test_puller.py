@@ -58,7 +58,8 @@ def image_of(replica):
     """What the replica holds, by kind and key."""
     records = [each for each in replica.items() if not isinstance(each, str)]
     for reservation_id in replica.reservations:
-        records += map(record.encode, replica.held(reservation_id).values())
+        held = replica.indexes.held(reservation_id)
+        records += map(record.encode, held.values())
     return {(kind, key): data for kind, key, data in records}
 
 
@@ -226,7 +227,7 @@ def test_old_pages_of_a_full_copy(pulled, ledger, wire, make, monkeypatch):
 
     assert lagged == [2, 2, 2, 7, 7]
     assert image_of(pulled.copy.replica) == ledger.image
-    pulled.copy.replica.index.check()
+    pulled.copy.replica.indexes.main.check()
 
 
 @pytest.mark.parametrize('stray', ['snapshot', 'changes'])
@@ -450,14 +451,14 @@ def test_instance_that_is_overdue_on_arrival(pulled, ledger, make):
 
     pulled.pull(now=100)
 
-    index = pulled.copy.replica.index
+    index = pulled.copy.replica.indexes.main
     assert index.peak(index.rows(['h1']), 100, 101)[0] == 0
 
 
 def test_advance_counts_what_has_ended(pulled, ledger, make):
     ledger.commit(make.host('h1'), make.instance('i1', 'h1', end=100))
     pulled.pull(now=50)
-    index = pulled.copy.replica.index
+    index = pulled.copy.replica.indexes.main
     assert index.peak(index.rows(['h1']), 100, 101)[0] == -1
 
     pulled.advance(100)
@@ -545,7 +546,8 @@ class Managers:
         ledgers = {self.ledger.id: self.ledger, self.before.id: self.before}
         truth = ledgers[copy.ledger].at(copy.replica.revision)
         assert image_of(copy.replica) == truth.image
-        for index in (copy.replica.index, *copy.replica.extra.values()):
+        indexes = copy.replica.indexes
+        for index in (indexes.main, *indexes.extra.values()):
             index.check()
 
 

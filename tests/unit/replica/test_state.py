@@ -8,6 +8,7 @@ import pytest
 
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
+from blazar_sched.replica import entities
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -20,8 +21,8 @@ BOTH = pytest.mark.parametrize(
 
 def vcpus_used(replica, host, at):
     """The most VCPU in use at `at`, relative to now for the scheduler."""
-    rows = replica.index.rows([host])
-    return replica.index.peak(rows, at, at + 1)[0]
+    rows = replica.indexes.main.rows([host])
+    return replica.indexes.main.peak(rows, at, at + 1)[0]
 
 
 def encoded(*nouns):
@@ -72,8 +73,8 @@ def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
         2, [gone(record.HOST, 'h1'), gone(record.ALLOCATION, 'a1')]
     )
 
-    assert scheduler.index.hosts == []
-    assert scheduler.held('r1') == {}
+    assert scheduler.indexes.main.hosts == []
+    assert scheduler.indexes.held('r1') == {}
 
 
 BAD = [
@@ -101,12 +102,13 @@ def test_bad_record_changes_nothing(scheduler, make, bad):
     scheduler.apply(
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
     )
-    before = sorted(scheduler.items()), scheduler.index.generation
+    before = sorted(scheduler.items()), scheduler.indexes.main.generation
 
     with pytest.raises(ValueError):
         scheduler.apply(2, [*encoded(make.host('h3')), bad])
 
-    assert (sorted(scheduler.items()), scheduler.index.generation) == before
+    after = sorted(scheduler.items()), scheduler.indexes.main.generation
+    assert after == before
     assert scheduler.revision == 1
 
 
@@ -125,13 +127,13 @@ def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
     left_out = scheduler.load(1, records, allocations)
 
     assert left_out == {'i1', 'a2'}
-    assert list(scheduler.held('r1')) == ['h1']
+    assert list(scheduler.indexes.held('r1')) == ['h1']
     scheduler.apply(2, encoded(
         make.host('h2'),
         make.allocation('a2', 'h2', vcpus=4),
         make.instance('i1', 'h2', end=7),
     ))
-    assert scheduler.held('r1')['h2'].amounts == {'VCPU': 4}
+    assert scheduler.indexes.held('r1')['h2'].amounts == {'VCPU': 4}
     assert vcpus_used(scheduler, 'h2', 7) == -1
 
 
@@ -150,8 +152,11 @@ def test_its_items_make_it_anew(scheduler, make):
     assert other.load(1, *packing.split(scheduler.items())) == set()
 
     assert list(other.items()) == list(scheduler.items())
-    assert other.held('r1') == scheduler.held('r1') != {}
-    assert other.index.peak(None, 0, 99) == scheduler.index.peak(None, 0, 99)
+    assert other.indexes.held('r1') == scheduler.indexes.held('r1') != {}
+    peaks = [
+        each.indexes.main.peak(None, 0, 99) for each in (other, scheduler)
+    ]
+    assert peaks[0] == peaks[1]
 
 
 @pytest.mark.parametrize('bad', [each for each in BAD if each[1] != 'i1'])
@@ -160,7 +165,7 @@ def test_bad_record_of_a_full_copy_changes_nothing(scheduler, make, bad):
         scheduler.load(2, [*encoded(make.host('h1')), bad])
 
     assert list(scheduler.items()) == []
-    assert len(scheduler.index.hosts) == 0
+    assert len(scheduler.indexes.main.hosts) == 0
     assert scheduler.revision == 0
 
 
@@ -207,7 +212,7 @@ def test_tells_the_index_the_time(scheduler, monkeypatch):
     class Index:
         advance = told.append
 
-    monkeypatch.setattr(scheduler, 'index', Index())
+    monkeypatch.setattr(scheduler.indexes, 'main', Index())
     scheduler.advance(150)
 
     assert told == [150]
@@ -226,7 +231,7 @@ def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
         ],
     )
 
-    assert scheduler.held('r1')['h1'].id == 'a2'
+    assert scheduler.indexes.held('r1')['h1'].id == 'a2'
 
 
 class TestScheduler:
@@ -326,7 +331,7 @@ class TestScheduler:
             1, encoded(make.host('h1'), make.instance('i1', 'h1'))
         )
 
-        assert len(scheduler.index) == 0
+        assert len(scheduler.indexes.main) == 0
 
     def test_capacity_has_the_reserved_part_back(self, scheduler, make):
         host = make.host('h1')
@@ -335,9 +340,9 @@ class TestScheduler:
         scheduler.apply(1, encoded(host))
 
         # (8 - 2) * 2 for instances, and the 2 that Nova counts as used.
-        rows = scheduler.index.rows(['h1'])
-        assert scheduler.index.fits(rows, 0, 9, (14, 0, 0)) == b'\x01'
-        assert scheduler.index.fits(rows, 0, 9, (15, 0, 0)) == b'\x00'
+        rows = scheduler.indexes.main.rows(['h1'])
+        assert scheduler.indexes.main.fits(rows, 0, 9, (14, 0, 0)) == b'\x01'
+        assert scheduler.indexes.main.fits(rows, 0, 9, (15, 0, 0)) == b'\x00'
 
 
 class TestLedger:
@@ -437,27 +442,28 @@ def test_history_equals_a_rebuild(make, accounting_, data):
     rebuilt.advance(now)
     rebuilt.load(lived.revision, hosts + left)
 
-    lived.index.check()
-    rebuilt.index.check()
+    lived.indexes.main.check()
+    rebuilt.indexes.main.check()
     assert sorted(lived.items(), key=str) == sorted(
         rebuilt.items(), key=str
     )
     for host in HOSTS:
         levels = [
-            each.index.levels(host, 0, 200, 200) for each in (lived, rebuilt)
+            each.indexes.main.levels(host, 0, 200, 200)
+            for each in (lived, rebuilt)
         ]
         assert levels[0] == levels[1]
         reserved = [
-            each.reserved.levels(host, 0, 200, 200)
+            each.indexes.reserved.levels(host, 0, 200, 200)
             for each in (lived, rebuilt)
         ]
         assert reserved[0] == reserved[1]
     for key in 'abcd':
         for each in (lived, rebuilt):
-            assert sorted(each.reserved.held(f'r{key}')) == sorted(
-                each.index.held(f'r{key}')
+            assert sorted(each.indexes.reserved.held(f'r{key}')) == sorted(
+                each.indexes.main.held(f'r{key}')
             )
-        assert lived.held(f'r{key}') == rebuilt.held(f'r{key}')
+        assert lived.indexes.held(f'r{key}') == rebuilt.indexes.held(f'r{key}')
     assert lived.bound == rebuilt.bound
 
 
@@ -476,7 +482,7 @@ class TestEnds:
             if gone:
                 replica.apply(n + 2, [('instance', 'i1', None)])
 
-        assert len(replica._ends) <= 2 + state.LEAST_ENDS
+        assert len(replica._ends) <= 2 + entities.LEAST_ENDS
 
     def test_each_instance_is_overdue_in_its_time_all_the_same(self, make):
         """With ends that move, instances that go, and ends in between."""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch of changes of the timeline indexes of all resource classes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from blazar_sched.domain import inventory
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
+
+# A change of an index; see ext.TimelineIndex.apply.
+Change = tuple[Any, ...]
+
+
+class Batch:
+    """Changes of all indexes together.
+
+    An entry that is added has to be removed too if an index may already have
+    an entry of that id. An entry may be removed that no index has.
+
+    :param known: every host by uuid, as it was before the batch
+    :param hosts: the hosts that the batch changes, None for a host that is
+        gone
+    """
+
+    def __init__(
+        self,
+        known: Mapping[str, Host],
+        hosts: Mapping[str, Host | None] | None = None,
+    ) -> None:
+        self.known = known
+        self.hosts = hosts or {}
+        self.removes: list[str] = []
+        # The entries of RESOURCE_CLASSES, and the allocations among these
+        # entries.
+        self.adds: list[Change] = []
+        self.allocations: list[Change] = []
+        # The entries of other resource classes, as (resource class, change).
+        self.others: list[tuple[str, Change]] = []
+
+    def add_allocation(self, allocation: Allocation) -> None:
+        """Add an allocation to the indexes of its resource classes.
+
+        An allocation of other resource classes alone is not in the index of
+        RESOURCE_CLASSES.
+        """
+        change = add_allocation(allocation)
+        others = inventory.others(allocation.amounts)
+        self._add_others(others, *change[1:6])
+        if not others or any(change[6]):
+            self.adds.append(change)
+            self.allocations.append(change)
+
+    def add_instance(
+        self,
+        instance: Instance,
+        accounting_: accounting.Accounting,
+        overdue: bool,
+    ) -> None:
+        """Add an instance to the indexes of its resource classes.
+
+        HostState has no figures of the other resource classes, so their
+        amounts are added up under either accounting. A class that the host has
+        no inventory of is left out: its amount comes from a resource provider
+        below the host's own, which nobody can reserve.
+        """
+        uuid, host = instance.uuid, instance.host
+        self.adds += [
+            ('add', id_, uuid, host, *step, False)
+            for id_, step in zip(
+                _ids(uuid), accounting_.steps(instance, overdue), strict=False
+            )
+        ]
+        others = inventory.others(instance.countable())
+        occupied = accounting.occupancy(instance, overdue)
+        if not others or occupied is None:
+            return
+        on = self.hosts.get(host, self.known.get(host))
+        if on is not None:
+            others = {c: n for c, n in others.items() if c in on.inventory}
+        self._add_others(others, uuid, uuid, host, *occupied)
+
+    def remove_instance(self, uuid: str) -> None:
+        """Remove the entries of an instance from the indexes."""
+        self.removes += _ids(uuid)
+
+    def _add_others(
+        self, others: Mapping[str, int], *entry: str | int
+    ) -> None:
+        """Add an entry of other resource classes than RESOURCE_CLASSES.
+
+        :param entry: the id, the owner, the host, the start and the end
+        """
+        self.others += [
+            (name, ('add', *entry, (amount,), False))
+            for name, amount in others.items()
+        ]
+
+
+def add_allocation(allocation: Allocation) -> Change:
+    """Return the change that adds an allocation of RESOURCE_CLASSES."""
+    return (
+        'add', allocation.id, allocation.reservation_id, allocation.host,
+        allocation.start, allocation.end,
+        packing.amounts_of(allocation.amounts), allocation.whole,
+    )
+
+
+def _ids(uuid: str) -> tuple[str, str]:
+    """Return the ids that an instance's index entries have, two at most."""
+    return uuid, f'{uuid}+'
