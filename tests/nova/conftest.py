@@ -297,25 +297,38 @@ def end_point(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
+def hostnames():
+    """The names of the compute hosts."""
+    return HOSTS
+
+
+@pytest.fixture(scope='module')
 def hooks():
     """Whether nova-api has our filter, which spares the others much."""
     return False
 
 
 @pytest.fixture(scope='module')
-def cloud(end_point, hooks):
+def bare_cloud(tmp_path_factory, hostnames, hooks):
+    """A cloud whose scheduler has no manager to pull from yet."""
+    # Before the cloud has its own temporary directory, which goes with it.
+    tmp_path_factory.getbasetemp()
     # What is placed the ledger learns of from the tests, if it does.
     options = {'pending_ttl': 0}
-    with Cloud(HOSTS, VCPUS, options=options, hooks=hooks) as cloud, (
-        pytest.MonkeyPatch.context()
-    ) as patch:
+    with Cloud(hostnames, VCPUS, options=options, hooks=hooks) as cloud:
+        yield cloud
+
+
+@pytest.fixture(scope='module')
+def cloud(bare_cloud, end_point):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pace, 'MAX_PAUSE', 0.1)
         patch.setattr(process, 'RPC_TIMEOUT', 1)
         service = service_conf.load(files=[])
         service.set_override('transport_url', 'fake:/')
         server = rpc.Server(rpc.transport(service), [end_point])
         server.start()
-        yield cloud
+        yield bare_cloud
         process.stop()
         server.stop()
 

@@ -2,7 +2,7 @@
 """A manager over a real ledger, with Nova, Placement and time in memory.
 
 Only the two clients are stood in for, with what their docstrings promise;
-the clients themselves meet the real services in tests/functional/manager.
+the clients themselves meet the real services in tests/nova/manager.
 """
 
 from collections import Counter

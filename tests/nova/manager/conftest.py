@@ -1,31 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manager and a real cloud: Nova, Placement and our filters."""
 
-# Before anything that imports oslo.messaging: see its docstring.
-from blazar_sched.demo import cloud as demo_cloud  # isort: skip
-from blazar_sched.demo.cloud import Cloud  # isort: skip
-
 import time
 
 from keystoneauth1 import adapter
 import pytest
 
 from blazar_sched.conf import service as service_conf
+from blazar_sched.demo import cloud as demo_cloud
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 
-HOSTS = ('compute-1', 'compute-2')
+
+@pytest.fixture(scope='module')
+def hostnames():
+    return 'compute-1', 'compute-2'
 
 
 @pytest.fixture(scope='module')
-def cloud(tmp_path_factory):
-    # Before the cloud has its own temporary directory, which goes with it.
-    tmp_path_factory.getbasetemp()
-    # Each test has a ledger of its own, which does not know what the
-    # scheduler has placed before.
-    with Cloud(HOSTS, options={'pending_ttl': 0}) as cloud:
-        yield cloud
+def cloud(bare_cloud):
+    """The scheduler pulls from the manager of the test."""
+    return bare_cloud
 
 
 @pytest.fixture(scope='module')
