@@ -173,7 +173,7 @@ def _held(
             held.start, held.end,
             [held.amounts.get(name, 0) for name in asked.by_class], held.whole,
         )
-        for host, held in replica.indexes.held(reservation.id).items()
+        for host, held in replica.indexes.allocations(reservation.id).items()
     }
 
 

@@ -23,7 +23,7 @@ import webob
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import exception
 from blazar_sched.hooks import hints
-from blazar_sched.replica import trouble
+from blazar_sched.replica import limited_log
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -38,7 +38,7 @@ _BOOT = re.compile(r'(/[0-9a-f-]+)?/(servers|os-volumes_boot)$')
 # Nova uses the first key that is present.
 _KEYS = ('os:scheduler_hints', 'OS-SCH-HNT:scheduler_hints')
 
-failure = trouble.Trouble(LOG)
+failure = limited_log.LimitedLog(LOG)
 
 
 class Middleware:

@@ -12,14 +12,14 @@ from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from blazar_sched.replica import trouble
+from blazar_sched.replica import limited_log
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-failure = trouble.Trouble(LOG)
+failure = limited_log.LimitedLog(LOG)
 
 
 def install() -> None:

@@ -63,7 +63,7 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class PartPeaks:
     """The peaks on `hosts` at the start of a part, and throughout the part.
 
     `reserved` are the peaks of allocations alone throughout the part, None
@@ -77,7 +77,7 @@ class Look:
     reserved: Columns | None
 
 
-def parts(window: Window, count: int) -> list[Window]:
+def divide(window: Window, count: int) -> list[Window]:
     """Divide a bounded window into parts, as equal as whole seconds allow.
 
     :raises InvalidInput: if the window has fewer seconds than parts
@@ -93,11 +93,13 @@ def parts(window: Window, count: int) -> list[Window]:
     return [Window(*each) for each in itertools.pairwise(borders)]
 
 
-def look(indexes: Indexes, candidates: Candidates, window: Window) -> Look:
+def query(
+    indexes: Indexes, candidates: Candidates, window: Window
+) -> PartPeaks:
     """Query the indexes for the peaks of a part of a window."""
     hosts = indexes.main.row_keys(candidates.rows)
     reserved = indexes.reserved
-    return Look(
+    return PartPeaks(
         window,
         hosts,
         indexes.peaks(
@@ -110,7 +112,7 @@ def look(indexes: Indexes, candidates: Candidates, window: Window) -> Look:
     )
 
 
-class Site:
+class HostTable:
     """Hosts in a fixed order, with their capacity of each resource class."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:
@@ -132,20 +134,20 @@ class Site:
         }
 
     def part(
-        self, look: Look, used: Columns, slot: Mapping[str, int] | None
+        self, peaks: PartPeaks, used: Columns, slot: Mapping[str, int] | None
     ) -> Part:
         """Compute the figures of a part of a window.
 
-        :param look: the peaks on these hosts, in this order
-        :param used: the amounts of `Use` at the start of the part
+        :param peaks: the peaks on these hosts, in this order
+        :param used: the amounts of `InstanceUsage` at the start of the part
         :param slot: the amounts of one of the instances that are asked for
         """
-        left = self._free(look.start)
-        free = self._reservable(look)
+        left = self._free(peaks.start)
+        free = self._reservable(peaks)
         return Part(
-            look.window.start,
-            look.window.end,
-            self._count_untaken(look.throughout),
+            peaks.window.start,
+            peaks.window.end,
+            self._count_untaken(peaks.throughout),
             None
             if slot is None
             else sum(count_each(free, slot)),
@@ -187,15 +189,15 @@ class Site:
                 column[position] = 0
         return free
 
-    def _reservable(self, look: Look) -> dict[str, list[int]]:
+    def _reservable(self, peaks: PartPeaks) -> dict[str, list[int]]:
         """Return the amounts of each host that may be reserved throughout."""
-        free = self._free(look.throughout)
-        if look.reserved is not None:
+        free = self._free(peaks.throughout)
+        if peaks.reserved is not None:
             for name, limits in self._limits.items():
                 free[name] = [
                     max(0, min(each, limit - peak))
                     for each, limit, peak in zip(
-                        free[name], limits, look.reserved[name], strict=True
+                        free[name], limits, peaks.reserved[name], strict=True
                     )
                 ]
         return free
@@ -223,8 +225,8 @@ class Site:
         return sum(not any(each) for each in zip(*taken, strict=True))
 
 
-class Use:
-    """The amounts that instances use on the hosts of a site, over time.
+class InstanceUsage:
+    """The amounts that instances use on the hosts of a table, over time.
 
     An amount of a resource class that the host has no inventory of is left
     out: it comes from a resource provider below the host's own.
@@ -234,11 +236,11 @@ class Use:
     """
 
     def __init__(
-        self, site: Site, occupying: Iterable[tuple[Instance, int]]
+        self, table: HostTable, occupying: Iterable[tuple[Instance, int]]
     ) -> None:
-        self._site = site
-        self._used = {name: [0] * len(site.hosts) for name in site.totals}
-        here = [each for each in occupying if each[0].host in site.positions]
+        self._table = table
+        self._used = {name: [0] * len(table.hosts) for name in table.totals}
+        here = [each for each in occupying if each[0].host in table.positions]
         for instance, _ in here:
             self._add(instance, 1)
         # The next end is the last item.
@@ -255,8 +257,8 @@ class Use:
         return self._used
 
     def _add(self, instance: Instance, sign: int) -> None:
-        position = self._site.positions[instance.host]
-        has = self._site.hosts[position].inventory
+        position = self._table.positions[instance.host]
+        has = self._table.hosts[position].inventory
         for name, amount in instance.amounts.items():
             if name in has:
                 self._used[name][position] += sign * amount

@@ -39,10 +39,10 @@ from blazar_sched.replica.indexes import Indexes
 Allocations = dict[str, list[Allocation]]
 
 
-def held(replica: state.Replica, lease: Lease) -> Allocations:
+def allocations_of(replica: state.Replica, lease: Lease) -> Allocations:
     """Return the allocations of each reservation of a lease, by its id."""
     return {
-        r.id: list(replica.indexes.held(r.id).values())
+        r.id: list(replica.indexes.allocations(r.id).values())
         for r in lease.reservations
     }
 
@@ -77,7 +77,7 @@ def place(
     attempt = functools.partial(
         _place, replica, lease, window, old or {}, left or {}, active, settled
     )
-    *first, last = options.tries()
+    *first, last = options.alternatives()
     for each in first:
         with contextlib.suppress(exception.NotEnoughHostsAvailable):
             return attempt(each)
@@ -110,9 +110,9 @@ def _place(
                 undo.enter_context(replica.indexes.removed(mine))
             mine = left.get(r.id, mine)
             if r.id in settled:
-                new = _cut(mine, lease.window)
+                new = _cut_to_window(mine, lease.window)
             else:
-                with _which(lease.reservations.index(r)):
+                with _naming_position(lease.reservations.index(r)):
                     new = (_keep if active and mine else _choose)(
                         replica, r, lease.project_id, window, mine, options
                     )
@@ -122,7 +122,7 @@ def _place(
 
 
 @contextlib.contextmanager
-def _which(position: int) -> Iterator[None]:
+def _naming_position(position: int) -> Iterator[None]:
     """Add to an error the position of the reservation that finds no room."""
     try:
         yield
@@ -132,7 +132,7 @@ def _which(position: int) -> Iterator[None]:
         ) from e
 
 
-def _cut(
+def _cut_to_window(
     many: Iterable[Allocation], window: Window
 ) -> list[Allocation]:
     """Return the allocations, cut to a window.
@@ -150,7 +150,7 @@ def _cut(
     ]
 
 
-def moved(
+def in_window(
     many: Iterable[Allocation], window: Window
 ) -> list[Allocation]:
     """Return the allocations, moved to another window."""
@@ -250,14 +250,14 @@ def _grow(
     options: Options,
 ) -> list[Allocation]:
     """Keep every slot of a reservation of instances, and place new slots."""
-    kept = {a.host: a for a in moved(old, window)}
+    kept = {a.host: a for a in in_window(old, window)}
     more = count_missing(reservation, old, old)
     cleaning_time = options.cleaning_time_of(reservation.resource_type)
-    wide = _widened(replica, kept.values(), cleaning_time)
+    wide = _with_cleaning_time(replica, kept.values(), cleaning_time)
     with _reserved(replica.indexes, wide):
         added = more and host_selection.place_instances(
             Room(replica.indexes, window, cleaning_time),
-            growing(replica, reservation, project_id, kept, options),
+            growth_candidates(replica, reservation, project_id, kept, options),
             host_selection.slots_of(reservation, more),
         )
     return list(with_slots(reservation, window, kept, added or {}).values())
@@ -291,7 +291,7 @@ def _no_room(reason: str) -> exception.NotEnoughHostsAvailable:
     )
 
 
-def _widened(
+def _with_cleaning_time(
     replica: state.Replica,
     many: Iterable[Allocation],
     cleaning_time: int,
@@ -301,7 +301,7 @@ def _widened(
     for each in many:
         seconds = replica.hosts[each.host].cleaning_seconds(cleaning_time)
         window = Window(each.start, each.end).widened(seconds)
-        wide += moved([each], window)
+        wide += in_window([each], window)
     return wide
 
 
@@ -327,7 +327,7 @@ def with_slots(
     return both
 
 
-def growing(
+def growth_candidates(
     replica: state.Replica,
     reservation: Reservation,
     project_id: str,
@@ -349,7 +349,7 @@ def growing(
     )
 
 
-def sizes(allocations: Iterable[Allocation]) -> set[Any]:
+def amounts_by_host(allocations: Iterable[Allocation]) -> set[Any]:
     """Return the amounts of each reservation by host, for comparison."""
     return {
         (a.reservation_id, a.host, *sorted(a.amounts.items()))

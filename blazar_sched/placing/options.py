@@ -35,7 +35,7 @@ class Options:
         """Return the cleaning time that applies to a resource type."""
         return self.cleaning_times.get(resource_type, self.cleaning_time)
 
-    def tries(self) -> 'Iterator[Options]':
+    def alternatives(self) -> 'Iterator[Options]':
         """Yield the options to try, one after the other."""
         yield self
         if self.retry and self.default != catalog.ANY:

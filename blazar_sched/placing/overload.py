@@ -12,24 +12,24 @@ from collections.abc import Iterable
 
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
-from blazar_sched.placing import replan
+from blazar_sched.placing import fewest_moves
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 
 
-def crowded(replica: state.Replica, now: int) -> list[str]:
+def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
     """Return the reservable hosts that may hold too much at some time.
 
     The indexes are checked from `now` on. No such host is left out; for a
-    host with a server that is past its end, `leaving` may find that no
-    allocation has to leave.
+    host with a server that is past its end, `allocations_to_move` may find
+    that no allocation has to leave.
 
     O(hosts that are full at some time + instances).
 
     :returns: uuids
     """
     replica.advance(now)
-    found = _shared(replica, now) | replica.indexes.overloaded(now)
+    found = _hosts_taken_whole(replica, now) | replica.indexes.overloaded(now)
     return [host for host in sorted(found) if replica.hosts[host].reservable]
 
 
@@ -41,7 +41,7 @@ def _counts(
     return instance.end > now and occupied is not None
 
 
-def _shared(replica: state.Replica, now: int) -> set[str]:
+def _hosts_taken_whole(replica: state.Replica, now: int) -> set[str]:
     """Return the hosts that are taken whole while a server is there."""
     until: Counter[str] = Counter()
     for instance in replica.instances.values():
@@ -59,7 +59,7 @@ def _shared(replica: state.Replica, now: int) -> set[str]:
     }
 
 
-def leaving(
+def allocations_to_move(
     replica: state.Replica,
     host: str,
     instances: Iterable[Instance],
@@ -70,7 +70,7 @@ def leaving(
     """Return the allocations that must leave a host, so that the rest fits.
 
     Only allocations that have not started leave, and the fewest possible: see
-    `placing.replan`.
+    `placing.fewest_moves`.
 
     :param host: uuid of the host
     :param instances: the instances on the host
@@ -95,7 +95,7 @@ def leaving(
             movable[allocation.id] = allocation, lease_id
         else:
             fixed.append(allocation)
-    gone = replan.leaving(
+    gone = fewest_moves.choose(
         {c: known.capacity(c) for c in known.inventory},
         fixed,
         [allocation for allocation, _ in movable.values()],

@@ -25,7 +25,7 @@ from blazar_sched.placing.room import Room
 from blazar_sched.replica import state
 
 
-def leave(
+def reallocate(
     replica: state.Replica,
     lease: Lease,
     window: Window,
@@ -44,7 +44,7 @@ def leave(
     :param only: the ids of the reservations that leave the hosts, None for
         all reservations that are on hosts
     """
-    old = lease_placing.held(replica, lease)
+    old = lease_placing.allocations_of(replica, lease)
     active = lease.status == states.LEASE_ACTIVE
     placed: lease_placing.Allocations = {}
     with contextlib.ExitStack() as undo:
@@ -58,15 +58,15 @@ def leave(
                 replica.indexes, window,
                 options.cleaning_time_of(r.resource_type),
             )
-            for each in options.tries():
-                candidates = _others(
-                    lease_placing.growing(
+            for each in options.alternatives():
+                candidates = _without_hosts(
+                    lease_placing.growth_candidates(
                         replica, r, lease.project_id, kept, each
                     ),
                     replica,
                     hosts,
                 )
-                new = _refilled(room, r, candidates, old[r.id], kept)
+                new = _replaced(room, r, candidates, old[r.id], kept)
                 missing = lease_placing.count_missing(
                     r, old[r.id], new.values()
                 )
@@ -80,7 +80,7 @@ def leave(
     return placed
 
 
-def _others(
+def _without_hosts(
     candidates: Candidates,
     replica: state.Replica,
     hosts: Collection[str],
@@ -92,7 +92,7 @@ def _others(
     )
 
 
-def _refilled(
+def _replaced(
     room: Room,
     reservation: Reservation,
     candidates: Candidates,
@@ -101,12 +101,12 @@ def _refilled(
 ) -> dict[str, Allocation]:
     """Return the kept allocations and the replacements, by host."""
     whole = reservation.resource_type == PHYSICAL_HOST
-    fill = _with_hosts if whole else _with_most
+    fill = _add_hosts if whole else _add_slots
     count = lease_placing.count_missing(reservation, old, kept.values())
     return fill(room, reservation, candidates, kept, count)
 
 
-def _with_hosts(
+def _add_hosts(
     room: Room,
     reservation: Reservation,
     candidates: Candidates,
@@ -126,7 +126,7 @@ def _with_hosts(
     }
 
 
-def _with_most(
+def _add_slots(
     room: Room,
     reservation: Reservation,
     candidates: Candidates,

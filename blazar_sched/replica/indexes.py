@@ -211,7 +211,7 @@ class Indexes:
             force=True,
         )
 
-    def held(self, reservation_id: str) -> dict[str, Allocation]:
+    def allocations(self, reservation_id: str) -> dict[str, Allocation]:
         """Return the allocations of a reservation by host.
 
         Amounts of 0 are left out. O(number of the allocations).

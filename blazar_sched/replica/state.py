@@ -175,7 +175,7 @@ class Replica(Entities):
         )
         wide = set(filter(self.indexes.extra.owns, reservations))
         for reservation_id in wide:
-            allocations = self.indexes.held(reservation_id).values()
+            allocations = self.indexes.allocations(reservation_id).values()
             yield from map(record.encode, allocations)
         yield from packing.texts(
             (held[0], reservation_id, *held[1:])

@@ -13,8 +13,8 @@ from nova.scheduler import weights
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
-from blazar_sched.replica import trouble
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 
@@ -25,7 +25,7 @@ CONF = cfg.CONF
 # replica does not know: ten years.
 FAR = 10 * 365 * 86400
 
-failure = trouble.Trouble(LOG)
+failure = limited_log.LimitedLog(LOG)
 
 
 class ReplicaWeigher(weights.BaseHostWeigher):

@@ -49,7 +49,12 @@ class LeaseGapWeigher(base.ReplicaWeigher):
                 for h in horizons
             ]
         # Reserved hosts are used before hosts that are not reserved.
-        own = {id(h) for h in magnetic.drawn(replica, asked, host_states, now)}
+        own = {
+            id(h)
+            for h in magnetic.hosts_of_project(
+                replica, asked, host_states, now
+            )
+        }
         if not own:
             return found
         return [

@@ -13,8 +13,8 @@ from nova.scheduler import utils
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
-from blazar_sched.replica import trouble
 from blazar_sched.worker import consumption
 from blazar_sched.worker import explanation
 from blazar_sched.worker import magnetic
@@ -25,8 +25,8 @@ from blazar_sched.worker import steps
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-stale_replica = trouble.Trouble(LOG)
-failure = trouble.Trouble(LOG)
+stale_replica = limited_log.LimitedLog(LOG)
+failure = limited_log.LimitedLog(LOG)
 
 
 def decide(
@@ -60,7 +60,7 @@ def decide(
             passing = steps.either(
                 host_states,
                 steps.passing(judge(replica, asked, now), host_states),
-                magnetic.drawn(replica, asked, host_states, now),
+                magnetic.hosts_of_project(replica, asked, host_states, now),
             )
             consumption.watch(passing, replica)
     except Exception as e:

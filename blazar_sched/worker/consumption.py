@@ -15,8 +15,8 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
-from blazar_sched.replica import trouble
 from blazar_sched.worker import pending
 from blazar_sched.worker import process
 from blazar_sched.worker import request
@@ -24,7 +24,7 @@ from blazar_sched.worker import request
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-failure = trouble.Trouble(LOG)
+failure = limited_log.LimitedLog(LOG)
 
 # The uuids of the instances that a HostState's own figures already count.
 _CONSUMED = 'blazar_sched_consumed'

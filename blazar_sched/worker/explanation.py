@@ -173,7 +173,9 @@ class Decided:
         found = dict.fromkeys(map(id, refused), _NOW_IT_WOULD)
         drawn = {
             id(h)
-            for h in magnetic.drawn(replica, self._asked, refused, self._at)
+            for h in magnetic.hosts_of_project(
+                replica, self._asked, refused, self._at
+            )
         }
         steps = self._judge(replica, self._asked, self._at)
         judged = [h for h in refused if id(h) not in drawn]

@@ -8,7 +8,7 @@ from blazar_sched.replica import state
 from blazar_sched.worker import request
 
 
-def drawn(
+def hosts_of_project(
     replica: state.Replica,
     asked: request.Request,
     host_states: Iterable[Any],

@@ -27,12 +27,12 @@ import oslo_messaging
 
 from blazar_sched.conf import scheduler
 from blazar_sched.replica import files
+from blazar_sched.replica import limited_log
 from blazar_sched.replica import metrics
 from blazar_sched.replica import pace
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
-from blazar_sched.replica import trouble
 from blazar_sched.replica import wire
 from blazar_sched.replica.metrics import Metrics
 from blazar_sched.worker import decision_log
@@ -49,7 +49,7 @@ STOP_TIMEOUT = 2.0
 # Seconds between two rounds of chores, unless there are many decisions.
 CHORES_PAUSE = 1.0
 
-note_failure = trouble.Trouble(LOG)
+note_failure = limited_log.LimitedLog(LOG)
 
 _clock: Callable[[], float] = time.time
 
@@ -81,9 +81,9 @@ class Worker:
             self.name, self._hear, self._explain, self._report
         )
         self._failures = 0
-        self._trouble = trouble.Trouble(LOG)
-        self._chore_trouble = trouble.Trouble(LOG)
-        self._silence = trouble.Trouble(LOG)
+        self._failure_log = limited_log.LimitedLog(LOG)
+        self._chore_failure_log = limited_log.LimitedLog(LOG)
+        self._silence = limited_log.LimitedLog(LOG)
         self._is_silent = False
         self._kept_at = self._measured_at = float('-inf')
         # Whether the snapshot file was unusable.
@@ -227,7 +227,7 @@ class Worker:
             # Whatever the error is, the thread must live and try again.
             self._failures += 1
             self.metrics.of(metrics.PULLS, 'failed').inc()
-            self._trouble.report(
+            self._failure_log.report(
                 'The ledger cannot be pulled from, trying on. '
                 f'{type(e).__name__}: {e}'
             )
@@ -250,7 +250,7 @@ class Worker:
                 chore()
             except Exception as e:
                 # Whatever the error is, no decision depends on a chore.
-                self._chore_trouble.report(f'{type(e).__name__}: {e}')
+                self._chore_failure_log.report(f'{type(e).__name__}: {e}')
 
     def _settle(self) -> None:
         replica = self._replica()

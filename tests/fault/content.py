@@ -25,7 +25,7 @@ def _nouns(replica: state.Replica) -> Iterator[record.Entity]:
     yield from replica.instances.values()
     for reservation in replica.reservations.values():
         yield reservation
-        yield from replica.indexes.held(reservation.id).values()
+        yield from replica.indexes.allocations(reservation.id).values()
 
 
 def rebuilt(ledger: Ledger) -> state.Replica:

@@ -14,7 +14,7 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.demo.cloud import host_of
 from blazar_sched.domain import duration
 from blazar_sched.hooks import request_filter
-from blazar_sched.replica import trouble
+from blazar_sched.replica import limited_log
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
@@ -415,7 +415,9 @@ class TestNarrowing:
         """And no request fails of it."""
         lab.cloud.configure(narrow_placement=True)
         monkeypatch.setattr(
-            request_filter, 'failure', trouble.Trouble(request_filter.LOG)
+            request_filter,
+            'failure',
+            limited_log.LimitedLog(request_filter.LOG),
         )
         monkeypatch.setattr(process, 'current', current)
 

@@ -12,9 +12,9 @@ from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.replica import accounting
-from blazar_sched.replica import drawing
 from blazar_sched.replica import present
 from blazar_sched.replica import record
+from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.service.before_end import snapshot
 from blazar_sched.service.ledger import instance
@@ -148,12 +148,16 @@ def _kept_until_the_end():
         mock.patch.object(
             transition, '_release_servers', lambda tx, lease, now: None
         ),
-        mock.patch.object(drawing, 'claim', _claim_for_ever(drawing.claim)),
+        mock.patch.object(
+            server_reservation,
+            'claim',
+            _claim_for_ever(server_reservation.claim),
+        ),
     )
 
 
 def _claim_for_ever(real):
-    """Return `drawing.claim` without an end of what is over."""
+    """Return `server_reservation.claim` without an end of what is over."""
 
     def claim(replica, server, host, now):
         noun = replica.reservations.get(server.reservation_id or '')
@@ -224,7 +228,7 @@ def _records_stay():
 
 def _ended_whenever_made():
     """A late end also takes what has come after the window."""
-    real = drawing.draws_on
+    real = server_reservation.draws_on
 
     def draws_on(noun, server, known, host):
         made = max(noun.start, min(server.created, noun.end - 1))
@@ -233,7 +237,7 @@ def _ended_whenever_made():
         ) else server
         return real(noun, early, None, host)
 
-    return mock.patch.object(drawing, 'draws_on', draws_on)
+    return mock.patch.object(server_reservation, 'draws_on', draws_on)
 
 
 def _moved_whenever():
@@ -252,7 +256,7 @@ def _deleted_at_a_start():
 
 def _records_never_late():
     """Who has no record has come since the start has cleared the host."""
-    real = drawing.draws_on
+    real = server_reservation.draws_on
 
     def draws_on(noun, server, known, host):
         cleared = dataclasses.replace(
@@ -260,7 +264,7 @@ def _records_never_late():
         )
         return real(cleared, server, known, host)
 
-    return mock.patch.object(drawing, 'draws_on', draws_on)
+    return mock.patch.object(server_reservation, 'draws_on', draws_on)
 
 
 def _drawn_until_deleted():
@@ -286,12 +290,12 @@ def _strangers_drawn():
         }
         return [h for h in host_states if h.uuid in hosts]
 
-    return mock.patch.object(magnetic, 'drawn', drawn)
+    return mock.patch.object(magnetic, 'hosts_of_project', drawn)
 
 
 def _strangers_ended():
     """The end of a reservation takes servers of all who share it."""
-    real = drawing.draws_on
+    real = server_reservation.draws_on
 
     def draws_on(noun, server, known, host):
         if server.reservation_id is None and noun.was_open_to(
@@ -301,7 +305,7 @@ def _strangers_ended():
             server = dataclasses.replace(server, project_id=noun.project_id)
         return real(noun, server, known, host)
 
-    return mock.patch.object(drawing, 'draws_on', draws_on)
+    return mock.patch.object(server_reservation, 'draws_on', draws_on)
 
 
 def _taken_back():

@@ -19,7 +19,7 @@ from oslo_context import context
 from oslo_log import log as logging
 import webob.exc
 
-from blazar_sched.replica import trouble
+from blazar_sched.replica import limited_log
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import trust
@@ -138,7 +138,7 @@ class Keystone(auth_token.AuthProtocol):
             return application(environ, start_response)
 
         self._open = application
-        self._trouble = trouble.Trouble(LOG)
+        self._failure_log = limited_log.LimitedLog(LOG)
         super().__init__(identified, {'oslo_config_config': conf})
 
     def __call__(
@@ -158,7 +158,7 @@ class Keystone(auth_token.AuthProtocol):
             headers = [h for h in e.headerlist if h[0] == 'WWW-Authenticate']
             refusal = errors.answer(e.status_int, e.title, headers)
         except keystone_exceptions.ClientException as e:
-            self._trouble.report(
+            self._failure_log.report(
                 'Keystone cannot be asked who calls, with the credentials of '
                 f'[keystone_authtoken]: {e}'
             )

@@ -84,8 +84,8 @@ def bind(
     """Bind instances to the reservations that they use.
 
     An instance is bound if its reservation has an allocation on the host, or
-    if the host has failed; see `replica.drawing.has`. Other instances are
-    accounted for individually.
+    if the host has failed; see `replica.server_reservation.has`. Other
+    instances are accounted for individually.
 
     :param condition: the condition that selects the instances
     """

@@ -68,34 +68,34 @@ class Capacity:
         now = int(self._clock())
         start = lease.soon(start, now, 'start_date')
         window = Window(start, start + DAY if end is None else end)
-        requirement, slot = self._asked(
+        requirement, slot = self._requirement_and_slot(
             project_id, resource_properties, flavor_id
         )
 
-        def see(replica: state.Replica, part: Window) -> _Sight:
+        def read(replica: state.Replica, part: Window) -> _Snapshot:
             replica.advance(now)
             candidates = replica.catalog.meeting(requirement, project_id)
-            return _Sight(
+            return _Snapshot(
                 candidates,
                 tuple(replica.instances.values()),
-                capacity.look(replica.indexes, candidates, part),
+                capacity.query(replica.indexes, candidates, part),
             )
 
-        reckoner = _Reckoner(now, slot)
+        calculator = _Calculator(now, slot)
         found = [
-            reckoner.part(
-                self._ledger.look(functools.partial(see, part=part))
+            calculator.part(
+                self._ledger.look(functools.partial(read, part=part))
             )
-            for part in capacity.parts(window, parts)
+            for part in capacity.divide(window, parts)
         ]
         return {
             'start': window.start,
             'end': window.end,
-            'hosts': reckoner.hosts,
+            'hosts': calculator.hosts,
             'parts': [dataclasses.asdict(part) for part in found],
         }
 
-    def _asked(
+    def _requirement_and_slot(
         self, project_id: str, resource_properties: str, flavor_id: str | None
     ) -> tuple[Requirement, Slot | None]:
         """Return the requirement for hosts, and the slot of an instance."""
@@ -118,15 +118,15 @@ class Capacity:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Sight:
+class _Snapshot:
     """The data read at one revision."""
 
     candidates: Candidates
     instances: Sequence[Instance]
-    look: capacity.Look
+    peaks: capacity.PartPeaks
 
 
-class _Reckoner:
+class _Calculator:
     """A calculator of the capacity of one part after another.
 
     The results that depend on hosts and instances are kept for as long as the
@@ -142,27 +142,27 @@ class _Reckoner:
     @property
     def hosts(self) -> int:
         """Return the number of hosts at the last part."""
-        return len(self._site.hosts)
+        return len(self._table.hosts)
 
-    def part(self, sight: _Sight) -> capacity.Part:
+    def part(self, snapshot: _Snapshot) -> capacity.Part:
         """Compute a part, which begins after the parts before it."""
-        if sight.candidates is not self._candidates:
-            self._candidates = sight.candidates
+        if snapshot.candidates is not self._candidates:
+            self._candidates = snapshot.candidates
             self._instances = None
-            known = sight.candidates.hosts
-            self._site = capacity.Site(
-                known[uuid] for uuid in sight.look.hosts
+            known = snapshot.candidates.hosts
+            self._table = capacity.HostTable(
+                known[uuid] for uuid in snapshot.peaks.hosts
             )
-        if sight.instances != self._instances:
-            self._instances = sight.instances
-            self._use = capacity.Use(
-                self._site, _occupying(sight.instances, self._now)
+        if snapshot.instances != self._instances:
+            self._instances = snapshot.instances
+            self._usage = capacity.InstanceUsage(
+                self._table, _counted_instances(snapshot.instances, self._now)
             )
-        used = self._use.at(sight.look.window.start)
-        return self._site.part(sight.look, used, self._slot)
+        used = self._usage.at(snapshot.peaks.window.start)
+        return self._table.part(snapshot.peaks, used, self._slot)
 
 
-def _occupying(
+def _counted_instances(
     instances: Iterable[Instance], now: int
 ) -> Iterator[tuple[Instance, int]]:
     """Yield the instances that count on their hosts, each with its end."""

@@ -130,7 +130,7 @@ class Healer:
         """
         at_risk: dict[str, Lease] = {}
         for host in self._ledger.look(
-            lambda replica: overload.crowded(replica, now)
+            lambda replica: overload.overloaded_hosts(replica, now)
         ):
             try:
                 at_risk |= self._relieve(host, now)
@@ -176,7 +176,7 @@ class Healer:
         :returns: the id of the allocation's reservation, and the lease before
             and after the move
         """
-        going = overload.leaving(
+        going = overload.allocations_to_move(
             tx.replica,
             host,
             # Not all instances of the replica: others wait for this commit.
@@ -241,8 +241,8 @@ class Healer:
             lose something; then nothing is written
         """
         tx.replica.advance(now)
-        held = lease_placing.held(tx.replica, old)
-        placed = reallocation.leave(
+        held = lease_placing.allocations_of(tx.replica, old)
+        placed = reallocation.reallocate(
             tx.replica, old, old.left(now), hosts, only,
             placing_options.read(self._conf),
         )
@@ -354,7 +354,7 @@ def _is_movable(lease: Lease, now: int) -> bool:
 
 def _failed(tx: PlacingTx, lease: Lease) -> set[str]:
     """Return the uuids of the failed hosts on which a lease is placed."""
-    held = lease_placing.held(tx.replica, lease)
+    held = lease_placing.allocations_of(tx.replica, lease)
     used = {a.host for many in held.values() for a in many}
     return {host for host in used if not tx.replica.hosts[host].reservable}
 
@@ -371,7 +371,9 @@ def _marked(
     return flagged(
         reservation,
         lease_placing.count(reservation, after) < _least(reservation),
-        opened and lease_placing.sizes(before) != lease_placing.sizes(after),
+        opened
+        and lease_placing.amounts_by_host(before)
+        != lease_placing.amounts_by_host(after),
         now,
     )
 

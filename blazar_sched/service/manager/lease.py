@@ -243,7 +243,7 @@ class Leases:
             return
         for reservation in lease.reservations:
             if reservation.is_on_hosts(active=False):
-                for each in self._options.tries():
+                for each in self._options.alternatives():
                     replica.catalog.match(reservation, each.default)
 
     def _with_end(
@@ -386,7 +386,7 @@ class Leases:
         if new.window == old.window and not changed:
             tx.put_lease(new)
             return new
-        held = lease_placing.held(tx.replica, old)
+        held = lease_placing.allocations_of(tx.replica, old)
         settled = _settled(old, new, left)
         placed = self._placed(tx.replica, old, new, now, left)
         if old.status == states.LEASE_ACTIVE:
@@ -425,7 +425,7 @@ class Leases:
             replica,
             new,
             new.left(now),
-            lease_placing.held(replica, old),
+            lease_placing.allocations_of(replica, old),
             active=old.status == states.LEASE_ACTIVE,
             settled=_settled(old, new, left),
             options=self._options,
@@ -522,5 +522,8 @@ def _grown(
     old: lease_placing.Allocations, new: lease_placing.Allocations
 ) -> bool:
     """Tell whether any host has a larger allocation than before."""
-    before = lease_placing.sizes(itertools.chain(*old.values()))
-    return not lease_placing.sizes(itertools.chain(*new.values())) <= before
+    before = lease_placing.amounts_by_host(itertools.chain(*old.values()))
+    return (
+        not lease_placing.amounts_by_host(itertools.chain(*new.values()))
+        <= before
+    )

@@ -31,8 +31,8 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
-from blazar_sched.replica import drawing
 from blazar_sched.replica import record
+from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.service.bus import notifier as notifications
 from blazar_sched.service.bus.notifier import LEASE_CREATE
@@ -318,7 +318,7 @@ def _needs_lease(
         return False
     if server.reservation_id is not None and (
         server.reservation_id not in replica.reservations
-        or drawing.claim(replica, server, None, now) is not None
+        or server_reservation.claim(replica, server, None, now) is not None
     ):
         return False
     is_later = server.start is not None and server.start > now
@@ -336,7 +336,7 @@ def _bring_up_to_date(
         return
     if now < known.start:
         written.early.append((known.start, server))
-    elif tx.replica.indexes.held(known.id) and (
+    elif tx.replica.indexes.allocations(known.id) and (
         tx.lease(known.lease_id).status == states.LEASE_ACTIVE
     ):
         # The server is back, and now counts by its own instance record.

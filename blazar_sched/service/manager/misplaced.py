@@ -94,7 +94,7 @@ def in_the_way_of(
     :param held: the allocations on the instance's host, with their lease ids
     """
     occupied = accounting.occupancy(instance, instance.end <= now)
-    own = replica.indexes.held(reservation.lifetime_id(instance.uuid))
+    own = replica.indexes.allocations(reservation.lifetime_id(instance.uuid))
     # The allocation for the instance's own lifetime is removed once the
     # instance is on the host.
     if occupied is None or instance.host in own:

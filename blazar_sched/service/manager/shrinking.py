@@ -117,7 +117,7 @@ class Shrinker:
         for r in new.reservations:
             driver = self._drivers[r.resource_type]
             if r.id in known and driver.shrinks(known[r.id], r.parameters):
-                held = tx.replica.indexes.held(r.id)
+                held = tx.replica.indexes.allocations(r.id)
                 hosts = {id_: tx.replica.hosts[id_] for id_ in held}
                 part = base.Part(new, r, list(held.values()), hosts)
                 steps.append((driver, part))

@@ -6,7 +6,7 @@ import dataclasses
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.reservation import lifetime_id
-from blazar_sched.replica import drawing
+from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.service.clients.nova import Server
 
@@ -30,10 +30,10 @@ def make(
         end=_end(replica, server, now),
         preemptible=server.preemptible,
     )
-    reservation = drawing.claim(replica, server, host, now)
+    reservation = server_reservation.claim(replica, server, host, now)
     if reservation is None:
         return new
-    bound = drawing.has(replica, reservation.id, host)
+    bound = server_reservation.has(replica, reservation.id, host)
     end = reservation.end
     if reservation.keeps:
         # An end inside the window is overruled: no server would be kept.

@@ -12,7 +12,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import KEEP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import SHELVE
-from blazar_sched.replica import drawing
+from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
@@ -113,7 +113,7 @@ class Finder:
             return [
                 server
                 for server, host in servers
-                if drawing.draws_on(
+                if server_reservation.draws_on(
                     reservation, server, known.get(server.uuid), host
                 )
             ]

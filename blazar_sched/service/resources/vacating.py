@@ -29,7 +29,7 @@ from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import SHELVE
 from blazar_sched.domain.reservation import SNAPSHOT
-from blazar_sched.replica import drawing
+from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.replica.record import Reservation as ReservationRecord
 from blazar_sched.service.bus.notifier import INSTANCE_VACATE
@@ -211,7 +211,9 @@ class Vacater:
         """
         return self._ledger.look(
             lambda replica: {
-                server.uuid: drawing.claim(replica, server, host, now)
+                server.uuid: server_reservation.claim(
+                    replica, server, host, now
+                )
                 for server, host in servers
             }
         )

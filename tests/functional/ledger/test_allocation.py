@@ -63,7 +63,7 @@ def test_two_can_change_places(store, nouns, lease, hosts):
     put(store, lease, first, second)
     assert by_id(a for a, _ in store.allocations()) == by_id([first, second])
     replica = store.commit(lambda tx: tx.replica)
-    assert replica.indexes.held(first.reservation_id) == {
+    assert replica.indexes.allocations(first.reservation_id) == {
         first.host: first,
         second.host: second,
     }

@@ -180,7 +180,9 @@ def assert_same(replica, truth):
     ):
         assert getattr(replica, name) == getattr(truth, name), name
     for id_ in truth.reservations:
-        assert replica.indexes.held(id_) == truth.indexes.held(id_)
+        assert replica.indexes.allocations(id_) == truth.indexes.allocations(
+            id_
+        )
     assert replica.indexes.extra.keys() == truth.indexes.extra.keys()
     assert_same_index(replica.indexes.main, truth.indexes.main)
     for name, index in replica.indexes.extra.items():

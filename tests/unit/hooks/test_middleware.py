@@ -14,7 +14,7 @@ import webob
 from blazar_sched.domain import exception
 from blazar_sched.hooks import hints
 from blazar_sched.hooks import middleware
-from blazar_sched.replica import trouble
+from blazar_sched.replica import limited_log
 
 NOW = 1_900_000_000
 SERVER = {'name': 'x', 'flavorRef': '1'}
@@ -277,7 +277,7 @@ class TestNeverBreaksNova:
     @pytest.fixture(autouse=True)
     def failure(self, monkeypatch):
         """What has been told before is not told again at once."""
-        fresh = trouble.Trouble(middleware.LOG)
+        fresh = limited_log.LimitedLog(middleware.LOG)
         monkeypatch.setattr(middleware, 'failure', fresh)
         return fresh
 

@@ -426,7 +426,7 @@ class World:
         allocations = [a for a, _ in self.ledger.allocations()]
         held = [
             a for r in replica.reservations
-            for a in replica.indexes.held(r).values()
+            for a in replica.indexes.allocations(r).values()
         ]
         assert sorted(held, key=str) == sorted(allocations, key=str)
         occupying = sum(

@@ -379,7 +379,7 @@ def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
 ):
     def leave(wanted, options=DEFAULT_OPTIONS):
         lease = make_lease('mine', 'mine', window, wanted)
-        return reallocation.leave(
+        return reallocation.reallocate(
             world.replica, lease, window, failed, None, options
         )
 
@@ -430,7 +430,7 @@ def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
     make_others()
     [old] = placed.values()
     if change == 'leave':
-        again = reallocation.leave(
+        again = reallocation.reallocate(
             world.replica, mine, window, {old[0].host}, None, cleaning.options
         )
         world.allocations |= again

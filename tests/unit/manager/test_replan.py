@@ -275,7 +275,7 @@ class TestRaced:
         lease = world.create(slots(1))
         force('a', amounts={'VCPU': 1, 'VGPU': 1})
         before = revision()
-        assert overload.crowded(world.ledger.replica, world.now) == []
+        assert overload.overloaded_hosts(world.ledger.replica, world.now) == []
         step(world)
         assert on(lease) == ['a']
         assert revision() == before
@@ -479,14 +479,14 @@ class TestOthers:
         force('a')
         force('b')
         bad = world.host('a').uuid
-        leaving = overload.leaving
+        leaving = overload.allocations_to_move
 
         def fail(tx, host, *args):
             if host == bad:
                 raise RuntimeError
             return leaving(tx, host, *args)
 
-        monkeypatch.setattr(overload, 'leaving', fail)
+        monkeypatch.setattr(overload, 'allocations_to_move', fail)
         step(world)
         [first] = [on(each) for each in leases if on(each) in (['a'], ['b'])]
         assert first == ['a']

@@ -117,7 +117,9 @@ def test_replicas_are_fed(world, call):
     feed.pull(world.now)
     assert feed.copy.ledger == world.ledger.id
     assert feed.copy.replica.revision == 2
-    [held] = feed.copy.replica.indexes.held(lease.reservations[0].id).values()
+    [held] = feed.copy.replica.indexes.allocations(
+        lease.reservations[0].id
+    ).values()
     assert (held.host, held.end) == (host, window.FOREVER)
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
-from blazar_sched.replica import drawing
 from blazar_sched.replica import record
+from blazar_sched.replica import server_reservation
 from blazar_sched.service.resources import vacating
 
 EPISODES = 4
@@ -387,7 +387,7 @@ def vacate_at_once(patch):
 
 def take_all(patch, of=lambda noun, server: True):
     """Have a reservation take each server without a hint on its hosts."""
-    draws_on = drawing.draws_on
+    draws_on = server_reservation.draws_on
 
     def take(noun, server, known, host):
         return draws_on(noun, server, known, host) or (
@@ -398,7 +398,7 @@ def take_all(patch, of=lambda noun, server: True):
             and of(noun, server)
         )
 
-    patch.setattr(drawing, 'draws_on', take)
+    patch.setattr(server_reservation, 'draws_on', take)
 
 
 def take_those_of_friends(patch):

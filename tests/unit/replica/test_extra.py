@@ -125,7 +125,7 @@ def test_what_takes_only_of_another_class(replica, make):
 
     assert gpus_used(replica, 'h1', 150) == 3
     assert len(replica.indexes.main) == 0
-    assert replica.indexes.held('r1')['h1'].amounts == {GPU: 1}
+    assert replica.indexes.allocations('r1')['h1'].amounts == {GPU: 1}
 
 
 def test_held_has_the_amounts_of_every_class(replica, make):
@@ -135,7 +135,7 @@ def test_held_has_the_amounts_of_every_class(replica, make):
         make.allocation('a2', 'h2'),
     ))
 
-    assert replica.indexes.held('r1') == {
+    assert replica.indexes.allocations('r1') == {
         'h1': held, 'h2': make.allocation('a2', 'h2')
     }
 
@@ -146,7 +146,7 @@ def test_what_is_taken_outlives_the_inventory(replica, make):
 
     replica.apply(2, encoded(make.host('h1')))
 
-    assert replica.indexes.held('r1') == {'h1': held}
+    assert replica.indexes.allocations('r1') == {'h1': held}
     assert list(replica.indexes.extra[GPU].fits(None, 300, 400, [1])) == [0]
 
     replica.apply(3, encoded(make.host('h1', gpus=4)))
@@ -225,7 +225,10 @@ def test_taken_of_what_the_host_never_had(replica, make):
         make.host('h1'), make.allocation('a1', 'h1', vcpus=3, gpus=2)
     ))
 
-    assert replica.indexes.held('r1')['h1'].amounts == {'VCPU': 3, GPU: 2}
+    assert replica.indexes.allocations('r1')['h1'].amounts == {
+        'VCPU': 3,
+        GPU: 2,
+    }
 
     replica.apply(2, [gone(record.ALLOCATION, 'a1')])
     assert replica.indexes.extra == {}
@@ -261,7 +264,10 @@ def test_a_bad_record_changes_nothing(replica, make, bad):
         add = 'add', 'x', 'x', 'h1', 0, 9, (5,), False
         replica.indexes.extra[GPU].apply([add])
     replica.apply(2, encoded(make.host('h1')))
-    assert replica.indexes.held('r1')['h1'].amounts == {'VCPU': 1, GPU: 2}
+    assert replica.indexes.allocations('r1')['h1'].amounts == {
+        'VCPU': 1,
+        GPU: 2,
+    }
 
 
 @pytest.mark.parametrize('bad', BAD[1:4])
@@ -300,7 +306,9 @@ def test_a_full_copy(replica, make):
     assert list(other.items()) == items
     assert levels(other) == levels(replica)
     for id_ in 'r1', 'r2':
-        assert other.indexes.held(id_) == replica.indexes.held(id_)
+        assert other.indexes.allocations(id_) == replica.indexes.allocations(
+            id_
+        )
 
 
 def test_records_after_the_allocations(replica, make, as_items):
@@ -317,8 +325,8 @@ def test_records_after_the_allocations(replica, make, as_items):
     left_out = replica.load(1, *packing.split(items))
 
     assert left_out == {'a3', 'i1'}
-    assert replica.indexes.held('r1') == {'h1': held}
-    assert replica.indexes.held('r2')['h1'].whole
+    assert replica.indexes.allocations('r1') == {'h1': held}
+    assert replica.indexes.allocations('r2')['h1'].whole
 
 
 def test_other_records_do_not_come_after_the_allocations(make):
@@ -441,7 +449,9 @@ def test_history_equals_a_rebuild(make, accounting_, data):
     for index in lived.indexes.extra.values():
         index.check()
     for key in 'abc':
-        assert lived.indexes.held(f'r{key}') == rebuilt.indexes.held(f'r{key}')
+        assert lived.indexes.allocations(
+            f'r{key}'
+        ) == rebuilt.indexes.allocations(f'r{key}')
 
 
 @BOTH

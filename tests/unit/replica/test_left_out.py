@@ -70,7 +70,7 @@ def test_it_is_tried_again_when_others_have_gone(replica, make):
     replica.apply(3, [(record.ALLOCATION, 'a1', None)])
 
     assert len(replica.left_out) == 0
-    assert replica.indexes.held('r1')['h1'].id == 'a2'
+    assert replica.indexes.allocations('r1')['h1'].id == 'a2'
     assert fits(replica, 'h1')
 
 

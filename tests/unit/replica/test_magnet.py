@@ -51,7 +51,9 @@ def reservation(projects=('friend',), **fields):
 
 
 def drawn(replica, project_id, now=150, **fields):
-    found = magnetic.drawn(replica, asked(project_id, **fields), HOSTS, now)
+    found = magnetic.hosts_of_project(
+        replica, asked(project_id, **fields), HOSTS, now
+    )
     return [h.uuid for h in found]
 
 

@@ -58,7 +58,7 @@ def image_of(replica):
     """What the replica holds, by kind and key."""
     records = [each for each in replica.items() if not isinstance(each, str)]
     for reservation_id in replica.reservations:
-        held = replica.indexes.held(reservation_id)
+        held = replica.indexes.allocations(reservation_id)
         records += map(record.encode, held.values())
     return {(kind, key): data for kind, key, data in records}
 

@@ -74,7 +74,7 @@ def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
     )
 
     assert scheduler.indexes.main.hosts == []
-    assert scheduler.indexes.held('r1') == {}
+    assert scheduler.indexes.allocations('r1') == {}
 
 
 BAD = [
@@ -127,13 +127,13 @@ def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
     left_out = scheduler.load(1, records, allocations)
 
     assert left_out == {'i1', 'a2'}
-    assert list(scheduler.indexes.held('r1')) == ['h1']
+    assert list(scheduler.indexes.allocations('r1')) == ['h1']
     scheduler.apply(2, encoded(
         make.host('h2'),
         make.allocation('a2', 'h2', vcpus=4),
         make.instance('i1', 'h2', end=7),
     ))
-    assert scheduler.indexes.held('r1')['h2'].amounts == {'VCPU': 4}
+    assert scheduler.indexes.allocations('r1')['h2'].amounts == {'VCPU': 4}
     assert vcpus_used(scheduler, 'h2', 7) == -1
 
 
@@ -152,7 +152,11 @@ def test_its_items_make_it_anew(scheduler, make):
     assert other.load(1, *packing.split(scheduler.items())) == set()
 
     assert list(other.items()) == list(scheduler.items())
-    assert other.indexes.held('r1') == scheduler.indexes.held('r1') != {}
+    assert (
+        other.indexes.allocations('r1')
+        == scheduler.indexes.allocations('r1')
+        != {}
+    )
     peaks = [
         each.indexes.main.peak(None, 0, 99) for each in (other, scheduler)
     ]
@@ -231,7 +235,7 @@ def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
         ],
     )
 
-    assert scheduler.indexes.held('r1')['h1'].id == 'a2'
+    assert scheduler.indexes.allocations('r1')['h1'].id == 'a2'
 
 
 class TestScheduler:
@@ -463,7 +467,9 @@ def test_history_equals_a_rebuild(make, accounting_, data):
             assert sorted(each.indexes.reserved.held(f'r{key}')) == sorted(
                 each.indexes.main.held(f'r{key}')
             )
-        assert lived.indexes.held(f'r{key}') == rebuilt.indexes.held(f'r{key}')
+        assert lived.indexes.allocations(
+            f'r{key}'
+        ) == rebuilt.indexes.allocations(f'r{key}')
     assert lived.bound == rebuilt.bound
 
 

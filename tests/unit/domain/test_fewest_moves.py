@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.placing import replan
+from blazar_sched.placing import fewest_moves
 
 TIMES = 8
 GPU = 'CUSTOM_GPU'
@@ -35,55 +35,59 @@ def ids(many):
 class TestLeaving:
     def test_nothing_where_all_fits(self):
         movable = [slots('a', 0, 5, 2), slots('b', 0, 5, 2)]
-        assert replan.leaving({'VCPU': 4}, [], movable, 0) == []
+        assert fewest_moves.choose({'VCPU': 4}, [], movable, 0) == []
 
     def test_one_large_rather_than_two_small(self):
         movable = [slots('a', 0, 5, 1), slots('b', 0, 5, 1),
                    slots('c', 0, 5, 3)]
-        assert ids(replan.leaving({'VCPU': 3}, [], movable, 0)) == ['c']
+        assert ids(fewest_moves.choose({'VCPU': 3}, [], movable, 0)) == ['c']
 
     def test_of_as_many_the_smallest(self):
         movable = [slots('a', 0, 5, 3), slots('b', 0, 5, 2),
                    slots('c', 0, 5, 1)]
-        assert ids(replan.leaving({'VCPU': 4}, [], movable, 0)) == ['b']
+        assert ids(fewest_moves.choose({'VCPU': 4}, [], movable, 0)) == ['b']
 
     def test_one_in_the_way_twice_rather_than_two(self):
         movable = [slots('a', 0, 2, 2), slots('b', 3, 5, 2),
                    slots('c', 0, 5, 2)]
-        assert ids(replan.leaving({'VCPU': 2}, [], movable, 0)) == ['c']
+        assert ids(fewest_moves.choose({'VCPU': 2}, [], movable, 0)) == ['c']
 
     def test_what_is_over_counts_no_more(self):
         movable = [slots('a', 0, 5, 2), slots('b', 3, 9, 2)]
         fixed = [slots('c', 0, 4, 2)]
         capacity = {'VCPU': 4}
-        assert ids(replan.leaving(capacity, fixed, movable, 3)) == ['a']
-        assert replan.leaving(capacity, fixed, movable, 4) == []
+        assert ids(fewest_moves.choose(capacity, fixed, movable, 3)) == ['a']
+        assert fewest_moves.choose(capacity, fixed, movable, 4) == []
 
     def test_whole_hosts_leave_who_is_not_let_in(self):
         movable = [make('a', 0, 5, whole=True), make('b', 5, 9, whole=True),
                    make('c', 9, 12, whole=True)]
         server = make('s', 0, 9, VCPU=1)
-        gone = replan.leaving({'VCPU': 8}, [server], movable, 0)
+        gone = fewest_moves.choose({'VCPU': 8}, [server], movable, 0)
         assert ids(gone) == ['a', 'b']
 
     def test_a_whole_host_takes_nothing_of_what_shrinks(self):
         movable = [make('a', 0, 5, whole=True)]
-        assert replan.leaving({}, [], movable, 0) == []
+        assert fewest_moves.choose({}, [], movable, 0) == []
 
     def test_what_takes_none_of_what_is_short_stays(self):
         movable = [make('a', 0, 5, VCPU=1), make('b', 0, 5, CUSTOM_GPU=1)]
         capacity = {'VCPU': 4, GPU: 0}
-        assert ids(replan.leaving(capacity, [], movable, 0)) == ['b']
+        assert ids(fewest_moves.choose(capacity, [], movable, 0)) == ['b']
 
     def test_all_where_what_is_fixed_is_too_much(self):
         movable = [slots('a', 0, 5, 1), slots('b', 5, 9, 1)]
         fixed = [slots('c', 0, 5, 4)]
-        assert ids(replan.leaving({'VCPU': 2}, fixed, movable, 0)) == ['a']
+        assert ids(fewest_moves.choose({'VCPU': 2}, fixed, movable, 0)) == [
+            'a'
+        ]
 
     def test_for_ever(self):
         movable = [slots('a', 50, window.FOREVER, 2)]
         server = make('s', 0, window.FOREVER, VCPU=1)
-        assert replan.leaving({'VCPU': 2}, [server], movable, 0) == movable
+        assert (
+            fewest_moves.choose({'VCPU': 2}, [server], movable, 0) == movable
+        )
 
     def test_very_many(self):
         """Each of a hundred weeks has its own choice to make."""
@@ -92,12 +96,12 @@ class TestLeaving:
             for week in range(100)
             for n in (1, 2, 3)
         ]
-        gone = replan.leaving({'VCPU': 4}, [], movable, 0)
+        gone = fewest_moves.choose({'VCPU': 4}, [], movable, 0)
         assert ids(gone) == [f'{week}-2' for week in range(100)]
 
     def test_greedy_leaves_nothing_that_could_stay(self):
         movable = [slots(f'{n}', n, n + 15, 1 + n % 5) for n in range(40)]
-        gone = replan.leaving({'VCPU': 20}, [], movable, 0)
+        gone = fewest_moves.choose({'VCPU': 20}, [], movable, 0)
         stays = [a for a in movable if a not in gone]
         capacity = {'VCPU': 20}
         for each in stays:
@@ -173,7 +177,7 @@ def best(capacity, fixed, movable, now):
     CAPACITY, allocations('f', 3), allocations('m', 7), st.integers(0, TIMES)
 )
 def test_the_fewest_leave_then_the_smallest(capacity, fixed, movable, now):
-    gone = replan.leaving(capacity, fixed, movable, now)
+    gone = fewest_moves.choose(capacity, fixed, movable, now)
     assert size(gone) == best(capacity, fixed, movable, now)
     stays = [a for a in movable if a not in gone]
     for each in stays:
@@ -188,11 +192,11 @@ def test_the_fewest_leave_then_the_smallest(capacity, fixed, movable, now):
     CAPACITY, allocations('f', 3), allocations('m', 7), st.integers(0, TIMES)
 )
 def test_greedy_is_enough_and_no_more(capacity, fixed, movable, now):
-    exact, replan.EXACT = replan.EXACT, 0
+    exact, fewest_moves.EXACT = fewest_moves.EXACT, 0
     try:
-        gone = replan.leaving(capacity, fixed, movable, now)
+        gone = fewest_moves.choose(capacity, fixed, movable, now)
     finally:
-        replan.EXACT = exact
+        fewest_moves.EXACT = exact
     stays = [a for a in movable if a not in gone]
     for each in stays:
         assert fits(each, capacity, [*fixed, *stays], now)
@@ -202,11 +206,11 @@ def test_greedy_is_enough_and_no_more(capacity, fixed, movable, now):
 
 def test_greedy_takes_who_gives_most(monkeypatch):
     """And not the smallest ones first, of which many would have to go."""
-    monkeypatch.setattr(replan, 'EXACT', 0)
+    monkeypatch.setattr(fewest_moves, 'EXACT', 0)
     small = [slots(f'small{n}', 0, 5, 1) for n in range(10)]
     large = slots('large', 0, 5, 10)
 
-    gone = replan.leaving({'VCPU': 10}, [], [*small, large], 0)
+    gone = fewest_moves.choose({'VCPU': 10}, [], [*small, large], 0)
 
     assert ids(gone) == ['large']
 
@@ -220,12 +224,12 @@ def test_greedy_is_no_more_than_it_says(movable, capacity):
         for a in movable
         if a.amounts.get('VCPU')
     ]
-    fewest = replan.leaving({'VCPU': capacity}, [], only, 0)
-    exact, replan.EXACT = replan.EXACT, 0
+    fewest = fewest_moves.choose({'VCPU': capacity}, [], only, 0)
+    exact, fewest_moves.EXACT = fewest_moves.EXACT, 0
     try:
-        gone = replan.leaving({'VCPU': capacity}, [], only, 0)
+        gone = fewest_moves.choose({'VCPU': capacity}, [], only, 0)
     finally:
-        replan.EXACT = exact
+        fewest_moves.EXACT = exact
     # An allocation gives back its amount at each instant that lacks some.
     most = max((a.amounts['VCPU'] * TIMES for a in only), default=1)
     assert len(gone) <= (1 + math.log(most)) * len(fewest)

@@ -28,31 +28,31 @@ _WHOLE = 'whole'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Strain:
+class _Excess:
     """One resource class at one time at which too much of it is taken.
 
-    :param takes: the amount of each allocation that may leave, by its id
-    :param excess: the amount that has to leave
+    :param amounts: the amount of each allocation that may leave, by its id
+    :param amount: the amount that has to leave
     """
 
-    takes: Mapping[str, int]
-    excess: int
+    amounts: Mapping[str, int]
+    amount: int
 
-    def hopeless(self) -> Iterator[str]:
+    def too_large(self) -> Iterator[str]:
         """Yield the ids of the allocations that do not fit even alone."""
-        room = sum(self.takes.values()) - self.excess
-        return (id_ for id_, amount in self.takes.items() if amount > room)
+        room = sum(self.amounts.values()) - self.amount
+        return (id_ for id_, taken in self.amounts.items() if taken > room)
 
     def missing(self, gone: Iterable[str]) -> int:
         """Return the excess that is left once some allocations are gone."""
-        return self.excess - sum(self.takes.get(id_, 0) for id_ in gone)
+        return self.amount - sum(self.amounts.get(id_, 0) for id_ in gone)
 
-    def without(self, gone: Collection[str]) -> '_Strain':
-        left = {i: n for i, n in self.takes.items() if i not in gone}
-        return _Strain(left, self.missing(gone))
+    def without(self, gone: Collection[str]) -> '_Excess':
+        left = {i: n for i, n in self.amounts.items() if i not in gone}
+        return _Excess(left, self.missing(gone))
 
 
-def leaving(
+def choose(
     capacity: Mapping[str, int],
     fixed: Sequence[Allocation],
     movable: Sequence[Allocation],
@@ -73,27 +73,27 @@ def leaving(
     :param capacity: capacity of the host, by resource class
     :param fixed: the allocations that stay, whether they fit or not
     """
-    strains = list(_strains(capacity, fixed, movable, now))
-    gone = {id_ for strain in strains for id_ in strain.hopeless()}
-    left = [strain.without(gone) for strain in strains]
-    for group in _groups(strain for strain in left if strain.excess > 0):
-        ids = {id_ for strain in group for id_ in strain.takes}
+    excesses = list(_excesses(capacity, fixed, movable, now))
+    gone = {id_ for excess in excesses for id_ in excess.too_large()}
+    left = [excess.without(gone) for excess in excesses]
+    for group in _groups(excess for excess in left if excess.amount > 0):
+        ids = {id_ for excess in group for id_ in excess.amounts}
         rivals = [a for a in movable if a.id in ids]
-        choose = _try_all if len(rivals) <= EXACT else _be_greedy
+        choose = _choose_exactly if len(rivals) <= EXACT else _choose_greedily
         gone.update(a.id for a in choose(group, rivals))
     return [a for a in movable if a.id in gone]
 
 
-def _strains(
+def _excesses(
     capacity: Mapping[str, int],
     fixed: Sequence[Allocation],
     movable: Sequence[Allocation],
     now: int,
-) -> Iterator[_Strain]:
+) -> Iterator[_Excess]:
     """Yield each excess, at each time at which an allocation starts."""
     count = len(fixed) + len(movable)
     limits = {**capacity, _WHOLE: count}
-    taken = {a.id: _taken(a, count) for a in (*fixed, *movable)}
+    taken = {a.id: _amounts(a, count) for a in (*fixed, *movable)}
     for at in sorted({max(a.start, now) for a in (*fixed, *movable)}):
         kept: Counter[str] = Counter()
         for a in fixed:
@@ -101,28 +101,28 @@ def _strains(
                 kept.update(taken[a.id])
         here = [a.id for a in movable if a.start <= at < a.end]
         for name in {name for id_ in here for name in taken[id_]}:
-            takes = {i: taken[i][name] for i in here if taken[i].get(name)}
+            amounts = {i: taken[i][name] for i in here if taken[i].get(name)}
             room = max(0, limits.get(name, 0) - kept[name])
-            excess = sum(takes.values()) - room
+            excess = sum(amounts.values()) - room
             if excess > 0:
-                yield _Strain(takes, excess)
+                yield _Excess(amounts, excess)
 
 
-def _taken(
+def _amounts(
     allocation: Allocation, count: int
 ) -> dict[str, int]:
-    """Return what an allocation takes, by resource class and _WHOLE.
+    """Return the amounts of an allocation, by resource class and _WHOLE.
 
     :param count: the number of allocations
     """
     return {**allocation.amounts, _WHOLE: count if allocation.whole else 1}
 
 
-def _groups(strains: Iterable[_Strain]) -> list[list[_Strain]]:
-    """Return the strains in groups that have no allocation in common."""
-    groups: list[tuple[set[str], list[_Strain]]] = []
-    for strain in strains:
-        ids, group = set(strain.takes), [strain]
+def _groups(excesses: Iterable[_Excess]) -> list[list[_Excess]]:
+    """Return the excesses in groups that have no allocation in common."""
+    groups: list[tuple[set[str], list[_Excess]]] = []
+    for excess in excesses:
+        ids, group = set(excess.amounts), [excess]
         alone = []
         for other in groups:
             if ids.isdisjoint(other[0]):
@@ -134,31 +134,37 @@ def _groups(strains: Iterable[_Strain]) -> list[list[_Strain]]:
     return [group for _, group in groups]
 
 
-def _try_all(
-    strains: Sequence[_Strain], rivals: Sequence[Allocation]
+def _choose_exactly(
+    excesses: Sequence[_Excess], rivals: Sequence[Allocation]
 ) -> Sequence[Allocation]:
     for count in range(1, len(rivals)):
         enough = [
             chosen
             for chosen in itertools.combinations(rivals, count)
-            if all(s.missing(a.id for a in chosen) <= 0 for s in strains)
+            if all(e.missing(a.id for a in chosen) <= 0 for e in excesses)
         ]
         if enough:
             return min(enough, key=_size)
     return rivals
 
 
-def _be_greedy(
-    strains: Sequence[_Strain], rivals: Sequence[Allocation]
+def _choose_greedily(
+    excesses: Sequence[_Excess], rivals: Sequence[Allocation]
 ) -> Iterable[Allocation]:
-    missing = [strain.excess for strain in strains]
-    takes = [
-        [(n, s.takes[a.id]) for n, s in enumerate(strains) if a.id in s.takes]
+    missing = [excess.amount for excess in excesses]
+    amounts = [
+        [
+            (n, e.amounts[a.id])
+            for n, e in enumerate(excesses)
+            if a.id in e.amounts
+        ]
         for a in rivals
     ]
 
     def order(rival: int) -> tuple[int, tuple[int, ...], int]:
-        given = (min(amount, max(0, missing[n])) for n, amount in takes[rival])
+        given = (
+            min(amount, max(0, missing[n])) for n, amount in amounts[rival]
+        )
         return -sum(given), _size([rivals[rival]]), rival
 
     queue = sorted(map(order, range(len(rivals))))
@@ -171,13 +177,13 @@ def _be_greedy(
             heapq.heappush(queue, now)
             continue
         chosen.append(now[-1])
-        for n, amount in takes[now[-1]]:
+        for n, amount in amounts[now[-1]]:
             missing[n] -= amount
     for rival in tuple(chosen):
         # Allocations that were chosen later may have made this one needless.
-        if all(missing[n] + amount <= 0 for n, amount in takes[rival]):
+        if all(missing[n] + amount <= 0 for n, amount in amounts[rival]):
             chosen.remove(rival)
-            for n, amount in takes[rival]:
+            for n, amount in amounts[rival]:
                 missing[n] += amount
     return (rivals[rival] for rival in chosen)
 

@@ -113,7 +113,7 @@ def has(replica: state.Replica, reservation_id: str, host: str) -> bool:
     known = replica.hosts.get(host)
     if known is not None and not known.reservable:
         return True
-    return host in replica.indexes.held(reservation_id)
+    return host in replica.indexes.allocations(reservation_id)
 
 
 def _candidates(
@@ -135,5 +135,5 @@ def _candidates(
         reservation
         for reservation in map(replica.reservations.__getitem__, whole)
         if reservation.start <= now < reservation.end
-        and host in replica.indexes.held(reservation.id)
+        and host in replica.indexes.allocations(reservation.id)
     ]

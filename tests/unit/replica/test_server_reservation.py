@@ -11,8 +11,8 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
-from blazar_sched.replica import drawing
 from blazar_sched.replica import record
+from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.service.clients import nova
 
@@ -41,7 +41,7 @@ def known(claim=None, on='h1'):
 
 
 def draws(noun, each, record_=None, on='h1'):
-    return drawing.draws_on(noun, each, record_, on)
+    return server_reservation.draws_on(noun, each, record_, on)
 
 
 @pytest.mark.parametrize('noun', [WHOLE, MAGNETIC, SLOTS])
@@ -119,7 +119,7 @@ class TestClaim:
         return replica
 
     def claim(self, replica, now=150, on='h1', **values):
-        found = drawing.claim(replica, server(**values), on, now)
+        found = server_reservation.claim(replica, server(**values), on, now)
         return found and found.id
 
     def put(self, replica, *nouns):

@@ -9,7 +9,7 @@ from oslo_log import log as logging
 PERIOD = 60.0
 
 
-class Trouble:
+class LimitedLog:
     """A counter of reports that logs the first report of each minute.
 
     Two threads at once may log twice: that is not worth a lock.
