@@ -7,7 +7,7 @@ Stands for the keystoneauth adapter. It has one external network.
 import ipaddress
 import uuid
 
-from tests.unit.manager import edge
+from tests.functional.manager import edge
 
 NETWORK = 'dd24c2a3-bb0b-4a52-b7d5-bbd2a5b2a3a1'
 # Not an external one.

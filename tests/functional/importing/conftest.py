@@ -26,10 +26,10 @@ from blazar_sched.service.importing.importer import Importer
 from blazar_sched.service.manager.manager import Manager
 from tests.cloud import home
 from tests.functional.importing import database
+from tests.functional.manager.edge import Edge
+from tests.functional.manager.edge import SLOT_TOTALS
 from tests.services import database as servers
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager.edge import Edge
-from tests.unit.manager.edge import SLOT_TOTALS
 
 # The last one is not Blazar's.
 HOSTS = ('compute-1', 'compute-2', 'compute-3', 'compute-4')

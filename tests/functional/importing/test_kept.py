@@ -10,8 +10,8 @@ from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.service.importing.importer import Importer
 from tests.functional.importing import database
+from tests.functional.manager.edge import Edge
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager.edge import Edge
 
 NOW = calendar.timegm(database.NOW.timetuple())
 

@@ -11,8 +11,8 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.importing.plan import Kept
 from blazar_sched.service.ledger.ledger import Ledger
 from tests.functional.importing import database
+from tests.functional.manager import edge
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager import edge
 
 HOUR = database.HOUR
 

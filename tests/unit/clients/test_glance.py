@@ -7,8 +7,8 @@ from blazar_sched.domain import exception
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
-from tests.unit.manager import edge
-from tests.unit.manager.edge import Service
+from tests.functional.manager import edge
+from tests.functional.manager.edge import Service
 
 IMAGE = 'i1'
 

@@ -7,7 +7,7 @@ from blazar_sched.domain import duration
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
-from tests.unit.manager.edge import Edge
+from tests.functional.manager.edge import Edge
 
 
 class Site:

@@ -28,10 +28,10 @@ from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import instance
-from tests.unit.manager import edge as http_edge
-from tests.unit.manager.edge import conflict
-from tests.unit.manager.edge import Edge
-from tests.unit.manager.edge import Trouble
+from tests.functional.manager import edge as http_edge
+from tests.functional.manager.edge import conflict
+from tests.functional.manager.edge import Edge
+from tests.functional.manager.edge import Trouble
 
 # Four slots fit on each.
 HOSTS = ('a', 'b', 'c')

@@ -13,8 +13,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import FOREVER
-from tests.unit.manager import conftest
-from tests.unit.manager import test_placing
+from tests.functional.manager import conftest
+from tests.functional.manager import test_placing
 
 RATIO = 4.0
 

@@ -11,7 +11,7 @@ import pytest
 
 from blazar_sched.service import faults
 from blazar_sched.service.manager.manager import Manager
-from tests.unit.manager import history
+from tests.functional.manager import history
 
 # Real seconds that anything may take before a test gives up.
 PATIENCE = 30

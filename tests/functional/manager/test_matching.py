@@ -9,7 +9,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
 from blazar_sched.domain.host import Host
 from blazar_sched.service.manager.lease import Leases
-from tests.unit.manager import conftest
+from tests.functional.manager import conftest
 
 LONG = json.dumps(['==', '$note', 'x' * 9000])
 OTHER = json.dumps(['==', '$note', 'y' * 9000])

@@ -17,10 +17,10 @@ from blazar_sched.service import faults
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import vacating
-from tests.unit.manager import edge
-from tests.unit.manager import site as manager_site
-from tests.unit.manager.edge import Trouble
-from tests.unit.manager.site import Site
+from tests.functional.manager import edge
+from tests.functional.manager import site as manager_site
+from tests.functional.manager.edge import Trouble
+from tests.functional.manager.site import Site
 
 NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
 LEAD, NOTICE = 600, 120

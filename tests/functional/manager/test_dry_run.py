@@ -28,8 +28,8 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
+from tests.functional.manager import site as manager_site
 from tests.unit import neutron as neutron_edge
-from tests.unit.manager import site as manager_site
 
 HOSTS = ('a', 'b', 'c')
 HEADERS = {

@@ -18,8 +18,8 @@ from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import floating_ip_healing
+from tests.functional.manager import edge
 from tests.unit import neutron
-from tests.unit.manager import edge
 
 NETWORK = neutron.NETWORK
 ONE, TWO, THREE = (f'203.0.113.{n}' for n in (101, 102, 103))

@@ -3,8 +3,8 @@
 
 import pytest
 
-from tests.unit.manager.edge import Trouble
-from tests.unit.manager.site import Site
+from tests.functional.manager.edge import Trouble
+from tests.functional.manager.site import Site
 
 INTERVAL = 60
 

@@ -10,11 +10,11 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.service.manager.manager import Manager
-from tests.unit.manager import edge as http_edge
-from tests.unit.manager.edge import Acting
-from tests.unit.manager.edge import conflict
-from tests.unit.manager.edge import Edge
-from tests.unit.manager.edge import Trouble
+from tests.functional.manager import edge as http_edge
+from tests.functional.manager.edge import Acting
+from tests.functional.manager.edge import conflict
+from tests.functional.manager.edge import Edge
+from tests.functional.manager.edge import Trouble
 
 # What can go wrong with any request, and what with some.
 ANYWHERE = {

@@ -11,9 +11,9 @@ from blazar_sched.domain import exception
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
-from tests.unit.manager import edge
-from tests.unit.manager.edge import Edge
-from tests.unit.manager.edge import Trouble
+from tests.functional.manager import edge
+from tests.functional.manager.edge import Edge
+from tests.functional.manager.edge import Trouble
 
 TROUBLES = {
     'fails': lambda: Trouble(False, edge.answer(500)),

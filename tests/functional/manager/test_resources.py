@@ -11,8 +11,8 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import resource_class
-from tests.unit.manager import edge
-from tests.unit.manager.edge import Service
+from tests.functional.manager import edge
+from tests.functional.manager.edge import Service
 
 
 @pytest.fixture
