@@ -31,9 +31,10 @@ from blazar_sched.service.clients.placement import Placement
 
 PROMISES = {
     'a': 'a bounded instance runs on the reserved host before its window',
-    'b': 'an unbounded one is kept off it',
-    'c': 'inside the window another project is refused, the owner gets in',
-    'd': "at the end the owner's instances are gone, the host is open to all",
+    'b': 'an unbounded instance is kept off the reserved host',
+    'c': 'in the window only instances of the lease run on the host',
+    'd': 'at the end the instances of the lease are deleted, and the host '
+    'is free',
 }
 ENVIRONMENT = """\
 export OS_AUTH_TYPE=admin_token

@@ -52,7 +52,7 @@ def parse(text: object, field: str = _ADDRESS) -> str:
         except ValueError:
             pass
     raise exception.InvalidInput(
-        f'{str(text)[:64]!r} is no IP address', field=field
+        f'{str(text)[:64]!r} is not an IP address', field=field
     )
 
 
@@ -100,7 +100,8 @@ def _check(
         ends.add(cidr.broadcast_address)
     if ip in ends:
         raise exception.InvalidInput(
-            f'{ip} is the address of the subnet {cidr} as such', field=_ADDRESS
+            f'{ip} is the network or broadcast address of the subnet {cidr}',
+            field=_ADDRESS,
         )
     if subnet.gateway and ip == ipaddress.ip_address(subnet.gateway):
         raise exception.InvalidInput(
@@ -112,6 +113,6 @@ def _check(
         ):
             raise exception.InvalidInput(
                 f'{ip} is in an allocation pool of the subnet {cidr}: '
-                'Neutron may give it to anybody',
+                'Neutron may give the address to any project',
                 field=_ADDRESS,
             )

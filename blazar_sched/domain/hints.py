@@ -89,7 +89,7 @@ def read(
     end = _end(given, extra_specs, since, default)
     if end <= begins:
         raise exception.InvalidInput(
-            f'{LEASE_END} must be later than the start, and than now',
+            f'{LEASE_END} must be in the future, and later than the start',
             field=LEASE_END,
         )
     return Declared(

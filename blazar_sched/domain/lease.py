@@ -129,7 +129,7 @@ def soon(at: int | str, now: int, field: str) -> int:
         return now
     if not isinstance(at, int) or at < now - GRACE:
         raise exception.InvalidInput(
-            f'{field} must not be past', field=field
+            f'{field} must not be in the past', field=field
         )
     return max(at, now)
 
@@ -182,7 +182,8 @@ def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
     )
     if starts and any(r.status == states.RESERVATION_PENDING for r in gone):
         raise exception.InvalidStatus(
-            'a reservation that is being opened cannot be removed: try again',
+            'a reservation that is being started cannot be removed: retry '
+            'later',
             field='reservations',
         )
     id_ = str(uuid.uuid4())

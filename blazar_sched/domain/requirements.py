@@ -197,8 +197,8 @@ def _literal(text: str) -> str:
     """Return a number as it is written, so that nothing is rounded."""
     if not _NUMBER.fullmatch(text):
         raise ValueError(
-            f'the number {text[:40]} is not written in plain digits, at most '
-            '40 on each side of the point'
+            f'the number {text[:40]} must have only digits, at most 40 on '
+            'each side of the decimal point'
         )
     return text
 

@@ -141,7 +141,7 @@ def take_use(
         taken[name] = read(values.pop(name))
         if resource_type not in _FOR[name]:
             raise exception.InvalidInput(
-                f'{name} is not for {resource_type}', field=name
+                f'{name} is not allowed for {resource_type}', field=name
             )
     return taken
 

@@ -111,7 +111,7 @@ class Loop:
         self.succeeded_at = time.time()
         if self._failures:
             LOG.warning(
-                '%s works again (failures: %d)',
+                '%s has recovered (failures: %d)',
                 self.name, self._failures,
             )
         self._failures = 0
@@ -125,12 +125,12 @@ class Loop:
         self._trouble = type(error)
         if isinstance(error, exception.Unavailable):
             LOG.warning(
-                '%s fails, and is tried on: %s',
+                '%s failed, retrying: %s',
                 self.name, exception.reason(error),
             )
         else:
             LOG.error(
-                '%s fails, and is tried on', self.name,
+                '%s failed, retrying', self.name,
                 exc_info=error,
             )
 

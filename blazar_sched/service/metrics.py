@@ -164,5 +164,5 @@ def serve(conf: cfg.ConfigOpts, told: Metrics) -> Any:
         raise OSError(
             e.errno, f'{e.strerror}: [metrics] host {host}, port {port}'
         ) from e
-    LOG.info('Metrics are told on %s port %d', host, port)
+    LOG.info('Serving metrics on %s port %d', host, port)
     return server

@@ -301,7 +301,7 @@ def least_pool(
     least, most = 0, len(hosts)
     if not _holds(hosts, most, bookings):
         raise exception.InvalidInput(
-            f'{most} hosts do not hold the {len(bookings)} leases'
+            f'{most} hosts have no room for the {len(bookings)} leases'
         )
     while least < most:
         half = (least + most) // 2

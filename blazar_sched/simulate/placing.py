@@ -44,7 +44,7 @@ def scatter(
     dealt = Counter(itertools.islice(_deal(names, room), count))
     if dealt.total() < count:
         raise exception.NotEnoughHostsAvailable(
-            f'{count} are needed, there is room for {dealt.total()}',
+            f'{count} slots are requested, {dealt.total()} are free',
             field='reservations',
         )
     return {reservation.id: [

@@ -130,8 +130,8 @@ def _until_refused(
         least, most = most, 2 * most
         if most > MOST_TIMES:
             raise exception.InvalidInput(
-                f'freepool refuses less than {share:.0%} of the instances, '
-                f'were each there {least} times'
+                f'freepool refuses less than {share:.0%} of the instances '
+                f'even if each instance is repeated {least} times'
             )
     while most - least > 1:
         half = (least + most) // 2

@@ -61,7 +61,7 @@ Row = Mapping[str, str]
 def _own_instance(row: Row, rng: random.Random) -> Instance:
     kind = row['kind']
     if kind not in KINDS:
-        raise ValueError(f'kind {kind!r} is none of {", ".join(KINDS)}')
+        raise ValueError(f'kind {kind!r} must be one of {", ".join(KINDS)}')
     lifetime = _number(row, 'lifetime', 1)
     declared = None
     if row.get('declared'):
@@ -69,7 +69,7 @@ def _own_instance(row: Row, rng: random.Random) -> Instance:
     elif kind == BOUNDED:
         declared = lifetime
     if (kind == UNBOUNDED) != (declared is None) and kind != PREEMPTIBLE:
-        raise ValueError(f'declared {declared} does not go with {kind}')
+        raise ValueError(f'kind {kind} does not allow declared {declared}')
     return Instance(
         _number(row, 'arrival'), lifetime, _number(row, 'vcpus', 1),
         _number(row, 'memory_mb'), kind, declared,
@@ -111,7 +111,7 @@ def _number(row: Row, column: str, least: int = 0) -> int:
     try:
         number = int(float(row[column]))
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f'{column} {row[column]!r} is no number') from None
+        raise ValueError(f'{column} {row[column]!r} is not a number') from None
     if number < least:
         raise ValueError(f'{column} {number} is less than {least}')
     return number
@@ -166,7 +166,7 @@ def _read(
     except (OSError, UnicodeDecodeError, csv.Error) as e:
         raise exception.InvalidInput(f'{path}: {e}') from e
     if empty:
-        raise exception.InvalidInput(f'{path} has no lines but the first')
+        raise exception.InvalidInput(f'{path} has no lines after the header')
 
 
 def _reader(
@@ -177,7 +177,9 @@ def _reader(
         if set(needed) <= set(columns):
             return read
     ways = ' or '.join(','.join(needed) for needed in readers)
-    raise exception.InvalidInput(f'{path}, line 1: no columns {ways}')
+    raise exception.InvalidInput(
+        f'{path}, line 1: the header must have columns {ways}'
+    )
 
 
 def sample(
@@ -189,7 +191,7 @@ def sample(
     """
     if count > len(hosts):
         raise exception.InvalidInput(
-            f'{count} hosts are to be sampled, there are {len(hosts)}'
+            f'cannot sample {count} hosts from {len(hosts)}'
         )
     return rng.sample(hosts, count)
 

@@ -84,13 +84,13 @@ class Bus:
         world = self._world
         members = [m for m in world.members if m.alive]
         if not members or world.strikes(world.trouble):
-            raise exception.Unavailable('the manager does not answer')
+            raise exception.Unavailable('no manager responded')
         sent = json.loads(json.dumps(kwargs))
         answer = world.luck.choice(members).run(
             lambda manager: (_answer(manager.endpoint, method, sent),)
         )
         if answer is None or world.strikes(world.trouble):
-            raise exception.Unavailable('the manager does not answer')
+            raise exception.Unavailable('no manager responded')
         return json.loads(json.dumps(answer[0]))
 
 

@@ -74,7 +74,7 @@ class Actions:
         action = self._actions.get(str(asked))
         if asked != known and action and action.lacks(self._conf):
             raise exception.InvalidInput(
-                f'before_end {asked!r} is not set up in this cloud',
+                f'before_end {asked!r} is not configured in this cloud',
                 field=BEFORE_END,
             )
 
@@ -165,7 +165,7 @@ def _lacking(
 ) -> str | None:
     """Return why an action cannot be done, None if it can be done."""
     if name not in actions:
-        return f'there are {", ".join(sorted(actions))}'
+        return f'the actions are {", ".join(sorted(actions))}'
     option = actions[name].lacks(conf)
     return option and f'{option} is not set'
 

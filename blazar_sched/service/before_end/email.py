@@ -66,7 +66,7 @@ class Email(base.Action):
         except OSError as e:
             # Including the exceptions that smtplib itself raises.
             raise exception.Unavailable(
-                f'the mail server did not take a message: {e}'
+                f'the mail server did not accept the message: {e}'
             ) from e
         faults.point('email:asked')
 

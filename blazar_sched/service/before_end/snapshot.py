@@ -62,7 +62,9 @@ class Snapshot(base.Action):
         if failed:
             raise exception.Unavailable('; '.join(failed))
         if waiting:
-            return f'no complete image yet of server {"; ".join(waiting)}'
+            return f'waiting for the image of server {"; ".join(waiting)}'
         if stuck:
-            raise base.Impossible(f'no image of server {"; ".join(stuck)}')
+            raise base.Impossible(
+                f'Nova cannot make an image of server {"; ".join(stuck)}'
+            )
         return None

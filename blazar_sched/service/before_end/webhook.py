@@ -54,7 +54,7 @@ class Webhook(base.Action):
             )
         except requests.RequestException as e:
             raise exception.Unavailable(
-                f'the webhook cannot be reached: {e}'
+                f'the webhook is unreachable: {e}'
             ) from e
         faults.point('webhook:asked')
         if not 200 <= answer.status_code < 300:

@@ -42,7 +42,7 @@ class Fanout(loop.Looped):
         )
         self._ledger = ledger
         self._newest = self._told = 0
-        self._loop = loop.Loop('herald', self.step)
+        self._loop = loop.Loop('fanout', self.step)
 
     def tell(self, revision: int) -> None:
         """Schedule the cast of a revision, unless a newer one is pending."""
@@ -60,5 +60,5 @@ class Fanout(loop.Looped):
                     ledger=self._ledger(),
                 )
             except oslo_messaging.MessagingException as e:
-                LOG.warning('Revision %d could not be told: %s', newest, e)
+                LOG.warning('Could not cast revision %d: %s', newest, e)
         return IDLE

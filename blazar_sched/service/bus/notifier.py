@@ -99,13 +99,16 @@ class Notifier(loop.Looped):
             except Exception:
                 # Any error of a driver is logged: nothing depends on
                 # notifications.
-                LOG.exception('%s could not be sent', event_type)
+                LOG.exception('Could not send notification %s', event_type)
                 self.lost += 1
         return IDLE
 
     def _put(self, event_type: str, payload: dict[str, Any]) -> None:
         if len(self._waiting) == MOST_WAITING:
-            LOG.warning('%s is lost: too many wait', self._waiting[0][0])
+            LOG.warning(
+                'Dropped notification %s: the queue is full',
+                self._waiting[0][0],
+            )
             self.lost += 1
         self._waiting.append((event_type, payload))
         self._loop.poke()

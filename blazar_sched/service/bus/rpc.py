@@ -89,7 +89,7 @@ def _naming(option: str) -> Iterator[None]:
     ) as e:
         raise cfg.Error(f'{option} cannot be used: {e}') from e
     except ValueError:
-        raise cfg.Error(f'{option} is not the URL of a bus') from None
+        raise cfg.Error(f'{option} is not the URL of a message bus') from None
 
 
 def _can_be_repeated(method: str, arguments: Mapping[str, Any]) -> bool:
@@ -118,7 +118,7 @@ def _repeat(
             # A manager that sends heartbeats is alive and only slow.
             if time.monotonic() - began >= timeout:
                 raise
-            LOG.warning('The call is sent to another manager: %s', e)
+            LOG.warning('Retrying the call on another manager: %s', e)
     return call()
 
 
@@ -182,17 +182,19 @@ class Client:
 
     def _call(self, call: Callable[[], Any]) -> Any:
         if self._connecting:
-            raise exception.Unavailable('no manager has answered yet')
+            raise exception.Unavailable('no manager has responded yet')
         try:
             return call()
         except (
             oslo_messaging.MessagingTimeout,
             oslo_messaging.MessageDeliveryFailure,
         ) as e:
-            raise exception.Unavailable('the manager does not answer') from e
+            raise exception.Unavailable('no manager responded') from e
         except (kombu_exceptions.KombuError, OSError) as e:
             # oslo.messaging does not wrap these errors while it connects.
-            raise exception.Unavailable('the broker is away') from e
+            raise exception.Unavailable(
+                'the message broker is unreachable'
+            ) from e
 
     def _connect(self) -> None:
         hasty = self._client.prepare(timeout=CONNECT_TIMEOUT)
@@ -202,9 +204,9 @@ class Client:
                 self._connecting = False
             except Exception as e:
                 # Any error is retried: without a manager the API is useless.
-                LOG.warning('No manager answers yet, trying on: %s', e)
+                LOG.warning('No manager has responded yet, retrying: %s', e)
                 time.sleep(CONNECT_PAUSE)
-        LOG.info('A manager answers')
+        LOG.info('A manager has responded')
 
 
 class Local:
@@ -287,7 +289,7 @@ class Background:
         self._starting.start()
         self._starting.join(START_TIMEOUT)
         if self._starting.is_alive():
-            LOG.warning('The message broker does not answer, trying on')
+            LOG.warning('The message broker is unreachable, retrying')
 
     def stop(self) -> None:
         """Accept no more messages, and wait for messages being handled.
@@ -304,7 +306,7 @@ class Background:
         stopping.start()
         stopping.join(STOP_TIMEOUT)
         if stopping.is_alive():
-            LOG.warning('Some messages are left half handled')
+            LOG.warning('Stopped before all received messages were handled')
 
     def _start(self) -> None:
         self._server.start()

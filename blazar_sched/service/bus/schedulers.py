@@ -85,7 +85,9 @@ def _cast(
         client.cast({}, method, **what)
     except Exception as e:
         # Drivers let errors of the libraries that they use through.
-        raise exception.Unavailable(f'the bus does not answer: {e}') from e
+        raise exception.Unavailable(
+            f'the message bus is unreachable: {e}'
+        ) from e
 
 
 def _until(

@@ -125,7 +125,7 @@ class Enforcement:
             self._pool.submit(_tell, filter_, lease, held)
         except (futurist.RejectedSubmission, RuntimeError) as e:
             LOG.warning(
-                '%s is not told of the end of lease %s: %s',
+                'Could not notify %s of the end of lease %s: %s',
                 type(filter_).__name__, lease.id, e,
             )
 
@@ -197,7 +197,7 @@ class Inquiry:
             except _Undone as e:
                 undone = e
             self._ask(undone.asked, undone.held)
-        raise exception.Unavailable('others keep changing the lease')
+        raise exception.Unavailable('the lease changed during each check')
 
     def _is_allowed(self, asked: base.Asked) -> bool:
         # The new lease follows from the request, which stays the same, and
@@ -230,7 +230,7 @@ def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
 
 def _refuse_missing(names: Iterable[str]) -> None:
     raise ValueError(
-        f'[enforcement] enabled_filters: there is no {", ".join(names)}'
+        f'[enforcement] enabled_filters: no filter {", ".join(names)} found'
     )
 
 
@@ -240,4 +240,7 @@ def _tell(
     try:
         filter_.on_end(lease, held)
     except Exception:
-        LOG.exception('%s: lease %s', type(filter_).__name__, lease.id)
+        LOG.exception(
+            'Could not notify %s of the end of lease %s',
+            type(filter_).__name__, lease.id,
+        )

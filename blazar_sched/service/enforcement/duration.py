@@ -23,6 +23,6 @@ class MaxLeaseDurationFilter(base.Filter):
             self._conf.max_lease_duration,
             asked.lease.window.duration,
             asked.current.window.duration if asked.current else 0,
-            'a lease may last {most} seconds at most',
+            'a lease may last at most {most} seconds',
             'end_date',
         )

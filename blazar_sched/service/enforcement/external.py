@@ -118,7 +118,7 @@ class ExternalServiceFilter(base.Filter):
             )
         except requests.RequestException as e:
             raise exception.Unavailable(
-                'the external service cannot be reached'
+                'the external service is unreachable'
             ) from e
         if answer.status_code != _YES:
             raise exception.ExternalServiceFilter(_reason(answer))

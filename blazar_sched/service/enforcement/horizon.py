@@ -23,7 +23,7 @@ class MaxHorizonFilter(base.Filter):
             self._conf.max_start_horizon,
             lease.start - now,
             current.start - now if current else 0,
-            'a lease may start {most} seconds from now at most',
+            'a lease may start at most {most} seconds from now',
             'start_date',
         )
         base.limit(
@@ -31,6 +31,6 @@ class MaxHorizonFilter(base.Filter):
             self._conf.max_end_horizon,
             lease.end - now,
             current.end - now if current else 0,
-            'a lease may end {most} seconds from now at most',
+            'a lease may end at most {most} seconds from now',
             'end_date',
         )

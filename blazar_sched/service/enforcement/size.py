@@ -57,7 +57,7 @@ class MaxSizeFilter(base.Filter):
             self._conf.max_hosts_per_lease,
             _hosts(asked.lease),
             _hosts(asked.current),
-            'a lease may have {most} hosts at most',
+            'a lease may have at most {most} hosts',
             _FIELD,
         )
         base.limit(
@@ -65,7 +65,7 @@ class MaxSizeFilter(base.Filter):
             self._conf.max_instances_per_lease,
             _instances(asked.lease),
             _instances(asked.current),
-            'a lease may have {most} instances at most',
+            'a lease may have at most {most} instances',
             _FIELD,
         )
 
@@ -80,7 +80,7 @@ class MaxSizeFilter(base.Filter):
             self._conf.max_hosts_per_project,
             hosts + _hosts(asked.lease),
             hosts + _hosts(asked.current),
-            "a project's leases may have {most} hosts at most",
+            'the leases of a project may have at most {most} hosts',
             _FIELD,
         )
         base.limit(
@@ -88,6 +88,6 @@ class MaxSizeFilter(base.Filter):
             self._conf.max_instances_per_project,
             instances + _instances(asked.lease),
             instances + _instances(asked.current),
-            "a project's leases may have {most} instances at most",
+            'the leases of a project may have at most {most} instances',
             _FIELD,
         )

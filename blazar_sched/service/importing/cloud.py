@@ -55,8 +55,8 @@ class Cloud:
         found = self._hypervisors.get(hostname, [])
         if len(found) != 1:
             raise exception.Conflict(
-                f'Nova knows {len(found) or "no"} hypervisor'
-                f'{"s" * (len(found) > 1)} {hostname}'
+                f'Nova has {len(found) or "no"} hypervisor'
+                f'{"s" * (len(found) > 1)} named {hostname}'
             )
         return found[0]
 

@@ -18,7 +18,7 @@ def take_over(row: blazar.Row) -> FloatingIP:
     for name in ('floating_network_id', 'subnet_id'):
         if len(row[name]) > _MAX_ID:
             raise exception.InvalidInput(
-                f'{row[name]!r} is no id', field=name
+                f'{row[name]!r} is not an id', field=name
             )
     return FloatingIP(
         id=row['id'],

@@ -42,8 +42,8 @@ def take_over(
     for name in named:
         if name in _OWN or name.startswith(host.TRAIT):
             raise exception.InvalidInput(
-                f"its capability {name} is called as something of the host's"
-                ' own: give it another name in Blazar',
+                f'the name of capability {name} is reserved for a property '
+                'that each host has: rename the capability in Blazar',
                 field=name,
             )
     return Host(

@@ -95,8 +95,8 @@ def _require_empty(source: Reader, revision: int) -> None:
     """
     if revision or source.floating_ips():
         raise exception.Conflict(
-            'the ledger is not empty, or not new: import into a database of '
-            'its own, which is new from `blazar-sched db upgrade`'
+            'the ledger has, or had, leases, hosts or floating IPs: import '
+            'into a new database, created by `blazar-sched db upgrade`'
         )
 
 
@@ -125,7 +125,7 @@ def _write(
     faults = tx.check()
     if faults:
         raise exception.Conflict(
-            'nothing is imported, for the ledger would not be sound: '
+            'nothing was imported, because the ledger would be inconsistent: '
             + '; '.join(faults[:10])
         )
 

@@ -48,13 +48,14 @@ def check(
         states.EVENT_IN_PROGRESS in statuses.values()
     ):
         raise exception.Conflict(
-            f'it is {status}: let Blazar finish that, or delete it there'
+            f'the lease is {status}: wait until Blazar has changed the status '
+            'or delete the lease in Blazar'
         )
     for needed in (START_LEASE, END_LEASE):
         if needed not in statuses:
-            raise exception.InvalidInput(f'it has no {needed} event')
+            raise exception.InvalidInput(f'the lease has no {needed} event')
     if row['project_id'] is None:
-        raise exception.InvalidInput('it is of no project')
+        raise exception.InvalidInput('the lease has no project')
     if status == states.LEASE_ERROR:
         return
     reserved, start, end = _STATUSES[status]
@@ -62,7 +63,7 @@ def check(
         statuses[START_LEASE], statuses[END_LEASE]
     ) != (start, end):
         raise exception.InvalidInput(
-            f'it is {status}, but its reservations or events are not'
+            f'the lease is {status}, but its reservations or events are not'
         )
 
 

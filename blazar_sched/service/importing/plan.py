@@ -164,7 +164,7 @@ class Planner:
             try:
                 taken_over = host.take_over(row, named, self._cloud)
                 if taken_over.uuid in known:
-                    raise exception.Conflict('Blazar has it twice')
+                    raise exception.Conflict('Blazar has the host twice')
             except _WRONG as e:
                 self._refuse('host', row['id'], name, e)
                 continue
@@ -188,7 +188,9 @@ class Planner:
             try:
                 taken_over = floating_ip.take_over(row)
                 if (taken_over.network_id, taken_over.address) in known:
-                    raise exception.Conflict('its network has it twice')
+                    raise exception.Conflict(
+                        'Blazar has the address twice in the network'
+                    )
             except _WRONG as e:
                 self._refuse('floating IP', row['id'], address, e)
                 continue
@@ -252,7 +254,7 @@ class Planner:
             return []
         for id_ in held:
             if id_ not in self._floating_ips:
-                raise exception.Conflict(f'floating IP {id_} is not kept')
+                raise exception.Conflict(f'floating IP {id_} is skipped')
         return [self._floating_ips[id_].address for id_ in held]
 
     def _allocations(
@@ -267,7 +269,7 @@ class Planner:
         counts = Counter(row['compute_host_id'] for row in rows)
         for host_id, count in counts.items():
             if host_id not in self._hosts:
-                raise exception.Conflict(f'host {host_id} is not kept')
+                raise exception.Conflict(f'host {host_id} is skipped')
             slot = reservation.slot() if reservation.has_slots else {}
             yield Allocation(
                 id=ids[host_id],
@@ -298,7 +300,7 @@ class _Room:
         for id_ in wanted:
             if any(map(window.overlaps, self._windows[id_])):
                 raise exception.Conflict(
-                    f'floating IP {id_} is promised to another lease then'
+                    f'floating IP {id_} is allocated to an overlapping lease'
                 )
         taken: list[Allocation] = []
         for allocation in kept.allocations:
@@ -319,8 +321,8 @@ class _Room:
             self._replica.indexes.remove(taken)
             name = self._replica.hosts[allocation.host].hypervisor_hostname
             raise exception.Conflict(
-                f'host {name} has no room for it beside what others were '
-                'promised before'
+                f'host {name} has no room beside the allocations of earlier '
+                'leases'
             ) from e
 
 

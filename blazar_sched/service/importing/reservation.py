@@ -68,12 +68,12 @@ def _parameters(resource_type: str, own: blazar.Row) -> dict[str, Any]:
     read = _PARAMETERS.get(resource_type)
     if read is None:
         raise exception.InvalidInput(
-            f'resource_type {resource_type!r} is not one of Blazar itself',
+            f'resource_type {resource_type!r} is not a type of Blazar',
             field='resource_type',
         )
     if not own:
         raise exception.InvalidInput(
-            f'a reservation of type {resource_type} lacks its parameters',
+            f'a reservation of type {resource_type} has no parameters',
             field='reservations',
         )
     try:

@@ -86,7 +86,7 @@ def read(url: str) -> Tables:
     except ValueError:
         # The message of the error may contain a part of the password.
         raise exception.InvalidInput(
-            "Blazar's database cannot be opened: its port is no number",
+            "Blazar's database cannot be opened: the port is not a number",
             field='url',
         ) from None
     try:
@@ -137,8 +137,9 @@ def _reflect(connection: sa.Connection) -> dict[str, sa.Table]:
 
 def _not_blazars(lacks: str) -> exception.InvalidInput:
     return exception.InvalidInput(
-        f'the database has {lacks}: it is not that of Blazar 18 (bring an '
-        'older one up to date by `blazar-db-manage upgrade head`)',
+        f'the database has {lacks}: only the database of Blazar 18 can be '
+        'imported (upgrade an older database by '
+        '`blazar-db-manage upgrade head`)',
         field='url',
     )
 

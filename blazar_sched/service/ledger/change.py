@@ -15,7 +15,7 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
-_NO_LEDGER = 'the database holds no ledger'
+_NO_LEDGER = 'the ledger table has no row'
 
 
 def newest(connection: sa.Connection) -> tuple[str, int]:
@@ -127,9 +127,13 @@ def page(
     :raises InvalidInput: if `since` or `limit` is out of range
     """
     if since < 0:
-        raise exception.InvalidInput(f'since is {since}', field='since')
+        raise exception.InvalidInput(
+            f'since must not be negative: {since}', field='since'
+        )
     if limit < 1:
-        raise exception.InvalidInput(f'limit is {limit}', field='limit')
+        raise exception.InvalidInput(
+            f'limit must be at least 1: {limit}', field='limit'
+        )
     uuid, last = newest(connection)
     if since >= last:
         known = since if since == last else None

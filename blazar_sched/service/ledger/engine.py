@@ -74,12 +74,14 @@ def create(
     try:
         return _create(url, patient)
     except (ImportError, sa.exc.NoSuchModuleError) as e:
-        raise ValueError(f'its driver is not there: {e}') from e
+        raise ValueError(f'the database driver is not installed: {e}') from e
     except KeyError as e:
         known = ', '.join(_CONNECT_ARGS)
-        raise ValueError(f'{e} is none of {known}') from None
+        raise ValueError(
+            f'database {e} is not supported, only {known}'
+        ) from None
     except (ValueError, sa.exc.ArgumentError):
-        raise ValueError('it is no SQLAlchemy URL') from None
+        raise ValueError('the URL is not a valid SQLAlchemy URL') from None
 
 
 def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:

@@ -39,7 +39,9 @@ def get(
     if models.is_id(floating_ip_id):
         for found in _select(connection, FloatingIP.id == floating_ip_id):
             return found
-    raise exception.FloatingIPNotFound(f'no floating IP {floating_ip_id}')
+    raise exception.FloatingIPNotFound(
+        f'floating IP {floating_ip_id} not found'
+    )
 
 
 def list_(
@@ -107,7 +109,8 @@ def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
         ),
     ):
         raise exception.FloatingIPExists(
-            f'{new.address} is registered', field='floating_ip_address'
+            f'floating IP {new.address} is already registered',
+            field='floating_ip_address',
         )
     rows.add(connection, FloatingIP, [rows.columns(new)])
 
@@ -135,7 +138,7 @@ def delete(connection: sa.Connection, floating_ip_id: str) -> None:
     )
     if holder is not None:
         raise exception.CantDeleteFloatingIP(
-            f'{gone.address} is allocated, such as to reservation {holder}'
+            f'floating IP {gone.address} is allocated to reservation {holder}'
         )
     connection.execute(sa.delete(FloatingIP).where(FloatingIP.id == gone.id))
 

@@ -57,7 +57,7 @@ def get(connection: sa.Connection, host_id: str) -> Host:
         # The comparison refuses host 7 when the given id is 007.
         if host_id in (found.id, found.uuid):
             return found
-    raise exception.HostNotFound(f'no host {host_id}')
+    raise exception.HostNotFound(f'host {host_id} not found')
 
 
 def _named(host_id: str) -> sa.ColumnElement[bool]:
@@ -103,13 +103,15 @@ def put(
     found = _select(connection, models.Host.uuid == new.uuid)
     if not new.id:
         if found:
-            raise exception.HostExists(f'host {new.uuid} is registered')
+            raise exception.HostExists(
+                f'host {new.uuid} is already registered'
+            )
         connection.execute(sa.insert(models.Host).values(row))
         # The host is read back with the id that the database assigned.
         (new,) = _select(connection, models.Host.uuid == new.uuid)
         return new, [record.encode(new)]
     if not found or found[0].id != new.id:
-        raise exception.HostNotFound(f'no host {new.id}')
+        raise exception.HostNotFound(f'host {new.id} not found')
     if found[0] == new:
         return new, []
     connection.execute(
@@ -144,7 +146,7 @@ def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
         sa.delete(models.Host).where(models.Host.uuid == uuid)
     )
     if changed.rowcount != 1:
-        raise exception.HostNotFound(f'no host {uuid}')
+        raise exception.HostNotFound(f'host {uuid} not found')
     return [*records, (record.HOST, uuid, None)]
 
 

@@ -36,7 +36,7 @@ def get(
     """
     found = _find(connection, lease_id, project_id)
     if found is None:
-        raise exception.LeaseNotFound(f'no lease {lease_id}')
+        raise exception.LeaseNotFound(f'lease {lease_id} not found')
     return found
 
 
@@ -233,7 +233,7 @@ def set_status(
         .values(values)
     )
     if changed.rowcount != 1:
-        raise exception.LeaseNotFound(f'no lease {lease_id}')
+        raise exception.LeaseNotFound(f'lease {lease_id} not found')
 
 
 def cut(connection: sa.Connection, ended: Lease) -> list[record.Record]:

@@ -132,7 +132,7 @@ class Ledger(reader.Reader):
 
         if not self._run(migrations.is_current):
             raise exception.NotUpgraded(
-                "the database's tables are not those of this version: run "
+                'the tables in the database are not of this version: run '
                 '`blazar-sched db upgrade`'
             )
 
@@ -318,8 +318,8 @@ class Ledger(reader.Reader):
             return self._retry(lambda: self._read_back(revision))
         except exception.Unavailable as e:
             raise exception.Unavailable(
-                'the database was lost during the commit; look whether the '
-                'change was made before trying again'
+                'the database connection was lost during the commit; check '
+                'whether the change was made before you retry'
             ) from e
 
     def _read_back(self, revision: int) -> bool:
@@ -333,7 +333,7 @@ class Ledger(reader.Reader):
             commits = writer.count(connection, self._writer)
             retry.commit(connection)
         if commits is None and now - revision > writer.REVISIONS_KEPT:
-            raise exception.Unavailable('the writer stood still for too long')
+            raise exception.Unavailable('the writer was inactive for too long')
         return commits == self._commits
 
     def _load(self) -> state.Replica:
@@ -354,7 +354,7 @@ class Ledger(reader.Reader):
         records = change.between(connection, replica.revision, revision)
         if records is None:
             self.replica = None
-            raise retry.Conflict('changes are gone: the replica starts anew')
+            raise retry.Conflict('the changes for the replica are pruned')
         replica.apply(revision, records, leave_out=True)
 
     def _apply(self, revision: int, records: list[record.Record]) -> None:
@@ -367,7 +367,7 @@ class Ledger(reader.Reader):
             if self.replica is not None:
                 self.replica.apply(revision, records, leave_out=True)
         except Exception:
-            LOG.exception('The replica cannot be used: it starts anew')
+            LOG.exception('Could not update the replica, dropping the replica')
             self.replica = None
 
     def _tell(self, revision: int) -> None:
@@ -375,7 +375,7 @@ class Ledger(reader.Reader):
             if self._on_change is not None:
                 self._on_change(revision)
         except Exception:
-            LOG.exception('Nobody is told of revision %d', revision)
+            LOG.exception('Could not announce revision %d', revision)
 
     def _prune(self, last: int) -> int:
         """Delete a slice of the revisions up to `last`; return its size."""
@@ -407,7 +407,7 @@ def _check(replica: state.Replica, records: list[record.Record]) -> None:
         replica.check(records)
     except ext.TimelineError as e:
         raise exception.Uncountable(
-            f'more is to be allocated than can be counted: {e}'
+            f'the allocations exceed what the index can count: {e}'
         ) from e
 
 

@@ -49,7 +49,9 @@ def list_(
         below 1, `marker` if the project has no such lease
     """
     if limit is not None and limit < 1:
-        raise exception.InvalidInput(f'limit is {limit}', field='limit')
+        raise exception.InvalidInput(
+            f'limit must be at least 1: {limit}', field='limit'
+        )
     order = _order(sort)
     texts = [t for t in (project_id, name, status) if t is not None]
     if not all(map(models.is_text, texts)):
@@ -97,7 +99,7 @@ def _values(
         found = connection.execute(query).one_or_none()
         if found is not None:
             return found
-    raise exception.InvalidInput(f'there is no lease {marker}', field='marker')
+    raise exception.InvalidInput(f'lease {marker} not found', field='marker')
 
 
 def _after(order: _Order, values: Sequence[Any]) -> sa.ColumnElement[bool]:

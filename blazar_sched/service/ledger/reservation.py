@@ -216,7 +216,7 @@ def set_columns(
         .values({k: v for k, v in values.items() if v is not None})
     )
     if changed.rowcount != 1:
-        raise exception.NotFound(f'no reservation {reservation_id}')
+        raise exception.NotFound(f'reservation {reservation_id} not found')
 
 
 def set_made(
@@ -286,7 +286,7 @@ def _record(
         .where(models.Reservation.id == reservation_id)
     ).first()
     if row is None:
-        raise exception.NotFound(f'no reservation {reservation_id}')
+        raise exception.NotFound(f'reservation {reservation_id} not found')
     return to_record(from_row(row), row.project_id, row.start, row.end)
 
 

@@ -149,13 +149,13 @@ def call(
         except Exception as e:
             if is_denied(e):
                 raise exception.DatabaseAccessDenied(
-                    'the database denies access'
+                    'the database denied access'
                 ) from e
             if not is_conflict(e):
                 raise
             if not retries_left:
                 raise exception.Unavailable(
-                    f'the database refused {max_retries + 1} times'
+                    f'the database refused {max_retries + 1} attempts'
                 ) from e
         sleep(random.uniform(0, longest))
         longest = min(2 * longest, LONGEST_DELAY)

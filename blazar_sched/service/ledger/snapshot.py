@@ -99,11 +99,13 @@ def page(
         `limit` is below 1
     """
     if limit < 1:
-        raise exception.InvalidInput(f'limit is {limit}', field='limit')
+        raise exception.InvalidInput(
+            f'limit must be at least 1: {limit}', field='limit'
+        )
     kind, _, key = (after or f'{_KINDS[0]}/').partition('/')
     if kind not in _KINDS:
         raise exception.InvalidInput(
-            f'no page is called {after}', field='after'
+            f'{after!r} is not the marker of a page', field='after'
         )
     # The revision is read first, so that the rows read after it may be newer
     # than the revision, but never older.
@@ -148,7 +150,7 @@ def load(
     try:
         return _load(connection, overcommit, leave_out=False)
     except ext.TimelineError as e:
-        LOG.error('The ledger holds what cannot be used: %s', e)
+        LOG.error('The replica leaves out invalid records: %s', e)
         return _load(connection, overcommit, leave_out=True)
 
 

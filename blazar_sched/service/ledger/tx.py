@@ -43,7 +43,7 @@ class Tx(
     def _note(self, records: list[record.Record]) -> None:
         if records:
             raise RuntimeError(
-                'replicas must learn of this: use Ledger.commit'
+                'this write changes the index: use Ledger.commit'
             )
 
 

@@ -161,7 +161,10 @@ class Claims:
         try:
             self._ledger.write(lambda tx: _undo(tx, held))
         except exception.Unavailable as e:
-            LOG.warning('%d claims have to run out: %s', len(held), e)
+            LOG.warning(
+                'Could not release %d claims, waiting for their expiry: %s',
+                len(held), e,
+            )
 
     def _good_until(self) -> float:
         return self._monotonic() + self._seconds - self.interval

@@ -82,9 +82,9 @@ class Clock:
         self._metrics.of(CLOCK_DIFFERENCE).set(ahead)
         differed, self.differs = self.differs, abs(ahead) > self._tolerance()
         if self.differs and not differed:
-            LOG.error('%s: no event is done here', self._difference())
+            LOG.error('%s: this manager runs no events', self._difference())
         elif differed and not self.differs:
-            LOG.info("This manager's clock is about the database's again")
+            LOG.info("This manager's clock agrees with the database's again")
 
     def _difference(self) -> str:
         side = 'ahead of' if self._ahead > 0 else 'behind'

@@ -199,8 +199,8 @@ class Drafts:
             known = by_id.get(values.get('id') or '')
             if known is None:
                 raise exception.InvalidInput(
-                    'a change of a reservation needs the id of one of the '
-                    "lease's",
+                    'each changed reservation must have the id of a '
+                    'reservation of the lease',
                     field='reservations',
                 )
             if values.get('remove'):
@@ -211,7 +211,7 @@ class Drafts:
             )
         if old.is_lifetime and len(by_id) != 1:
             raise exception.CantUpdateParameter(
-                "the lease of a server's lifetime has that alone",
+                "the lease of a server's lifetime has exactly one reservation",
                 field='reservations',
             )
         return _checked(by_id.values(), old.reservations)
@@ -299,7 +299,7 @@ def _check_before_end(old: Lease, new: Lease) -> None:
             BEFORE_END
         ):
             raise exception.CantUpdateParameter(
-                'before_end cannot be changed any more: it was done',
+                'before_end cannot be changed after its action was done',
                 field=BEFORE_END,
             )
 
@@ -345,8 +345,8 @@ def _check_announced(
             asked != known.get(r.id, {}).get(name)
         ):
             raise exception.InvalidInput(
-                f'before_end {asked!r} needs a before_end_date: in this cloud '
-                'a lease has none by default',
+                f'before_end {asked!r} needs a before_end_date: this cloud '
+                'has no default',
                 field='before_end_date',
             )
 
@@ -377,7 +377,7 @@ def _checked(
     all_ = tuple(reservations)
     if len(all_) > MAX_RESERVATIONS:
         raise exception.InvalidInput(
-            f'a lease has at most {MAX_RESERVATIONS} reservations',
+            f'a lease can have at most {MAX_RESERVATIONS} reservations',
             field='reservations',
         )
     if any(reservation not in old for reservation in all_):
@@ -400,7 +400,7 @@ def _check_shared(
     }
     if len(shared) > MAX_PROJECTS:
         raise exception.InvalidInput(
-            f'a lease is shared with at most {MAX_PROJECTS} '
-            'different projects, all of its reservations together',
+            'the reservations of a lease can be shared with at most '
+            f'{MAX_PROJECTS} different projects in total',
             field='projects',
         )

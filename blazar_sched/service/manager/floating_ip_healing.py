@@ -74,7 +74,7 @@ class Healer:
         try:
             view = _View(self._neutron, {f.network_id for f in registered})
         except exception.Unavailable as e:
-            LOG.warning('It is not known which floating IPs are right: %s', e)
+            LOG.warning('Could not compare floating IPs with Neutron: %s', e)
             return
         now = int(self._clock())
         self._mark(registered, leases, view, now)
@@ -84,9 +84,9 @@ class Healer:
                 if lease.start <= until and self._is_healable(lease, now):
                     self._heal(lease, view, now)
             except exception.Unavailable as e:
-                LOG.warning('Lease %s is not healed: %s', lease.id, e)
+                LOG.warning('Could not heal lease %s: %s', lease.id, e)
             except Exception:
-                LOG.exception('Lease %s is not healed', lease.id)
+                LOG.exception('Could not heal lease %s', lease.id)
 
     def _mark(
         self,
@@ -112,9 +112,14 @@ class Healer:
 
         for floating_ip in self._ledger.write(work):
             if floating_ip.reservable:
-                LOG.info('%s can be reserved again', floating_ip.address)
+                LOG.info(
+                    'Floating IP %s can be reserved again',
+                    floating_ip.address,
+                )
             else:
-                LOG.warning('%s cannot be reserved', floating_ip.address)
+                LOG.warning(
+                    'Floating IP %s cannot be reserved', floating_ip.address
+                )
 
     def _is_healable(self, lease: Lease, now: int) -> bool:
         """Tell whether a lease can be healed now.

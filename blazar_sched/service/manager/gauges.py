@@ -58,7 +58,7 @@ class Gauges:
         try:
             found = self._ledger.statistics()
         except exception.Unavailable as e:
-            LOG.warning('Metrics lack what is in the ledger: %s', e)
+            LOG.warning('Could not read metrics from the ledger: %s', e)
             return
         yield _gauge(metrics.REVISION, {(): found.revision})
         yield _gauge(

@@ -83,7 +83,7 @@ class Healer:
                 # The lease was deleted in the meantime.
                 continue
             except Exception:
-                LOG.exception('Lease %s is not healed', lease_id)
+                LOG.exception('Could not heal lease %s', lease_id)
         self._replan(now)
 
     def reallocate(
@@ -106,7 +106,8 @@ class Healer:
         )
         if not held:
             raise exception.NotFound(
-                f'they have nothing on host {host.hypervisor_hostname}',
+                'the lease or reservation has no allocation on host '
+                f'{host.hypervisor_hostname}',
                 field='reservation_id' if reservation_id else 'lease_id',
             )
 
@@ -135,11 +136,13 @@ class Healer:
             try:
                 at_risk |= self._relieve(host, now)
             except Exception:
-                LOG.exception('Host %s still holds too much', host)
+                LOG.exception(
+                    'Could not move leases off overcommitted host %s', host
+                )
         for lease in at_risk.values():
             if lease.id not in self._at_risk:
                 LOG.warning(
-                    'Lease %s has no room on its hosts as they are', lease.id
+                    'Lease %s is at risk: its hosts lack capacity', lease.id
                 )
                 self._notifier.lease(LEASE_AT_RISK, lease)
         self._at_risk = set(at_risk)
@@ -250,7 +253,7 @@ class Healer:
             _lost(held[id_], many) for id_, many in placed.items()
         ):
             raise exception.NotEnoughHostsAvailable(
-                'no other host has room', field='reservations'
+                'no other host has enough capacity', field='reservations'
             )
         reservations = []
         for reservation in old.reservations:
@@ -290,7 +293,7 @@ class Healer:
         if new == old:
             return
         if new.degraded and not old.degraded:
-            LOG.warning('Lease %s has less than was promised', new.id)
+            LOG.warning('Lease %s is degraded: capacity was lost', new.id)
             self._notifier.lease(LEASE_DEGRADED, new)
         else:
             LOG.info('Lease %s is healed', new.id)

@@ -130,8 +130,8 @@ class Hosts:
         if host.hold == DEDICATED:
             if servers:
                 raise exception.HostHavingServers(
-                    f'{len(servers)} servers are on the host, which is to be '
-                    'dedicated',
+                    f'{len(servers)} servers are on the host: a dedicated '
+                    'host must have no servers',
                     field='hold',
                 )
             self._freepool.join([host.service_name])
@@ -234,7 +234,9 @@ class Hosts:
             now = int(self._clock())
             short = self._ledger.commit(lambda tx: _refresh(tx, facts, now))
             for name in short:
-                LOG.warning('Host %s has less than is promised of it', name)
+                LOG.warning(
+                    'Host %s has less capacity than is reserved', name
+                )
 
     def _look(self, provider: str, generation: int) -> Facts:
         """Return the facts from Placement, querying Placement only if needed.
@@ -435,8 +437,8 @@ def _check_free(
             used = changed & catalog.requirement(reservation).names()
             if used:
                 raise exception.CantAddExtraCapability(
-                    f'{", ".join(sorted(used))} is required by reservation '
-                    f'{reservation.id}',
+                    f'capability {", ".join(sorted(used))} is required by '
+                    f'reservation {reservation.id}',
                     field=min(used),
                 )
 
@@ -445,6 +447,6 @@ def _check_unallocated(source: Reader, host: Host) -> None:
     held = source.allocations(host=host.uuid)
     if held:
         raise exception.CantDeleteHost(
-            f'host {host.hypervisor_hostname} has allocations, such as those '
-            f'of lease {held[0][1]}'
+            f'host {host.hypervisor_hostname} has allocations, for example '
+            f'for lease {held[0][1]}'
         )

@@ -58,17 +58,18 @@ def capabilities(
 def _check_capability(name: str, value: Any) -> None:
     if not 0 < len(name) <= MAX_NAME:
         raise exception.InvalidInput(
-            f'a capability has a name of 1 to {MAX_NAME} characters',
+            f'the name of a capability must have 1 to {MAX_NAME} characters',
             field=name[:MAX_NAME],
         )
     own = Host(uuid='', id='', hypervisor_hostname='').properties()
     if name in own or name.startswith(host.TRAIT):
         raise exception.InvalidInput(
-            f"{name} is the host's own and cannot be set", field=name
+            f'{name} is a property that each host has, and cannot be set',
+            field=name,
         )
     if value is not None and not isinstance(value, str):
         raise exception.InvalidInput(
-            f'the capability {name} must be text', field=name
+            f'the value of capability {name} must be text', field=name
         )
 
 
@@ -95,7 +96,7 @@ def _parse_cleaning_time(value: Any, field: str) -> int | None:
     text = str(value) if type(value) in (int, str) else ''
     if not _MINUTES.fullmatch(text) or int(text) > host.MAX_CLEANING_TIME:
         raise exception.InvalidInput(
-            'cleaning_time must be whole minutes, up to '
+            'cleaning_time must be a number of minutes from 0 to '
             f'{host.MAX_CLEANING_TIME}',
             field=field,
         )

@@ -40,7 +40,8 @@ def made(
     lease_id, known = found
     if known != asked:
         raise exception.IdempotencyKeyReused(
-            'the key was used for another request', field='Idempotency-Key'
+            'the key was already used for a different request',
+            field='Idempotency-Key',
         )
     try:
         lease: Lease = source.lease(lease_id)

@@ -99,7 +99,7 @@ class Instances:
         self._syncer = loop.Loop(
             'instance sync', self.sync, lambda: conf.manager.sync_interval
         )
-        self._looker = loop.Loop('instance look', self.look)
+        self._looker = loop.Loop('instance poll', self.look)
 
     @property
     def loops(self) -> tuple[loop.Loop, ...]:
@@ -241,11 +241,11 @@ class Instances:
         """
         if are_all:
             raise exception.Unavailable(
-                f'{len(unknown)} servers are not known now: {trouble}'
+                f'Nova cannot report {len(unknown)} servers: {trouble}'
             )
         if not self._unknown.issuperset(unknown):
             LOG.warning(
-                '%d servers are not known now: %s', len(unknown), trouble
+                'Nova cannot report %d servers: %s', len(unknown), trouble
             )
 
     def _write(
@@ -287,7 +287,9 @@ class Instances:
             except exception.Unavailable as e:
                 # The next look repeats the action; the other servers do not
                 # wait.
-                LOG.warning('Lifetimes are not followed: %s', e)
+                LOG.warning(
+                    'Could not act on the lifetime leases of servers: %s', e
+                )
         done = {server.uuid for server in current}
         return [s.uuid for s in servers if s.uuid not in done]
 

@@ -362,8 +362,9 @@ class Leases:
                 return
             if over and lease.status == states.LEASE_ERROR:
                 raise exception.Unavailable(
-                    f'what lease {lease_id} has in other services cannot be '
-                    'removed: see the log, then delete it again'
+                    f'the resources of lease {lease_id} in other services '
+                    'cannot be removed: see the log, then delete the lease '
+                    'again'
                 )
             if self._runner.stopping:
                 return
@@ -463,7 +464,7 @@ def _check_idle(lease: Lease) -> None:
     # their token.
     if not lease.is_idle:
         raise exception.InvalidStatus(
-            'an event of the lease is in progress: try again', field='status'
+            'an event of the lease is in progress: retry later', field='status'
         )
 
 

@@ -180,12 +180,14 @@ class Lifetimes:
             actions are done first
         """
         for lease in written.made:
-            LOG.info('Lease %s is that of server %s', lease.id,
-                     _instance_id(lease))
+            LOG.info(
+                'Created lease %s of server %s', lease.id, _instance_id(lease)
+            )
             self._notifier.lease(LEASE_CREATE, lease)
         for lease in written.gone:
-            LOG.info('Lease %s is gone with server %s', lease.id,
-                     _instance_id(lease))
+            LOG.info(
+                'Deleted lease %s of server %s', lease.id, _instance_id(lease)
+            )
             self._notifier.lease(LEASE_DELETE, lease)
         steps = [
             *(functools.partial(self._shelve, *e) for e in written.early),
@@ -218,7 +220,7 @@ class Lifetimes:
         if not again.refused:
             return self.follow(again)
         LOG.warning(
-            'Server %s of project %s is deleted, its lease from %d to %d is '
+            'Deleting server %s of project %s: its lease from %d to %d was '
             'refused: %s',
             server.uuid, server.project_id, lease.start, lease.end, reason,
         )

@@ -296,4 +296,4 @@ class Manager:
         """Delete the changes that are too old; every manager may do so."""
         gone = self.ledger.prune(self._conf.manager.changes_kept)
         if gone:
-            LOG.info('The changes of %d revisions are pruned', gone)
+            LOG.info('Pruned the changes of %d revisions', gone)

@@ -70,7 +70,7 @@ def report(
         if not lease_ids:
             continue
         LOG.warning(
-            'Server %s on host %s is in the way of %s',
+            'Server %s on host %s is in the way of leases %s',
             instance.uuid, instance.host, ', '.join(lease_ids),
         )
         notifier.instance(

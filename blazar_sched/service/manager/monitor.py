@@ -64,7 +64,7 @@ class Monitor(loop.Looped):
             try:
                 back = self.look()
             except exception.Unavailable as e:
-                LOG.warning('It is not known which hosts are up: %s', e)
+                LOG.warning('Could not read the status of hosts: %s', e)
                 self._noticed = noticed
         self._healer.heal()
         if back:
@@ -96,7 +96,7 @@ class Monitor(loop.Looped):
         written = self._ledger.commit(work)
         for host in written:
             if host.reservable:
-                LOG.info('Host %s is back', host.hypervisor_hostname)
+                LOG.info('Host %s is up again', host.hypervisor_hostname)
                 self._notifier.host(HOST_RECOVERY, host)
             else:
                 LOG.warning('Host %s has failed', host.hypervisor_hostname)

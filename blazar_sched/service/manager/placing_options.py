@@ -22,8 +22,8 @@ def read(conf: Any) -> options.Options:
         )
     except (exception.InvalidInput, cfg.Error) as e:
         raise ValueError(
-            '[manager] default_resource_properties is no requirement (each '
-            f'$ of it is written $$): {e}'
+            '[manager] default_resource_properties is not a requirement '
+            f'(write $ as $$): {e}'
         ) from e
     pairs = (each.rsplit('=', 1) for each in conf.cleaning_times)
     return options.Options(

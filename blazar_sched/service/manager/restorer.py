@@ -174,7 +174,7 @@ class Restorer(loop.Looped):
             wait = self._conf.restore_interval * 2**tries.count
             tries.count += wait < RAREST
             tries.not_before = at + min(wait, RAREST)
-            LOG.info('Server %s is to come back', server.uuid)
+            LOG.info('Unshelving server %s', server.uuid)
             self._nova.unshelve_server(server)
 
     def _alive(

@@ -221,7 +221,9 @@ class Runner:
             self._claims.leave([mine])
             self.poke()
             if isinstance(e, claim.Lost | _Stopping):
-                raise exception.Unavailable('it is left to others') from e
+                raise exception.Unavailable(
+                    'another manager continues the start of the lease'
+                ) from e
             raise
 
     def release_start(self, tx: PlacingTx, mine: claim.Held) -> None:
@@ -249,10 +251,10 @@ class Runner:
             # An event that was waiting for a thread at the stop stays undone.
             over = not self.stopping and self._try(event, seen)
         except claim.Lost:
-            LOG.warning('%s was taken over', _name(event))
+            LOG.warning('Another manager took over %s', _name(event))
         except Exception:
             # The ledger cannot be written: the claim expires without a write.
-            LOG.exception('%s', _name(event))
+            LOG.exception('Could not record the outcome of %s', _name(event))
         finally:
             self._attempts.release(event)
         if over:
@@ -338,14 +340,14 @@ class Runner:
             ended = self._transitions.ending(event, lease)
             self._finish(event, mine, states.EVENT_DONE, write)
         except (claim.Lost, _Stopping):
-            LOG.warning('%s is left to others', _name(event))
+            LOG.warning('Left %s to another manager', _name(event))
             self._finish(event, mine, states.EVENT_UNDONE)
             return False
         except transition.Failed as e:
-            LOG.warning('%s: %s', _name(event), e)
+            LOG.warning('Could not complete %s: %s', _name(event), e)
             return self._try_again(event, lease, mine, tried, e)
         except Exception:
-            LOG.exception('%s', _name(event))
+            LOG.exception('Could not complete %s', _name(event))
             return self._try_again(event, lease, mine, tried)
         faults.point(f'{event.event_type}:finished')
         self._attempts.forget(event)
@@ -416,9 +418,8 @@ class Runner:
             and transition.is_needed(event)
         ):
             LOG.error(
-                '%s: %s, after %d s', _name(event),
-                '; '.join(reasons.values()) or 'servers neither come nor go',
-                waited,
+                'Waited %d s for %s: %s', waited, _name(event),
+                '; '.join(reasons.values()) or 'servers do not change',
             )
             return self._give_up(event, lease, mine, reasons)
         tried.wait_longer(now)
@@ -465,7 +466,7 @@ class Runner:
             self._finish(event, mine, states.EVENT_ERROR)
             self._attempts.forget(event)
             return False
-        LOG.error('%s is given up', _name(event))
+        LOG.error('Gave up %s', _name(event))
         self._finish(
             event,
             mine,
@@ -506,7 +507,7 @@ def _is_given_up(event: Event) -> bool:
 
 
 def _name(event: Event) -> str:
-    return f'The {event.event_type} of lease {event.lease_id}'
+    return f'event {event.event_type} of lease {event.lease_id}'
 
 
 def _settle(

@@ -51,7 +51,7 @@ class Trusts(loop.Looped):
         try:
             self._delete(trust_id)
         except exception.Unavailable as e:
-            LOG.warning('Trust %s is deleted later: %s', trust_id, e)
+            LOG.warning('Could not delete trust %s yet: %s', trust_id, e)
 
     def _delete(self, trust_id: str) -> None:
         self._keystone.delete_trust(trust_id)

@@ -78,7 +78,7 @@ class FlavorResource(slots.SlotsResource):
         found = isinstance(flavor_id, str) and self._ledger.flavor(flavor_id)
         if not found or not found.is_open_to(project_id):
             raise exception.InvalidInput(
-                f'no flavor {str(flavor_id)[:64]!r} is known',
+                f'flavor {str(flavor_id)[:64]!r} not found',
                 field='flavor_id',
             )
         return found
@@ -136,7 +136,7 @@ def _resources(flavor: Flavor) -> dict[str, int]:
     )
     if not asked or max(asked.values()) > ext.AMOUNT_LIMIT:
         raise exception.InvalidInput(
-            f'flavor {flavor.id!r} asks for nothing, or for too much',
+            f'flavor {flavor.id!r} requests no resources, or too many',
             field='flavor_id',
         )
     return asked

@@ -82,11 +82,11 @@ class FloatingIPResource(base.Resource):
             )
         if new[_REQUIRED] and new[_REQUIRED] != parameters[_REQUIRED]:
             raise exception.CantUpdateParameter(
-                f'{_REQUIRED} can only be given up, by []', field=_REQUIRED
+                f'{_REQUIRED} can only be changed to []', field=_REQUIRED
             )
         if active and new['amount'] < parameters['amount']:
             raise exception.CantUpdateParameter(
-                'amount cannot become less in an active lease', field='amount'
+                'amount cannot be reduced in an active lease', field='amount'
             )
         return new
 
@@ -189,10 +189,16 @@ class FloatingIPResource(base.Resource):
                     _description(reservation),
                 )
             except (exception.InvalidInput, exception.NotFound) as e:
-                LOG.warning('Reservation %s: %s', reservation.id, e)
+                LOG.warning(
+                    'Could not create a floating IP for reservation %s: %s',
+                    reservation.id, e,
+                )
                 made = None
             except exception.Conflict as e:
-                LOG.warning('Reservation %s: %s', reservation.id, e)
+                LOG.warning(
+                    'Could not create a floating IP for reservation %s: %s',
+                    reservation.id, e,
+                )
                 return None
             if made is not None:
                 return made
@@ -317,7 +323,8 @@ def _required(parameters: Mapping[str, Any]) -> list[str]:
         )
     if len(required) > parameters['amount']:
         raise exception.InvalidInput(
-            f'{_REQUIRED} must not be more than the amount', field=_REQUIRED
+            f'{_REQUIRED} must not have more addresses than amount',
+            field=_REQUIRED,
         )
     return required
 
@@ -354,7 +361,7 @@ def _place(
     lost = set(parameters[_REQUIRED]) - {f.address for f in free}
     if lost and not opened:
         raise exception.NotEnoughFloatingIPAvailable(
-            f'{", ".join(sorted(lost))} is not registered, or not free then',
+            f'{", ".join(sorted(lost))} is not registered, or not free',
             field=_REQUIRED,
         )
     chosen = choose(lease, reservation, kept, free)

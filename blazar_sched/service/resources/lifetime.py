@@ -44,8 +44,8 @@ class LifetimeResource(on_hosts.OnHostsResource):
         :raises InvalidInput: always
         """
         raise exception.InvalidInput(
-            'instance:lifetime is reserved by booting a server that declares '
-            'its end',
+            'instance:lifetime cannot be requested: boot a server that '
+            'declares its end',
             field='resource_type',
         )
 
@@ -170,9 +170,9 @@ def _check_room(
     furthest = _furthest(replica, known, max(known.end, now))
     if furthest < end:
         raise exception.NotEnoughHostsAvailable(
-            'end_date: it can be extended to '
-            f'{duration.format_time(furthest)} at most; from then on its host '
-            'is needed',
+            'end_date can be at most '
+            f'{duration.format_time(furthest)}: from then on another lease '
+            'needs the host',
             field='end_date',
         )
 

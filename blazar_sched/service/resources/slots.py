@@ -347,7 +347,8 @@ def _check_used(
     """Refuse an amount that is smaller than the number in use."""
     if used > reservation.parameters['amount']:
         raise exception.CantUpdateParameter(
-            f'{used} instances of reservation {reservation.id} are in use',
+            f'amount is less than the {used} instances in use of reservation '
+            f'{reservation.id}',
             field='amount',
         )
 

@@ -277,8 +277,9 @@ class Vacater:
         staying = [s for s in servers if not yields(s, now)]
         for server in staying:
             LOG.warning(
-                'Lease %s starts with server %s of project %s in its way on '
-                '%s', lease.id, server.uuid, server.project_id, server.node,
+                'Lease %s starts while server %s of project %s is in the way '
+                'on host %s',
+                lease.id, server.uuid, server.project_id, server.node,
             )
         return [server.uuid for server in staying]
 
@@ -370,7 +371,8 @@ class Vacater:
             return _Course(told)
         at = duration.format_time(latest)
         LOG.info(
-            'Server %s is in the way of lease %s on %s, and is to go at %s',
+            'Server %s is in the way of lease %s on host %s, and must leave '
+            'at %s',
             server.uuid, lease.id, server.node, at,
         )
         self._notifier.instance(
@@ -405,7 +407,7 @@ class Vacater:
             # Counted before the request: a failed action is also followed by
             # the next action.
             course.asked += 1
-            LOG.info('Server %s: %s', server.uuid, action)
+            LOG.info('Vacating server %s: %s', server.uuid, action)
             if self._do(action, server):
                 return
 

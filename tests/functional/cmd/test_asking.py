@@ -26,5 +26,5 @@ def test_a_bus_that_is_away(tmp_path, command):
     )
 
     assert asked.returncode == 1
-    assert 'blazar-sched: the bus does not answer' in asked.stderr
+    assert 'blazar-sched: the message bus is unreachable' in asked.stderr
     assert 'Traceback' not in asked.stderr

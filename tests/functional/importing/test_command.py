@@ -41,7 +41,7 @@ def test_nothing_is_imported_if_anything_is_refused(blazar, run, leases):
     good, bad = blazar.lease(), blazar.lease('CREATING', name='[half]')
     status, printed = run('import-blazar', blazar.url)
     assert status == 1
-    assert f'refused: lease {bad} ([half]): it is CREATING' in printed
+    assert f'refused: lease {bad} ([half]): the lease is CREATING' in printed
     assert leases() == []
     status, printed = run('import-blazar', '--skip-refused', blazar.url)
     assert status == 0

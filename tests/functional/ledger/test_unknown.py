@@ -140,7 +140,7 @@ def test_the_look_may_fail_too(store, work, fail, errors, when):
 def test_a_database_that_does_not_say(store, work, fail, errors):
     for number, error in enumerate(errors, start=1):
         fail(error, 'after', times=100)
-        with pytest.raises(exception.Unavailable, match='look whether'):
+        with pytest.raises(exception.Unavailable, match='check whether'):
             store.commit(work)
         assert len(work.made) == number
 
@@ -173,7 +173,7 @@ def test_a_writer_whose_row_is_gone(
 
     monkeypatch.setattr(store, '_was_committed', stand_still)
     fail(errors[0], 'after')
-    with pytest.raises(exception.Unavailable, match='look whether'):
+    with pytest.raises(exception.Unavailable, match='check whether'):
         store.commit(work)
     assert len(store.leases()) == 6
 

@@ -471,7 +471,7 @@ class TestSnapshot:
         world.run(50)
         world.run(told_conf.manager.server_delete_timeout + 1)
         assert_failed(
-            world, lease, f'no complete image yet of server {server.uuid}'
+            world, lease, f'waiting for the image of server {server.uuid}'
         )
 
     @pytest.mark.parametrize(

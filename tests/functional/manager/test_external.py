@@ -337,7 +337,7 @@ def test_a_lease_that_never_rests_is_given_up(world, service):
         world.leases.update(lease.id, None, {'name': str(next(names))})
 
     service.before_answer = write
-    with pytest.raises(exception.Unavailable, match='others keep changing'):
+    with pytest.raises(exception.Unavailable, match='changed during each'):
         world.leases.update(lease.id, None, {'end': world.now + 900})
     assert world.lease(lease).end == lease.end
     assert len(service.questions()) == 1 + enforcement.TRIES

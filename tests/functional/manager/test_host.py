@@ -464,10 +464,10 @@ class TestSync:
         world.hosts.sync()
         assert world.held(lease) == held
         name = 'a' if on == uuid else 'b'
-        assert f'{name} has less than is promised' in caplog.text
+        assert f'{name} has less capacity than is reserved' in caplog.text
         caplog.clear()
         world.hosts.sync()
-        assert 'promised' not in caplog.text
+        assert 'less capacity' not in caplog.text
 
     def test_what_lost_another_class_is_logged(self, world, caplog):
         uuid = world.add_host('a')
@@ -487,7 +487,7 @@ class TestSync:
         })
         world.placement.change(uuid, whole)
         world.hosts.sync()
-        assert 'a has less than is promised' in caplog.text
+        assert 'a has less capacity than is reserved' in caplog.text
 
     def test_what_the_host_has_none_of_is_not_promised(self, world, caplog):
         """A provider below the host's own has it."""
@@ -500,7 +500,7 @@ class TestSync:
         })
         world.hosts.sync()
         assert world.host('a').updated_at == world.now
-        assert 'promised' not in caplog.text
+        assert 'less capacity' not in caplog.text
 
     def test_a_host_that_nova_or_placement_lost_stays_as_it_was(self, world):
         uuid = world.add_host('a')

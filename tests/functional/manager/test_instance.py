@@ -293,7 +293,9 @@ class TestLook:
 
         def logged():
             return [
-                r for r in caplog.records if 'not known now' in r.getMessage()
+                r
+                for r in caplog.records
+                if 'Nova cannot report' in r.getMessage()
             ]
 
         for _ in range(3):

@@ -168,8 +168,8 @@ def test_every_loop_is_told_of(world, value):
     """A thread that is left out could stand still unseen."""
     told = {x.name for x in world.manager._loops}
     assert told == {
-        'claim renewer', 'event runner', 'flavor sync', 'herald',
-        'host monitor', 'host sync', 'instance look', 'instance sync',
+        'claim renewer', 'event runner', 'fanout', 'flavor sync',
+        'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'restorer', 'trust deletion',
     }
 

@@ -339,7 +339,7 @@ class TestNoRoom:
         assert revision() == before
         assert not world.lease(lease).degraded
         assert told == [('lease.at_risk', lease.id)]
-        assert caplog.text.count(f'Lease {lease.id} has no room') == 1
+        assert caplog.text.count(f'Lease {lease.id} is at risk') == 1
 
     def test_told_of_once_though_an_event_of_it_is_done_meanwhile(
         self, world, force, told, set_events

@@ -156,7 +156,7 @@ def test_a_check_looks_at_the_database_too(world, conf, monkeypatch):
     client.check()
 
     def away():
-        raise exception.Unavailable('the database refused 1 times')
+        raise exception.Unavailable('the database refused 1 attempts')
 
     monkeypatch.setattr(world.manager.ledger, 'properties', away)
     with pytest.raises(exception.Unavailable, match='database'):

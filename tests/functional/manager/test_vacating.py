@@ -507,7 +507,9 @@ class TestWholeHost:
         assert kept.degraded
         [reservation] = kept.reservations
         assert reservation.made['in_the_way'] == [server['id']]
-        said = f'server {server["id"]} of project other in its way on a'
+        said = (
+            f'server {server["id"]} of project other is in the way on host a'
+        )
         assert said in caplog.text
 
     def test_who_listens_is_told_what_is_in_the_way(self, site, lease):

@@ -359,7 +359,7 @@ def test_old_tables_are_a_failure(check, config, tmp_path):
     ('url', 'said'),
     [
         ('sqlite:////nowhere/at/all.sqlite', 'unable to open'),
-        ('nonsense', 'no SQLAlchemy URL'),
+        ('nonsense', 'not a valid SQLAlchemy URL'),
         ('mysql+nodriver://root:hush@127.0.0.1:9/x', 'nodriver'),
         ('oracle://root:hush@127.0.0.1:9/x', 'oracle'),
     ],

@@ -41,12 +41,12 @@ def test_an_address_outside_the_pools_can_be_reserved(address, subnet):
 @pytest.mark.parametrize(
     'address, why',
     [
-        ('203.0.113.0', 'as such'),
-        ('203.0.113.255', 'as such'),
+        ('203.0.113.0', 'network or broadcast address'),
+        ('203.0.113.255', 'network or broadcast address'),
         ('203.0.113.1', 'gateway'),
         ('203.0.113.10', 'pool'),
         ('203.0.113.20', 'pool'),
-        ('2001:db8::', 'as such'),
+        ('2001:db8::', 'network or broadcast address'),
         ('2001:db8::1', 'gateway'),
         ('2001:db8::180', 'pool'),
     ],

@@ -191,7 +191,7 @@ MALFORMED = [
     ('["==", "$a", Infinity]', 'Infinity'),
     ('["==", "$a", -Infinity]', '-Infinity'),
     ('["==", "$a", 1e999]', '1e999'),
-    ('["==", "$a", ' + '9' * 5000 + ']', 'plain digits'),
+    ('["==", "$a", ' + '9' * 5000 + ']', 'must have only digits'),
 ]
 
 

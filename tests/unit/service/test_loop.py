@@ -67,16 +67,16 @@ def test_a_service_that_is_away_is_told_of_twice(take, pace, caplog):
     assert pace.asked == 8
     assert {r.levelno for r in caplog.records} == {logging.WARNING}
     assert [r.getMessage() for r in caplog.records] == [
-        'the sync fails, and is tried on: compute answered 500',
-        'the sync works again (failures: 3)',
-        'the sync fails, and is tried on: compute answered 500',
-        'the sync works again (failures: 1)',
+        'the sync failed, retrying: compute answered 500',
+        'the sync has recovered (failures: 3)',
+        'the sync failed, retrying: compute answered 500',
+        'the sync has recovered (failures: 1)',
     ]
     assert not any(r.exc_info for r in caplog.records)
 
 
 def test_its_cause_is_told_too(take, pace, caplog):
-    away = exception.Unavailable('the database refused 11 times')
+    away = exception.Unavailable('the database refused 11 attempts')
     away.__cause__ = OSError('Connection refused')
     take([away], pace)
     assert 'Connection refused' in caplog.text
@@ -87,7 +87,7 @@ def test_what_nobody_expects_is_traced(take, pace, caplog):
     assert pace.asked == 2
     record = caplog.records[0]
     assert record.levelno == logging.ERROR
-    assert record.getMessage() == 'the sync fails, and is tried on'
+    assert record.getMessage() == 'the sync failed, retrying'
     assert isinstance(record.exc_info[1], KeyError)
 
 

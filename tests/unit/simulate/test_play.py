@@ -206,7 +206,7 @@ def test_the_least_pool_holds_the_leases_and_a_smaller_one_does_not():
 
 
 def test_leases_that_all_hosts_do_not_hold_are_refused():
-    with pytest.raises(exception.InvalidInput, match='do not hold'):
+    with pytest.raises(exception.InvalidInput, match='have no room'):
         cloud.least_pool([host()], [whole(), whole(number=1)])
 
 
