@@ -11,7 +11,7 @@ from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import allocation as schemas
-from blazar_sched.service.api.views import allocation as views
+from blazar_sched.service.api.views.allocation import ALLOCATION
 
 Body = dict[str, Any]
 
@@ -19,7 +19,7 @@ Body = dict[str, Any]
 def list_allocations(req: falcon.Request, caller: Caller) -> Body:
     """List the coming allocations of all hosts; past ones too if filtered."""
     hosts = _held(caller, **_filters(req))
-    shown = [views.allocation(host, caller.version) for host in hosts]
+    shown = [ALLOCATION.show(host, caller.version) for host in hosts]
     return {'allocations': shown}
 
 
@@ -28,7 +28,7 @@ def show_allocation(
 ) -> Body:
     """Show the allocations of a host."""
     [host] = _held(caller, host_id=host_id, **_filters(req))
-    return {'allocation': views.allocation(host, caller.version)}
+    return {'allocation': ALLOCATION.show(host, caller.version)}
 
 
 def update_allocation(
@@ -42,7 +42,7 @@ def update_allocation(
     validation.check(schemas.UPDATE, req.media)
     caller.call('reallocate', host_id=host_id, **req.media)
     [host] = _held(caller, host_id=host_id)
-    return {'allocation': views.allocation(host, caller.version)}
+    return {'allocation': ALLOCATION.show(host, caller.version)}
 
 
 def _filters(req: falcon.Request) -> dict[str, str | None]:

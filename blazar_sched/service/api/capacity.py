@@ -11,7 +11,7 @@ from blazar_sched.service.api import listing
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import capacity as schemas
-from blazar_sched.service.api.views import capacity as views
+from blazar_sched.service.api.views.capacity import CAPACITY
 
 Body = dict[str, Any]
 
@@ -40,4 +40,4 @@ def show_capacity(req: falcon.Request, caller: Caller) -> Body:
         resource_properties=properties,
         flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),
     )
-    return {'capacity': views.capacity(found, caller.version)}
+    return {'capacity': CAPACITY.show(found, caller.version)}

@@ -10,7 +10,7 @@ from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import floating_ip as schemas
-from blazar_sched.service.api.views import floating_ip as views
+from blazar_sched.service.api.views.floating_ip import FLOATING_IP
 
 Body = dict[str, Any]
 
@@ -21,7 +21,7 @@ def list_floating_ips(req: falcon.Request, caller: Caller) -> Body:
         functools.partial(caller.call, 'list_floating_ips')
     )
     return {
-        'floatingips': [views.floating_ip(f, caller.version) for f in found]
+        'floatingips': [FLOATING_IP.show(f, caller.version) for f in found]
     }
 
 
@@ -30,7 +30,7 @@ def show_floating_ip(
 ) -> Body:
     """Show a reservable floating IP."""
     found = caller.call('get_floating_ip', floating_ip_id=floating_ip_id)
-    return {'floatingip': views.floating_ip(found, caller.version)}
+    return {'floatingip': FLOATING_IP.show(found, caller.version)}
 
 
 def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
@@ -41,7 +41,7 @@ def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
         network_id=req.media['floating_network_id'],
         address=req.media['floating_ip_address'],
     )
-    return {'floatingip': views.floating_ip(made, caller.version)}
+    return {'floatingip': FLOATING_IP.show(made, caller.version)}
 
 
 def delete_floating_ip(

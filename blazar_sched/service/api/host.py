@@ -10,7 +10,7 @@ from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import host as schemas
-from blazar_sched.service.api.views import host as views
+from blazar_sched.service.api.views.host import HOST
 
 Body = dict[str, Any]
 
@@ -18,7 +18,7 @@ Body = dict[str, Any]
 def list_hosts(req: falcon.Request, caller: Caller) -> Body:
     """List the reservable hosts."""
     hosts = listing.whole(functools.partial(caller.call, 'list_hosts'))
-    return {'hosts': [views.host(h, caller.version) for h in hosts]}
+    return {'hosts': [HOST.show(h, caller.version) for h in hosts]}
 
 
 def show_host(
@@ -26,7 +26,7 @@ def show_host(
 ) -> Body:
     """Show a host."""
     host = caller.call('get_host', host_id=host_id)
-    return {'host': views.host(host, caller.version)}
+    return {'host': HOST.show(host, caller.version)}
 
 
 def create_host(req: falcon.Request, caller: Caller) -> Body:
@@ -36,7 +36,7 @@ def create_host(req: falcon.Request, caller: Caller) -> Body:
     values = _texts(body)
     name = values.pop('name')
     host = caller.call('create_host', name=name, values=values)
-    return {'host': views.host(host, caller.version)}
+    return {'host': HOST.show(host, caller.version)}
 
 
 def update_host(
@@ -47,7 +47,7 @@ def update_host(
     host = caller.call(
         'update_host', host_id=host_id, values=_texts(req.media)
     )
-    return {'host': views.host(host, caller.version)}
+    return {'host': HOST.show(host, caller.version)}
 
 
 def delete_host(

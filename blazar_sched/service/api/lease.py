@@ -22,8 +22,13 @@ from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import lease as schemas
-from blazar_sched.service.api.views import lease as views
+from blazar_sched.service.api.schemas.reservation import BEFORE_END
+from blazar_sched.service.api.schemas.reservation import ON_HOSTS
+from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.views import time
+from blazar_sched.service.api.views.lease import FIELDS
+from blazar_sched.service.api.views.lease import LEASE
+from blazar_sched.service.api.views.reservation import RESERVATION
 
 NOW = 'now'
 DEFAULT = 'default'
@@ -37,7 +42,7 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
     """List the leases of the project; an admin gets those of all projects."""
     wanted = _wanted(req, caller)
     limit = listing.limit(req)
-    fields = listing.fields(req, views.FIELDS)
+    fields = listing.fields(req, FIELDS)
     # One lease more than is shown tells whether more leases follow.
     leases = listing.fetch(
         lambda **page: caller.call('list_leases', **wanted, **page),
@@ -45,7 +50,7 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
         listing.text(req, 'marker', schemas.MAX_ID),
     )
     links = listing.links(req, leases, limit)
-    shown = [views.lease(x, caller.version) for x in leases[:limit]]
+    shown = [LEASE.show(x, caller.version) for x in leases[:limit]]
     if fields is not None:
         shown = [{name: x[name] for name in fields} for x in shown]
     body: Body = {'leases': shown}
@@ -60,12 +65,11 @@ def show_lease(
     """Show a lease; from 1.1 on with its allocations and what remains."""
     which = {'lease_id': lease_id, 'project_id': caller.scope}
     lease = caller.call('get_lease', **which)
-    use = (
-        caller.call('get_lease_use', **which)
-        if caller.version >= microversion.V1_1
-        else {}
-    )
-    return {'lease': views.lease(lease, caller.version, use)}
+    if caller.version >= microversion.V1_1:
+        use = caller.call('get_lease_use', **which)
+        for reservation in lease['reservations']:
+            reservation.update(use.get(reservation['id'], {}))
+    return {'lease': LEASE.show(lease, caller.version)}
 
 
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
@@ -74,7 +78,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     body = schemas.plain(req.media)
     validation.check(schemas.CREATE[caller.version], body)
     reservations = [
-        schemas.with_defaults(r) for r in body.get('reservations', ())
+        with_defaults(r) for r in body.get('reservations', ())
     ]
     requirement.check_reservations(caller, reservations)
     _check_sharing(caller, reservations)
@@ -110,7 +114,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
             functools.partial(create, dry_run=True),
         )
     caller.context.resource_uuid = lease['id']
-    return {'lease': views.lease(lease, caller.version)}
+    return {'lease': LEASE.show(lease, caller.version)}
 
 
 def update_lease(
@@ -123,7 +127,7 @@ def update_lease(
     values = {'name': body['name']} if 'name' in body else {}
     if 'reservations' in body:
         values['reservations'] = [
-            r if 'id' in r else schemas.with_defaults(r)
+            r if 'id' in r else with_defaults(r)
             for r in body['reservations']
         ]
         requirement.check_reservations(
@@ -153,7 +157,7 @@ def update_lease(
         **_offering(caller),
         **dry_run,
     )
-    return {'lease': views.lease(lease, caller.version)}
+    return {'lease': LEASE.show(lease, caller.version)}
 
 
 def delete_lease(
@@ -248,7 +252,7 @@ def _start(text: str | None) -> int | str:
 def _end(text: str | None, version: microversion_parse.Version) -> int:
     if text is None:
         return window.FOREVER
-    return duration.parse_time(text, 'end_date', time.form(version).no_end)
+    return duration.parse_time(text, 'end_date', time.no_end(version))
 
 
 def _before_end(text: str | None) -> int | str:
@@ -266,16 +270,16 @@ def _keep_before_end(
     :raises CantUpdateParameter: if before_end is to be changed
     :raises InvalidInput: if the version has no before_end for the reservation
     """
-    name = schemas.BEFORE_END
+    name = BEFORE_END
     if not any('id' in change and name in change for change in changes):
         return changes
     lease = caller.call(
         'get_lease', lease_id=lease_id, project_id=caller.scope
     )
     shown = {
-        r['id']: views.before_end(r, caller.version)
+        r['id']: RESERVATION.show(r, caller.version).get(name)
         for r in lease['reservations']
-        if r['resource_type'] in schemas.ON_HOSTS
+        if r['resource_type'] in ON_HOSTS
     }
     kept = []
     for change in changes:

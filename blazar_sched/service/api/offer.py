@@ -9,7 +9,7 @@ import falcon
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api.views import offer as views
+from blazar_sched.service.api.views.offer import OFFER
 
 
 def register(app: errors.App) -> None:
@@ -28,4 +28,4 @@ def _refuse(
     # The offer is incomplete if no search for a start was made.
     offer = error.offer or {}
     if version >= microversion.V1_2 and 'start' in offer:
-        resp.media['offer'] = views.offer(offer, version)
+        resp.media['offer'] = OFFER.show(offer, version)

@@ -14,12 +14,19 @@ import inspect
 import re
 from typing import Any
 
-import microversion_parse
+from microversion_parse import Version
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import described
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import INTEGER
+from blazar_sched.service.api.field import many
+from blazar_sched.service.api.field import Object
+from blazar_sched.service.api.field import properties
+from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.field import whole
 from blazar_sched.service.api.schemas import allocation as allocation_schemas
 from blazar_sched.service.api.schemas import capacity as capacity_schemas
 from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
@@ -27,37 +34,25 @@ from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import property as property_schemas
-from blazar_sched.service.api.views import allocation as allocation_views
-from blazar_sched.service.api.views import capacity as capacity_views
-from blazar_sched.service.api.views import floating_ip as floating_ip_views
-from blazar_sched.service.api.views import host as host_views
-from blazar_sched.service.api.views import lease as lease_views
-from blazar_sched.service.api.views import offer as offer_views
-from blazar_sched.service.api.views import property as property_views
-from blazar_sched.service.api.views import shape
-from blazar_sched.service.api.views import version as version_views
+from blazar_sched.service.api.validation import Schema
+from blazar_sched.service.api.views.allocation import ALLOCATION
+from blazar_sched.service.api.views.capacity import CAPACITY
+from blazar_sched.service.api.views.floating_ip import FLOATING_IP
+from blazar_sched.service.api.views.host import HOST
+from blazar_sched.service.api.views.lease import LEASE
+from blazar_sched.service.api.views.lease import listed
+from blazar_sched.service.api.views.offer import OFFER
+from blazar_sched.service.api.views.property import PROPERTY
+from blazar_sched.service.api.views.version import LINKS
+from blazar_sched.service.api.views.version import VERSION
 
 Document = dict[str, Any]
-ByVersion = Mapping[microversion_parse.Version, Any]
-Query = Mapping[str, validation.Schema]
+Query = Mapping[str, Schema]
 
 JSON = 'application/json'
-# The name of each noun in the document, and the noun's schema.
-NOUNS: dict[str, Callable[[microversion_parse.Version], validation.Schema]] = {
-    'Allocation': allocation_views.schema,
-    'Capacity': capacity_views.schema,
-    'FloatingIP': floating_ip_views.schema,
-    'Host': host_views.schema,
-    'Lease': lease_views.schema,
-    'ListedLease': lease_views.listed_schema,
-    'Property': property_views.schema,
-    'Version': version_views.schema,
-}
-# The first version of each noun that older versions do not have.
-SINCE = {'Capacity': microversion.V1_2}
 
 
-def _error_names() -> list[validation.Schema]:
+def _error_names() -> list[Schema]:
     """Describe every name that an error can have."""
     of_the_api = {
         name: (status, http.HTTPStatus(status).phrase)
@@ -76,28 +71,51 @@ def _error_names() -> list[validation.Schema]:
     ]
 
 
-_ERROR = shape.described(
-    'Why a request is refused',
-    {
-        'error_code': meaning.said('The HTTP status', shape.INTEGER),
-        'error_message': meaning.said(
-            "What is wrong, for people; it begins with the field's name where "
-            'one is wrong'
-        ),
-        'error_name': meaning.said(
-            'What is wrong, for programs',
-            {'type': 'string', 'anyOf': _error_names()},
-        ),
-    },
-    errors.envelope(400, 'name: Missing parameter name'),
+_ERROR = Object(
+    Field('error_code', 'The HTTP status', 400, INTEGER),
+    Field(
+        'error_message',
+        "What is wrong, for people; it begins with the field's name where one "
+        'is wrong',
+        'name: Missing parameter name',
+    ),
+    Field(
+        'error_name', 'What is wrong, for programs', errors.NAMES[400],
+        Type({'type': 'string', 'anyOf': _error_names()}),
+    ),
+    Field(
+        'offer',
+        'What there is room for in the place of a lease that is refused for '
+        'want of it; nothing is held for it',
+        type=OFFER, since=microversion.V1_2, required=False,
+    ),
+    meaning='Why a request is refused',
 )
-# The schemas of path variables, by the variable's name.
-VARIABLES = {
-    'lease_id': meaning.said("The lease's id"),
-    'host_id': meaning.said(meaning.HOST_ID),
-    'floating_ip_id': meaning.said("The floating IP's id"),
-    'name': meaning.said("The property's name"),
+# The name of each noun in the document, and the noun's schema by version.
+NOUNS: dict[str, Callable[[Version], Schema]] = {
+    'Error': _ERROR.noun,
+    'Allocation': ALLOCATION.noun,
+    'Capacity': CAPACITY.noun,
+    'FloatingIP': FLOATING_IP.noun,
+    'Host': HOST.noun,
+    'Lease': LEASE.noun,
+    'ListedLease': listed,
+    'Property': PROPERTY.noun,
+    'Version': VERSION.noun,
 }
+# The first version of each noun that older versions do not have.
+SINCE = {'Capacity': microversion.V1_2}
+_TEXT = {'type': 'string'}
+# The schemas of path variables, by the variable's name.
+VARIABLES = properties(
+    (
+        Field('lease_id', "The lease's id"),
+        Field('host_id', meaning.HOST_ID),
+        Field('floating_ip_id', "The floating IP's id"),
+        Field('name', "The property's name"),
+    ),
+    microversion.V1_0,
+)
 # The error statuses of any request; then those of a request that needs a
 # token, of a request that changes a resource, of a request with a body, and of
 # a request with a path variable.
@@ -109,16 +127,16 @@ WITH_VARIABLE = {404}
 REFUSALS = sorted(ANY | WITH_TOKEN | CHANGING | WITH_BODY | WITH_VARIABLE)
 
 
-def _noun(name: str) -> validation.Schema:
+def _noun(name: str) -> Schema:
     return {'$ref': f'#/components/schemas/{name}'}
 
 
-def _one(key: str, name: str) -> validation.Schema:
-    return shape.whole({key: _noun(name)})
+def _one(key: str, name: str) -> Schema:
+    return whole({key: _noun(name)})
 
 
-def _many(key: str, name: str) -> validation.Schema:
-    return shape.whole({key: shape.many(_noun(name))})
+def _many(key: str, name: str) -> Schema:
+    return whole({key: many(_noun(name))})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,19 +151,19 @@ class Operation:
     :param headers: the schemas of the request's own headers
     """
 
-    answer: validation.Schema | None = None
+    answer: Schema | None = None
     body: Any = None
-    query: Query | Callable[[microversion_parse.Version], Query] = (
+    query: Query | Callable[[Version], Query] = (
         dataclasses.field(default_factory=dict)
     )
-    headers: Mapping[str, validation.Schema] = dataclasses.field(
+    headers: Mapping[str, Schema] = dataclasses.field(
         default_factory=dict
     )
 
 
 _LEASES = _many('leases', 'ListedLease')
-_LEASES['properties']['leases_links'] = meaning.said(
-    'Where the rest is, if there was a limit', version_views.LINKS
+_LEASES['properties']['leases_links'] = described(
+    'Where the rest is, if there was a limit', LINKS.schema(microversion.V1_0)
 )
 
 # The operations by the name of the handler.
@@ -201,16 +219,8 @@ OPERATIONS = {
 }
 
 
-def error(version: microversion_parse.Version) -> validation.Schema:
-    """Describe the body of any error response: see errors.envelope."""
-    if version < microversion.V1_2:
-        return _ERROR
-    offer = {'offer': offer_views.schema(version)}
-    return {**_ERROR, 'properties': {**_ERROR['properties'], **offer}}
-
-
 def document(
-    routes: Iterable[Any], version: microversion_parse.Version
+    routes: Iterable[Any], version: Version
 ) -> Document:
     """Build the document of one version of the API.
 
@@ -233,12 +243,9 @@ def document(
         'paths': paths,
         'components': {
             'schemas': {
-                'Error': error(version),
-                **{
-                    name: schema(version)
-                    for name, schema in NOUNS.items()
-                    if version >= SINCE.get(name, microversion.V1_0)
-                },
+                name: schema(version)
+                for name, schema in NOUNS.items()
+                if version >= SINCE.get(name, microversion.V1_0)
             },
             'parameters': {'Version': _version_header(version)},
             'responses': {
@@ -257,7 +264,7 @@ def document(
 
 
 def _describe(
-    route: Any, version: microversion_parse.Version
+    route: Any, version: Version
 ) -> Document:
     operation = OPERATIONS[route.handler.__name__]
     summary, _, more = (inspect.getdoc(route.handler) or '').partition('\n')
@@ -268,7 +275,7 @@ def _describe(
         'parameters': [
             {'$ref': '#/components/parameters/Version'},
             *_parameters(
-                'path', {v: VARIABLES.get(v, shape.TEXT) for v in variables}
+                'path', {v: VARIABLES.get(v, _TEXT) for v in variables}
             ),
             *_parameters('query', _query(operation, version)),
             *_parameters('header', operation.headers),
@@ -293,17 +300,17 @@ def _describe(
 
 
 def _body(
-    operation: Operation, version: microversion_parse.Version
-) -> validation.Schema:
+    operation: Operation, version: Version
+) -> Schema:
     body = operation.body
     if isinstance(body, Mapping):
         body = body[version]
-    schema: validation.Schema = body.schema
+    schema: Schema = body.schema
     return schema
 
 
 def _query(
-    operation: Operation, version: microversion_parse.Version
+    operation: Operation, version: Version
 ) -> Query:
     if callable(operation.query):
         return operation.query(version)
@@ -311,7 +318,7 @@ def _query(
 
 
 def _parameters(
-    place: str, schemas: Mapping[str, validation.Schema]
+    place: str, schemas: Mapping[str, Schema]
 ) -> list[Document]:
     return [
         {
@@ -325,7 +332,7 @@ def _parameters(
     ]
 
 
-def _version_header(version: microversion_parse.Version) -> Document:
+def _version_header(version: Version) -> Document:
     return {
         'name': microversion.HEADER,
         'in': 'header',

@@ -13,7 +13,7 @@ from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import property as schemas
-from blazar_sched.service.api.views import property as views
+from blazar_sched.service.api.views.property import PROPERTY
 
 Body = dict[str, Any]
 
@@ -25,15 +25,17 @@ def list_properties(req: falcon.Request, caller: Caller) -> Body:
     """
     every = req.get_param_as_bool('all', default=False) and caller.is_admin
     detail = req.get_param_as_bool('detail', default=False)
-    view = views.detail if detail else views.brief
     properties = listing.whole(
         functools.partial(caller.call, 'list_properties')
     )
-    return {
-        'resource_properties': [
-            view(p) for p in properties if every or not p['private']
-        ]
-    }
+    shown = [
+        PROPERTY.show(p, caller.version)
+        for p in properties
+        if every or not p['private']
+    ]
+    if not detail:
+        shown = [{'property': p['property']} for p in shown]
+    return {'resource_properties': shown}
 
 
 def update_property(

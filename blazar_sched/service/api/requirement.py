@@ -15,7 +15,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import requirements
 from blazar_sched.service.api.caller import Caller
-from blazar_sched.service.api.schemas import lease as schemas
+from blazar_sched.service.api.schemas.reservation import REQUIREMENTS
 
 Body = dict[str, Any]
 
@@ -75,7 +75,7 @@ def _named(
 ) -> Iterator[tuple[int, str, Iterable[str]]]:
     """Yield the position, the parameter, and the names of each requirement."""
     for number, reservation in enumerate(reservations):
-        for name in schemas.REQUIREMENTS:
+        for name in REQUIREMENTS:
             if name in reservation:
                 field = f'reservations[{number}].{name}'
                 requirement = requirements.parse(reservation[name], field)

@@ -6,11 +6,11 @@ from typing import Any
 import falcon
 
 from blazar_sched.service.api.caller import Caller
-from blazar_sched.service.api.views import version as views
+from blazar_sched.service.api.views.version import version
 
 
 def list_versions(
     req: falcon.Request, caller: Caller | None
 ) -> dict[str, Any]:
     """List the versions in the form that OpenStack clients discover."""
-    return {'versions': [views.version(req.prefix)]}
+    return {'versions': [version(req.prefix)]}

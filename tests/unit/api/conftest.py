@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API as deployed, in process, over a manager that answers by rote."""
 
-import copy
 import json
 
 from oslo_config import cfg
@@ -11,10 +10,6 @@ from blazar_sched.conf import api as api_conf
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
-from blazar_sched.service.api.views import capacity as capacity_views
-from blazar_sched.service.api.views import floating_ip as floating_ip_views
-from blazar_sched.service.api.views import host as host_views
-from blazar_sched.service.api.views import lease as lease_views
 from tests import loopback
 
 
@@ -73,23 +68,128 @@ def api(conf, manager):
 @pytest.fixture
 def lease():
     """A lease as the manager answers it."""
-    return copy.deepcopy(lease_views.EXAMPLE)
+    return {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000000',
+        'name': 'night-run',
+        'project_id': 'p1',
+        'user_id': 'alice',
+        'start': 1767229200,
+        'end': 1767232800,
+        'status': 'PENDING',
+        'degraded': False,
+        'trust_id': None,
+        'reservations': [
+            {
+                'id': 'b1f5d6c4-0000-4000-8000-000000000001',
+                'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+                'resource_type': 'physical:host',
+                'status': 'pending',
+                'parameters': {
+                    'min': 1,
+                    'max': 2,
+                    'hypervisor_properties': '',
+                    'resource_properties': '',
+                    'before_end': 'default',
+                },
+                'missing_resources': False,
+                'resources_changed': False,
+                'projects': ['p7'],
+                'on_end': 'shelve',
+                'magnetic': True,
+                'made': {},
+                'created_at': 1767225600,
+                'updated_at': None,
+            },
+        ],
+        'events': [
+            {
+                'id': 'b1f5d6c4-0000-4000-8000-000000000002',
+                'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+                'event_type': 'start_lease',
+                'time': 1767229200,
+                'status': 'UNDONE',
+                'created_at': 1767225600,
+                'updated_at': None,
+            },
+        ],
+        'created_at': 1767225600,
+        'updated_at': 1767225661,
+    }
 
 
 @pytest.fixture
 def host():
     """A host as the manager answers it."""
-    return copy.deepcopy(host_views.EXAMPLE)
+    return {
+        'id': '7',
+        'hypervisor_hostname': 'compute-1',
+        'service_name': 'compute-1',
+        'hypervisor_type': 'QEMU',
+        'hypervisor_version': 8002000,
+        'cpu_info': '{}',
+        'availability_zone': 'nova',
+        'inventory': {
+            'VCPU': {'total': 16},
+            'MEMORY_MB': {'total': 65536},
+            'DISK_GB': {'total': 1000},
+        },
+        'hold': 'shared',
+        'unbounded': None,
+        'cleaning_time': None,
+        'disabled': False,
+        'projects': ['p7'],
+        'region': 'west',
+        'traits': ['HW_CPU_X86_AVX2'],
+        'reservable': True,
+        'capabilities': {'gpu': 'true'},
+        'created_at': 1767225600,
+        'updated_at': None,
+    }
 
 
 @pytest.fixture
 def floating_ip():
     """A floating IP as the manager answers it."""
-    return copy.deepcopy(floating_ip_views.EXAMPLE)
+    return {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000004',
+        'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
+        'subnet_id': 'b1f5d6c4-0000-4000-8000-000000000006',
+        'address': '192.0.2.7',
+        'reservable': True,
+        'created_at': 1767225600,
+        'updated_at': None,
+    }
 
 
 @pytest.fixture
-def answers(lease, host, floating_ip):
+def capacity():
+    """A capacity as the manager answers it."""
+    return {
+        'start': 1767229200,
+        'end': 1767232800,
+        'hosts': 2,
+        'parts': [
+            {
+                'start': 1767229200,
+                'end': 1767232800,
+                'hosts': 1,
+                'instances': None,
+                'resources': [
+                    {
+                        'resource_class': 'VCPU',
+                        'total': 32,
+                        'reserved': 8,
+                        'used': 4,
+                        'available': 20,
+                    },
+                ],
+            },
+        ],
+    }
+
+
+@pytest.fixture
+def answers(lease, host, floating_ip, capacity):
     """What a manager answers to each method when all is well."""
     return {
         'list_leases': [lease],
@@ -116,7 +216,7 @@ def answers(lease, host, floating_ip):
         'get_floating_ip': floating_ip,
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
-        'get_capacity': capacity_views.EXAMPLE,
+        'get_capacity': capacity,
     }
 
 

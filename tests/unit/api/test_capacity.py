@@ -4,7 +4,6 @@
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.api.views import capacity as views
 
 V1_2 = {'OpenStack-API-Version': 'reservation 1.2'}
 ALICE = {**V1_2, 'X-Auth-Token': 'alice:p1'}
@@ -20,8 +19,8 @@ ALL = {
 
 
 @pytest.fixture(autouse=True)
-def _answering(manager):
-    manager.answers['get_capacity'] = views.EXAMPLE
+def _answering(manager, capacity):
+    manager.answers['get_capacity'] = capacity
 
 
 def ask(api, headers=ALICE, **query):

@@ -32,7 +32,7 @@ def refused(api, manager):
         assert answer.json['error_message'] == 'reservations: no room'
         jsonschema.validate(
             answer.json,
-            openapi.error(microversion.KNOWN[
+            openapi.NOUNS['Error'](microversion.KNOWN[
                 microversion.VERSIONS.index(version)
             ]),
         )

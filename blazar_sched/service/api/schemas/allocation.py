@@ -2,7 +2,7 @@
 """Schemas of queries and request bodies about allocations."""
 
 from blazar_sched.service.api import validation
-from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.field import described
 from blazar_sched.service.api.schemas import text
 
 QUERY = {
@@ -20,10 +20,10 @@ UPDATE = validation.validator(
     {
         'type': 'object',
         'properties': {
-            'lease_id': meaning.said(
+            'lease_id': described(
                 'The lease that is to leave the host', text.line(64)
             ),
-            'reservation_id': meaning.said(
+            'reservation_id': described(
                 'The reservation that is to leave the host', text.line(64)
             ),
         },

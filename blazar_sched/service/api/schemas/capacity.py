@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of a query about the capacity."""
 
+from blazar_sched.service.api.field import described
 from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.schemas import reservation
 from blazar_sched.service.api.schemas import text
 
 MAX_PARTS = 200
 MAX_FLAVOR_ID = 255
 
 QUERY = {
-    'start_date': meaning.said(
+    'start_date': described(
         'From when on, now if absent', lease.DATE
     ),
-    'end_date': meaning.said(
+    'end_date': described(
         'Until when, for a day if absent', lease.DATE
     ),
     'parts': {
@@ -25,7 +27,9 @@ QUERY = {
             'most one a second'
         ),
     },
-    'resource_properties': lease.REQUIREMENT,
+    'resource_properties': described(
+        meaning.REQUIREMENT, reservation.REQUIREMENT
+    ),
     'flavor_id': text.asked(
         MAX_FLAVOR_ID,
         'Count instances of this flavor too, and only hosts that have what '

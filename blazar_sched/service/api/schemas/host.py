@@ -10,30 +10,11 @@ from typing import Any
 
 from blazar_sched.domain import reservation
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import described
 from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
+from blazar_sched.service.api.views.host import FIELDS
 
-# The fields shown of every host, whatever its capabilities: see views.host.
-OWN = (
-    'id',
-    'name',
-    'hypervisor_hostname',
-    'hypervisor_type',
-    'hypervisor_version',
-    'vcpus',
-    'cpu_info',
-    'memory_mb',
-    'local_gb',
-    'availability_zone',
-    'service_name',
-    'status',
-    'reservable',
-    'region',
-    'traits',
-    'trust_id',
-    'created_at',
-    'updated_at',
-)
 _MAX_CAPABILITIES = 200
 
 _CAPABILITY_NAME = {
@@ -42,9 +23,6 @@ _CAPABILITY_NAME = {
         text.line(64),
     ]
 }
-_OWN = dict.fromkeys(
-    OWN, {'not': {}, 'x-refusal': "is the host's own, no capability"}
-)
 
 
 def _value(*null: str) -> validation.Schema:
@@ -53,8 +31,8 @@ def _value(*null: str) -> validation.Schema:
 
 def _settings(*null: str) -> dict[str, validation.Schema]:
     return {
-        'hold': meaning.said(meaning.HOLD, _value(*null)),
-        'unbounded': meaning.said(meaning.UNBOUNDED, _value(*null)),
+        'hold': described(meaning.HOLD, _value(*null)),
+        'unbounded': described(meaning.UNBOUNDED, _value(*null)),
         'cleaning_time': {
             'type': ['integer', 'string', *null],
             'minimum': 0,
@@ -75,6 +53,11 @@ def _settings(*null: str) -> dict[str, validation.Schema]:
     }
 
 
+# A request cannot set the other fields of a host.
+_OWN = dict.fromkeys(
+    ['name', *(f.name for f in FIELDS if f.name not in _settings())],
+    {'not': {}, 'x-refusal': "is the host's own, no capability"},
+)
 CREATE = validation.validator(
     {
         'type': 'object',
@@ -82,11 +65,11 @@ CREATE = validation.validator(
         'properties': {
             **_OWN,
             **_settings(),
-            'name': meaning.said("The hypervisor's hostname", text.line(255)),
+            'name': described("The hypervisor's hostname", text.line(255)),
         },
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
-        'additionalProperties': meaning.said(meaning.CAPABILITY, _value()),
+        'additionalProperties': described(meaning.CAPABILITY, _value()),
     }
 )
 
@@ -98,7 +81,7 @@ UPDATE = validation.validator(
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
         # null deletes the capability.
-        'additionalProperties': meaning.said(
+        'additionalProperties': described(
             meaning.CAPABILITY, _value('null')
         ),
     }

@@ -4,12 +4,11 @@
 This module has the descriptions that more than one field uses.
 """
 
-from blazar_sched.service.api import validation
-
 ID = 'Its id'
 NAME = 'Its name'
 START = 'When it starts'
 END = 'When it ends'
+REQUIREMENT = 'What its hosts have to be like'
 LEASE_ID = 'The lease that it is of'
 RESERVATIONS = 'What it reserves'
 EVENTS = 'What is done at which time'
@@ -39,17 +38,3 @@ PRIVATE = (
     'Whether it is shown with `all` alone, and only an administrator can '
     'require it'
 )
-
-_TEXT = {'type': 'string'}
-
-
-def said(
-    meaning: str, schema: validation.Schema = _TEXT
-) -> validation.Schema:
-    """Return `schema`, a text by default, with a description of its meaning.
-
-    The description that the schema already has, of its form, is appended.
-    """
-    form = schema.get('description')
-    described = f'{meaning}; {form}' if form else meaning
-    return {**schema, 'description': described}

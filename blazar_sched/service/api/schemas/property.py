@@ -2,6 +2,10 @@
 """Schemas of a host property's request body, and of the query of a list."""
 
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import BOOLEAN
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import Object
+from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.schemas import meaning
 
 QUERY = {
@@ -12,12 +16,5 @@ QUERY = {
     },
 }
 UPDATE = validation.validator(
-    {
-        'type': 'object',
-        'required': ['private'],
-        'properties': {
-            'private': meaning.said(meaning.PRIVATE, {'type': 'boolean'}),
-        },
-        'additionalProperties': False,
-    }
+    Object(Field('private', meaning.PRIVATE, type=BOOLEAN)).schema(V1_0)
 )

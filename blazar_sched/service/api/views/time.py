@@ -2,16 +2,18 @@
 """Times as text, from whole seconds since 1970 UTC: one form per version."""
 
 from collections.abc import Callable
-import dataclasses
 import datetime
 import functools
+from operator import itemgetter
 
-import microversion_parse
+from microversion_parse import Version
 
 from blazar_sched.domain import window
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.validation import Schema
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 # The end that 1.0 shows for no end, in seconds: 2999-12-31. Blazar's clients
@@ -19,23 +21,6 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 NO_END = 32503593600
 # Cached, because a lease shows most of its times more than once.
 _remembering = functools.lru_cache(maxsize=1024)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Form:
-    """The form of times: `date` is for planned times, `stamp` for past times.
-
-    `date` shows a time that never comes as None, except in 1.0, which shows it
-    as NO_END; `stamp` shows a time that has not come as None. `date_schema`
-    describes the result of `date`, `stamps_schema` the stamps of any noun. An
-    end that a client sends counts as no end from `no_end` on, in seconds.
-    """
-
-    date: Callable[[int], str | None]
-    stamp: Callable[[int | None], str | None]
-    date_schema: validation.Schema
-    stamps_schema: dict[str, validation.Schema]
-    no_end: int = window.FOREVER
 
 
 @_remembering
@@ -58,45 +43,70 @@ def _with_zone(seconds: int | None) -> str | None:
     return f'{_utc(seconds).isoformat()}Z'
 
 
-def _schema(example: str, **form: str) -> validation.Schema:
-    return {
-        'type': ['string', 'null'],
-        'description': f'UTC, as in {example}',
-        **form,
-    }
+def _utc(seconds: int) -> datetime.datetime:
+    """Return a time without a zone; a caller that shows the zone adds it."""
+    return _EPOCH + datetime.timedelta(seconds=seconds)
 
 
-def _stamps(schema: validation.Schema) -> dict[str, validation.Schema]:
-    return {
-        'created_at': meaning.said('When it was made', schema),
-        'updated_at': meaning.said('When it was changed', schema),
-    }
+class _Time(Type):
+    """A time in ISO 8601, or None for a time that never comes.
+
+    1.0 has a form of its own, Blazar's.
+    """
+
+    def __init__(
+        self, blazars: Callable[[int], str | None], schema: Schema
+    ) -> None:
+        super().__init__(schema)
+        self._blazars = blazars
+
+    def schema(self, version: Version) -> Schema:
+        return _ISO if version >= microversion.V1_1 else self._schema
+
+    def show(self, value: int, version: Version) -> str | None:
+        show = (
+            _with_zone if version >= microversion.V1_1 else self._blazars
+        )
+        return show(value)
 
 
-_BLAZARS = Form(
+_ISO: Schema = {
+    'type': ['string', 'null'],
+    'description': 'UTC, as in 2026-01-31T09:30:00Z',
+    'format': 'date-time',
+}
+# A planned time; 1.0 shows NO_END for a time that never comes.
+DATE = _Time(
     _date,
-    _stamp,
     {
-        **_schema('2026-01-31T09:30:00.000000'),
         'type': 'string',
         'description': (
             'UTC, as in 2026-01-31T09:30:00.000000; what never comes is '
             '2999-12-31T00:00:00.000000'
         ),
     },
-    _stamps(_schema('2026-01-31 09:30:00')),
-    # The time shown for no end, or a time that a client has added to it.
-    NO_END,
 )
-_ISO_SCHEMA = _schema('2026-01-31T09:30:00Z', format='date-time')
-_ISO = Form(_with_zone, _with_zone, _ISO_SCHEMA, _stamps(_ISO_SCHEMA))
+# A past time, None if it has not come.
+STAMP = _Time(
+    _stamp,
+    {
+        'type': ['string', 'null'],
+        'description': 'UTC, as in 2026-01-31 09:30:00',
+    },
+)
+WINDOW = (
+    Field('start_date', meaning.START, 1767229200, DATE, itemgetter('start')),
+    Field('end_date', meaning.END, 1767232800, DATE, itemgetter('end')),
+)
+CREATED_AT = Field('created_at', 'When it was made', 1767225600, STAMP)
+UPDATED_AT = Field('updated_at', 'When it was changed', None, STAMP)
+STAMPS = (CREATED_AT, UPDATED_AT)
 
 
-def form(version: microversion_parse.Version) -> Form:
-    """Return the form in which a version of the API writes times."""
-    return _ISO if version >= microversion.V1_1 else _BLAZARS
+def no_end(version: Version) -> int:
+    """Return the end, in seconds, from which on a sent end counts as no end.
 
-
-def _utc(seconds: int) -> datetime.datetime:
-    """Return a time without a zone; a caller that shows the zone adds it."""
-    return _EPOCH + datetime.timedelta(seconds=seconds)
+    In 1.0, that is the shown time, or a later time that a client has made of
+    it.
+    """
+    return window.FOREVER if version >= microversion.V1_1 else NO_END

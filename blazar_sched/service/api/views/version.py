@@ -1,22 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view of a version of the API, and its schema."""
+"""The view of a version of the API."""
 
 from typing import Any
 
-import microversion_parse
-
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import Many
+from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.schemas import meaning
-from blazar_sched.service.api.views import shape
 
-LINKS = shape.many(
-    shape.whole(
-        {
-            'rel': meaning.said('What the link is to this'),
-            'href': meaning.said('Where that is'),
-        }
+LINKS = Many(
+    Object(
+        Field('rel', 'What the link is to this', 'self'),
+        Field(
+            'href', 'Where that is', 'https://reservation.example.org/v1'
+        ),
     )
+)
+# There is only one major version.
+VERSION = Object(
+    Field('id', meaning.ID, 'v1.0'),
+    Field('status', meaning.STATUS, 'CURRENT'),
+    Field('links', 'Where it is', type=LINKS),
+    Field(
+        'min_version', 'The oldest microversion', microversion.VERSIONS[0]
+    ),
+    Field(
+        'max_version', 'The newest microversion', microversion.VERSIONS[-1]
+    ),
+    meaning='A version of the API',
 )
 
 
@@ -26,27 +38,6 @@ def version(prefix: str) -> dict[str, Any]:
     :param prefix: the URL that the API is under
     """
     return {
-        'id': 'v1.0',
-        'status': 'CURRENT',
+        **VERSION.example(microversion.V1_0),
         'links': [{'rel': 'self', 'href': f'{prefix}/v1'}],
-        'min_version': microversion.VERSIONS[0],
-        'max_version': microversion.VERSIONS[-1],
     }
-
-
-_EXAMPLE = version('https://reservation.example.org')
-
-
-def schema(version: microversion_parse.Version) -> validation.Schema:
-    """Describe the view of a version."""
-    return shape.described(
-        'A version of the API',
-        {
-            'id': meaning.said(meaning.ID),
-            'status': meaning.said(meaning.STATUS),
-            'links': meaning.said('Where it is', LINKS),
-            'min_version': meaning.said('The oldest microversion'),
-            'max_version': meaning.said('The newest microversion'),
-        },
-        _EXAMPLE,
-    )

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fields of a reservation that a request can set, and their schemas."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from microversion_parse import Version
+
+from blazar_sched.service.api.field import BOOLEAN
+from blazar_sched.service.api.field import described
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import Item
+from blazar_sched.service.api.field import properties
+from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.microversion import V1_0
+from blazar_sched.service.api.microversion import V1_1
+from blazar_sched.service.api.microversion import V1_2
+from blazar_sched.service.api.schemas import floating_ip
+from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.schemas import text
+from blazar_sched.service.api.validation import Schema
+
+HOST = 'physical:host'
+VIRTUAL_INSTANCE = 'virtual:instance'
+FLAVOR_INSTANCE = 'flavor:instance'
+LIFETIME = 'instance:lifetime'
+# The types whose reservations may be shared and may end before their servers.
+ON_HOSTS = (HOST, VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
+
+# The greatest amount that fits the index, whose amounts have 32 bits.
+_MOST = 2**31 - 1
+_MAX_PARAMETERS = 100
+
+_ID = described(meaning.ID, {'type': 'string', 'maxLength': 36})
+_TYPE = described(meaning.RESOURCE_TYPE, text.line(64))
+_COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MOST})
+_COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': _MOST})
+# The format informs readers of the OpenAPI document: the domain parses
+# a requirement.
+REQUIREMENT = {
+    'type': 'string',
+    'format': 'requirement',
+    'default': '',
+    'description': 'JSON, as in `["==", "$gpu", "a100"]`',
+}
+_REQUIREMENT_OR_NULL = Type({**REQUIREMENT, 'type': ['string', 'null']})
+RESOURCE_PROPERTIES = Field(
+    'resource_properties', meaning.REQUIREMENT, '', _REQUIREMENT_OR_NULL
+)
+_AMOUNT = Field('amount', 'How many of them', type=_COUNT)
+_AFFINITY = Field(
+    'affinity',
+    'Whether all of them are on one host (`true`), each on another '
+    '(`false`), or anywhere (`null`)',
+    type=Type({'type': ['boolean', 'null'], 'default': None}),
+)
+# The size of a server.
+SIZE = (
+    Field('vcpus', 'VCPUs of each', type=_COUNT),
+    Field('memory_mb', 'MB of memory of each', type=_COUNT),
+    Field('disk_gb', 'GB of disk of each', type=_COUNT_OR_NONE),
+)
+
+BEFORE_END = 'before_end'
+_DEFAULT = 'default'
+_BLAZARS_ACTIONS = ('', _DEFAULT, 'snapshot')
+
+
+def _action(reservation: Item) -> str:
+    action: str = reservation.get(BEFORE_END, _DEFAULT)
+    return action
+
+
+def _blazars_action(reservation: Item) -> str:
+    action = _action(reservation)
+    return action if action in _BLAZARS_ACTIONS else _DEFAULT
+
+
+_BLAZARS_BEFORE_END = Field(
+    BEFORE_END,
+    'What is done before its end; `snapshot` makes an image of each of its '
+    'servers',
+    _DEFAULT,
+    Type({'enum': list(_BLAZARS_ACTIONS), 'default': _DEFAULT}),
+    _blazars_action,
+)
+_BEFORE_END = Field(
+    BEFORE_END,
+    'What is done before its end: nothing, if empty; `default` is as the '
+    'operator has set it; `snapshot` makes an image of each of its servers, '
+    '`email` writes to who has made the lease, `webhook` tells the '
+    "operator's own service; the operator may have others",
+    _DEFAULT,
+    Type({'type': 'string', 'maxLength': 64, 'default': _DEFAULT}),
+    _action,
+    V1_2,
+)
+
+# The parameters of this package's own resource types. The manager checks
+# whether another package has a driver for a resource type, and that driver
+# checks its parameters.
+PARAMETERS: Mapping[str, tuple[Field, ...]] = {
+    HOST: (
+        Field('min', 'The fewest hosts that it takes', 1, _COUNT),
+        Field('max', 'The most hosts that it gets', 2, _COUNT),
+        Field(
+            'hypervisor_properties',
+            meaning.REQUIREMENT,
+            '',
+            _REQUIREMENT_OR_NULL,
+        ),
+        RESOURCE_PROPERTIES,
+        _BLAZARS_BEFORE_END,
+        _BEFORE_END,
+    ),
+    VIRTUAL_INSTANCE: (
+        *SIZE, _AMOUNT, _AFFINITY, RESOURCE_PROPERTIES, _BEFORE_END
+    ),
+    FLAVOR_INSTANCE: (
+        # The id of a flavor in Nova, which may be any text.
+        Field(
+            'flavor_id', meaning.RESERVED_FLAVOR, type=Type(text.line(255))
+        ),
+        _AMOUNT,
+        _AFFINITY,
+        RESOURCE_PROPERTIES,
+        _BEFORE_END,
+    ),
+    'virtual:floatingip': (
+        Field('network_id', meaning.NETWORK, type=floating_ip.NETWORK),
+        _AMOUNT,
+        Field(
+            'required_floatingips',
+            'Addresses that have to be among them',
+            type=Type(
+                {
+                    'type': 'array',
+                    'items': described(
+                        meaning.ADDRESS, floating_ip.ADDRESS.schema(V1_0)
+                    ),
+                    'maxItems': 1000,
+                    'default': [],
+                }
+            ),
+        ),
+    ),
+}
+_LIFETIME_ENDS = ['delete', 'shelve', 'snapshot']
+# Adds the parameters shown of a server's own lifetime. No lease request can
+# have such a reservation: booting a server creates it.
+SHOWN: Mapping[str, tuple[Field, ...]] = {
+    **PARAMETERS,
+    LIFETIME: (
+        Field(
+            'instance_id',
+            'The server, by its id',
+            type=Type({'type': 'string', 'format': 'uuid'}),
+        ),
+        Field(
+            'on_end',
+            'What becomes of the server; `snapshot` deletes it once there is '
+            'an image of it',
+            type=Type({'enum': _LIFETIME_ENDS}),
+        ),
+    ),
+}
+# Parameters that hold a requirement.
+REQUIREMENTS = ('hypervisor_properties', 'resource_properties')
+
+_ENDS = ['delete', 'shelve', 'keep']
+# The fields of a reservation on hosts beside its parameters.
+_SHARED = (
+    Field(
+        'projects',
+        'Who may use it beside its own project; at most 50 different '
+        'projects in all reservations of a lease',
+        ['p7'],
+        Type(
+            {
+                'type': 'array',
+                'maxItems': 50,
+                'uniqueItems': True,
+                'items': text.line(64),
+            }
+        ),
+        since=V1_1,
+    ),
+    Field(
+        'on_end',
+        'What becomes of its servers; `delete` if absent',
+        'shelve',
+        Type({'enum': _ENDS}),
+        since=V1_1,
+    ),
+)
+_MAGNETIC = Field(
+    'magnetic',
+    'Whether its servers need no hint; `false` if absent',
+    True,
+    BOOLEAN,
+    since=V1_1,
+)
+USE: Mapping[str, tuple[Field, ...]] = {
+    HOST: (*_SHARED, _MAGNETIC),
+    VIRTUAL_INSTANCE: _SHARED,
+    FLAVOR_INSTANCE: _SHARED,
+}
+# The fields beside the parameters that an update can change, whatever the
+# resource type.
+_CHANGED_USE = (
+    *USE[HOST],
+    Field(
+        'on_end',
+        'What becomes of its servers when it ends',
+        type=Type({'enum': sorted({*_ENDS, *_LIFETIME_ENDS})}),
+        since=V1_1,
+    ),
+    Field(
+        'remove',
+        'The lease loses it',
+        type=Type({'const': True}),
+        since=V1_1,
+    ),
+)
+
+
+def new(version: Version) -> Schema:
+    """Describe a new reservation."""
+    return {
+        'type': 'object',
+        'required': ['resource_type'],
+        'properties': {'resource_type': _TYPE},
+        'maxProperties': _MAX_PARAMETERS,
+        'allOf': [_of_type(type_, version) for type_ in PARAMETERS],
+    }
+
+
+def _of_type(resource_type: str, version: Version) -> Schema:
+    """Describe the other fields of a reservation of `resource_type`."""
+    parameters = properties(PARAMETERS[resource_type], version)
+    return {
+        'if': {'properties': {'resource_type': {'const': resource_type}}},
+        'then': {
+            'properties': {
+                'resource_type': {},
+                **parameters,
+                **properties(USE.get(resource_type, ()), version),
+            },
+            'required': [
+                name
+                for name, schema in parameters.items()
+                if 'default' not in schema
+            ],
+            'additionalProperties': False,
+        },
+    }
+
+
+def changed(version: Version) -> Schema:
+    """Describe the changes of a reservation; from 1.1 on, a new one too."""
+    known = _known(version)
+    if version < V1_1:
+        return known
+    return {'if': {'required': ['id']}, 'then': known, 'else': new(version)}
+
+
+def _known(version: Version) -> Schema:
+    # Only the manager knows the type of an existing reservation; a parameter
+    # that is absent stays as it is.
+    parameters = {
+        name: {k: v for k, v in schema.items() if k != 'default'}
+        for fields in PARAMETERS.values()
+        for name, schema in properties(fields, version).items()
+    }
+    return {
+        'type': 'object',
+        'required': ['id'],
+        'properties': {'id': _ID, 'resource_type': _TYPE},
+        'maxProperties': _MAX_PARAMETERS,
+        # A resource type of another package has to be named.
+        'if': {'properties': {'resource_type': {'enum': list(SHOWN)}}},
+        'then': {
+            'properties': {
+                'id': {},
+                'resource_type': {},
+                **parameters,
+                **properties(_CHANGED_USE, version),
+            },
+            'additionalProperties': False,
+        },
+    }
+
+
+_WHOLE_NUMBERS = ('min', 'max', 'vcpus', 'memory_mb', 'disk_gb', 'amount')
+_AFFINITIES = {
+    '': None,
+    'none': None,
+    'true': True,
+    '1': True,
+    'false': False,
+    '0': False,
+}
+
+
+def plain(reservation: Any) -> Any:
+    """Return `reservation` with values in other forms converted.
+
+    Blazar's own client sends ``affinity`` as the text 'None' or 'True', and
+    scripts send all values from a command line as text. These values are
+    converted to the form of the schema. A value in no known form is left for
+    the schema to refuse.
+    """
+    if not isinstance(reservation, dict):
+        return reservation
+    read = dict(reservation)
+    for name in _WHOLE_NUMBERS:
+        text = read.get(name)
+        if isinstance(text, str) and text.isascii() and text.isdigit():
+            # Enough digits for any number that the schema allows.
+            read[name] = int(text[:20])
+    for name in REQUIREMENTS:
+        # Heat sends null for a property that its template leaves out.
+        if name in read and read[name] is None:
+            read[name] = ''
+    if type(read.get('flavor_id')) is int:
+        # The client sends an id that consists of digits as a number.
+        read['flavor_id'] = str(read['flavor_id'])
+    if isinstance(read.get('affinity'), str | int):
+        text = str(read['affinity']).lower()
+        read['affinity'] = _AFFINITIES.get(text, read['affinity'])
+    return read
+
+
+def with_defaults(reservation: dict[str, Any]) -> dict[str, Any]:
+    """Return a valid new `reservation` with every parameter of its type."""
+    fields = PARAMETERS.get(reservation['resource_type'], ())
+    defaults = {
+        name: schema['default']
+        for name, schema in properties(fields, V1_0).items()
+        if 'default' in schema
+    }
+    return {**defaults, **reservation}

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The view of a reservation in a lease, with the fields of its type."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from operator import itemgetter
+from typing import Any
+
+from microversion_parse import Version
+
+from blazar_sched.domain import state_machine
+from blazar_sched.service.api.field import BOOLEAN
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import INTEGER
+from blazar_sched.service.api.field import Item
+from blazar_sched.service.api.field import Many
+from blazar_sched.service.api.field import Object
+from blazar_sched.service.api.field import TEXT
+from blazar_sched.service.api.field import TEXT_OR_NULL
+from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.microversion import V1_1
+from blazar_sched.service.api.microversion import V1_2
+from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.schemas import reservation as schemas
+from blazar_sched.service.api.validation import Schema
+from blazar_sched.service.api.views.time import STAMPS
+
+_ID = 'b1f5d6c4-0000-4000-8000-000000000001'
+
+
+def statuses(machine: str) -> Type:
+    """Return the type of a status of a state machine."""
+    return Type({'enum': list(state_machine.MACHINES[machine].states)})
+
+
+def _resource_id(reservation: Item) -> str:
+    # Blazar has a further row for each resource type; here a reservation has
+    # only its own row. The resource of a lifetime is the server, which existed
+    # before the reservation.
+    id_: str = reservation.get('instance_id', reservation['id'])
+    return id_
+
+
+def _made(name: str) -> Callable[[Item], Any]:
+    """Return a getter of what the start of a reservation creates."""
+    return lambda reservation: reservation['made'].get(name)
+
+
+def _remaining(reservation: Item) -> int | None:
+    used = reservation.get('used')
+    return None if used is None else max(0, reservation['amount'] - used)
+
+
+def _common(resource_type: Schema) -> tuple[Field, ...]:
+    """Return the fields that a reservation of any type has."""
+    return (
+        Field('id', meaning.ID, _ID),
+        Field(
+            'lease_id', meaning.LEASE_ID,
+            'b1f5d6c4-0000-4000-8000-000000000000',
+        ),
+        Field(
+            'resource_id', 'What it is about, by its id', _ID, TEXT,
+            _resource_id,
+        ),
+        Field(
+            'resource_type', meaning.RESOURCE_TYPE, schemas.HOST,
+            Type(resource_type),
+        ),
+        Field(
+            'status', meaning.STATUS, 'pending',
+            statuses(state_machine.RESERVATION),
+        ),
+        Field(
+            'missing_resources', 'Whether it holds less than it asked for',
+            False, BOOLEAN,
+        ),
+        Field(
+            'resources_changed',
+            'Whether healing has changed what it holds while it was active',
+            False, BOOLEAN,
+        ),
+        *STAMPS,
+    )
+
+
+_FAILED = Field(
+    'before_end_failed',
+    'Why what `before_end` asks for was not done for the end to come, null if '
+    'it was done or is still to be',
+    None, TEXT_OR_NULL, _made('before_end_failed'), V1_2,
+)
+# The fields of an instance reservation. The flavor with which its servers are
+# booted has the reservation's id.
+_FOR_BOOTS = (
+    Field(
+        'flavor_id', 'The flavor to boot with, by its id',
+        get=itemgetter('id'),
+    ),
+    Field(
+        'aggregate_id',
+        "Nova's host aggregate of it, once its window has opened",
+        type=Type({'type': ['string', 'integer', 'null']}),
+        get=_made('aggregate_id'),
+    ),
+    Field(
+        'server_group_id',
+        "Nova's server group of it, if it has an affinity and its window has "
+        'opened',
+        type=TEXT_OR_NULL, get=_made('server_group_id'),
+    ),
+)
+_REMAINING = Field(
+    'remaining',
+    'How many more servers it takes, where one lease is shown',
+    None, INTEGER, _remaining, V1_1, required=False,
+)
+# The fields of each resource type beside those of any type, its parameters,
+# and the fields about its use.
+_FURTHER: Mapping[str, tuple[Field, ...]] = {
+    schemas.HOST: (
+        _FAILED,
+        # Hosts that other reservations use too are not shown to an owner.
+        Field(
+            'hosts',
+            'Their hypervisor hostnames, where one lease is shown',
+            None, Many(TEXT), lambda r: r.get('hosts'), V1_1, required=False,
+        ),
+    ),
+    schemas.VIRTUAL_INSTANCE: (*_FOR_BOOTS, _FAILED, _REMAINING),
+    schemas.FLAVOR_INSTANCE: (
+        # The stored requirement has those of the flavor's traits, too.
+        dataclasses.replace(
+            schemas.RESOURCE_PROPERTIES, get=itemgetter('asked_properties')
+        ),
+        *_FOR_BOOTS,
+        *schemas.SIZE,
+        Field(
+            'source_flavor_id', meaning.RESERVED_FLAVOR,
+            get=itemgetter('flavor_id'), since=V1_1,
+        ),
+        _FAILED,
+        _REMAINING,
+    ),
+}
+
+
+def _of_type(resource_type: str, parameters: Iterable[Field]) -> Object:
+    return Object(
+        *_common({'const': resource_type}),
+        *parameters,
+        *_FURTHER.get(resource_type, ()),
+        *schemas.USE.get(resource_type, ()),
+    )
+
+
+class _Reservation(Type):
+    """A reservation of any type; another package may have its driver."""
+
+    def __init__(self) -> None:
+        self._own = {
+            type_: _of_type(type_, parameters)
+            for type_, parameters in schemas.SHOWN.items()
+        }
+        other = {'type': 'string', 'not': {'enum': list(schemas.SHOWN)}}
+        self._foreign = Object(*_common(other), more=True)
+
+    def schema(self, version: Version) -> Schema:
+        types = (*self._own.values(), self._foreign)
+        return {'oneOf': [type_.schema(version) for type_ in types]}
+
+    def show(self, value: Item, version: Version) -> dict[str, Any]:
+        parameters = value['parameters']
+        own = self._own.get(value['resource_type'])
+        if own is None:
+            return {**self._foreign.show(value, version), **parameters}
+        return own.show({**value, **parameters}, version)
+
+    def example(self, version: Version, value: Any = None) -> dict[str, Any]:
+        return self._own[schemas.HOST].example(version)
+
+
+RESERVATION = _Reservation()
