@@ -16,7 +16,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import options
 from blazar_sched.service.manager import offer
-from tests.functional.manager import test_placing
+from tests.unit.placing import test_lease_placing as test_placing
 
 OTHERS = st.lists(
     st.tuples(test_placing.WINDOWS, test_placing.RESERVATIONS),

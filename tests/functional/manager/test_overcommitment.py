@@ -14,7 +14,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import FOREVER
 from tests.functional.manager import conftest
-from tests.functional.manager import test_placing
+from tests.unit.placing import test_lease_placing as test_placing
 
 RATIO = 4.0
 

@@ -8,11 +8,11 @@ from blazar_sched.domain import requirements
 from blazar_sched.domain.catalog import Catalog
 from blazar_sched.domain.catalog import MAX_REQUIREMENTS
 from blazar_sched.domain.reservation import Reservation
-from tests.unit.domain.cloud import by_uuid
-from tests.unit.domain.cloud import HOSTS
-from tests.unit.domain.cloud import make_host
-from tests.unit.domain.cloud import make_index
-from tests.unit.domain.cloud import these
+from tests.unit.hosts import by_uuid
+from tests.unit.hosts import HOSTS
+from tests.unit.hosts import make_host
+from tests.unit.hosts import make_index
+from tests.unit.hosts import these
 
 
 class TestCandidates:

@@ -21,12 +21,12 @@ from blazar_sched.placing import host_selection
 from blazar_sched.placing.room import Room
 from blazar_sched.replica import accounting
 from blazar_sched.replica.indexes import Indexes
-from tests.unit.domain.cloud import add
-from tests.unit.domain.cloud import by_uuid
-from tests.unit.domain.cloud import HOSTS
-from tests.unit.domain.cloud import make_host
-from tests.unit.domain.cloud import make_index
-from tests.unit.domain.cloud import these
+from tests.unit.hosts import add
+from tests.unit.hosts import by_uuid
+from tests.unit.hosts import HOSTS
+from tests.unit.hosts import make_host
+from tests.unit.hosts import make_index
+from tests.unit.hosts import these
 
 # No index of another class.
 NONE = {}

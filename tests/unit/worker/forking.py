@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forks like nova-scheduler's master and tells what lives in whom.
 
-Run by test_worker.py in a process of its own. Each process has a bus in its
+Run by test_process.py in a process of its own. Each process has a bus in its
 own memory, so each worker starts the manager's end point for itself.
 """
 
