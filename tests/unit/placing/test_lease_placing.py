@@ -9,43 +9,28 @@ from hypothesis import settings
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.host import Host
-from blazar_sched.domain.inventory import Inventory
-from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import lease_placing
 from blazar_sched.placing import reallocation
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
-from blazar_sched.replica import accounting
 from blazar_sched.replica import record
-from blazar_sched.replica import state
+from tests.unit.placing.placements import FLAVOR
+from tests.unit.placing.placements import GPU
+from tests.unit.placing.placements import grow
+from tests.unit.placing.placements import HOSTS
+from tests.unit.placing.placements import make_host
+from tests.unit.placing.placements import make_lease
+from tests.unit.placing.placements import PHYSICAL
+from tests.unit.placing.placements import Placements
+from tests.unit.placing.placements import RESERVATIONS
+from tests.unit.placing.placements import TIMES
+from tests.unit.placing.placements import WINDOWS
 
-TIMES = 8
-NAMES = 'abc'
-GPU = 'CUSTOM_GPU'
 CHEAP = '["==", "$kind", "cheap"]'
 DEAR = '["==", "$kind", "dear"]'
-
-
-def make_host(name, vcpus, gpus, disabled, projects, kind):
-    held = {'VCPU': vcpus, 'MEMORY_MB': 100, 'DISK_GB': 100, GPU: gpus}
-    return Host(
-        uuid=name,
-        id=name,
-        hypervisor_hostname=name,
-        inventory={
-            c: Inventory(total) for c, total in held.items() if total
-        },
-        disabled=disabled,
-        projects=projects,
-        capabilities={'kind': kind},
-    )
 
 
 def ask(wanted, text):
@@ -56,19 +41,7 @@ def ask(wanted, text):
     }
 
 
-HOSTS = st.tuples(*(
-    st.builds(
-        make_host,
-        st.just(name),
-        st.integers(1, 6),
-        st.integers(0, 3),
-        st.sampled_from([False, False, True]),
-        st.sampled_from([(), (), ('mine',), ('theirs',)]),
-        st.sampled_from(['cheap', 'dear']),
-    )
-    for name in NAMES
-))
-# More of them, and nothing but their kind keeps anybody off.
+# More hosts, and nothing but their kind keeps anybody off.
 OPEN_HOSTS = st.tuples(*(
     st.builds(
         make_host,
@@ -81,30 +54,6 @@ OPEN_HOSTS = st.tuples(*(
     )
     for name in 'abcde'
 ))
-WINDOWS = st.builds(
-    lambda start, length: Window(start, start + length),
-    st.integers(0, TIMES - 1),
-    st.integers(1, TIMES),
-)
-PHYSICAL = st.builds(
-    lambda n: ('physical:host', {'min': 1, 'max': n}), st.integers(1, 2)
-)
-FLAVOR = st.builds(
-    lambda vcpus, gpus, amount, affinity: (
-        'flavor:instance',
-        {
-            'resources': {
-                c: n for c, n in (('VCPU', vcpus), (GPU, gpus)) if n
-            },
-            'amount': amount,
-            'affinity': affinity,
-        },
-    ),
-    st.integers(0, 2),
-    st.integers(0, 2),
-    st.integers(1, 3),
-    st.sampled_from([None, None, True, False]),
-).filter(lambda made: made[1]['resources'])
 MINUTE = 60
 MINUTES = st.builds(
     lambda start, length: Window(
@@ -145,7 +94,6 @@ CLEANING = st.builds(
     ),
     st.tuples(*[st.none() | st.integers(0, 3)] * 2),
 )
-RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
 CHOOSY = st.lists(
     st.builds(ask, PHYSICAL | FLAVOR, st.sampled_from(['', '', DEAR])),
     min_size=1,
@@ -155,94 +103,6 @@ TERMS = st.builds(
     lambda retry: Options(0, requirements.parse(CHEAP, 'x'), retry),
     st.booleans(),
 )
-
-
-def make_lease(id, project_id, window, wanted):
-    return Lease(
-        id, id, project_id, 'user', window.start, window.end, 'PENDING',
-        reservations=tuple(
-            Reservation(
-                f'{id}-{n}', id, resource_type, 'pending', parameters
-            )
-            for n, (resource_type, parameters) in enumerate(wanted)
-        ),
-    )
-
-
-class World:
-    """A replica, the hosts of it, and the leases placed on them."""
-
-    def __init__(self, hosts, overcommit=True):
-        self.hosts = {h.uuid: h for h in hosts}
-        self.replica = state.Replica(
-            accounting.LedgerAccounting, overcommit=overcommit
-        )
-        self.replica.load(0, map(record.encode, self.hosts.values()))
-        self.allocations = {}
-
-    def place(self, lease, window, active=False, options=DEFAULT_OPTIONS):
-        """Place and commit; None if there is no room."""
-        old = {
-            r.id: self.allocations.get(r.id, []) for r in lease.reservations
-        }
-        before = self.look()
-        try:
-            placed = lease_placing.place(
-                self.replica, lease, window, old, active=active,
-                options=options,
-            )
-        except exception.NotEnoughHostsAvailable:
-            placed = None
-        assert self.look() == before
-        if placed is None:
-            return None
-        gone = {a.id for many in old.values() for a in many}
-        new = [a for many in placed.values() for a in many]
-        self.replica.apply(
-            self.replica.revision + 1,
-            [
-                *(
-                    (record.ALLOCATION, id_, None)
-                    for id_ in gone - {a.id for a in new}
-                ),
-                *map(record.encode, new),
-            ],
-        )
-        self.allocations |= placed
-        return placed
-
-    def look(self):
-        """All that is in the indexes."""
-        return [
-            (
-                index.resource_classes,
-                sorted(index.hosts),
-                [index.levels(h, 0, 99, 99) for h in sorted(index.hosts)],
-                {owner: sorted(index.held(owner)) for owner in self.owners},
-            )
-            for index in (
-                self.replica.indexes.main,
-                *self.replica.indexes.extra.values(),
-                *filter(None, [self.replica.indexes.reserved]),
-            )
-        ]
-
-    @property
-    def owners(self):
-        return list(self.allocations)
-
-    def check(self):
-        """Nothing is held twice, second by second."""
-        held = [a for many in self.allocations.values() for a in many]
-        for at in range(3 * TIMES):
-            for name, noun in self.hosts.items():
-                here = [
-                    a for a in held if a.host == name and a.start <= at < a.end
-                ]
-                used = sum((Counter(a.amounts) for a in here), Counter())
-                for c, amount in used.items():
-                    assert amount <= noun.capacity(c)
-                assert len(here) < 2 or not any(a.whole for a in here)
 
 
 def amounts(allocations):
@@ -263,7 +123,7 @@ def amounts(allocations):
 def test_a_lease_finds_room_and_grows(
     hosts, others, window, wanted, later, more, active
 ):
-    world = World(hosts)
+    world = Placements(hosts)
     for n, (when, theirs) in enumerate(others):
         world.place(make_lease(f'other-{n}', 'theirs', when, theirs), when)
         world.check()
@@ -290,7 +150,7 @@ def test_a_lease_finds_room_and_grows(
 
 @pytest.mark.parametrize('active', [True, False])
 def test_other_classes_alone_are_not_extended_over_a_host_taken_whole(active):
-    world = World([make_host('a', 4, 2, False, (), 'cheap')])
+    world = Placements([make_host('a', 4, 2, False, (), 'cheap')])
     gpu = {'resources': {GPU: 1}, 'amount': 1, 'affinity': None}
     window = Window(3, 5)
     mine = make_lease('mine', 'mine', window, [('flavor:instance', gpu)])
@@ -306,7 +166,7 @@ def test_other_classes_alone_are_not_extended_over_a_host_taken_whole(active):
 @settings(max_examples=50, deadline=None)
 @given(HOSTS, WINDOWS, RESERVATIONS)
 def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
-    world = World(hosts)
+    world = Placements(hosts)
     mine = make_lease('mine', 'mine', window, wanted)
     placed = world.place(mine, window)
     if placed is None:
@@ -338,7 +198,7 @@ def test_a_default_is_as_if_it_were_asked_for(
     hosts, others, window, wanted, options
 ):
     def place(lease, options=DEFAULT_OPTIONS):
-        world = World(hosts)
+        world = Placements(hosts)
         for n, (when, theirs) in enumerate(others):
             world.place(make_lease(f'other-{n}', 'theirs', when, theirs), when)
         return sizes(world.place(lease, window, options=options))
@@ -356,7 +216,7 @@ def test_a_default_is_as_if_it_were_asked_for(
 def test_what_is_held_stays_whatever_the_default(
     hosts, window, wanted, options, active
 ):
-    world = World(hosts)
+    world = Placements(hosts)
     mine = make_lease('mine', 'mine', window, wanted)
     placed = world.place(mine, window)
     if placed is not None:
@@ -383,7 +243,7 @@ def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
             world.replica, lease, window, failed, None, options
         )
 
-    world = World(hosts)
+    world = Placements(hosts)
     placed = world.place(make_lease('mine', 'mine', window, wanted), window)
     if placed is None:
         return
@@ -410,7 +270,7 @@ def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
 def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
     cleaning, window, wanted, more, longer, change, others
 ):
-    world = World(
+    world = Placements(
         dataclasses.replace(
             make_host(name, 4, 2, False, (), 'cheap'), cleaning_time=own
         )
@@ -471,15 +331,6 @@ def sizes(placed):
         id_: {a.host: (dict(a.amounts), a.whole) for a in many}
         for id_, many in placed.items()
     }
-
-
-def grow(noun, more):
-    if noun.resource_type == reservation.PHYSICAL_HOST:
-        return noun
-    amount = noun.parameters['amount'] + more
-    return dataclasses.replace(
-        noun, parameters={**noun.parameters, 'amount': amount}
-    )
 
 
 def assert_open_to(project_id, world, placed):
