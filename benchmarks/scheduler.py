@@ -53,7 +53,7 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
 from blazar_sched.weighers import lease_gap
-from blazar_sched.worker import answer
+from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 
 CAPACITY = {
@@ -339,7 +339,7 @@ def _followed(replica: state.Replica) -> Iterator[None]:
 def _check_nothing_failed() -> None:
     """A filter that fails has an answer all the same, and soon."""
     for each in (
-        answer.failure, answer.stale_replica, base.failure
+        filtering.failure, filtering.stale_replica, base.failure
     ):
         if each.count:
             raise measure.WrongAnswer('one of ours did not decide')

@@ -2,7 +2,7 @@
 """`blazar-sched why SERVER`: the reasons why hosts did not take a server.
 
 The reasons are those of the recent decisions of nova-scheduler's workers
-about the server; see worker.explanation.
+about the server; see worker.decision.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import rich.text
 from blazar_sched.cmd import asking
 from blazar_sched.domain import duration
 from blazar_sched.replica import wire
-from blazar_sched.worker import explanation
+from blazar_sched.worker.decision import DECIDED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 def in_order(answers: list[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return the decisions of all workers, the oldest decision first.
 
-    Each decision has its `worker`, and the content of worker.explanation.
+    Each decision has its `worker`, and the content of worker.decision.
     """
     decisions = [
         {'worker': worker, **each} for worker, body in answers for each in body
@@ -115,7 +115,7 @@ def _asked(asked: dict[str, Any]) -> str:
 def _verdict(decision: dict[str, Any]) -> str:
     text = f'{decision["passed"]} of {decision["seen"]} hosts passed'
     now = decision['explained_by']
-    if decision['outcome'] != explanation.DECIDED:
+    if decision['outcome'] != DECIDED:
         return f'{text}: {decision["outcome"]}'
     if now is not None and now != decision['revision']:
         text += f'; the reasons are those at revision {now}'

@@ -16,12 +16,13 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import window
 from blazar_sched.replica import present
 from blazar_sched.replica import state
-from blazar_sched.worker import answer
 from blazar_sched.worker import consumption
+from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from blazar_sched.worker import reasons
-from blazar_sched.worker import request
 from blazar_sched.worker import steps
+from blazar_sched.worker.nova_objects import count_copies
+from blazar_sched.worker.request import Request
 
 CONF = cfg.CONF
 
@@ -43,23 +44,23 @@ class LifetimeFilter(filters.BaseHostFilter):
     def filter_all(
         self, filter_obj_list: Iterable[Any], spec_obj: Any
     ) -> list[Any]:
-        return answer.decide(
+        return filtering.filter_hosts(
             'LifetimeFilter', _steps, list(filter_obj_list), spec_obj
         )
 
 
 def _steps(
-    replica: state.Replica, asked: request.Request, now: int
+    replica: state.Replica, request: Request, now: int
 ) -> Iterator[steps.Step]:
-    if asked.bound:
+    if request.bound:
         # A bound request has its room in its reservation: see
         # ReservationFilter.
         return
-    need = _Need(replica, asked, now)
-    yield steps.Step(need.let_in, need.why_not_let_in)
+    need = _Need(replica, request, now)
+    yield steps.Step(need.admitted, need.why_not_admitted)
     yield steps.Step(need.with_room, need.why_no_room)
     yield steps.Step(need.with_room_beside, need.why_no_room_beside)
-    for name in asked.extra:
+    for name in request.extra:
         # A host without inventory of a class has the class, if at all, in
         # a child resource provider, which nobody can reserve.
         index = replica.indexes.extra.get(name)
@@ -74,24 +75,24 @@ class _Need:
     """The room that a request needs on each host, from now on."""
 
     def __init__(
-        self, replica: state.Replica, asked: request.Request, now: int
+        self, replica: state.Replica, request: Request, now: int
     ) -> None:
-        self.asked = asked
+        self.request = request
         self.now = now
         self._replica = replica
         self._is_unbounded = False
         options = CONF.blazar_sched
         longest = options.max_backfill_lifetime
         # The end of the need; None: reservable hosts refuse the request.
-        self._end: int | None = asked.end
-        if asked.preemptible:
+        self._end: int | None = request.end
+        if request.preemptible:
             self._end = duration.end_after(
                 now, options.min_preemptible_runtime
             )
-        elif asked.end == window.FOREVER:
+        elif request.end == window.FOREVER:
             self._end = self._end_by(options.unbounded)
             self._is_unbounded = True
-        elif longest and asked.end - now > longest:
+        elif longest and request.end - now > longest:
             self._end = None
 
     def _end_by(self, policy: str) -> int | None:
@@ -123,7 +124,7 @@ class _Need:
             host_states,
             lambda group, end: self._replica.present.select(
                 self._replica.indexes.main, group, self.now, end, amounts,
-                self.asked.own_id,
+                self.request.own_id,
             ),
         )
 
@@ -145,7 +146,7 @@ class _Need:
     def why_not(self, host_state: Any, amounts: tuple[int, ...]) -> str:
         index = self._replica.indexes.main
         headroom = self._replica.present.headroom(
-            index, [host_state], self.asked.own_id
+            index, [host_state], self.request.own_id
         )
         return self._why_not(index, host_state, headroom, amounts)
 
@@ -160,7 +161,7 @@ class _Need:
         assert end is not None
         return reasons.no_room(index, headroom, self.now, end, amounts)
 
-    def let_in(self, host_states: list[Any]) -> list[Any]:
+    def admitted(self, host_states: list[Any]) -> list[Any]:
         return steps.either(
             host_states,
             *(
@@ -170,52 +171,56 @@ class _Need:
             ),
         )
 
-    def why_not_let_in(self, host_state: Any) -> str:
+    def why_not_admitted(self, host_state: Any) -> str:
         if self._is_unbounded:
-            return 'no instance without an end is let on it: unbounded, never'
+            return (
+                'the host admits no instance without an end: unbounded = never'
+            )
         return (
-            f'it lives for {self.asked.end - self.now} s, and '
-            f'{CONF.blazar_sched.max_backfill_lifetime} s are let on it: '
-            'max_backfill_lifetime'
+            f'the instance lives for {self.request.end - self.now} s, longer '
+            'than max_backfill_lifetime, '
+            f'{CONF.blazar_sched.max_backfill_lifetime} s'
         )
 
     def with_room(self, host_states: list[Any]) -> list[Any]:
-        passing = self.select(host_states, self.asked.amounts)
-        if self.asked.own is None:
+        passing = self.select(host_states, self.request.amounts)
+        if self.request.own is None:
             return passing
         here = [h for h in host_states if self._is_here(h)]
-        staying = self.select(here, self.asked.growth)
+        staying = self.select(here, self.request.growth)
         return steps.either(host_states, passing, staying)
 
     def why_no_room(self, host_state: Any) -> str:
-        return self.why_not(host_state, self._wanted(host_state))
+        return self.why_not(host_state, self._new_amounts(host_state))
 
-    def _wanted(self, host_state: Any) -> tuple[int, ...]:
+    def _new_amounts(self, host_state: Any) -> tuple[int, ...]:
         """Return the amounts beyond those in Nova's figures of the host."""
         is_here = self._is_here(host_state)
-        return self.asked.growth if is_here else self.asked.amounts
+        return self.request.growth if is_here else self.request.amounts
 
     def _is_here(self, host_state: Any) -> bool:
         """Tell whether the instance is on the host and in Nova's figures.
 
         For such a host only the growth of the instance is new.
         """
-        own = self.asked.own
+        own = self.request.own
         return (
             own is not None
             and host_state.uuid == own.host
             and own.uuid in (host_state.instances or ())
         )
 
-    def late(self, host_states: list[Any]) -> dict[int, list[request.Request]]:
+    def recent(self, host_states: list[Any]) -> dict[int, list[Request]]:
         """Return recently placed requests that count separately, by id().
 
         A bound request counts by its reservation, a preemptible request
         yields.
         """
         found = {}
-        beside = consumption.beside(self._replica, self.asked, host_states)
-        for key, others in beside.items():
+        placed = consumption.placed_recently(
+            self._replica, self.request, host_states
+        )
+        for key, others in placed.items():
             counted = [
                 each for each in others if not (each.bound or each.preemptible)
             ]
@@ -225,45 +230,48 @@ class _Need:
 
     def with_room_beside(self, host_states: list[Any]) -> list[Any]:
         """Return the hosts with room also for the requests placed recently."""
-        late = self.late(host_states)
-        if not late:
+        recent = self.recent(host_states)
+        if not recent:
             return host_states
         return [
             h for h in host_states
-            if id(h) not in late
-            or self.select([h], self._together(h, late[id(h)]))
+            if id(h) not in recent
+            or self.select([h], self._total_amounts(h, recent[id(h)]))
         ]
 
     def why_no_room_beside(self, host_state: Any) -> str:
-        others = self.late([host_state]).get(id(host_state), [])
+        others = self.recent([host_state]).get(id(host_state), [])
         reason = self.why_not(
-            host_state, self._together(host_state, others)
+            host_state, self._total_amounts(host_state, others)
         )
-        return f'with {len(others)} more placed there just now, {reason}'
+        return (
+            f'with {len(others)} more instances placed on the host recently, '
+            f'{reason}'
+        )
 
-    def _together(
-        self, host_state: Any, others: Iterable[request.Request]
+    def _total_amounts(
+        self, host_state: Any, others: Iterable[Request]
     ) -> tuple[int, ...]:
         """Return the amounts for the request and the others together.
 
         The amounts are computed as if all instances stayed equally long. That
         is too much for some seconds, and never too little.
         """
-        wanted = self._wanted(host_state), *(each.amounts for each in others)
-        return tuple(map(sum, zip(*wanted, strict=True)))
+        new = self._new_amounts(host_state), *(each.amounts for each in others)
+        return tuple(map(sum, zip(*new, strict=True)))
 
     def with_room_of(
         self, name: str, index: ext.TimelineIndex, host_states: list[Any]
     ) -> list[Any]:
         """Return the hosts with room for all copies in an extra index."""
-        late = self.late(host_states)
+        recent = self.recent(host_states)
         by_amount: dict[int, list[Any]] = defaultdict(list)
         for h in host_states:
-            by_amount[self._amount_of(name, h, late)].append(h)
+            by_amount[self._amount_of(name, h, recent)].append(h)
 
         def select(amount: int, group: list[Any], end: int) -> list[Any]:
             return index.select(
-                group, self.now, end, (amount,), ignore=self.asked.own_id
+                group, self.now, end, (amount,), ignore=self.request.own_id
             )
 
         return steps.either(
@@ -277,17 +285,18 @@ class _Need:
     def why_no_room_of(
         self, name: str, index: ext.TimelineIndex, host_state: Any
     ) -> str:
-        headroom = present.plain(index, [host_state], self.asked.own_id)
-        amount = self._amount_of(name, host_state, self.late([host_state]))
+        headroom = present.plain(index, [host_state], self.request.own_id)
+        amount = self._amount_of(name, host_state, self.recent([host_state]))
         return self._why_not(index, host_state, headroom, (amount,))
 
     def _amount_of(
         self,
         name: str,
         host_state: Any,
-        late: dict[int, list[request.Request]],
+        recent: dict[int, list[Request]],
     ) -> int:
         """Return the amount for all copies and recently placed requests."""
-        return steps.copies(host_state) * self.asked.extra[name] + sum(
-            other.extra.get(name, 0) for other in late.get(id(host_state), ())
+        return count_copies(host_state) * self.request.extra[name] + sum(
+            other.extra.get(name, 0)
+            for other in recent.get(id(host_state), ())
         )

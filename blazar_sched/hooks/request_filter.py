@@ -8,13 +8,13 @@ again, and the hosts of a reservation may not be among them.
 from typing import Any
 
 from nova.objects.request_spec import Destination
-from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from blazar_sched.replica import limited_log
+from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
-from blazar_sched.worker import request
+from blazar_sched.worker.request import read_request
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -23,10 +23,8 @@ failure = limited_log.LimitedLog(LOG)
 
 
 def install() -> None:
-    """Register the request filter; Nova offers no other way to register it."""
-    known = request_filter.ALL_REQUEST_FILTERS
-    if narrow_to_reservation not in known:
-        known.append(narrow_to_reservation)
+    """Register the request filter in this process."""
+    nova_objects.add_request_filter(narrow_to_reservation)
 
 
 def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
@@ -63,6 +61,6 @@ def _aggregate(spec: Any) -> str | None:
     replica, stale = process.current()
     if replica is None or stale:
         return None
-    asked = request.read(spec, replica, process.now(), CONF.blazar_sched)
-    known = replica.reservations.get(asked.reservation_id or '')
+    request = read_request(spec, replica, process.now(), CONF.blazar_sched)
+    known = replica.reservations.get(request.reservation_id or '')
     return None if known is None else known.aggregate

@@ -28,7 +28,7 @@ from blazar_sched.simulate.policy import Policy
 from blazar_sched.weighers import base
 from blazar_sched.weighers import lease_gap
 from blazar_sched.weighers import vacate_cost
-from blazar_sched.worker import answer
+from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 
 objects.register_all()
@@ -111,7 +111,7 @@ def following(
     :param options: the options of ``[blazar_sched]``
     :raises Failure: if a filter or weigher failed meanwhile
     """
-    failures = answer.failure, answer.stale_replica, base.failure
+    failures = filtering.failure, filtering.stale_replica, base.failure
     before = [each.count for each in failures]
     for name, value in options.items():
         process.CONF.set_override(name, value, scheduler_conf.GROUP)

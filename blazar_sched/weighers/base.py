@@ -16,7 +16,8 @@ from oslo_log import log as logging
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
 from blazar_sched.worker import process
-from blazar_sched.worker import request
+from blazar_sched.worker.request import read_once
+from blazar_sched.worker.request import Request
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -47,13 +48,13 @@ class ReplicaWeigher(weights.BaseHostWeigher):
     def weigh(
         self,
         replica: state.Replica,
-        asked: request.Request,
+        request: Request,
         host_states: list[Any],
         now: int,
     ) -> list[float] | None:
         """Return a weight for each host; None if the weigher does not apply.
 
-        Higher weights win. `asked` is not bound.
+        Higher weights win. `request` is not bound.
         """
         raise NotImplementedError
 
@@ -79,11 +80,11 @@ class ReplicaWeigher(weights.BaseHostWeigher):
             replica, stale = process.current()
             if replica is not None and not stale:
                 now = process.now()
-                asked = request.read_once(
+                request = read_once(
                     weight_properties, replica, now, CONF.blazar_sched
                 )
-                if not asked.bound:
-                    found = self.weigh(replica, asked, host_states, now)
+                if not request.bound:
+                    found = self.weigh(replica, request, host_states, now)
         except Exception as e:
             failure.report(
                 f'{type(self).__name__} failed: {type(e).__name__}: {e}',
@@ -94,7 +95,7 @@ class ReplicaWeigher(weights.BaseHostWeigher):
 
 def horizons(
     replica: state.Replica,
-    asked: request.Request,
+    request: Request,
     host_states: list[Any],
     now: int,
 ) -> list[int]:
@@ -102,16 +103,16 @@ def horizons(
     main = replica.indexes.main
     known = [h.uuid in replica.hosts for h in host_states]
     headroom = replica.present.headroom(
-        main, list(itertools.compress(host_states, known)), asked.own_id
+        main, list(itertools.compress(host_states, known)), request.own_id
     )
     found = iter(main.horizon(
-        headroom.rows, now, asked.amounts, headroom=headroom.room,
+        headroom.rows, now, request.amounts, headroom=headroom.room,
         ignore=headroom.ignore,
     ))
     lasting = [min(next(found), FAR) if each else FAR for each in known]
-    if not asked.extra:
+    if not request.extra:
         return lasting
     of_extra = replica.indexes.extra_horizon(
-        [h.uuid for h in host_states], now, asked.extra, asked.own_id
+        [h.uuid for h in host_states], now, request.extra, request.own_id
     )
     return list(map(min, lasting, of_extra))

@@ -15,7 +15,7 @@ from blazar_sched.domain import window
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
 from blazar_sched.worker import magnetic
-from blazar_sched.worker import request
+from blazar_sched.worker.request import Request
 
 # A weight greater than the weight of any gap.
 _BEST = 1 + math.log1p(base.FAR)
@@ -33,15 +33,15 @@ class LeaseGapWeigher(base.ReplicaWeigher):
     def weigh(
         self,
         replica: state.Replica,
-        asked: request.Request,
+        request: Request,
         host_states: list[Any],
         now: int,
     ) -> list[float]:
-        horizons = base.horizons(replica, asked, host_states, now)
-        if asked.preemptible or asked.end == window.FOREVER:
+        horizons = base.horizons(replica, request, host_states, now)
+        if request.preemptible or request.end == window.FOREVER:
             found = [math.log1p(h) for h in horizons]
         else:
-            lives = asked.end - now
+            lives = request.end - now
             found = [
                 # A gap that is too short gets the worst weight, in case a
                 # filter lets the host pass.
@@ -52,7 +52,7 @@ class LeaseGapWeigher(base.ReplicaWeigher):
         own = {
             id(h)
             for h in magnetic.hosts_of_project(
-                replica, asked, host_states, now
+                replica, request, host_states, now
             )
         }
         if not own:

@@ -13,7 +13,7 @@ from typing import Any
 
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
-from blazar_sched.worker import request
+from blazar_sched.worker.request import Request
 
 
 class VacateCostWeigher(base.ReplicaWeigher):
@@ -28,13 +28,13 @@ class VacateCostWeigher(base.ReplicaWeigher):
     def weigh(
         self,
         replica: state.Replica,
-        asked: request.Request,
+        request: Request,
         host_states: list[Any],
         now: int,
     ) -> list[float] | None:
-        if not asked.preemptible:
+        if not request.preemptible:
             return None
-        horizons = base.horizons(replica, asked, host_states, now)
+        horizons = base.horizons(replica, request, host_states, now)
         return [
             -math.log1p(max(0, replica.preemptible_mb[h.uuid]))
             if horizon < base.FAR

@@ -2,18 +2,18 @@
 """The last decisions of a process, kept for questions about them.
 
 A request only leaves references here. Nova's HostStates are large and belong
-to one request, so they are kept only until the next `settle`, which does not
-run in the thread of a request.
+to one request, so the HostStates are kept only until the next `settle`, which
+does not run in the thread of a request.
 """
 
 import collections
 from collections.abc import Callable
 import threading
 from typing import Any
-from typing import Protocol
 
 from blazar_sched.replica import state
-from blazar_sched.worker.seen import Hosts
+from blazar_sched.worker.decision import Decision
+from blazar_sched.worker.recorded_hosts import RecordedHosts
 
 # The most decisions that wait to be settled, and the number from which
 # settling is requested.
@@ -21,37 +21,6 @@ MOST_FRESH = 20
 MANY_FRESH = 10
 # The number of decisions after which the hosts that are gone are forgotten.
 FORGET_AFTER = 1000
-
-
-class Decision(Protocol):
-    """The decision of a filter; see worker.explanation.
-
-    `seen` and `passed` are the number of hosts that the filter was asked
-    about, and the number of hosts that passed.
-    """
-
-    filter: str
-    outcome: str
-    instance_uuid: str | None
-    seen: int
-    passed: int
-
-    def settle(
-        self, replica: state.Replica | None, hosts: Hosts
-    ) -> None:
-        """Keep only the data needed to explain the decision.
-
-        :param hosts: the record of hosts that other decisions share
-        """
-
-    def explain(
-        self, replica: state.Replica | None, host: str | None
-    ) -> dict[str, Any]:
-        """Return the decision with its reasons, in JSON primitives.
-
-        :param replica: the replica from which reasons are computed
-        :param host: the only host to explain, by its name; None for all
-        """
 
 
 class Decisions:
@@ -72,7 +41,7 @@ class Decisions:
         self._settled: collections.deque[Decision] = collections.deque()
         # The hosts that the settled decisions share; older decisions may
         # share an earlier object.
-        self._hosts = Hosts()
+        self._hosts = RecordedHosts()
         self._settled_with_hosts = 0
         self._lock = threading.Lock()
 
@@ -102,10 +71,10 @@ class Decisions:
             while len(self._settled) > kept:
                 self._settled.popleft()
 
-    def _hosts_to_share(self) -> Hosts:
+    def _hosts_to_share(self) -> RecordedHosts:
         self._settled_with_hosts += 1
         if self._settled_with_hosts > FORGET_AFTER:
-            self._hosts, self._settled_with_hosts = Hosts(), 1
+            self._hosts, self._settled_with_hosts = RecordedHosts(), 1
         return self._hosts
 
     def explain(

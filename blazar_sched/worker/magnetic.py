@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from blazar_sched.replica import state
-from blazar_sched.worker import request
+from blazar_sched.worker.request import Request
 
 
 def hosts_of_project(
     replica: state.Replica,
-    asked: request.Request,
+    request: Request,
     host_states: Iterable[Any],
     now: int,
 ) -> list[Any]:
@@ -19,11 +19,11 @@ def hosts_of_project(
     Only allocations that are open at `now` are considered. The allocations are
     of whole hosts: Nova and Placement count the instances on them.
     """
-    if asked.bound or asked.project_id is None:
+    if request.bound or request.project_id is None:
         return []
     hosts = {
         host
-        for id_ in tuple(replica.magnetic.get(asked.project_id, ()))
+        for id_ in tuple(replica.magnetic.get(request.project_id, ()))
         for _, host, start, end, *_ in replica.indexes.main.held(id_)
         if start <= now < end
     }

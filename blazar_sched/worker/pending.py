@@ -12,15 +12,15 @@ import threading
 import time
 
 from blazar_sched.replica import state
-from blazar_sched.worker import request
+from blazar_sched.worker.request import Request
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Placed:
+class PendingInstance:
     """A request that was given a host; `until` is in monotonic seconds."""
 
     host: str
-    asked: request.Request
+    request: Request
     until: float
 
 
@@ -35,28 +35,32 @@ class Pending:
     ) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, PendingInstance] = {}
 
     def __bool__(self) -> bool:
         return bool(self._placed)
 
-    def add(self, host: str, asked: request.Request, ttl: float) -> None:
+    def add(self, host: str, request: Request, ttl: float) -> None:
         """Note that an instance has been placed on a host.
 
         The last host counts, because an instance may be placed again.
         """
         until = self._monotonic() + ttl
         with self._lock:
-            self._placed[asked.instance_uuid] = Placed(host, asked, until)
+            self._placed[request.instance_uuid] = PendingInstance(
+                host, request, until
+            )
 
-    def by_host(self, replica: state.Replica) -> dict[str, list[Placed]]:
+    def by_host(
+        self, replica: state.Replica
+    ) -> dict[str, list[PendingInstance]]:
         """Return the placed requests that still count; forget the others.
 
         :param replica: the replica that the feed maintains
         """
         if not self._placed:
             return {}
-        found: dict[str, list[Placed]] = {}
+        found: dict[str, list[PendingInstance]] = {}
         now = self._monotonic()
         with self._lock:
             for uuid, placed in tuple(self._placed.items()):

@@ -37,6 +37,7 @@ from blazar_sched.replica import wire
 from blazar_sched.replica.metrics import Metrics
 from blazar_sched.worker import decision_log
 from blazar_sched.worker import listener
+from blazar_sched.worker.decision import Decision
 from blazar_sched.worker.pending import Pending
 
 LOG = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ class Worker:
             if thread.is_alive():
                 thread.join(STOP_TIMEOUT)
 
-    def note(self, decision: decision_log.Decision, seconds: float) -> None:
+    def note(self, decision: Decision, seconds: float) -> None:
         """Count a decision, and keep the decision for later questions."""
         name, of = decision.filter, self.metrics.of
         of(metrics.DECISIONS, name, decision.outcome).inc()
@@ -493,7 +494,7 @@ def pending() -> Pending:
     return ensure_started().pending
 
 
-def note(decision: decision_log.Decision, seconds: float) -> None:
+def note(decision: Decision, seconds: float) -> None:
     """Count and keep a decision that took `seconds`; never raise.
 
     If no worker was started, the decision is dropped.

@@ -25,13 +25,15 @@ def no_room(
     at = start + lasting
     if at >= end:
         # The replica may change while it is being read.
-        return 'there was no room for it a moment ago'
+        return 'the host had no room a moment ago'
     since = 'at once' if at == start else f'from {time(at)} on'
     *used, _, whole = index.peak(rows, at, at + 1, ignore=ignore)
     if whole:
-        return f'it is reserved as a whole {since}, and wanted {until(end)}'
+        return (
+            f'the whole host is reserved {since}, and requested {until(end)}'
+        )
     short = [
-        f'{max(0, limit - use)} {name} left, {amount} wanted'
+        f'{max(0, limit - use)} {name} left, {amount} requested'
         for name, limit, use, amount in zip(
             index.resource_classes, room, used, amounts, strict=True
         )

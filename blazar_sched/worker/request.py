@@ -25,13 +25,12 @@ from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import state
+from blazar_sched.worker import nova_objects
 
 LOG = logging.getLogger(__name__)
 
 # An id that no reservation has.
 UNREADABLE = ''
-# The attribute of a RequestSpec that stores the request read from it.
-_READ = '_blazar_sched_read'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Request:
         )
 
 
-def read(
+def read_request(
     spec: Any, replica: state.Replica | None, now: int, options: Any
 ) -> Request:
     """Return the request in Nova's RequestSpec `spec`.
@@ -98,7 +97,7 @@ def read(
         flavor.extra_specs or {} if 'extra_specs' in flavor else {}
     )
     hints = {name: spec.get_scheduler_hint(name) for name in server_hints.ALL}
-    asked = flavor_rules.resources(
+    request = flavor_rules.resources(
         spec.vcpus, spec.memory_mb, _disk_gb(spec), extra_specs
     )
     # Whatever the hints say, the flavor of a reservation takes a slot of
@@ -120,8 +119,8 @@ def read(
     return Request(
         instance_uuid=uuid,
         project_id=spec.project_id,
-        amounts=tuple(asked.get(c, 0) for c in inventory.RESOURCE_CLASSES),
-        extra=inventory.others(asked),
+        amounts=tuple(request.get(c, 0) for c in inventory.RESOURCE_CLASSES),
+        extra=inventory.others(request),
         reservation_id=(
             claim if isinstance(claim, str | None) else UNREADABLE
         ),
@@ -136,19 +135,17 @@ def read(
 def read_once(
     spec: Any, replica: state.Replica | None, now: int, options: Any
 ) -> Request:
-    """Return the request as `read` does, or as read from `spec` before.
+    """Return the request in `spec`; read each RequestSpec once.
 
-    The request is stored on Nova's RequestSpec, which one thread has for one
-    request. So nothing outlives the RequestSpec, and nothing needs a lock.
     Nova uses the same RequestSpec for all instances of a request.
     """
     revision = None if replica is None else replica.revision
     key = spec.instance_uuid, replica, revision, now
-    known: tuple[Any, Request] | None = getattr(spec, _READ, None)
-    if known is None or known[0] != key:
-        known = key, read(spec, replica, now, options)
-        setattr(spec, _READ, known)
-    return known[1]
+    known: Request | None = nova_objects.get_request(spec, key)
+    if known is None:
+        known = read_request(spec, replica, now, options)
+        nova_objects.set_request(spec, key, known)
+    return known
 
 
 def _is_new(spec: Any) -> bool:

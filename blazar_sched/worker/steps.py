@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps by which filters judge hosts, so that a refusal can be explained.
+"""Steps by which filters check hosts, so that a refusal can be explained.
 
 A filter only defines its steps. The hosts that pass and the reasons why other
 hosts do not are found by two passes over the same steps.
@@ -11,10 +11,7 @@ from typing import Any
 from typing import NamedTuple
 
 from blazar_sched.replica import state
-from blazar_sched.worker import request
-
-# The number of instances of a HostState when steps first looked at it.
-FIRST_COUNT = 'blazar_sched_num_instances'
+from blazar_sched.worker.request import Request
 
 
 class Step(NamedTuple):
@@ -29,7 +26,7 @@ class Step(NamedTuple):
 
 
 # Returns the steps for a request at a given time.
-Judge = Callable[[state.Replica, request.Request, int], Iterable[Step]]
+StepFactory = Callable[[state.Replica, Request, int], Iterable[Step]]
 
 
 def nobody(reason: str) -> Step:
@@ -73,16 +70,3 @@ def either(
         return groups[0] if groups else []
     chosen = {id(h) for group in groups for h in group}
     return [h for h in host_states if id(h) in chosen]
-
-
-def copies(host_state: Any) -> int:
-    """Return how many instances of the request a host has, this one included.
-
-    For one multi-create, Nova passes the same host states again, and counts
-    the instances that it has put on the host since the first look.
-    """
-    first: int = vars(host_state).setdefault(
-        FIRST_COUNT, host_state.num_instances
-    )
-    now: int = host_state.num_instances
-    return 1 + now - first

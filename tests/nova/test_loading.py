@@ -190,7 +190,7 @@ def spec(hints=None, **fields):
 
 
 def read(asked, replica=None):
-    return request.read(asked, replica, NOW, process.CONF.blazar_sched)
+    return request.read_request(asked, replica, NOW, process.CONF.blazar_sched)
 
 
 class TestRequest:

@@ -10,7 +10,7 @@ import pytest
 from blazar_sched.demo import cloud
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import wire
-from blazar_sched.worker import answer
+from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 
 HOUR = 3600
@@ -263,13 +263,13 @@ def test_error_of_our_own_fails_no_request(
     lab.cloud.configure(on_stale=on_stale)
     replica, _ = process.current()
     monkeypatch.setattr(replica.indexes, 'main', Broken())
-    monkeypatch.setattr(answer.failure, '_logged_at', float('-inf'))
+    monkeypatch.setattr(filtering.failure, '_logged_at', float('-inf'))
     told = _warnings(monkeypatch)
-    before = answer.failure.count
+    before = filtering.failure.count
 
     assert setting.passing() == passing
 
-    assert answer.failure.count - before >= 2
+    assert filtering.failure.count - before >= 2
     assert len(told) == 1
     assert 'broken index' in told[0]
 
@@ -295,7 +295,7 @@ def test_stale_is_told_of_once_a_minute(lab, setting, monkeypatch):
     lab.cloud.configure(max_age=1)
     lab.end_point.answer = other_version
     cloud.wait_for('stale', is_stale)
-    monkeypatch.setattr(answer.stale_replica, '_logged_at', float('-inf'))
+    monkeypatch.setattr(filtering.stale_replica, '_logged_at', float('-inf'))
     told = _warnings(monkeypatch)
 
     for _ in range(3):
@@ -329,7 +329,7 @@ def _warnings(monkeypatch):
         def emit(self, record):
             told.append(record.getMessage())
 
-    logger = logging.getLogger(answer.__name__)
+    logger = logging.getLogger(filtering.__name__)
     monkeypatch.setattr(
         logger, 'handlers', [Handler(level=logging.WARNING)]
     )

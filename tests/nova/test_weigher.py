@@ -134,13 +134,13 @@ def test_an_instance_is_read_once_until_anything_is_another(monkeypatch):
     read = []
     clock = [1000]
     replica = state.Replica(accounting.SchedulerAccounting)
-    really_read = request.read
+    really_read = request.read_request
 
     def spy(spec, *args):
         read.append((spec.instance_uuid, replica.revision, clock[0]))
         return really_read(spec, *args)
 
-    monkeypatch.setattr(request, 'read', spy)
+    monkeypatch.setattr(request, 'read_request', spy)
     one, two = str(uuid.uuid4()), str(uuid.uuid4())
     spec = scheduler.spec(one, 1, 512)
 

@@ -67,10 +67,10 @@ def test_four_hosts_have_four_reasons(lab, ask):
 
     found = hosts(decisions)
     assert found.keys() == {'c1', 'c2', 'c3', 'c4'}
-    assert 'as a whole from' in found['c1']
+    assert 'whole host is reserved from' in found['c1']
     assert 'dedicated' in found['c2']
-    assert '2 VCPU left, 4 wanted' in found['c3']
-    assert 'as a whole at once' in found['c4']
+    assert '2 VCPU left, 4 requested' in found['c3']
+    assert 'whole host is reserved at once' in found['c4']
     assert [(d['filter'], d['seen'], d['passed']) for d in decisions] == [
         ('ReservationFilter', 4, 3), ('LifetimeFilter', 3, 0)
     ]
@@ -89,7 +89,7 @@ def test_a_reservation_before_its_window(lab, ask):
 
     assert 'opens at' in found.pop('c1')
     assert found.keys() == {'c2', 'c3', 'c4'}
-    assert all('no allocation on it' in each for each in found.values())
+    assert all('no allocation on the host' in each for each in found.values())
 
 
 def test_a_stale_replica(lab, ask):

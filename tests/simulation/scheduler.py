@@ -26,7 +26,7 @@ from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import puller
-from blazar_sched.worker import answer
+from blazar_sched.worker import filtering
 from blazar_sched.worker import pending
 from blazar_sched.worker import process
 
@@ -116,7 +116,7 @@ class Scheduler:
             self._state(name) for name in sorted(self._cloud.nodes)
             if has_room(self._cloud, name, request)
         ]
-        failures = answer.failure.count
+        failures = filtering.failure.count
         spec = self._spec(request)
         with self._as_process():
             passing = self._filtered(self._chain, states, spec)
@@ -126,7 +126,7 @@ class Scheduler:
             else:
                 chosen = choose(sorted(passing))
                 passing[chosen].consume_from_request(spec)
-        if answer.failure.count != failures:
+        if filtering.failure.count != failures:
             raise AssertionError('a filter failed')
         return chosen
 

@@ -17,13 +17,16 @@ from typing import NamedTuple
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.replica import state
-from blazar_sched.worker import consumption
 from blazar_sched.worker import magnetic
-from blazar_sched.worker import request
-from blazar_sched.worker import seen
+from blazar_sched.worker import nova_objects
 from blazar_sched.worker import steps as filter_steps
-from blazar_sched.worker.steps import FIRST_COUNT
-from blazar_sched.worker.steps import Judge
+from blazar_sched.worker.recorded_hosts import Cell
+from blazar_sched.worker.recorded_hosts import cell
+from blazar_sched.worker.recorded_hosts import Chunk
+from blazar_sched.worker.recorded_hosts import EMPTY
+from blazar_sched.worker.recorded_hosts import RecordedHosts
+from blazar_sched.worker.request import Request
+from blazar_sched.worker.steps import StepFactory
 
 # How a filter came to its decision.
 DECIDED = 'decided'
@@ -35,9 +38,9 @@ FAILED = 'failed'
 _HAS_PASSED, _WAS_REFUSED = 1, 2
 _CELL = struct.Struct(f'{len(inventory.RESOURCE_CLASSES)}q')
 
-PASSED = 'it passed'
-_NOW_IT_WOULD = 'it would pass now: what was in its way is gone'
-_NO_REPLICA = 'there is no replica any more to look for the reason in'
+PASSED = 'the host passed'
+_NOW_IT_WOULD = 'the host would pass now: the reason is gone'
+_NO_REPLICA = 'there is no replica to find the reason in'
 _CLOSED = {
     STALE: 'the replica was stale or missing, and on_stale is closed',
     UNKNOWN: (
@@ -49,11 +52,11 @@ _CLOSED = {
 }
 
 
-class Decided:
+class Decision:
     """The decision of one filter about one request.
 
-    :param judge: the steps that the filter used
-    :param asked: the request, None if the request could not be read
+    :param step_factory: returns the steps that the filter used
+    :param request: the request, None if the request could not be read
     :param at: the time for which the decision was made, epoch seconds
     :param revision: of the replica, None if there was no replica
     :param outcome: DECIDED, STALE, UNKNOWN or FAILED
@@ -64,8 +67,8 @@ class Decided:
     def __init__(
         self,
         filter_name: str,
-        judge: Judge,
-        asked: request.Request | None,
+        step_factory: StepFactory,
+        request: Request | None,
         at: int,
         revision: int | None,
         outcome: str,
@@ -74,11 +77,11 @@ class Decided:
     ) -> None:
         self.filter = filter_name
         self.outcome = outcome
-        self.instance_uuid = None if asked is None else asked.instance_uuid
+        self.instance_uuid = None if request is None else request.instance_uuid
         self.seen = len(host_states)
         self.passed = len(passing)
-        self._judge = judge
-        self._asked = asked
+        self._step_factory = step_factory
+        self._request = request
         self._at = at
         self._revision = revision
         # Objects of Nova, kept until the decision is settled.
@@ -87,11 +90,11 @@ class Decided:
         # The answers, and the room that hosts had left, by host number.
         self._identities: list[tuple[str | None, str]] = []
         self._answers = b''
-        self._left: tuple[seen.Chunk, ...] = ()
-        self._noted: dict[int, _Noted] = {}
+        self._left: tuple[Chunk, ...] = ()
+        self._noted: dict[int, _HostFacts] = {}
 
     def settle(
-        self, replica: state.Replica | None, hosts: seen.Hosts
+        self, replica: state.Replica | None, hosts: RecordedHosts
     ) -> None:
         """Keep which hosts passed, and the room left on the others."""
         passing = {id(h) for h in self._passing}
@@ -108,22 +111,24 @@ class Decided:
         self._answers = bytes(answers)
         self._identities = hosts.identities
         self._host_states = self._passing = []
-        if self.outcome != DECIDED or self._asked is None or replica is None:
+        if self.outcome != DECIDED or self._request is None or replica is None:
             return
-        if not self._asked.bound:
+        if not self._request.bound:
             # The room of a bound request is that of its reservation,
             # regardless of what else is used on the host.
-            self._left = hosts.keep(refused_numbers, _left(replica, refused))
+            self._left = hosts.keep(
+                refused_numbers, _room_left(replica, refused)
+            )
         for number, h in zip(refused_numbers, refused, strict=True):
-            noted = _noted(h, replica, self._asked)
-            if noted != _NOTHING:
+            noted = _facts(h, replica, self._request)
+            if noted != _NO_FACTS:
                 self._noted[number] = noted
 
     def explain(
         self, replica: state.Replica | None, host: str | None
     ) -> dict[str, Any]:
         refused = [
-            self._seen(replica, number)
+            self._recorded(replica, number)
             for number in self._numbers(_WAS_REFUSED, host)
         ]
         reasons = self._reasons(replica, refused)
@@ -136,7 +141,7 @@ class Decided:
             'outcome': self.outcome,
             'revision': self._revision,
             'explained_by': None if replica is None else replica.revision,
-            'asked': self._asked and _asked(self._asked),
+            'asked': self._request and _request_fields(self._request),
             'seen': self.seen,
             'passed': self.passed,
             'hosts': hosts,
@@ -149,62 +154,66 @@ class Decided:
             if own == answer and host in (None, self._identities[number][1])
         ]
 
-    def _seen(self, replica: state.Replica | None, number: int) -> '_Seen':
+    def _recorded(
+        self, replica: state.Replica | None, number: int
+    ) -> '_RecordedHostState':
         uuid, nodename = self._identities[number]
         used = (0,) * len(inventory.RESOURCE_CLASSES)
         given_back: tuple[str, ...] = ()
         if replica is not None and uuid is not None and self._left:
-            used = _used(replica, uuid, seen.cell(self._left, number))
+            used = _used(replica, uuid, cell(self._left, number))
             given_back = replica.present.given_back(uuid)
-        noted = self._noted.get(number, _NOTHING)
-        return _Seen(
-            uuid, nodename, used, noted.copies,
+        noted = self._noted.get(number, _NO_FACTS)
+        return _RecordedHostState(
+            uuid, nodename, used, noted.added,
             {*given_back, *noted.here}.difference(noted.away),
         )
 
     def _reasons(
-        self, replica: state.Replica | None, refused: list['_Seen']
+        self,
+        replica: state.Replica | None,
+        refused: list['_RecordedHostState'],
     ) -> dict[int, str]:
         """Return a reason for each refused host, by id()."""
         if self.outcome != DECIDED:
             return dict.fromkeys(map(id, refused), _CLOSED[self.outcome])
-        if replica is None or self._asked is None:
+        if replica is None or self._request is None:
             return dict.fromkeys(map(id, refused), _NO_REPLICA)
         found = dict.fromkeys(map(id, refused), _NOW_IT_WOULD)
         drawn = {
             id(h)
             for h in magnetic.hosts_of_project(
-                replica, self._asked, refused, self._at
+                replica, self._request, refused, self._at
             )
         }
-        steps = self._judge(replica, self._asked, self._at)
-        judged = [h for h in refused if id(h) not in drawn]
-        return found | filter_steps.reasons(steps, judged)
+        steps = self._step_factory(replica, self._request, self._at)
+        open_hosts = [h for h in refused if id(h) not in drawn]
+        return found | filter_steps.reasons(steps, open_hosts)
 
 
-class _Noted(NamedTuple):
+class _HostFacts(NamedTuple):
     """The facts noted of a host besides the room that the host had left.
 
-    :ivar copies: how many instances of the request had been put on the host
+    :ivar added: how many instances of the request had been put on the host
     :ivar here: the uuids of these instances, and of the instance that moves
     :ivar away: the uuids of the instances whose room the index gives back, but
         which were not on the host any more
     """
 
-    copies: int
+    added: int
     here: tuple[str, ...]
     away: tuple[str, ...]
 
 
 # The value for nearly all hosts.
-_NOTHING = _Noted(0, (), ())
+_NO_FACTS = _HostFacts(0, (), ())
 
 
-class _Seen:
+class _RecordedHostState:
     """A HostState as it was at the decision, with what the steps read.
 
     :param used: the used amounts of the host, by RESOURCE_CLASSES
-    :param copies: how many instances of the request had been put on the host
+    :param added: how many instances of the request had been put on the host
     :param instances: the uuids of the instances on the host, as far as they
         affect the decision
     """
@@ -219,7 +228,7 @@ class _Seen:
         uuid: str | None,
         nodename: str,
         used: tuple[int, ...],
-        copies: int,
+        added: int,
         instances: set[str],
     ) -> None:
         self.uuid = uuid
@@ -227,30 +236,30 @@ class _Seen:
         self.vcpus_used, self.total_usable_ram_mb, disk_gb = used
         self.disk_mb_used = disk_gb * 1024
         self.instances = instances
-        self.num_instances = copies
-        setattr(self, FIRST_COUNT, 0)
+        self.num_instances = 0
+        nova_objects.count_copies(self)
+        self.num_instances = added
 
 
-def _noted(
-    host_state: Any, replica: state.Replica, asked: request.Request
-) -> _Noted:
+def _facts(
+    host_state: Any, replica: state.Replica, request: Request
+) -> _HostFacts:
     named = host_state.instances or ()
-    first = vars(host_state).get(FIRST_COUNT)
-    own_id = asked.own_id
+    own_id = request.own_id
     own = (own_id,) if own_id is not None and own_id in named else ()
-    return _Noted(
-        0 if first is None else host_state.num_instances - first,
-        (*own, *consumption.consumed(host_state)),
-        () if asked.bound else tuple(
+    return _HostFacts(
+        nova_objects.count_added(host_state),
+        (*own, *nova_objects.consumed(host_state)),
+        () if request.bound else tuple(
             uuid for uuid in replica.present.given_back(host_state.uuid)
             if uuid not in named
         ),
     )
 
 
-def _left(
+def _room_left(
     replica: state.Replica, host_states: list[Any]
-) -> list[seen.Cell]:
+) -> list[Cell]:
     """Return the room that each host has left by RESOURCE_CLASSES.
 
     The room is computed as in the filters. For a host that the replica does
@@ -259,17 +268,17 @@ def _left(
     found = replica.present.headroom(replica.indexes.main, host_states, None)
     packed, size = found.room.tobytes(), _CELL.size
     return [
-        packed[n * size:(n + 1) * size] if row >= 0 else seen.EMPTY
+        packed[n * size:(n + 1) * size] if row >= 0 else EMPTY
         for n, row in enumerate(found.rows)
     ]
 
 
 def _used(
-    replica: state.Replica, uuid: str, left: seen.Cell
+    replica: state.Replica, uuid: str, left: Cell
 ) -> tuple[int, ...]:
     """Return the used amounts of a host by RESOURCE_CLASSES; 0 if unknown."""
     known = replica.hosts.get(uuid)
-    if known is None or left == seen.EMPTY:
+    if known is None or left == EMPTY:
         return (0,) * len(inventory.RESOURCE_CLASSES)
     return tuple(
         map(
@@ -279,22 +288,22 @@ def _used(
     )
 
 
-def _asked(asked: request.Request) -> dict[str, Any]:
+def _request_fields(request: Request) -> dict[str, Any]:
     return {
-        'kind': _kind(asked),
-        'project_id': asked.project_id,
-        'reservation_id': asked.reservation_id,
-        'end': None if asked.end == window.FOREVER else asked.end,
+        'kind': _kind(request),
+        'project_id': request.project_id,
+        'reservation_id': request.reservation_id,
+        'end': None if request.end == window.FOREVER else request.end,
         'amounts': {
-            name: amount for name, amount in asked.by_class.items() if amount
+            name: amount for name, amount in request.by_class.items() if amount
         },
-        'moves_from': None if asked.own is None else asked.own.host,
+        'moves_from': None if request.own is None else request.own.host,
     }
 
 
-def _kind(asked: request.Request) -> str:
-    if asked.bound:
+def _kind(request: Request) -> str:
+    if request.bound:
         return 'bound'
-    if asked.preemptible:
+    if request.preemptible:
         return 'preemptible'
-    return 'unbounded' if asked.end == window.FOREVER else 'bounded'
+    return 'unbounded' if request.end == window.FOREVER else 'bounded'

@@ -16,11 +16,12 @@ from oslo_log import log as logging
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
-from blazar_sched.worker import explanation
+from blazar_sched.worker import decision
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import process
-from blazar_sched.worker import request
 from blazar_sched.worker import steps
+from blazar_sched.worker.request import read_once
+from blazar_sched.worker.steps import StepFactory
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -29,16 +30,16 @@ stale_replica = limited_log.LimitedLog(LOG)
 failure = limited_log.LimitedLog(LOG)
 
 
-def decide(
-    name: str, judge: steps.Judge, host_states: list[Any], spec: Any
+def filter_hosts(
+    name: str, step_factory: StepFactory, host_states: list[Any], spec: Any
 ) -> list[Any]:
-    """Return the host states that pass by `judge`; never raise.
+    """Return the host states that pass the steps; never raise.
 
     A rebuild stays on its host. For a stale or missing replica, and for an
     error, see ``on_stale``.
     """
     began = time.perf_counter()
-    replica, asked, now = process.last_known(), None, 0
+    replica, request, now = process.last_known(), None, 0
     revision = None if replica is None else replica.revision
     try:
         # Nova leaves this check to filters that override filter_all.
@@ -47,42 +48,51 @@ def decide(
         now, options = process.now(), CONF.blazar_sched
         # Read the request by the last known replica first, so that the
         # handler of a failure below has the request.
-        asked = request.read_once(spec, replica, now, options)
+        request = read_once(spec, replica, now, options)
         replica, stale = process.current()
         if replica is None or stale:
-            outcome = _tell_of_stale(replica)
-            passing = _on_stale(host_states, asked.bound)
+            outcome = _report_stale(replica)
+            passing = _on_stale(host_states, request.bound)
         else:
-            outcome = explanation.DECIDED
+            outcome = decision.DECIDED
             revision = replica.revision
             # The replica and its instances may have changed meanwhile.
-            asked = request.read_once(spec, replica, now, options)
+            request = read_once(spec, replica, now, options)
             passing = steps.either(
                 host_states,
-                steps.passing(judge(replica, asked, now), host_states),
-                magnetic.hosts_of_project(replica, asked, host_states, now),
+                steps.passing(
+                    step_factory(replica, request, now), host_states
+                ),
+                magnetic.hosts_of_project(replica, request, host_states, now),
             )
             consumption.watch(passing, replica)
     except Exception as e:
-        outcome = explanation.FAILED
+        outcome = decision.FAILED
         failure.report(f'{name} failed: {type(e).__name__}: {e}', trace=True)
-        bound = asked is not None and asked.bound
+        bound = request is not None and request.bound
         passing = _on_stale(host_states, bound)
     if len(passing) < len(host_states):
         LOG.debug(
             '%s: %d of %d hosts pass for instance %s', name, len(passing),
-            len(host_states), asked and asked.instance_uuid,
+            len(host_states), request and request.instance_uuid,
         )
     process.note(
-        explanation.Decided(
-            name, judge, asked, now, revision, outcome, host_states, passing
+        decision.Decision(
+            name,
+            step_factory,
+            request,
+            now,
+            revision,
+            outcome,
+            host_states,
+            passing,
         ),
         time.perf_counter() - began,
     )
     return passing
 
 
-def _tell_of_stale(replica: state.Replica | None) -> str:
+def _report_stale(replica: state.Replica | None) -> str:
     """Log why `on_stale` decides; return the outcome."""
     options = CONF.blazar_sched
     if process.reservable_hosts() is not None:
@@ -90,13 +100,13 @@ def _tell_of_stale(replica: state.Replica | None) -> str:
             f'The replica is {"missing" if replica is None else "stale"}, '
             f'on_stale = {options.on_stale} decides'
         )
-        return explanation.STALE
+        return decision.STALE
     stale_replica.report(
         'There is no copy of the ledger and no list of reservable hosts yet: '
         f'on_stale = {options.on_stale} and on_unknown_hosts = '
         f'{options.on_unknown_hosts} decide'
     )
-    return explanation.UNKNOWN
+    return decision.UNKNOWN
 
 
 def _on_stale(host_states: list[Any], bound: bool) -> list[Any]:

@@ -10,7 +10,7 @@ kept once for all decisions that saw the host with the same room.
 from collections.abc import Iterable
 from typing import Any
 
-# The room that a host had left, packed; see worker.explanation.
+# The room that a host had left, packed; see worker.decision.
 Cell = bytes
 # The cells of hosts with consecutive numbers; all but the last chunk have
 # CHUNK cells.
@@ -21,7 +21,7 @@ CHUNK = 128
 EMPTY: Cell = b''
 
 
-class Hosts:
+class RecordedHosts:
     """The hosts by number, and the room that each host had left last.
 
     :ivar identities: the uuid and the name of each host; no uuid if the

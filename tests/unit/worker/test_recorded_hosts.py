@@ -4,7 +4,7 @@
 import random
 import types
 
-from blazar_sched.worker import seen
+from blazar_sched.worker import recorded_hosts
 
 
 def states(*numbers):
@@ -14,7 +14,7 @@ def states(*numbers):
 
 
 def test_a_host_has_one_number_whoever_asks():
-    hosts = seen.Hosts()
+    hosts = recorded_hosts.RecordedHosts()
 
     first = hosts.numbers(states(1, 2, 3))
     second = hosts.numbers(states(3, 4, 1))
@@ -27,7 +27,7 @@ def test_a_host_has_one_number_whoever_asks():
 
 
 def test_a_host_without_a_uuid_has_its_name():
-    hosts = seen.Hosts()
+    hosts = recorded_hosts.RecordedHosts()
     never_reported = types.SimpleNamespace(uuid=None, nodename='c9')
 
     assert hosts.numbers([never_reported, *states(1), never_reported]) == [
@@ -39,10 +39,10 @@ def test_a_host_without_a_uuid_has_its_name():
 def test_each_decision_has_what_was_true_then():
     """Whatever comes later, of the same and of other hosts."""
     drawn = random.Random(5)
-    hosts, truth, kept = seen.Hosts(), {}, []
+    hosts, truth, kept = recorded_hosts.RecordedHosts(), {}, []
     for turn in range(60):
         # More hosts come as time goes on.
-        among = range(5 * seen.CHUNK * (turn + 1) // 60)
+        among = range(5 * recorded_hosts.CHUNK * (turn + 1) // 60)
         some = drawn.sample(among, drawn.randint(0, len(among)))
         numbers = hosts.numbers(states(*some))
         cells = [bytes([drawn.randrange(3)]) for _ in some]
@@ -52,12 +52,12 @@ def test_each_decision_has_what_was_true_then():
         )))
 
     for chunks, cells in kept:
-        assert {n: seen.cell(chunks, n) for n in cells} == cells
+        assert {n: recorded_hosts.cell(chunks, n) for n in cells} == cells
 
 
 def test_what_has_not_changed_is_shared():
-    hosts = seen.Hosts()
-    many = states(*range(10 * seen.CHUNK))
+    hosts = recorded_hosts.RecordedHosts()
+    many = states(*range(10 * recorded_hosts.CHUNK))
     numbers = hosts.numbers(many)
     before = hosts.keep(numbers, [b'a'] * len(many))
 

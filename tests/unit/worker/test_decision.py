@@ -25,9 +25,9 @@ from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.worker import answer
+from blazar_sched.worker import decision
 from blazar_sched.worker import decision_log
-from blazar_sched.worker import explanation
+from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 
 NOW = 1_800_000_000
@@ -140,13 +140,13 @@ def options():
 def decide(replica, host_states, spec):
     """Pass through both filters; return who passes, and the decisions."""
     with process.following(replica, lambda: NOW):
-        failed = answer.failure.count
+        failed = filtering.failure.count
         passing = host_states
         for each in FILTERS:
             # As in Nova, which stops where nobody is left.
             if passing:
                 passing = each().filter_all(passing, spec)
-        assert answer.failure.count == failed
+        assert filtering.failure.count == failed
         kept = process.ensure_started().decisions
         return passing, kept.explain(replica, spec.instance_uuid)
 
@@ -257,17 +257,17 @@ def test_a_whole_host_from_a_time_on():
     replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon))
 
     assert why(replica, a_request(lifetime='2h')) == (
-        'it is reserved as a whole from 2027-01-15T09:00:00Z on, and wanted '
-        'until 2027-01-15T10:00:00Z'
+        'the whole host is reserved from 2027-01-15T09:00:00Z on, and '
+        'requested until 2027-01-15T10:00:00Z'
     )
 
 
-def test_how_much_is_left_and_how_much_is_wanted():
+def test_how_much_is_left_and_how_much_is_requested():
     soon = a_reservation(0, HOUR, 2 * HOUR, THEIRS)
     replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon, vcpus=5))
 
     assert why(replica, a_request(2, lifetime='2h'), vcpus_used=2) == (
-        'from 2027-01-15T09:00:00Z on: 1 VCPU left, 2 wanted until '
+        'from 2027-01-15T09:00:00Z on: 1 VCPU left, 2 requested until '
         '2027-01-15T10:00:00Z'
     )
 
@@ -279,7 +279,7 @@ def test_another_resource_class():
     )
 
     assert why(replica, a_request(gpus=1)) == (
-        'from 2027-01-15T09:00:00Z on: 0 CUSTOM_GPU left, 1 wanted for ever'
+        'from 2027-01-15T09:00:00Z on: 0 CUSTOM_GPU left, 1 requested for ever'
     )
 
 
@@ -318,7 +318,7 @@ def test_a_reservation_that_is_on_other_hosts():
     mine = a_reservation(0, -HOUR, HOUR)
     replica = a_replica(a_host(0), mine)
 
-    assert 'has no allocation on it' in why(
+    assert 'has no allocation on the host' in why(
         replica, a_request(reservation=mine.id)
     )
 
@@ -348,7 +348,7 @@ def test_a_reservation_with_too_little_left():
         ),
     )
 
-    assert '1 VCPU left, 2 wanted' in why(
+    assert '1 VCPU left, 2 requested' in why(
         replica, a_request(2, reservation=mine.id)
     )
 
@@ -378,7 +378,7 @@ def test_of_what_is_overdrawn_nothing_can_be_wanted():
     )
 
     assert passing == [here]
-    assert '0 DISK_GB left, 1 wanted' in why(
+    assert '0 DISK_GB left, 1 requested' in why(
         replica, a_request(root_gb=1, reservation=mine.id)
     )
 
@@ -407,7 +407,7 @@ def test_with_others_of_its_own_request():
         kept = process.ensure_started().decisions
         [told] = kept.explain(replica, second.instance_uuid)
 
-    assert '3 VCPU left, 4 wanted' in told['hosts']['c0']
+    assert '3 VCPU left, 4 requested' in told['hosts']['c0']
 
 
 def test_a_dedicated_host():
@@ -419,13 +419,13 @@ def test_a_dedicated_host():
 def test_a_host_that_takes_nothing_without_an_end():
     replica = a_replica(a_host(0, unbounded='never'))
 
-    assert 'unbounded, never' in why(replica, a_request())
+    assert 'unbounded = never' in why(replica, a_request())
 
 
 def test_a_lifetime_that_is_too_long_for_backfill(options):
     options(max_backfill_lifetime=60)
 
-    assert 'lives for 3600 s, and 60 s are let on it' in why(
+    assert 'lives for 3600 s, longer than max_backfill_lifetime, 60 s' in why(
         a_replica(a_host(0)), a_request(lifetime='1h')
     )
 
@@ -444,7 +444,7 @@ def test_what_was_in_the_way_may_be_gone():
     [told] = kept.explain(replica, spec.instance_uuid)
     assert (told['revision'], told['explained_by']) == (7, 8)
     assert told['hosts'] == {
-        'c0': 'it would pass now: what was in its way is gone'
+        'c0': 'the host would pass now: the reason is gone'
     }
 
 
@@ -462,7 +462,7 @@ def test_one_host_can_be_asked_about():
             return found['hosts']
 
         assert list(told('c0')) == ['c0']
-        assert told('c1') == {'c1': explanation.PASSED}
+        assert told('c1') == {'c1': decision.PASSED}
         assert told('c2') == {}
 
 
@@ -498,7 +498,7 @@ def test_a_filter_that_failed_says_so(monkeypatch):
             replica, spec.instance_uuid
         )
 
-    assert (told['outcome'], told['passed']) == (explanation.FAILED, 1)
+    assert (told['outcome'], told['passed']) == (decision.FAILED, 1)
     assert 'the filter failed' in told['hosts']['c0']
 
 
@@ -537,7 +537,7 @@ def test_a_host_that_has_never_reported_has_its_reason():
 
     _, [told, *_] = decide(replica, [here], spec)
 
-    assert 'has no allocation on it' in told['hosts']['c1']
+    assert 'has no allocation on the host' in told['hosts']['c1']
 
 
 def test_many_decisions_about_many_hosts_are_small():
