@@ -73,7 +73,9 @@ class NoAuth:
         user, _, project = token.partition(':')
         project = project or user
         if not (_NAME.fullmatch(user) and _NAME.fullmatch(project)):
-            refusal = errors.answer(401, 'the token must be user:project')
+            refusal = errors.answer(
+                401, 'the token must have the form user:project'
+            )
             return refusal(environ, start_response)
         environ[CONTEXT] = context.RequestContext(
             user_id=user,
@@ -162,7 +164,9 @@ class Keystone(auth_token.AuthProtocol):
                 'Keystone cannot be asked who calls, with the credentials of '
                 f'[keystone_authtoken]: {e}'
             )
-            refusal = errors.answer(503, 'Keystone cannot be asked')
+            refusal = errors.answer(
+                503, 'Keystone cannot be asked about the token'
+            )
         return request.get_response(refusal)
 
 

@@ -49,7 +49,7 @@ NAMES = {
     # The same request may work later.
     503: exception.Unavailable.__name__,
 }
-FAULT = 'an unexpected error; the log of the service has it under this request'
+FAULT = 'unexpected error; the log of the service has details of this request'
 
 
 def envelope(
@@ -140,7 +140,9 @@ def _too_deep(
     error: RecursionError,
     params: Mapping[str, Any],
 ) -> None:
-    raise falcon.HTTPBadRequest(description='the body is nested too deeply')
+    raise falcon.HTTPBadRequest(
+        description='the request body is nested too deeply'
+    )
 
 
 def _escape(

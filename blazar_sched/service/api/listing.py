@@ -24,7 +24,7 @@ QUERY: dict[str, dict[str, Any]] = {
         'type': 'string',
         'format': 'sort',
         'description': (
-            'Keys, the first one first, each with its direction: '
+            'Sort keys by precedence, each with its direction: '
             '`name:asc,end:desc`'
         ),
     },
@@ -32,18 +32,20 @@ QUERY: dict[str, dict[str, Any]] = {
         'type': 'integer',
         'minimum': 1,
         'maximum': MAX_LIMIT,
-        'description': 'At most so many; then there is a link to the rest',
+        'description': (
+            'Maximum number of items; a link leads to the other items'
+        ),
     },
     'marker': {
         'type': 'string',
         'minLength': 1,
         'maxLength': 36,
-        'description': 'The id of the last one before these',
+        'description': 'ID of the last item of the previous page',
     },
     'fields': {
         'type': 'string',
         'format': 'fields',
-        'description': 'Only these of each one: `id,name`',
+        'description': 'Fields of each item that are shown: `id,name`',
     },
 }
 
@@ -62,7 +64,7 @@ def text(req: falcon.Request, name: str, longest: int) -> str | None:
     value = req.get_param(name)
     if value is not None and not 0 < len(value) <= longest:
         raise exception.InvalidInput(
-            f'{name} must be a text of 1 to {longest} characters', field=name
+            f'{name} must be a string of 1 to {longest} characters', field=name
         )
     return value
 
@@ -88,7 +90,7 @@ def number(req: falcon.Request, name: str, most: int) -> int | None:
         if 0 < found <= most:
             return found
     raise exception.InvalidInput(
-        f'{name} must be a number from 1 to {most}', field=name
+        f'{name} must be an integer from 1 to {most}', field=name
     )
 
 
@@ -108,7 +110,7 @@ def sort(req: falcon.Request) -> list[list[Any]]:
         for key, colon, direction in keys
     ):
         raise exception.InvalidInput(
-            'sort must be like "key:asc,key2:desc", each key once',
+            'sort must have the form "key:asc,key2:desc", each key once',
             field='sort',
         )
     return [[key, _DIRECTIONS[direction]] for key, _, direction in keys]

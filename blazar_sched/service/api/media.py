@@ -45,7 +45,7 @@ class StrictJSON(falcon.media.BaseHandler):
             return loads(body)
         except ValueError as e:
             raise falcon.HTTPBadRequest(
-                description=f'the body is not JSON: {e}'
+                description=f'the request body is not JSON: {e}'
             ) from e
 
     def serialize(self, media: object, content_type: str) -> bytes:
@@ -53,7 +53,7 @@ class StrictJSON(falcon.media.BaseHandler):
 
     def _too_large(self) -> falcon.HTTPError:
         return falcon.HTTPContentTooLarge(
-            description=f'the body is longer than {self._limit} bytes'
+            description=f'the request body is longer than {self._limit} bytes'
         )
 
 
@@ -108,4 +108,4 @@ def _check_texts(value: Any) -> None:
         elif isinstance(item, list):
             waiting.extend(item)
         elif isinstance(item, str) and UNSTORABLE.search(item):
-            raise ValueError('a text has a character that cannot be stored')
+            raise ValueError('a string has a character that cannot be stored')

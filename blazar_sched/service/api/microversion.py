@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``OpenStack-API-Version: reservation 1.2``: what each version has.
+"""Versions of the API, selected by ``OpenStack-API-Version: reservation 1.2``.
 
-- 1.0 is Blazar's, and what a request without the header gets.
-- 1.1 has what Blazar has no place for: a lease without an end, who else may
-  use a reservation (``projects``), what becomes of its servers (``on_end``),
-  its hosts and what of it is still unused (``remaining``), servers that need
-  not name it (``magnetic``), the flavor that was asked for
-  (``source_flavor_id``), ``vacate_hosts`` among the events, reservations that
-  come and go in an update, and times with their zone.
-- 1.2 looks ahead: how much there is in a window (``/v1/capacity``), what a
-  request would be answered with (``dry_run``), and in a refusal for want of
-  room what there would be room for (``offer``). Reservations of instances
-  take ``before_end`` too, which knows more actions, and those on hosts say why
-  it was not done (``before_end_failed``).
+- 1.0 is Blazar's API, and the version of a request without the header.
+- 1.1 adds what Blazar does not have: leases without an end, further projects
+  that may use a reservation (``projects``), what happens to the servers of a
+  reservation at its end (``on_end``), the hosts of a reservation (``hosts``)
+  and the number of servers that it still takes (``remaining``), servers that
+  use a reservation without a hint (``magnetic``), the reserved flavor
+  (``source_flavor_id``), ``vacate_hosts`` events, updates that add or remove
+  reservations, and times with a time zone.
+- 1.2 adds the capacity of a window (``/v1/capacity``), dry runs (``dry_run``),
+  and what there is room for if a request is refused for lack of room
+  (``offer``). Reservations of instances take ``before_end`` too, with further
+  actions, and reservations on hosts show why the action was not done
+  (``before_end_failed``).
 """
 
 from collections.abc import Callable
@@ -50,12 +51,13 @@ class Microversion:
             )
         except TypeError:
             refusal = errors.answer(
-                400, f'{HEADER} must be like "{SERVICE_TYPE} {VERSIONS[-1]}"'
+                400,
+                f'{HEADER} must have the form "{SERVICE_TYPE} {VERSIONS[-1]}"',
             )
             return refusal(environ, start_response)
         except ValueError:
             refusal = errors.answer(
-                406, f'{HEADER}: there are {", ".join(VERSIONS)}'
+                406, f'{HEADER}: the versions are {", ".join(VERSIONS)}'
             )
             return refusal(environ, start_response)
         environ[VERSION] = version

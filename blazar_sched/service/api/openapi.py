@@ -72,24 +72,24 @@ def _error_names() -> list[Schema]:
 
 
 _ERROR = Object(
-    Field('error_code', 'The HTTP status', 400, INTEGER),
+    Field('error_code', 'HTTP status', 400, INTEGER),
     Field(
         'error_message',
-        "What is wrong, for people; it begins with the field's name where one "
-        'is wrong',
+        'Message for people; it begins with the name of the field that is '
+        'wrong, if any',
         'name: Missing parameter name',
     ),
     Field(
-        'error_name', 'What is wrong, for programs', errors.NAMES[400],
+        'error_name', 'Name of the error, for programs', errors.NAMES[400],
         Type({'type': 'string', 'anyOf': _error_names()}),
     ),
     Field(
         'offer',
-        'What there is room for in the place of a lease that is refused for '
-        'want of it; nothing is held for it',
+        'Amount and window for which there is room, if a lease is refused for '
+        'lack of room; nothing is reserved for the offer',
         type=OFFER, since=microversion.V1_2, required=False,
     ),
-    meaning='Why a request is refused',
+    meaning='The reason why a request is refused',
 )
 # The name of each noun in the document, and the noun's schema by version.
 NOUNS: dict[str, Callable[[Version], Schema]] = {
@@ -109,10 +109,10 @@ _TEXT = {'type': 'string'}
 # The schemas of path variables, by the variable's name.
 VARIABLES = properties(
     (
-        Field('lease_id', "The lease's id"),
+        Field('lease_id', meaning.LEASE_ID),
         Field('host_id', meaning.HOST_ID),
-        Field('floating_ip_id', "The floating IP's id"),
-        Field('name', "The property's name"),
+        Field('floating_ip_id', meaning.FLOATING_IP_ID),
+        Field('name', meaning.PROPERTY_NAME),
     ),
     microversion.V1_0,
 )
@@ -163,7 +163,8 @@ class Operation:
 
 _LEASES = _many('leases', 'ListedLease')
 _LEASES['properties']['leases_links'] = described(
-    'Where the rest is, if there was a limit', LINKS.schema(microversion.V1_0)
+    'Link to further leases, if `limit` leaves any out',
+    LINKS.schema(microversion.V1_0),
 )
 
 # The operations by the name of the handler.
@@ -256,7 +257,7 @@ def document(
                     'type': 'apiKey',
                     'in': 'header',
                     'name': 'X-Auth-Token',
-                    'description': "Keystone's",
+                    'description': 'Token of Keystone',
                 }
             },
         },
@@ -338,8 +339,8 @@ def _version_header(version: Version) -> Document:
         'in': 'header',
         'required': version != microversion.KNOWN[0],
         'description': (
-            f'{microversion.VERSIONS[0]} without it. The answer says in the '
-            'same header which it was.'
+            f'Version of the API, {microversion.VERSIONS[0]} if absent. The '
+            'same header of the response has the version that was used.'
         ),
         'schema': {'const': f'{microversion.SERVICE_TYPE} {version}'},
     }
@@ -347,9 +348,9 @@ def _version_header(version: Version) -> Document:
 
 def _success(operation: Operation) -> Document:
     if operation.answer is None:
-        return {'description': 'Done'}
+        return {'description': 'Success'}
     return {
-        'description': 'Done',
+        'description': 'Success',
         'content': {JSON: {'schema': operation.answer}},
     }
 

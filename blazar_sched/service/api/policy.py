@@ -30,7 +30,7 @@ class Enforcer:
             self._enforcer.authorize(rule, target, ctxt, do_raise=True)
         except (policy.PolicyNotAuthorized, policy.InvalidScope) as e:
             raise exception.NotAuthorized(
-                f'the policy {rule} does not allow it'
+                f'the policy {rule} does not allow the request'
             ) from e
 
     def is_admin(self, ctxt: context.RequestContext) -> bool:

@@ -185,5 +185,6 @@ def _refuse_dry_run(req: falcon.Request) -> None:
     """Refuse dry_run where it is unsupported, so that it is not executed."""
     if req.method not in ('GET', 'HEAD') and schemas.DRY_RUN in req.params:
         raise exception.InvalidInput(
-            f'{schemas.DRY_RUN} is for leases alone', field=schemas.DRY_RUN
+            f'{schemas.DRY_RUN} is supported for leases only',
+            field=schemas.DRY_RUN,
         )

@@ -8,11 +8,13 @@ from blazar_sched.service.api.schemas import text
 QUERY = {
     'lease_id': {
         'type': 'string',
-        'description': 'Only those of this lease, past ones too',
+        'description': 'Only allocations of this lease, past allocations too',
     },
     'reservation_id': {
         'type': 'string',
-        'description': 'Only those of this reservation, past ones too',
+        'description': (
+            'Only allocations of this reservation, past allocations too'
+        ),
     },
 }
 
@@ -21,10 +23,11 @@ UPDATE = validation.validator(
         'type': 'object',
         'properties': {
             'lease_id': described(
-                'The lease that is to leave the host', text.line(64)
+                'ID of the lease that is moved from the host', text.line(64)
             ),
             'reservation_id': described(
-                'The reservation that is to leave the host', text.line(64)
+                'ID of the reservation that is moved from the host',
+                text.line(64),
             ),
         },
         'additionalProperties': False,

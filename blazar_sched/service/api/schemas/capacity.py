@@ -12,10 +12,10 @@ MAX_FLAVOR_ID = 255
 
 QUERY = {
     'start_date': described(
-        'From when on, now if absent', lease.DATE
+        'Start of the window, now if absent', lease.DATE
     ),
     'end_date': described(
-        'Until when, for a day if absent', lease.DATE
+        'End of the window, a day after the start if absent', lease.DATE
     ),
     'parts': {
         'type': 'integer',
@@ -23,8 +23,8 @@ QUERY = {
         'maximum': MAX_PARTS,
         'default': 1,
         'description': (
-            'In how many parts to cut that, as equal as seconds allow; at '
-            'most one a second'
+            'Number of parts of the window, as equal as whole seconds allow; '
+            'at most one part per second'
         ),
     },
     'resource_properties': described(
@@ -32,7 +32,7 @@ QUERY = {
     ),
     'flavor_id': text.asked(
         MAX_FLAVOR_ID,
-        'Count instances of this flavor too, and only hosts that have what '
-        'it asks for',
+        'ID of a flavor: its instances are counted too, and only hosts that '
+        'meet the requirements of the flavor are considered',
     ),
 }

@@ -16,7 +16,7 @@ NETWORK = Type(
         'allOf': [
             {
                 'not': {'pattern': '[^!-~]'},
-                'x-refusal': 'must be of printable ASCII, without blanks',
+                'x-refusal': 'must be printable ASCII without spaces',
             }
         ],
     }

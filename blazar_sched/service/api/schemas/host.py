@@ -56,7 +56,7 @@ def _settings(*null: str) -> dict[str, validation.Schema]:
 # A request cannot set the other fields of a host.
 _OWN = dict.fromkeys(
     ['name', *(f.name for f in FIELDS if f.name not in _settings())],
-    {'not': {}, 'x-refusal': "is the host's own, no capability"},
+    {'not': {}, 'x-refusal': 'is a field of the host, not a capability'},
 )
 CREATE = validation.validator(
     {
@@ -65,7 +65,9 @@ CREATE = validation.validator(
         'properties': {
             **_OWN,
             **_settings(),
-            'name': described("The hypervisor's hostname", text.line(255)),
+            'name': described(
+                'Hypervisor hostname of the compute host', text.line(255)
+            ),
         },
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,

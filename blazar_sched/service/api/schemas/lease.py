@@ -24,7 +24,8 @@ DATE = {
     'format': 'lease-time',
     'maxLength': 40,
     'description': (
-        '`2026-01-31 09:30`, with seconds and a zone if wanted; UTC without'
+        '`2026-01-31 09:30`, optionally with seconds and a time zone; UTC by '
+        'default'
     ),
 }
 
@@ -35,7 +36,7 @@ def _date_or_null(null: str) -> Type:
         {
             **DATE,
             'type': ['string', 'null'],
-            'description': f'{DATE["description"]}; null is {null}',
+            'description': f'{DATE["description"]}; null means {null}',
         }
     )
 
@@ -54,18 +55,18 @@ class _Reservations(Type):
         }
 
 
-_DEFAULT = 'as the operator has set it'
+_DEFAULT = 'the time that the operator has configured'
 _DATE = Type(DATE)
 _NAME = Type(text.line(80))
-_BEFORE_END = 'When its end is announced'
+_BEFORE_END = 'Time of the `before_end_lease` event'
 _CREATE = Object(
-    Field('name', meaning.NAME, type=_NAME),
+    Field('name', meaning.LEASE_NAME, type=_NAME),
     Field(
         'start_date', meaning.START, type=_date_or_null('now'), required=False
     ),
     Field('end_date', meaning.END, type=_DATE),
     Field(
-        'end_date', meaning.END, type=_date_or_null('never'),
+        'end_date', meaning.END, type=_date_or_null('no end'),
         since=microversion.V1_1, required=False,
     ),
     Field(
@@ -78,20 +79,20 @@ _CREATE = Object(
     ),
     # Blazar's clients always send the list, nearly always empty.
     Field(
-        'events', f'{meaning.EVENTS}; empty in a request',
+        'events', f'{meaning.EVENTS}; must be empty in a request',
         type=Type({'type': 'array', 'maxItems': 0}), required=False,
     ),
 )
 _UPDATE = Object(
-    Field('name', meaning.NAME, type=_NAME, required=False),
+    Field('name', meaning.LEASE_NAME, type=_NAME, required=False),
     Field('start_date', meaning.START, type=_DATE, required=False),
     Field('end_date', meaning.END, type=_DATE, required=False),
     Field(
-        'end_date', meaning.END, type=_date_or_null('never'),
+        'end_date', meaning.END, type=_date_or_null('no end'),
         since=microversion.V1_1, required=False,
     ),
     Field(
-        'before_end_date', _BEFORE_END, type=_date_or_null('as it was'),
+        'before_end_date', _BEFORE_END, type=_date_or_null('no change'),
         required=False,
     ),
     Field(
@@ -111,10 +112,12 @@ MAX_ID = 36
 MAX_TEXT = 255
 STATUSES = list(state_machine.MACHINES[state_machine.LEASE].states)
 QUERY: dict[str, dict[str, Any]] = {
-    'name': text.asked(MAX_TEXT, 'Only those of this name'),
-    'status': {'enum': STATUSES, 'description': 'Only those in this status'},
+    'name': text.asked(MAX_TEXT, 'Only leases of this name'),
+    'status': {'enum': STATUSES, 'description': 'Only leases in this status'},
     'project_id': text.asked(
-        MAX_TEXT, "Only this project's; an admin's to ask"
+        MAX_TEXT,
+        'Only leases of this project; ignored unless the caller is an '
+        'administrator',
     ),
     **listing.QUERY,
 }
@@ -126,8 +129,9 @@ HEADERS = {
         'type': 'string',
         'pattern': '^[ -~]{1,255}$',
         'description': (
-            'Names the request: whoever had no answer sends it again under '
-            'the same key, and is answered with the lease that it made'
+            'Identifies the request: a client that received no response can '
+            'repeat the request with the same key, and receives the lease '
+            'that the first request created'
         ),
     }
 }
@@ -143,8 +147,8 @@ def changing_query(version: Version) -> dict[str, Schema]:
         DRY_RUN: {
             'type': 'boolean',
             'description': (
-                'Whether to answer as the request would be answered now, and '
-                'change nothing'
+                'Whether to respond as the service would respond now, without '
+                'any change'
             ),
         }
     }

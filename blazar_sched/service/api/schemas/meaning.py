@@ -4,37 +4,46 @@
 This module has the descriptions that more than one field uses.
 """
 
-ID = 'Its id'
-NAME = 'Its name'
-START = 'When it starts'
-END = 'When it ends'
-REQUIREMENT = 'What its hosts have to be like'
-LEASE_ID = 'The lease that it is of'
-RESERVATIONS = 'What it reserves'
-EVENTS = 'What is done at which time'
-RESOURCE_TYPE = 'What kind of reservation it is'
-STATUS = 'How it stands'
-RESERVABLE = 'Whether it can be had; false while it has failed'
-RESERVED_FLAVOR = 'The flavor that is reserved, by its id'
-NETWORK = 'The external network, by its id'
-ADDRESS = 'The address, IPv4 or IPv6'
-HOST_ID = "The host's id"
-CAPABILITY = 'A capability, by its name'
+LEASE_ID = 'ID of the lease'
+LEASE_NAME = 'Name of the lease'
+START = 'Start of the window'
+END = 'End of the window'
+RESERVATIONS = 'Reservations of the lease'
+EVENTS = 'Events of the lease'
+RESERVATION_ID = 'ID of the reservation'
+RESOURCE_TYPE = 'Resource type of the reservation'
+REQUIREMENT = 'Requirement that the hosts must meet'
+RESERVED_FLAVOR = 'ID of the reserved flavor'
+RESERVABLE = (
+    'Whether the resource can be reserved; false while the resource has failed'
+)
+FLOATING_IP_ID = 'ID of the floating IP'
+NETWORK = 'ID of the external network'
+ADDRESS = 'IPv4 or IPv6 address'
+HOST_ID = 'ID of the host'
+CAPABILITY = 'Value of the capability of this name'
 HOLD = (
-    'Whether ordinary servers may use the host until it is needed '
+    'Whether ordinary servers may use the host until a reservation needs it '
     '(`shared`), or not at all (`dedicated`)'
 )
 UNBOUNDED = (
-    "The host's own policy for servers that declare no end; the cloud's, if "
-    'null'
+    'Policy of the host for servers that declare no end; null means the '
+    'policy of the cloud'
 )
 CLEANING_TIME = (
-    'How many minutes reservations keep from whatever else the host is known '
-    "to be used for; the cloud's, if null"
+    'Minutes that reservations keep between themselves and any other known '
+    'use of the host; null means the cleaning time of the cloud'
 )
-DISABLED = 'Whether the host gets nothing new; it keeps what it has'
-PROJECTS = 'Whose reservations the host is for; all, if there are none'
+DISABLED = (
+    'Whether the host gets no new allocations; the host keeps the allocations '
+    'that it has'
+)
+PROJECTS = (
+    'IDs of the projects whose reservations can use the host; an empty list '
+    'means all projects'
+)
+PROPERTY_NAME = 'Name of the property'
 PRIVATE = (
-    'Whether it is shown with `all` alone, and only an administrator can '
-    'require it'
+    'Whether the property is listed with `all` only, and only an '
+    'administrator can require it'
 )

@@ -9,10 +9,15 @@ from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.schemas import meaning
 
 QUERY = {
-    'detail': {'type': 'boolean', 'description': 'With their values'},
+    'detail': {
+        'type': 'boolean',
+        'description': 'Whether to show the values of each property',
+    },
     'all': {
         'type': 'boolean',
-        'description': 'Private ones too, for an admin',
+        'description': (
+            'Whether to list private properties too, for administrators only'
+        ),
     },
 }
 UPDATE = validation.validator(

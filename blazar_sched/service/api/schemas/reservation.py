@@ -31,7 +31,7 @@ ON_HOSTS = (HOST, VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
 _MOST = 2**31 - 1
 _MAX_PARAMETERS = 100
 
-_ID = described(meaning.ID, {'type': 'string', 'maxLength': 36})
+_ID = described(meaning.RESERVATION_ID, {'type': 'string', 'maxLength': 36})
 _TYPE = described(meaning.RESOURCE_TYPE, text.line(64))
 _COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MOST})
 _COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': _MOST})
@@ -47,18 +47,18 @@ _REQUIREMENT_OR_NULL = Type({**REQUIREMENT, 'type': ['string', 'null']})
 RESOURCE_PROPERTIES = Field(
     'resource_properties', meaning.REQUIREMENT, '', _REQUIREMENT_OR_NULL
 )
-_AMOUNT = Field('amount', 'How many of them', type=_COUNT)
+_AMOUNT = Field('amount', 'Number of instances or floating IPs', type=_COUNT)
 _AFFINITY = Field(
     'affinity',
-    'Whether all of them are on one host (`true`), each on another '
-    '(`false`), or anywhere (`null`)',
+    'Whether all instances are on one host (`true`), each instance on another '
+    'host (`false`), or anywhere (`null`)',
     type=Type({'type': ['boolean', 'null'], 'default': None}),
 )
 # The size of a server.
 SIZE = (
-    Field('vcpus', 'VCPUs of each', type=_COUNT),
-    Field('memory_mb', 'MB of memory of each', type=_COUNT),
-    Field('disk_gb', 'GB of disk of each', type=_COUNT_OR_NONE),
+    Field('vcpus', 'VCPUs of each instance', type=_COUNT),
+    Field('memory_mb', 'Memory of each instance, in MB', type=_COUNT),
+    Field('disk_gb', 'Disk of each instance, in GB', type=_COUNT_OR_NONE),
 )
 
 BEFORE_END = 'before_end'
@@ -78,18 +78,19 @@ def _blazars_action(reservation: Item) -> str:
 
 _BLAZARS_BEFORE_END = Field(
     BEFORE_END,
-    'What is done before its end; `snapshot` makes an image of each of its '
-    'servers',
+    'Action before the end of the reservation; `snapshot` creates an image of '
+    'each server',
     _DEFAULT,
     Type({'enum': list(_BLAZARS_ACTIONS), 'default': _DEFAULT}),
     _blazars_action,
 )
 _BEFORE_END = Field(
     BEFORE_END,
-    'What is done before its end: nothing, if empty; `default` is as the '
-    'operator has set it; `snapshot` makes an image of each of its servers, '
-    '`email` writes to who has made the lease, `webhook` tells the '
-    "operator's own service; the operator may have others",
+    'Action before the end of the reservation: no action, if empty; `default` '
+    'is the action that the operator has configured; `snapshot` creates an '
+    'image of each server; `email` sends an e-mail to the creator of the '
+    'lease; `webhook` sends a request to a service of the operator; the '
+    'operator may have further actions',
     _DEFAULT,
     Type({'type': 'string', 'maxLength': 64, 'default': _DEFAULT}),
     _action,
@@ -101,8 +102,8 @@ _BEFORE_END = Field(
 # checks its parameters.
 PARAMETERS: Mapping[str, tuple[Field, ...]] = {
     HOST: (
-        Field('min', 'The fewest hosts that it takes', 1, _COUNT),
-        Field('max', 'The most hosts that it gets', 2, _COUNT),
+        Field('min', 'Minimum number of hosts', 1, _COUNT),
+        Field('max', 'Maximum number of hosts', 2, _COUNT),
         Field(
             'hypervisor_properties',
             meaning.REQUIREMENT,
@@ -131,7 +132,7 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
         _AMOUNT,
         Field(
             'required_floatingips',
-            'Addresses that have to be among them',
+            'Addresses that must be among the floating IPs',
             type=Type(
                 {
                     'type': 'array',
@@ -153,13 +154,13 @@ SHOWN: Mapping[str, tuple[Field, ...]] = {
     LIFETIME: (
         Field(
             'instance_id',
-            'The server, by its id',
+            'ID of the server',
             type=Type({'type': 'string', 'format': 'uuid'}),
         ),
         Field(
             'on_end',
-            'What becomes of the server; `snapshot` deletes it once there is '
-            'an image of it',
+            'What happens to the server at its end; `snapshot` deletes the '
+            'server once it has an image',
             type=Type({'enum': _LIFETIME_ENDS}),
         ),
     ),
@@ -172,8 +173,8 @@ _ENDS = ['delete', 'shelve', 'keep']
 _SHARED = (
     Field(
         'projects',
-        'Who may use it beside its own project; at most 50 different '
-        'projects in all reservations of a lease',
+        'IDs of further projects that may use the reservation; at most 50 '
+        'different projects in all reservations of a lease',
         ['p7'],
         Type(
             {
@@ -187,7 +188,8 @@ _SHARED = (
     ),
     Field(
         'on_end',
-        'What becomes of its servers; `delete` if absent',
+        'What happens to the servers when the reservation ends; `delete` if '
+        'absent',
         'shelve',
         Type({'enum': _ENDS}),
         since=V1_1,
@@ -195,7 +197,7 @@ _SHARED = (
 )
 _MAGNETIC = Field(
     'magnetic',
-    'Whether its servers need no hint; `false` if absent',
+    'Whether servers use the reservation without a hint; `false` if absent',
     True,
     BOOLEAN,
     since=V1_1,
@@ -211,13 +213,13 @@ _CHANGED_USE = (
     *USE[HOST],
     Field(
         'on_end',
-        'What becomes of its servers when it ends',
+        'What happens to the servers when the reservation ends',
         type=Type({'enum': sorted({*_ENDS, *_LIFETIME_ENDS})}),
         since=V1_1,
     ),
     Field(
         'remove',
-        'The lease loses it',
+        'Removes the reservation from the lease',
         type=Type({'const': True}),
         since=V1_1,
     ),

@@ -29,8 +29,8 @@ def line(longest: int) -> dict[str, Any]:
             {
                 'not': {'pattern': f'[{_CONTROLS}{_FORMATS}]'},
                 'x-refusal': (
-                    'must not have control characters, or others that are '
-                    'not seen'
+                    'must not have control characters or invisible '
+                    'characters'
                 ),
             }
         ],

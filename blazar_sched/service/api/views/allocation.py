@@ -11,7 +11,9 @@ from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views.time import WINDOW
 
 _RESERVATION = Object(
-    Field('id', meaning.ID, 'b1f5d6c4-0000-4000-8000-000000000001'),
+    Field(
+        'id', meaning.RESERVATION_ID, 'b1f5d6c4-0000-4000-8000-000000000001'
+    ),
     Field(
         'lease_id', meaning.LEASE_ID, 'b1f5d6c4-0000-4000-8000-000000000000'
     ),
@@ -20,8 +22,8 @@ _RESERVATION = Object(
 ALLOCATION = Object(
     Field('resource_id', meaning.HOST_ID, '7', TEXT, itemgetter('host_id')),
     Field(
-        'reservations', 'Those that have allocations on it',
+        'reservations', 'Reservations that have allocations on the host',
         type=Many(_RESERVATION),
     ),
-    meaning='What is reserved on a host',
+    meaning='The allocations of a host',
 )

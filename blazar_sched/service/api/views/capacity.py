@@ -9,33 +9,34 @@ from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.views.time import WINDOW
 
 _RESOURCE = Object(
-    Field('resource_class', "Placement's resource class", 'VCPU'),
-    Field('total', 'What the hosts have of it', 32, INTEGER),
+    Field('resource_class', 'Resource class in Placement', 'VCPU'),
+    Field('total', 'Total amount on the hosts', 32, INTEGER),
     Field(
-        'reserved', "What is reserved at the part's start, used or not",
+        'reserved', 'Amount reserved at the start of the part, used or not',
         8, INTEGER,
     ),
     Field(
         'used',
-        'What servers have then that draw on no reservation, as far as their '
-        'ends are known',
+        'Amount that servers without a reservation use at the start of the '
+        'part, as far as the ends of the servers are known',
         4, INTEGER,
     ),
-    Field('available', 'What is free throughout the part', 20, INTEGER),
+    Field('available', 'Amount available throughout the part', 20, INTEGER),
 )
 _PART = Object(
     *WINDOW,
     Field(
-        'hosts', 'How many of them are wholly free throughout', 1, INTEGER
+        'hosts', 'Number of hosts that are free throughout the part',
+        1, INTEGER,
     ),
     Field(
         'instances',
-        'How many instances of the flavor have room throughout; null if none '
-        'was asked for',
+        'Number of instances of the flavor that have room throughout the '
+        'part; null if the request has no flavor',
         None, INTEGER_OR_NULL,
     ),
     Field(
-        'resources', 'Each resource class that any of the hosts has',
+        'resources', 'Resource classes that any of the hosts has',
         type=Many(_RESOURCE),
     ),
 )
@@ -43,10 +44,9 @@ CAPACITY = Object(
     *WINDOW,
     Field(
         'hosts',
-        'How many hosts it is about: those that are asked for, and that the '
-        'project may use',
+        'Number of hosts that match the request and that the project may use',
         2, INTEGER,
     ),
-    Field('parts', 'One after the other', type=Many(_PART)),
-    meaning='What there is of hosts in a window',
+    Field('parts', 'Consecutive parts of the window', type=Many(_PART)),
+    meaning='The capacity of hosts over a window',
 )

@@ -11,14 +11,16 @@ from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views.time import STAMPS
 
 FLOATING_IP = Object(
-    Field('id', meaning.ID, 'b1f5d6c4-0000-4000-8000-000000000004'),
+    Field(
+        'id', meaning.FLOATING_IP_ID, 'b1f5d6c4-0000-4000-8000-000000000004'
+    ),
     Field(
         'floating_network_id', meaning.NETWORK,
         'b1f5d6c4-0000-4000-8000-000000000005', TEXT,
         itemgetter('network_id'),
     ),
     Field(
-        'subnet_id', 'Its subnet, by its id',
+        'subnet_id', 'ID of the subnet',
         'b1f5d6c4-0000-4000-8000-000000000006',
     ),
     Field(
@@ -27,5 +29,5 @@ FLOATING_IP = Object(
     ),
     Field('reservable', meaning.RESERVABLE, True, BOOLEAN),
     *STAMPS,
-    meaning='An address that can be reserved',
+    meaning='A floating IP registered as reservable',
 )

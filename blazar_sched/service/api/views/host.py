@@ -23,9 +23,8 @@ from blazar_sched.service.api.microversion import V1_2
 from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.views.time import STAMPS
 
-_NOVAS = "Nova's"
 _HOLD = Type({'enum': ['shared', 'dedicated']})
-_NOTHING = 'Nothing; Blazar has the field'
+_NOTHING = 'Always null; Blazar has the field'
 
 
 def _nothing(host: Item) -> None:
@@ -43,22 +42,24 @@ def _total(resource_class: str) -> Callable[[Item], int]:
 # Blazar's clients treat each unknown key as a capability, so 1.0 shows only
 # the fields that Blazar's hosts have.
 FIELDS = (
-    Field('id', meaning.ID, '7'),
-    Field('hypervisor_hostname', "Nova's name of it", 'compute-1'),
-    Field('hypervisor_type', _NOVAS, 'QEMU'),
-    Field('hypervisor_version', _NOVAS, 8002000, INTEGER),
-    Field('vcpus', "VCPUs, Placement's", 16, INTEGER, _total('VCPU')),
-    Field('cpu_info', _NOVAS, '{}'),
+    Field('id', meaning.HOST_ID, '7'),
+    Field('hypervisor_hostname', 'Hypervisor hostname in Nova', 'compute-1'),
+    Field('hypervisor_type', 'Hypervisor type in Nova', 'QEMU'),
     Field(
-        'memory_mb', "MB of memory, Placement's",
+        'hypervisor_version', 'Hypervisor version in Nova', 8002000, INTEGER
+    ),
+    Field('vcpus', 'VCPUs in Placement', 16, INTEGER, _total('VCPU')),
+    Field('cpu_info', 'CPU information from Nova', '{}'),
+    Field(
+        'memory_mb', 'Memory in Placement, in MB',
         65536, INTEGER, _total('MEMORY_MB'),
     ),
     Field(
-        'local_gb', "GB of disk, Placement's",
+        'local_gb', 'Disk in Placement, in GB',
         1000, INTEGER, _total('DISK_GB'),
     ),
-    Field('availability_zone', _NOVAS, 'nova'),
-    Field('service_name', 'The name of its nova-compute', 'compute-1'),
+    Field('availability_zone', 'Availability zone in Nova', 'nova'),
+    Field('service_name', 'Name of the nova-compute service', 'compute-1'),
     Field('status', _NOTHING, None, NULL, _nothing),
     Field('reservable', meaning.RESERVABLE, True, BOOLEAN),
     Field('trust_id', _NOTHING, None, NULL, _nothing),
@@ -67,9 +68,9 @@ FIELDS = (
     Field('unbounded', meaning.UNBOUNDED, None, TEXT_OR_NULL, since=V1_1),
     Field('disabled', meaning.DISABLED, False, BOOLEAN, since=V1_1),
     Field('projects', meaning.PROJECTS, ['p7'], Many(TEXT), since=V1_1),
-    Field('region', "Nova's region", 'west', since=V1_1),
+    Field('region', 'Region of the host', 'west', since=V1_1),
     Field(
-        'traits', "Placement's traits of it",
+        'traits', 'Traits of the host in Placement',
         ['HW_CPU_X86_AVX2'], Many(TEXT), since=V1_1,
     ),
     Field(

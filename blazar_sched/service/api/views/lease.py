@@ -42,15 +42,17 @@ def _events(types: tuple[str, ...]) -> Many:
     """Return the type of a list of events of some types."""
     return Many(
         Object(
-            Field('id', meaning.ID, 'b1f5d6c4-0000-4000-8000-000000000002'),
+            Field(
+                'id', 'ID of the event', 'b1f5d6c4-0000-4000-8000-000000000002'
+            ),
             Field('lease_id', meaning.LEASE_ID, _ID),
             Field(
-                'event_type', 'What is done then', event.START_LEASE,
+                'event_type', 'Type of the event', event.START_LEASE,
                 Type({'enum': list(types)}),
             ),
-            Field('time', 'When it is due', 1767229200, DATE),
+            Field('time', 'Time at which the event is due', 1767229200, DATE),
             Field(
-                'status', meaning.STATUS, 'UNDONE',
+                'status', 'Status of the event', 'UNDONE',
                 statuses(state_machine.EVENT),
             ),
             *STAMPS,
@@ -59,20 +61,22 @@ def _events(types: tuple[str, ...]) -> Many:
 
 
 LEASE = Object(
-    Field('id', meaning.ID, _ID),
-    Field('name', meaning.NAME, 'night-run'),
-    Field('user_id', 'Who has made it', 'alice'),
-    Field('project_id', 'The project that has it', 'p1'),
+    Field('id', meaning.LEASE_ID, _ID),
+    Field('name', meaning.LEASE_NAME, 'night-run'),
+    Field('user_id', 'ID of the user who created the lease', 'alice'),
+    Field('project_id', 'ID of the project that owns the lease', 'p1'),
     *WINDOW,
     Field(
-        'trust_id', "Keystone's trust by which it acts for its creator",
+        'trust_id',
+        'ID of the Keystone trust with which the service acts for the user',
         None, TEXT_OR_NULL,
     ),
     Field(
-        'status', meaning.STATUS, 'PENDING', statuses(state_machine.LEASE)
+        'status', 'Status of the lease', 'PENDING',
+        statuses(state_machine.LEASE),
     ),
     Field(
-        'degraded', 'Whether it lacks something, or something is in its way',
+        'degraded', 'Whether resources of the lease are missing or occupied',
         False, BOOLEAN,
     ),
     Field('reservations', meaning.RESERVATIONS, type=Many(RESERVATION)),
@@ -94,5 +98,5 @@ def listed(version: Version) -> Schema:
     return {
         **LEASE.noun(version),
         'required': [],
-        'description': 'A lease, or the fields of it that are asked for',
+        'description': 'A lease, or the requested fields of a lease',
     }

@@ -11,25 +11,25 @@ from blazar_sched.service.api.views.time import DATE
 OFFER = Object(
     Field(
         'reservation',
-        'The position in the request of the reservation that finds no room, '
-        'from 0 on',
+        'Position in the request, from 0, of the reservation for which there '
+        'is no room',
         None, INTEGER_OR_NULL, lambda offer: offer.get('reservation'),
     ),
     Field(
         'available',
-        'How many hosts or instances the window asked for has room for',
+        'Number of hosts or instances for which the requested window has room',
         None, INTEGER_OR_NULL, lambda offer: offer.get('available'),
     ),
     Field(
         'start_date',
-        'A later start, from which all of a new lease would find room for as '
-        'long; the start of a lease that cannot be as long as asked; null if '
-        'none is known',
+        'Start of a window with room for the whole lease: a later start for '
+        'the requested length, or the start of a shorter lease; null if no '
+        'such window is known',
         None, DATE, itemgetter('start'),
     ),
     Field(
         'end_date',
-        'The end of that, for a change the latest one that would do; null if '
+        'End of that window; for a change, the latest end with room; null if '
         'there is none',
         None, DATE, itemgetter('end'),
     ),

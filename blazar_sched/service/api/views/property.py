@@ -10,11 +10,11 @@ from blazar_sched.service.api.schemas import meaning
 
 # A list without details has only the names.
 PROPERTY = Object(
-    Field('property', meaning.NAME, 'gpu'),
+    Field('property', meaning.PROPERTY_NAME, 'gpu'),
     Field('private', meaning.PRIVATE, False, BOOLEAN, required=False),
     Field(
-        'values', 'The values that hosts have for it', ['a100', 'h100'],
+        'values', 'Values of the property on hosts', ['a100', 'h100'],
         Many(TEXT), required=False,
     ),
-    meaning='A capability of hosts, which a requirement can name',
+    meaning='A capability of hosts that a requirement can name',
 )

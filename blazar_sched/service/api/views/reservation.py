@@ -56,30 +56,33 @@ def _remaining(reservation: Item) -> int | None:
 def _common(resource_type: Schema) -> tuple[Field, ...]:
     """Return the fields that a reservation of any type has."""
     return (
-        Field('id', meaning.ID, _ID),
+        Field('id', meaning.RESERVATION_ID, _ID),
         Field(
             'lease_id', meaning.LEASE_ID,
             'b1f5d6c4-0000-4000-8000-000000000000',
         ),
         Field(
-            'resource_id', 'What it is about, by its id', _ID, TEXT,
-            _resource_id,
+            'resource_id',
+            'ID of the server of a lifetime, else of the reservation',
+            _ID, TEXT, _resource_id,
         ),
         Field(
             'resource_type', meaning.RESOURCE_TYPE, schemas.HOST,
             Type(resource_type),
         ),
         Field(
-            'status', meaning.STATUS, 'pending',
+            'status', 'Status of the reservation', 'pending',
             statuses(state_machine.RESERVATION),
         ),
         Field(
-            'missing_resources', 'Whether it holds less than it asked for',
+            'missing_resources',
+            'Whether the reservation has less than requested',
             False, BOOLEAN,
         ),
         Field(
             'resources_changed',
-            'Whether healing has changed what it holds while it was active',
+            'Whether healing has changed the resources of the reservation '
+            'while it was active',
             False, BOOLEAN,
         ),
         *STAMPS,
@@ -88,33 +91,34 @@ def _common(resource_type: Schema) -> tuple[Field, ...]:
 
 _FAILED = Field(
     'before_end_failed',
-    'Why what `before_end` asks for was not done for the end to come, null if '
-    'it was done or is still to be',
+    'Why the action of `before_end` was not done for the coming end; null if '
+    'the action was done or is still to be done',
     None, TEXT_OR_NULL, _made('before_end_failed'), V1_2,
 )
 # The fields of an instance reservation. The flavor with which its servers are
 # booted has the reservation's id.
 _FOR_BOOTS = (
     Field(
-        'flavor_id', 'The flavor to boot with, by its id',
+        'flavor_id', 'ID of the flavor to boot servers with',
         get=itemgetter('id'),
     ),
     Field(
         'aggregate_id',
-        "Nova's host aggregate of it, once its window has opened",
+        'ID of the host aggregate in Nova, once the window has opened',
         type=Type({'type': ['string', 'integer', 'null']}),
         get=_made('aggregate_id'),
     ),
     Field(
         'server_group_id',
-        "Nova's server group of it, if it has an affinity and its window has "
-        'opened',
+        'ID of the server group in Nova, once the window has opened, if the '
+        'reservation has an affinity',
         type=TEXT_OR_NULL, get=_made('server_group_id'),
     ),
 )
 _REMAINING = Field(
     'remaining',
-    'How many more servers it takes, where one lease is shown',
+    'Number of further servers that can use the reservation; only where a '
+    'single lease is shown',
     None, INTEGER, _remaining, V1_1, required=False,
 )
 # The fields of each resource type beside those of any type, its parameters,
@@ -125,7 +129,8 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         # Hosts that other reservations use too are not shown to an owner.
         Field(
             'hosts',
-            'Their hypervisor hostnames, where one lease is shown',
+            'Hypervisor hostnames of the hosts; only where a single lease is '
+            'shown',
             None, Many(TEXT), lambda r: r.get('hosts'), V1_1, required=False,
         ),
     ),

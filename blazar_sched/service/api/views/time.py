@@ -81,8 +81,8 @@ DATE = _Time(
     {
         'type': 'string',
         'description': (
-            'UTC, as in 2026-01-31T09:30:00.000000; what never comes is '
-            '2999-12-31T00:00:00.000000'
+            'UTC, as in 2026-01-31T09:30:00.000000; '
+            '2999-12-31T00:00:00.000000 means never'
         ),
     },
 )
@@ -98,8 +98,8 @@ WINDOW = (
     Field('start_date', meaning.START, 1767229200, DATE, itemgetter('start')),
     Field('end_date', meaning.END, 1767232800, DATE, itemgetter('end')),
 )
-CREATED_AT = Field('created_at', 'When it was made', 1767225600, STAMP)
-UPDATED_AT = Field('updated_at', 'When it was changed', None, STAMP)
+CREATED_AT = Field('created_at', 'Time of creation', 1767225600, STAMP)
+UPDATED_AT = Field('updated_at', 'Time of the last change', None, STAMP)
 STAMPS = (CREATED_AT, UPDATED_AT)
 
 

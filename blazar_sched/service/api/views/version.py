@@ -7,26 +7,25 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
-from blazar_sched.service.api.schemas import meaning
 
 LINKS = Many(
     Object(
-        Field('rel', 'What the link is to this', 'self'),
+        Field('rel', 'Relation of the link', 'self'),
         Field(
-            'href', 'Where that is', 'https://reservation.example.org/v1'
+            'href', 'URL of the link', 'https://reservation.example.org/v1'
         ),
     )
 )
 # There is only one major version.
 VERSION = Object(
-    Field('id', meaning.ID, 'v1.0'),
-    Field('status', meaning.STATUS, 'CURRENT'),
-    Field('links', 'Where it is', type=LINKS),
+    Field('id', 'ID of the version', 'v1.0'),
+    Field('status', 'Status of the version', 'CURRENT'),
+    Field('links', 'Links to the version', type=LINKS),
     Field(
-        'min_version', 'The oldest microversion', microversion.VERSIONS[0]
+        'min_version', 'Oldest microversion', microversion.VERSIONS[0]
     ),
     Field(
-        'max_version', 'The newest microversion', microversion.VERSIONS[-1]
+        'max_version', 'Newest microversion', microversion.VERSIONS[-1]
     ),
     meaning='A version of the API',
 )
