@@ -38,8 +38,8 @@ import nova.tests.functional  # noqa: E402, F401, I001
 
 import fixtures  # noqa: E402
 import futurist  # noqa: E402
+from keystoneauth1 import discover  # noqa: E402
 from keystoneauth1 import plugin  # noqa: E402
-from keystoneauth1 import session as ks_session  # noqa: E402
 from nova import test  # noqa: E402
 from nova.tests import fixtures as nova_fixtures  # noqa: E402
 from nova.tests.fixtures import notifications  # noqa: E402
@@ -50,6 +50,7 @@ from oslo_db.sqlalchemy import exc_filters  # noqa: E402
 import oslo_messaging  # noqa: E402
 from sqlalchemy import exc as sqla_exc  # noqa: E402
 
+from blazar_sched.service.clients.rest import Session  # noqa: E402
 from blazar_sched.worker import process  # noqa: E402
 
 Server = dict[str, Any]
@@ -130,6 +131,15 @@ class _Admin(plugin.BaseAuthPlugin):
 
     def get_endpoint(self, session: Any, **kwargs: Any) -> str | None:
         return self._endpoints.get(kwargs.get('service_type', ''))
+
+    def get_endpoint_data(
+        self, session: Any, *, endpoint_override: str | None = None,
+        **kwargs: Any,
+    ) -> discover.EndpointData | None:
+        url = endpoint_override or self.get_endpoint(session, **kwargs)
+        return super().get_endpoint_data(
+            session, endpoint_override=url, **kwargs
+        )
 
     def get_project_id(self, session: Any, **kwargs: Any) -> str:
         return self._project_id
@@ -416,13 +426,13 @@ class Cloud:
         api.microversion = 'latest'
         return api
 
-    def session(self) -> ks_session.Session:
+    def session(self) -> Session:
         """Return an administrator's session with Nova and Placement."""
         endpoints = {
             'compute': self._nova.rest.base_url,
             'placement': self._nova.placement.endpoint,
         }
-        return ks_session.Session(auth=_Admin(endpoints, self.project_id))
+        return Session(auth=_Admin(endpoints, self.project_id))
 
     # Resources of the cloud.
 

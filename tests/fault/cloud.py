@@ -18,6 +18,9 @@ from typing import Any
 from urllib import parse
 import uuid
 
+from keystoneauth1.fixture.discovery import MicroversionDiscovery
+from keystoneauth1.fixture.discovery import NovaMicroversionDiscovery
+
 VCPUS = 8
 
 Body = dict[str, Any]
@@ -26,7 +29,7 @@ Answer = tuple[int, Body | None]
 
 
 class Cloud:
-    """A running cloud; `url` is both services' end point.
+    """A running cloud; below `url` are both services' end points.
 
     :param hosts: the hostnames of its hypervisors
     """
@@ -360,6 +363,15 @@ class Cloud:
         return 204, None
 
 
+# The documents of versions, by the path of the endpoint.
+_VERSIONS = {
+    '/compute': NovaMicroversionDiscovery(
+        'compute', 'v2.1', min_version='2.1', version='2.100'
+    ),
+    '/placement': MicroversionDiscovery(
+        'placement', 'v1.0', min_version='1.0', max_version='1.39'
+    ),
+}
 _ID = '([^/]+)'
 _INVENTORIES = f'/resource_providers/{_ID}/inventories'
 _ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
@@ -421,12 +433,14 @@ def _handler(cloud: Cloud) -> type[server.BaseHTTPRequestHandler]:
         def _answer(self) -> None:
             url = parse.urlsplit(self.path)
             length = int(self.headers.get('Content-Length') or 0)
-            status, body = cloud.answer(
-                self.command,
-                url.path,
-                dict(parse.parse_qsl(url.query)),
-                json.loads(self.rfile.read(length) or '{}'),
-            )
+            sent = json.loads(self.rfile.read(length) or '{}')
+            endpoint = re.match('/[^/]+', url.path)[0]
+            path = url.path.removeprefix(endpoint).rstrip('/')
+            if path:
+                query = dict(parse.parse_qsl(url.query))
+                status, body = cloud.answer(self.command, path, query, sent)
+            else:
+                status, body = 200, {'version': _VERSIONS[endpoint]}
             data = b'' if body is None else json.dumps(body).encode()
             self.send_response(status)
             self.send_header('Content-Type', 'application/json')

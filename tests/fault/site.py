@@ -55,8 +55,10 @@ class Site:
         self._groups: dict[str, dict[str, object]] = {
             'DEFAULT': {'transport_url': bus, 'rpc_response_timeout': 10},
             'database': {'connection': database},
-            'nova': {'auth_type': 'none', 'endpoint': cloud},
-            'placement': {'auth_type': 'none', 'endpoint': cloud},
+            'nova': {'auth_type': 'none', 'endpoint': f'{cloud}/compute'},
+            'placement': {
+                'auth_type': 'none', 'endpoint': f'{cloud}/placement',
+            },
             'manager': {
                 'event_claim_seconds': 2,
                 'event_poll_interval': 0.1,

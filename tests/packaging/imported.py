@@ -17,7 +17,7 @@ STATUS = "from blazar_sched.cmd import main; main.parser(['status'])"
 TRIES = 7
 
 # Only where they are asked for.
-_BIG = {'matplotlib', 'nova', 'numpy'}
+_BIG = {'matplotlib', 'nova', 'numpy', 'openstack'}
 _OF_THE_SERVICE = {
     'alembic', 'blazar_sched.service', 'falcon', 'jsonschema',
     'keystonemiddleware', 'sqlalchemy', 'waitress',

@@ -32,7 +32,7 @@ class Glance:
 
         :raises Unavailable: if Glance does not answer
         """
-        url = f'/v2/images/{image_id}'
+        url = f'/images/{image_id}'
         answer = self._rest.request('GET', url, also=(_NOT_FOUND,))
         if (
             answer.status_code == _NOT_FOUND

@@ -7,8 +7,6 @@ the trustee, act for the creator long after the creator's token has expired.
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterator
-import contextlib
 import functools
 import threading
 import time
@@ -102,33 +100,29 @@ class Keystone:
         lent = [name for name in roles if name in self._trust_roles]
         if self._api is None or not lent:
             return None
-        answer = self._as_bearer(token).request(
-            'POST',
-            _TRUSTS,
-            json={
-                'trust': {
-                    'trustor_user_id': user_id,
-                    'trustee_user_id': self._trustee,
-                    'project_id': project_id,
-                    'roles': [{'name': name} for name in lent],
-                    'impersonation': True,
-                    'allow_redelegation': False,
-                }
-            },
-            # Not Found is the answer to users whose roles are those of a
-            # group, by federation.
-            also=(_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND),
-        )
-        if answer.status_code == _UNAUTHORIZED:
+        trust = {
+            'trustor_user_id': user_id,
+            'trustee_user_id': self._trustee,
+            'project_id': project_id,
+            'roles': [{'name': name} for name in lent],
+            'impersonation': True,
+            'allow_redelegation': False,
+        }
+        # Not Found is the answer to users whose roles are those of a group, by
+        # federation.
+        statuses = _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND
+        with rest.tolerating(*statuses) as refusals:
+            bearer = self._as_bearer(token)
+            answer = bearer.post(_TRUSTS, json={'trust': trust})
+            return str(answer.json()['trust']['id'])
+        [refusal] = refusals
+        if refusal.status_code == _UNAUTHORIZED:
             raise exception.Unauthorized('the token is no longer valid')
-        if not answer.ok:
-            LOG.info(
-                'User %s cannot lend their roles in project %s: %s',
-                user_id, project_id, answer.text[:200],
-            )
-            return None
-        id_: str = rest.document(answer)['trust']['id']
-        return id_
+        LOG.info(
+            'User %s cannot lend their roles in project %s: %s',
+            user_id, project_id, refusal.text[:200],
+        )
+        return None
 
     def delete_trust(
         self, trust_id: str | None, token: str | None = None
@@ -143,14 +137,17 @@ class Keystone:
         if trust_id is None or self._api is None:
             return
         url = f'{_TRUSTS}/{trust_id}'
-        also = (_FORBIDDEN, _NOT_FOUND)
-        deleter = self._deleter(trust_id, token)
-        answer = deleter.request('DELETE', url, also=(*also, _UNAUTHORIZED))
-        if answer.status_code == _UNAUTHORIZED:
-            # Another manager has just deleted the trust and thus its token.
-            answer = self._as(None).request('DELETE', url, also=also)
-        if answer.status_code == _FORBIDDEN:
-            LOG.warning('Trust %s is left: %s', trust_id, answer.text[:200])
+        with rest.tolerating(_FORBIDDEN, _NOT_FOUND) as refusals:
+            with rest.tolerating(_UNAUTHORIZED) as overtaken:
+                self._deleter(trust_id, token).delete(url)
+            if overtaken:
+                # Another manager has just deleted the trust and its token.
+                self._as(None).delete(url)
+        for refusal in refusals:
+            if refusal.status_code == _FORBIDDEN:
+                LOG.warning(
+                    'Trust %s is left: %s', trust_id, refusal.text[:200]
+                )
         self._remember(trust_id, (None,))
 
     def email(self, user_id: str) -> str | None:
@@ -162,16 +159,12 @@ class Keystone:
         """
         if self._api is None:
             return None
-        answer = self._as(None).request(
-            'GET',
-            f'/users/{parse.quote(user_id, safe="")}',
-            also=(_FORBIDDEN, _NOT_FOUND),
-        )
-        if not answer.ok:
-            LOG.warning('User %s: %s', user_id, answer.text[:200])
-            return None
-        email = rest.document(answer)['user'].get('email')
-        return email if isinstance(email, str) else None
+        with rest.tolerating(_FORBIDDEN, _NOT_FOUND) as refusals:
+            url = f'/users/{parse.quote(user_id, safe="")}'
+            email = self._as(None).get(url).json()['user'].get('email')
+            return email if isinstance(email, str) else None
+        LOG.warning('User %s: %s', user_id, refusals[0].text[:200])
+        return None
 
     def adapter_for(
         self, trust_id: str | None, service_type: str
@@ -221,7 +214,7 @@ class Keystone:
         return self._ask(self._own.get_user_id)
 
     def _ask(self, question: Callable[[], str | None]) -> str:
-        with _reaching():
+        with rest.reaching('identity'):
             answer = question()
         if not answer:
             raise exception.Unavailable('the catalog has no identity service')
@@ -235,7 +228,7 @@ class Keystone:
         """Return credentials with a token, None if the trust is invalid."""
         assert self._impersonate is not None
         auth = self._impersonate(trust_id)
-        with _reaching():
+        with rest.reaching('identity'):
             try:
                 auth.get_token(self._own.session)
             except _DEAD as e:
@@ -243,7 +236,9 @@ class Keystone:
                 return None
         return auth
 
-    def _deleter(self, trust_id: str, token: str | None) -> rest.Rest:
+    def _deleter(
+        self, trust_id: str, token: str | None
+    ) -> adapter.Adapter:
         """Return the identity API as the user best fit to delete a trust."""
         if token is None:
             auth = self._authenticate(trust_id)
@@ -251,33 +246,22 @@ class Keystone:
                 return self._as(None)
             # Not as `auth`, which would request another token if the token
             # is invalid.
-            with _reaching():
+            with rest.reaching('identity'):
                 token = auth.get_token(self._own.session)
             assert token is not None
         return self._as_bearer(token)
 
-    def _as_bearer(self, token: str) -> rest.Rest:
+    def _as_bearer(self, token: str) -> adapter.Adapter:
         return self._as(token_endpoint.Token(self._url, token))
 
-    def _as(self, auth: plugin.BaseAuthPlugin | None) -> rest.Rest:
+    def _as(self, auth: plugin.BaseAuthPlugin | None) -> adapter.Adapter:
         """Return the identity API with `auth`, else as the service's user."""
-        api = adapter.Adapter(
+        return adapter.Adapter(
             self._own.session,
             auth=auth or self._own.auth,
             service_type='identity',
             endpoint_override=self._url,
         )
-        return rest.Rest('identity', api, None)
-
-
-@contextlib.contextmanager
-def _reaching() -> Iterator[None]:
-    try:
-        yield
-    except exceptions.ClientException as e:
-        raise exception.Unavailable(
-            f'identity cannot be reached: {e}'
-        ) from e
 
 
 def load(

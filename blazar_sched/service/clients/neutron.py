@@ -86,7 +86,7 @@ class Neutron:
     def has_quota(self, project_id: str) -> bool:
         """Return whether a project's quota allows another floating IP."""
         project = parse.quote(project_id, safe='')
-        details = self._rest.ask(f'/v2.0/quotas/{project}/details')
+        details = self._rest.ask(f'/quotas/{project}/details')
         quota = details['quota']['floatingip']
         allowed: bool = quota['limit'] < 0 or (
             quota['used'] + quota['reserved'] < quota['limit']
@@ -110,7 +110,7 @@ class Neutron:
         }
         answer = self._rest.request(
             'POST',
-            '/v2.0/floatingips',
+            '/floatingips',
             json={'floatingip': {'floating_network_id': network_id, **asked}},
             also=(400, 404, 409),
         )
@@ -136,12 +136,12 @@ class Neutron:
             if tag not in floating_ip.tags:
                 name = parse.quote(tag, safe='')
                 self._rest.request(
-                    'PUT', f'/v2.0/floatingips/{floating_ip.id}/tags/{name}'
+                    'PUT', f'/floatingips/{floating_ip.id}/tags/{name}'
                 )
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
         """Ensure that a floating IP and all uses of it are removed."""
-        url = f'/v2.0/floatingips/{floating_ip_id}'
+        url = f'/floatingips/{floating_ip_id}'
         answer = self._rest.request('DELETE', url, also=(404, 409))
         if answer.status_code != 409:
             return
@@ -159,8 +159,7 @@ class Neutron:
         """Yield the objects that match Neutron's filters, page by page."""
         query = dict(filters)
         while True:
-            # As for other clients of Neutron, the catalog has no version.
-            page = self._rest.ask(f'/v2.0/{what}?{parse.urlencode(query)}')
+            page = self._rest.ask(f'/{what}?{parse.urlencode(query)}')
             yield from page[what]
             links = page.get(f'{what}_links', ())
             if not any(link['rel'] == 'next' for link in links):

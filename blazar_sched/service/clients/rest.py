@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common base of the clients: a service's REST API with keystoneauth.
+"""The common base of the clients: sessions of keystoneauth, and the SDK.
 
 An unexpected status, and a service that cannot be reached, raise Unavailable,
 because the same action may work later. A request that times out may have had
@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import contextvars
+import functools
 from typing import Any
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import loading
+from keystoneauth1 import plugin
+from keystoneauth1 import session
 from oslo_config import cfg
 import requests
 
@@ -55,6 +58,90 @@ def begin_request() -> None:
         check()
 
 
+class Refusal(Exception):
+    """An answer with an error status, as the cause of an Unavailable."""
+
+    def __init__(self, answer: requests.Response) -> None:
+        super().__init__(answer.status_code)
+        self.answer = answer
+
+
+@contextlib.contextmanager
+def tolerating(*statuses: int) -> Iterator[list[requests.Response]]:
+    """Suppress the refusal of a request with one of `statuses`.
+
+    :returns: a list, to which the suppressed answer is appended
+    """
+    refusals: list[requests.Response] = []
+    try:
+        yield refusals
+    except exception.Unavailable as e:
+        refusal = e.__cause__
+        if not (
+            isinstance(refusal, Refusal)
+            and refusal.answer.status_code in statuses
+        ):
+            raise
+        refusals.append(refusal.answer)
+
+
+class Session(session.Session):
+    """A keystoneauth session whose requests to services are guarded.
+
+    Requests of keystoneauth itself, for tokens and versions, are part of the
+    request to a service that needs them.
+    """
+
+    def request(
+        self, url: str, method: str, *args: Any, **kwargs: Any
+    ) -> requests.Response:
+        """Send a request to the service that `endpoint_filter` names.
+
+        :raises Unavailable: if there is no answer, or no JSON in the answer,
+            or an error status, of which `tolerating` knows
+        """
+        service = (kwargs.get('endpoint_filter') or {}).get('service_type')
+        if service is None:
+            return super().request(url, method, *args, **kwargs)
+        begin_request()
+        kwargs['raise_exc'] = False
+        with reaching(service):
+            answer = super().request(url, method, *args, **kwargs)
+        faults.point(f'{service}:asked')
+        if not answer.ok:
+            raise exception.Unavailable(
+                f'{service} answered {answer.status_code} to {method} {url}: '
+                f'{answer.text[:200]}'
+            ) from Refusal(answer)
+        if answer.status_code == 200 and method != 'DELETE':
+            _require_json(answer)
+        return answer
+
+    def get_project_id(
+        self, auth: plugin.BaseAuthPlugin | None = None
+    ) -> str | None:
+        """Return the id of the user's project, which may need a token."""
+        with reaching('identity'):
+            return super().get_project_id(auth)
+
+
+class _SessionLoader(loading.session.Session):
+    @property
+    def plugin_class(self) -> type[session.Session]:
+        return Session
+
+
+@contextlib.contextmanager
+def reaching(service: str) -> Iterator[None]:
+    """Raise Unavailable if a service cannot be reached."""
+    try:
+        yield
+    except exceptions.ClientException as e:
+        raise exception.Unavailable(
+            f'{service} cannot be reached: {e}'
+        ) from e
+
+
 def load_adapter(
     conf: cfg.ConfigOpts, group: str
 ) -> adapter.Adapter | None:
@@ -62,7 +149,7 @@ def load_adapter(
     if not conf[group].auth_type:
         return None
     auth = loading.load_auth_from_conf_options(conf, group)
-    session = loading.load_session_from_conf_options(
+    session = _SessionLoader().load_from_conf_options(
         conf, group, auth=auth, timeout=conf[group].timeout or TIMEOUT
     )
     return loading.load_adapter_from_conf_options(
@@ -81,6 +168,51 @@ def beside(
         interface=api.interface,
         region_name=api.region_name,
     )
+
+
+def connect(
+    api: adapter.Adapter | None, service: str, microversion: str | None = None
+) -> Any:
+    """Return the SDK's proxy of a service, which is an adapter as well.
+
+    :param api: an adapter of a `Session`, which has the user, the region and
+        the endpoint of the proxy; None where no cloud is configured
+    :param microversion: the microversion of each request that names no other
+    :raises Unavailable: if there is no cloud, or no answer
+    """
+    # Only managers need the SDK, whose import takes about half a second.
+    from openstack.connection import Connection
+    from openstack.exceptions import SDKException
+
+    if api is None:
+        group = GROUPS.get(service, service)
+        raise exception.Unavailable(
+            f'no {service} service is configured: [{group}] auth_type is not '
+            'set'
+        )
+    options: dict[str, Any] = {
+        'service_type': api.service_type,
+        'service_name': api.service_name,
+        'interface': api.interface,
+        'endpoint_override': api.endpoint_override,
+        'default_microversion': microversion,
+        # A refused event is tried again, so a refused request is not.
+        'status_code_retries': 0,
+    }
+    try:
+        with reaching(service):
+            cloud = Connection(
+                session=api.session,
+                region_name=api.region_name,
+                **{f'{service}_{key}': each for key, each in options.items()},
+            )
+            proxy = getattr(cloud, service)
+    except SDKException as e:
+        raise exception.Unavailable(f'{service} cannot be used: {e}') from e
+    if not isinstance(proxy, adapter.Adapter):
+        raise exception.Unavailable(f'the catalog has no {service} service')
+    proxy.auth = api.auth
+    return proxy
 
 
 class Rest:
@@ -102,6 +234,13 @@ class Rest:
         self._api = api
         self._microversion = microversion
 
+    @functools.cached_property
+    def _proxy(self) -> adapter.Adapter:
+        proxy: adapter.Adapter = connect(
+            self._api, self._service, self._microversion
+        )
+        return proxy
+
     def request(
         self,
         method: str,
@@ -117,34 +256,14 @@ class Rest:
         :raises Unavailable: if there is no cloud, no answer, or another
             status
         """
-        if self._api is None:
-            group = GROUPS.get(self._service, self._service)
-            raise exception.Unavailable(
-                f'no {self._service} service is configured: [{group}] '
-                'auth_type is not set'
+        kwargs = {}
+        if microversion:
+            kwargs['microversion'] = microversion
+        with tolerating(*also) as refusals:
+            return self._proxy.request(
+                url, method, json=json, headers=dict(headers or {}), **kwargs
             )
-        begin_request()
-        try:
-            answer = self._api.request(
-                url,
-                method,
-                json=json,
-                raise_exc=False,
-                microversion=microversion or self._microversion,
-                microversion_service_type=self._service,
-                headers=dict(headers or {}),
-            )
-        except exceptions.ClientException as e:
-            raise exception.Unavailable(
-                f'{self._service} cannot be reached: {e}'
-            ) from e
-        faults.point(f'{self._service}:asked')
-        if not answer.ok and answer.status_code not in also:
-            raise exception.Unavailable(
-                f'{self._service} answered {answer.status_code} to {method} '
-                f'{url}: {answer.text[:200]}'
-            )
-        return answer
+        return refusals[0]
 
     def ask(self, url: str, microversion: str | None = None) -> Any:
         """Return the document at a URL, fetched with GET.
@@ -152,6 +271,14 @@ class Rest:
         :raises Unavailable: as `request`, or if the answer is not JSON
         """
         return document(self.request('GET', url, microversion=microversion))
+
+
+def _require_json(answer: requests.Response) -> None:
+    """Check that an answer is of the service, not of a proxy in its place."""
+    if 'json' not in answer.headers.get('Content-Type', ''):
+        raise exception.Unavailable(
+            f'no JSON in the answer {answer.status_code}: {answer.text[:200]}'
+        )
 
 
 def document(answer: requests.Response) -> Any:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova and Placement at their HTTP edge, and all that can go wrong there.
 
-Stands for the keystoneauth adapters of both: what they answer is what the
-services answer to the requests that the clients make, with their own status
-codes for what is there already, gone, in use or changed meanwhile.
+Stands for the network between the clients and both: what they answer is what
+the services answer to the requests that the clients make, with their own
+status codes for what is there already, gone, in use or changed meanwhile.
 """
 
 import copy
@@ -12,8 +12,15 @@ import re
 from urllib import parse
 import uuid
 
+from keystoneauth1 import access
+from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
+from keystoneauth1 import fixture
+from keystoneauth1.fixture import discovery
+from keystoneauth1.identity import access as access_plugin
 import requests
+
+from blazar_sched.service.clients import rest
 
 _NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
 _OFFLOADED = 'SHELVED_OFFLOADED'
@@ -32,6 +39,8 @@ def answer(status, body=None):
     made = requests.Response()
     made.status_code = status
     made._content = b'' if body is None else json.dumps(body).encode()
+    if body is not None:
+        made.headers['Content-Type'] = 'application/json'
     return made
 
 
@@ -39,8 +48,52 @@ def conflict(code):
     return answer(409, {'errors': [{'status': 409, 'code': code}]})
 
 
-class Service:
+# The documents of versions, by the URL of the catalog.
+_VERSIONS = {
+    'http://compute/v2.1': discovery.NovaMicroversionDiscovery(
+        'http://compute/v2.1', 'v2.1', min_version='2.1', version='2.100',
+    ),
+    'http://placement': discovery.MicroversionDiscovery(
+        'http://placement', 'v1.0', min_version='1.0', max_version='1.39'
+    ),
+    'http://network': discovery.V2Discovery('http://network/v2.0'),
+    'http://image': discovery.V2Discovery('http://image/v2'),
+}
+
+
+def _auth():
+    """Return the credentials of a token with a catalog of all services."""
+    token = fixture.V3Token()
+    token.set_project_scope()
+    for url in _VERSIONS:
+        service_type = parse.urlsplit(url).hostname
+        token.add_service(service_type).add_standard_endpoints(public=url)
+    return access_plugin.AccessInfoPlugin(
+        access.create(body=token, auth_token='token')
+    )
+
+
+class _Wire(requests.Session):
+    """Takes requests to a stand-in instead of to the network."""
+
+    def __init__(self, ask):
+        super().__init__()
+        self._ask = ask
+
+    def request(self, method, url, params=None, data=None, **kwargs):
+        if url.rstrip('/') in _VERSIONS:
+            return answer(200, {'version': _VERSIONS[url.rstrip('/')]})
+        url = requests.Request(method, url, params=params).prepare().url
+        parts = parse.urlsplit(url)
+        path = parts.path.removeprefix('/v2.1')
+        body = None if data is None else json.loads(data)
+        return self._ask(f'{path}?{parts.query}', method, json=body)
+
+
+class Service(adapter.Adapter):
     """Answers requests; `meddle` is asked what goes wrong with each.
+
+    To clients it is the adapter of a service; `request` is the far end.
 
     :param routes: (method, pattern of a path, what does it)
     """
@@ -51,6 +104,12 @@ class Service:
         self._routes = [
             (method, re.compile(path), do) for method, path, do in routes
         ]
+        super().__init__(
+            rest.Session(session=_Wire(self._answer), auth=_auth())
+        )
+
+    def _answer(self, url, method, json):
+        return self.request(url, method, json)
 
     def request(self, url, method, json=None, **kwargs):
         parts = parse.urlsplit(url)
@@ -565,10 +624,11 @@ class Edge(Service):
             self.providers[id_]['generation'] += 1
 
 
-class Acting:
+class Acting(Service):
     """The edge, for who acts in a project of their own."""
 
     def __init__(self, edge, project_id):
+        super().__init__()
         self._edge = edge
         self._project_id = project_id
 

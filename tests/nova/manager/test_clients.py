@@ -8,7 +8,6 @@ import time
 import uuid
 
 from keystoneauth1 import adapter
-from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 import pytest
 
@@ -26,6 +25,8 @@ from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
 from blazar_sched.service.clients.placement import MAX_TRIES
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
+from tests.functional.manager.edge import answer
+from tests.functional.manager.edge import Service
 
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}
@@ -364,17 +365,24 @@ def access(cloud, flavor_id):
     return [a['tenant_id'] for a in answer.body['flavor_access']]
 
 
-class Meddler:
+class Meddler(adapter.Adapter):
     """An adapter that lets another one in before each PUT, `times` times."""
 
     def __init__(self, api, meddle, times):
-        self.api, self.meddle, self.times = api, meddle, times
+        super().__init__(
+            Meddled(auth=api.session.auth), service_type=api.service_type
+        )
+        self.session.meddler = self
+        self.meddle, self.times = meddle, times
 
+
+class Meddled(rest.Session):
     def request(self, url, method, **kwargs):
-        if method == 'PUT' and url.endswith('/inventories') and self.times:
-            self.times -= 1
-            self.meddle()
-        return self.api.request(url, method, **kwargs)
+        changes = method == 'PUT' and url.endswith('/inventories')
+        if changes and self.meddler.times:
+            self.meddler.times -= 1
+            self.meddler.meddle()
+        return super().request(url, method, **kwargs)
 
 
 class TestPlacement:
@@ -607,14 +615,15 @@ class TestPlacement:
         placement.delete_resource_class(other)
 
 
-class Broken:
-    """An adapter of a service in trouble."""
+class Broken(Service):
+    """A service in trouble."""
 
-    def __init__(self, status_code):
-        self.status_code, self.ok, self.text = status_code, False, 'trouble'
+    def __init__(self, status):
+        super().__init__()
+        self.status = status
 
-    def request(self, url, method, **kwargs):
-        return self
+    def request(self, url, method, json=None):
+        return answer(self.status)
 
 
 @pytest.mark.parametrize('status', [401, 403, 500, 503])
@@ -649,6 +658,6 @@ def test_configured_by_a_file(cloud, placement_api, tmp_path):
 
 def test_nobody_there():
     auth = token_endpoint.Token('http://127.0.0.1:1', 'token')
-    api = adapter.Adapter(session.Session(auth=auth), connect_retries=0)
+    api = adapter.Adapter(rest.Session(auth=auth), connect_retries=0)
     with pytest.raises(exception.Unavailable):
         Nova(api).hypervisor('a')
