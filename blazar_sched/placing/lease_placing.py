@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-import functools
+import itertools
 from typing import Any
 import uuid
 
@@ -74,9 +74,10 @@ def place(
         given up some of their allocations
     :raises NotEnoughHostsAvailable: if a reservation finds no room
     """
-    attempt = functools.partial(
-        _place, replica, lease, window, old or {}, left or {}, active, settled
-    )
+    def attempt(options: Options) -> Allocations:
+        placer = Placer(replica, lease.project_id, window, options)
+        return _place(placer, lease, old or {}, left or {}, active, settled)
+
     *first, last = options.alternatives()
     for each in first:
         with contextlib.suppress(exception.NotEnoughHostsAvailable):
@@ -85,21 +86,21 @@ def place(
 
 
 def _place(
-    replica: state.Replica,
+    placer: 'Placer',
     lease: Lease,
-    window: Window,
     old: Allocations,
     left: Allocations,
     active: bool,
     settled: Collection[str],
-    options: Options,
 ) -> Allocations:
+    indexes = placer.replica.indexes
     placed: Allocations = {r.id: [] for r in lease.reservations}
     with contextlib.ExitStack() as undo:
         if not active:
             # The reservations may exchange hosts.
-            everything = [a for many in old.values() for a in many]
-            undo.enter_context(replica.indexes.removed(everything))
+            undo.enter_context(
+                indexes.removed(itertools.chain(*old.values()))
+            )
         # Settled reservations come first, so that no other reservation takes
         # their hosts.
         for r in sorted(lease.reservations, key=lambda r: r.id not in settled):
@@ -107,16 +108,17 @@ def _place(
             if not mine and not r.is_on_hosts(active):
                 continue
             if active:
-                undo.enter_context(replica.indexes.removed(mine))
+                undo.enter_context(indexes.removed(mine))
             mine = left.get(r.id, mine)
             if r.id in settled:
                 new = _cut_to_window(mine, lease.window)
             else:
                 with _naming_position(lease.reservations.index(r)):
-                    new = (_keep if active and mine else _choose)(
-                        replica, r, lease.project_id, window, mine, options
+                    new = (
+                        placer.keep(r, mine) if active and mine
+                        else placer.choose(r, mine)
                     )
-            undo.enter_context(replica.indexes.added(new))
+            undo.enter_context(indexes.added(new))
             placed[r.id] = new
     return placed
 
@@ -165,102 +167,137 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def _choose(
-    replica: state.Replica,
-    reservation: Reservation,
-    project_id: str,
-    window: Window,
-    old: Sequence[Allocation],
-    options: Options,
-) -> list[Allocation]:
-    candidates = replica.catalog.candidates(
-        reservation, project_id, options.default, [a.host for a in old]
-    )
-    cleaning_time = options.cleaning_time_of(reservation.resource_type)
-    room = Room(replica.indexes, window, cleaning_time, reservation.id)
-    return host_selection.place(room, candidates, reservation, old, new_id)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placer:
+    """The placing of single reservations of a lease over one window."""
 
+    replica: state.Replica
+    project_id: str
+    window: Window
+    options: Options
 
-def _keep(
-    replica: state.Replica,
-    reservation: Reservation,
-    project_id: str,
-    window: Window,
-    old: Sequence[Allocation],
-    options: Options,
-) -> list[Allocation]:
-    """Place a reservation so that none of its hosts or slots is lost."""
-    if reservation.resource_type != PHYSICAL_HOST:
-        return _grow(replica, reservation, project_id, window, old, options)
-    cleaning_time = options.cleaning_time_of(reservation.resource_type)
-    for each in old:
-        host = replica.hosts[each.host]
-        _check_free(replica, host, window, cleaning_time)
-    new = _choose(replica, reservation, project_id, window, old, options)
-    _check_kept(replica, old, new)
-    return new
+    def room(
+        self, reservation: Reservation, ignore: str | None = None
+    ) -> Room:
+        """Return the room over the window for a reservation.
 
-
-def _check_free(
-    replica: state.Replica,
-    host: Host,
-    window: Window,
-    cleaning_time: int,
-) -> None:
-    """Refuse a window over which a host in use is not free to its end.
-
-    :raises NotEnoughHostsAvailable: with the time until which the host is
-        free
-    """
-    until = duration.end_after(
-        window.start, replica.indexes.untaken(host.uuid, window.start)
-    )
-    if until == FOREVER:
-        return
-    latest = until - host.cleaning_seconds(cleaning_time)
-    if window.start < latest < window.end:
-        raise exception.NotEnoughHostsAvailable(
-            f'host {host.hypervisor_hostname}, which is in use, can be kept '
-            f'until {duration.format_time(latest)} at most',
-            field='reservations',
+        :param ignore: the owner whose entries are ignored
+        """
+        return Room(
+            self.replica.indexes, self.window,
+            self._cleaning_time(reservation), ignore,
         )
 
+    def choose(
+        self, reservation: Reservation, old: Sequence[Allocation]
+    ) -> list[Allocation]:
+        """Place a reservation, on its old hosts as far as possible."""
+        candidates = self.replica.catalog.candidates(
+            reservation, self.project_id, self.options.default,
+            [a.host for a in old],
+        )
+        room = self.room(reservation, ignore=reservation.id)
+        return host_selection.place(room, candidates, reservation, old, new_id)
 
-def _check_kept(
-    replica: state.Replica,
-    old: Iterable[Allocation],
-    new: Iterable[Allocation],
-) -> None:
-    lost = {a.host for a in old} - {a.host for a in new}
-    if lost:
-        names = sorted(replica.hosts[h].hypervisor_hostname for h in lost)
-        hosts = 'host' if len(names) == 1 else 'hosts'
-        raise exception.NotEnoughHostsAvailable(
-            f'{hosts} {", ".join(names)}, in use, could not be kept',
-            field='reservations',
+    def keep(
+        self, reservation: Reservation, old: Sequence[Allocation]
+    ) -> list[Allocation]:
+        """Place a reservation so that none of its hosts or slots is lost."""
+        if reservation.resource_type != PHYSICAL_HOST:
+            return self._grow(reservation, old)
+        for each in old:
+            self._check_free(
+                self.replica.hosts[each.host],
+                self._cleaning_time(reservation),
+            )
+        new = self.choose(reservation, old)
+        self._check_kept(old, new)
+        return new
+
+    def growth_candidates(
+        self, reservation: Reservation, kept: Mapping[str, Allocation]
+    ) -> Candidates:
+        """Return the hosts on which the reservation's affinity lets it grow.
+
+        A reservation of whole hosts has no affinity.
+        """
+        catalog = self.replica.catalog
+        candidates = catalog.candidates(
+            reservation, self.project_id, self.options.default
+        )
+        affinity = reservation.parameters.get('affinity')
+        if affinity is None or not kept:
+            return candidates
+        return catalog.among(
+            uuid for uuid in candidates.hosts if (uuid in kept) is affinity
         )
 
+    def _cleaning_time(self, reservation: Reservation) -> int:
+        return self.options.cleaning_time_of(reservation.resource_type)
 
-def _grow(
-    replica: state.Replica,
-    reservation: Reservation,
-    project_id: str,
-    window: Window,
-    old: Sequence[Allocation],
-    options: Options,
-) -> list[Allocation]:
-    """Keep every slot of a reservation of instances, and place new slots."""
-    kept = {a.host: a for a in in_window(old, window)}
-    more = count_missing(reservation, old, old)
-    cleaning_time = options.cleaning_time_of(reservation.resource_type)
-    wide = _with_cleaning_time(replica, kept.values(), cleaning_time)
-    with _reserved(replica.indexes, wide):
-        added = more and host_selection.place_instances(
-            Room(replica.indexes, window, cleaning_time),
-            growth_candidates(replica, reservation, project_id, kept, options),
-            host_selection.slots_of(reservation, more),
+    def _check_free(self, host: Host, cleaning_time: int) -> None:
+        """Refuse a window over which a host in use is not free to its end.
+
+        :raises NotEnoughHostsAvailable: with the time until which the host is
+            free
+        """
+        start = self.window.start
+        until = duration.end_after(
+            start, self.replica.indexes.untaken(host.uuid, start)
         )
-    return list(with_slots(reservation, window, kept, added or {}).values())
+        if until == FOREVER:
+            return
+        latest = until - host.cleaning_seconds(cleaning_time)
+        if start < latest < self.window.end:
+            raise exception.NotEnoughHostsAvailable(
+                f'host {host.hypervisor_hostname}, which is in use, can be '
+                f'kept until {duration.format_time(latest)} at most',
+                field='reservations',
+            )
+
+    def _check_kept(
+        self, old: Iterable[Allocation], new: Iterable[Allocation]
+    ) -> None:
+        lost = {a.host for a in old} - {a.host for a in new}
+        if lost:
+            known = self.replica.hosts
+            names = sorted(known[h].hypervisor_hostname for h in lost)
+            hosts = 'host' if len(names) == 1 else 'hosts'
+            raise exception.NotEnoughHostsAvailable(
+                f'{hosts} {", ".join(names)}, in use, could not be kept',
+                field='reservations',
+            )
+
+    def _grow(
+        self, reservation: Reservation, old: Sequence[Allocation]
+    ) -> list[Allocation]:
+        """Keep all slots of a reservation of instances, and place new ones."""
+        kept = {a.host: a for a in in_window(old, self.window)}
+        more = count_missing(reservation, old, old)
+        wide = self._with_cleaning_time(
+            kept.values(), self._cleaning_time(reservation)
+        )
+        with _reserved(self.replica.indexes, wide):
+            added = more and host_selection.place_instances(
+                self.room(reservation),
+                self.growth_candidates(reservation, kept),
+                host_selection.slots_of(reservation, more),
+            )
+        return list(
+            with_slots(reservation, self.window, kept, added or {}).values()
+        )
+
+    def _with_cleaning_time(
+        self, many: Iterable[Allocation], cleaning_time: int
+    ) -> list[Allocation]:
+        """Return allocations, widened by the time to keep free around them."""
+        wide = []
+        for each in many:
+            host = self.replica.hosts[each.host]
+            seconds = host.cleaning_seconds(cleaning_time)
+            window = Window(each.start, each.end).widened(seconds)
+            wide += in_window([each], window)
+        return wide
 
 
 @contextlib.contextmanager
@@ -291,20 +328,6 @@ def _no_room(reason: str) -> exception.NotEnoughHostsAvailable:
     )
 
 
-def _with_cleaning_time(
-    replica: state.Replica,
-    many: Iterable[Allocation],
-    cleaning_time: int,
-) -> list[Allocation]:
-    """Return allocations, widened by the time to keep free around them."""
-    wide = []
-    for each in many:
-        seconds = replica.hosts[each.host].cleaning_seconds(cleaning_time)
-        window = Window(each.start, each.end).widened(seconds)
-        wide += in_window([each], window)
-    return wide
-
-
 def with_slots(
     reservation: Reservation,
     window: Window,
@@ -325,28 +348,6 @@ def with_slots(
             base, start=window.start, end=window.end, amounts=amounts
         )
     return both
-
-
-def growth_candidates(
-    replica: state.Replica,
-    reservation: Reservation,
-    project_id: str,
-    kept: Mapping[str, Allocation],
-    options: Options,
-) -> Candidates:
-    """Return the hosts on which the reservation's affinity lets it grow.
-
-    A reservation of whole hosts has no affinity.
-    """
-    candidates = replica.catalog.candidates(
-        reservation, project_id, options.default
-    )
-    affinity = reservation.parameters.get('affinity')
-    if affinity is None or not kept:
-        return candidates
-    return replica.catalog.among(
-        uuid for uuid in candidates.hosts if (uuid in kept) is affinity
-    )
 
 
 def amounts_by_host(allocations: Iterable[Allocation]) -> set[Any]:

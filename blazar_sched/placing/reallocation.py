@@ -19,6 +19,7 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing.lease_placing import Placer
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
 from blazar_sched.placing.room import Room
@@ -54,19 +55,14 @@ def reallocate(
             ):
                 continue
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
-            room = Room(
-                replica.indexes, window,
-                options.cleaning_time_of(r.resource_type),
-            )
             for each in options.alternatives():
+                placer = Placer(replica, lease.project_id, window, each)
                 candidates = _without_hosts(
-                    lease_placing.growth_candidates(
-                        replica, r, lease.project_id, kept, each
-                    ),
-                    replica,
-                    hosts,
+                    placer.growth_candidates(r, kept), replica, hosts
                 )
-                new = _replaced(room, r, candidates, old[r.id], kept)
+                new = _replaced(
+                    placer.room(r), r, candidates, old[r.id], kept
+                )
                 missing = lease_placing.count_missing(
                     r, old[r.id], new.values()
                 )
