@@ -18,13 +18,30 @@ from setuptools import setup
 from setuptools.command import bdist_wheel
 from setuptools.command import build_ext
 
+ROOT = pathlib.Path(__file__).resolve().parent
+SOURCES = ROOT / 'cython_src'
+# The path of a source below cython_src is the name of its module.
 COMPILED_MODULES = {
-    'blazar_sched.ext._timeline': ['cython_src/timeline.pyx'],
+    '.'.join(path.relative_to(SOURCES).with_suffix('').parts):
+        [str(path.relative_to(ROOT))]
+    for path in sorted(SOURCES.rglob('*.pyx'))
+}
+DIRECTIVES = {
+    'boundscheck': False,
+    'cdivision': True,
+    'initializedcheck': False,
+    'language_level': 3,
+    'wraparound': False,
 }
 
 
 class BuildExt(build_ext.build_ext):
     """Leaves in the distribution the extensions that were built."""
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        # As many compilers at a time as there are processors.
+        self.parallel = True
 
     def run(self) -> None:
         self.distribution.ext_modules = []
@@ -63,6 +80,8 @@ def extensions(required: bool) -> list[Extension]:
             for module, sources in COMPILED_MODULES.items()
         ],
         build_dir='build',
+        compiler_directives=DIRECTIVES,
+        include_path=['cython_src'],
     )
     # Not all versions of Cython keep what an Extension was made with here.
     for extension in built:

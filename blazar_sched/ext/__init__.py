@@ -28,9 +28,9 @@ from blazar_sched.ext.errors import UnknownHost
 try:
     if os.environ.get('BLAZAR_SCHED_PURE_PYTHON', '') not in ('', '0'):
         raise ImportError('the plain-Python index was asked for')
+    from blazar_sched.ext._host_state import unconfirmed
     from blazar_sched.ext._timeline import _is_compiled as is_compiled
     from blazar_sched.ext._timeline import TimelineIndex
-    from blazar_sched.ext._timeline import unconfirmed
 except ImportError:
     from blazar_sched.ext.host_state import unconfirmed
     from blazar_sched.ext.timeline import _is_compiled as is_compiled

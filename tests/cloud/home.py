@@ -84,7 +84,7 @@ def _sources() -> Iterator[str]:
     for path in (
         ROOT / 'pyproject.toml',
         ROOT / 'setup.py',
-        *sorted((ROOT / 'cython_src').iterdir()),
+        *sorted((ROOT / 'cython_src').rglob('*.p*')),
     ):
         yield path.read_text()
 

@@ -12,7 +12,10 @@ import pytest
 
 from tests.packaging import source
 
-COMPILED = 'blazar_sched/ext/_timeline'
+COMPILED = {
+    path.relative_to(source.ROOT / 'cython_src').with_suffix('').as_posix()
+    for path in (source.ROOT / 'cython_src').rglob('*.pyx')
+}
 
 
 def names(wheel):
@@ -52,9 +55,10 @@ def test_it_has_the_units_for_systemd(plain_wheel):
 
 
 def test_with_a_compiler_it_has_the_package_and_the_index(compiled_wheel):
-    (extension,) = names(compiled_wheel) - package()
-    assert extension.startswith(COMPILED)
-    assert extension.endswith('.so')
+    extensions = names(compiled_wheel) - package()
+    assert {name.partition('.')[0] for name in extensions} == COMPILED
+    assert len(extensions) == len(COMPILED)
+    assert all(name.endswith('.so') for name in extensions)
     assert package() <= names(compiled_wheel)
     assert not compiled_wheel.name.endswith('-none-any.whl')
 
@@ -85,10 +89,11 @@ def test_the_extension_can_be_required(unpacked, tmp_path):
 def test_what_an_earlier_build_has_left_is_not_taken(unpacked, tmp_path):
     place = f'{sysconfig.get_platform()}-{sys.implementation.cache_tag}'
     suffix = sysconfig.get_config_var('EXT_SUFFIX')
-    old = unpacked / f'build/lib.{place}' / f'{COMPILED}{suffix}'
-    old.parent.mkdir(parents=True)
-    old.write_text('of another version')
-    os.utime(old, (0, 0))
+    for name in COMPILED:
+        old = unpacked / f'build/lib.{place}' / f'{name}{suffix}'
+        old.parent.mkdir(parents=True, exist_ok=True)
+        old.write_text('of another version')
+        os.utime(old, (0, 0))
     wheel = source.build(
         'wheel', unpacked, tmp_path / 'dist', CC='/bin/false'
     )

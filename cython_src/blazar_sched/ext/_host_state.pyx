@@ -6,12 +6,20 @@ filter and weigher and for each instance of the request. So each is tagged
 with its row when it is first seen. Nothing of the index keeps them.
 """
 
-cdef enum:
-    # Where a HostState has what is used of a class.
-    NOWHERE
-    VCPU
-    MEMORY_MB
-    DISK_GB
+cimport cython
+from blazar_sched.ext._arguments cimport exact, integer
+from blazar_sched.ext._hosts cimport Hosts
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+from blazar_sched.ext import errors
+
+cdef extern from 'Python.h':
+    object PyObject_GenericGetDict(object thing, void *context)
+
+cdef int64_t FIGURE_LIMIT = errors.FIGURE_LIMIT
 
 
 @cython.final
@@ -28,12 +36,6 @@ cdef class Seen:
 
 @cython.final
 cdef class HostStates:
-    cdef list states
-    cdef Py_ssize_t known   # how many have a row
-    cdef int *number        # known
-    cdef int64_t *room      # known x classes
-    cdef char *is_known     # states
-
     def __cinit__(self, list states, int classes):
         cdef Py_ssize_t count = len(states)
         self.states = states

@@ -13,139 +13,15 @@ of a slot that no position needs are a tag from the hash: a slot with another
 one leads elsewhere, and its entry need not be looked at.
 """
 
-from libc.stdint cimport int32_t
-from libc.stdint cimport int64_t
-from libc.stdint cimport INT64_MAX as FOREVER
-from libc.stdint cimport UINT32_MAX as NEVER
-from libc.stdint cimport uint32_t
-from libc.stdint cimport uint64_t
-from libc.stdlib cimport free
-from libc.stdlib cimport realloc
-from libc.string cimport memcpy
-from libc.string cimport memset
-from memory cimport give_back
-from memory cimport prefetch
-from name cimport Name
-from name cimport name_hash
-from name cimport name_keep
-from name cimport name_release
-from name cimport same_name
+from blazar_sched.ext._memory cimport give_back, prefetch
+from blazar_sched.ext._name cimport Name, name_hash, same_name
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
 from posix.stdlib cimport posix_memalign
 
-cdef enum:
-    # A flag of an entry; those below it say which of its names are text.
-    WHOLE = 4
 
-    # From so many entries on, memory is given back to the system.
-    MANY = 1 << 16
-
-    SLOTS = 15              # of a bucket
-    TAG_SHIFT = 26          # where the tag of a slot begins
-    MOST = (1 << TAG_SHIFT) - 1     # entries that there can be
-
-    # Which name of an entry is meant.
-    BY_ID = 0
-    BY_OWNER = 1
-
-
-cdef extern from *:
-    """
-    #pragma pack(push, 4)
-    typedef struct {
-        uint64_t name[2][2];
-        uint32_t row : 29;
-        uint32_t flags : 3;
-        uint32_t start, end, next, previous;
-    } blazar_entry;             /* 52 bytes */
-    #pragma pack(pop)
-    """
-    ctypedef struct Entry 'blazar_entry':
-        uint64_t name[2][2]     # id and owner: high and low, see name.pxd
-        uint32_t row            # of its host
-        uint32_t flags
-        uint32_t start
-        uint32_t end            # NEVER for FOREVER
-        uint32_t next           # of the same owner; the last one leads to the
-        uint32_t previous       # first, and the first one back to the last
-
-
-cdef struct Bucket:
-    uint32_t slot[SLOTS]    # position of an entry + 1, and tag; 0 for none
-    uint32_t passed         # by so many names that found it full
-
-
-cdef struct Table:
-    Bucket *bucket          # size
-    uint64_t size
-    uint64_t count          # of names
-
-
-cdef struct Entries:
-    int classes
-    Py_ssize_t count
-    Py_ssize_t size
-    Entry *entry            # count
-    int32_t *amounts        # count x classes
-    Table table[2]          # BY_ID, BY_OWNER
-
-
-cdef inline int64_t entry_end(const Entry *entry) noexcept nogil:
-    return FOREVER if entry.end == NEVER else entry.end
-
-
-cdef inline Name entry_name(const Entry *entry, int which) noexcept nogil:
-    cdef Name name
-    name.high = entry.name[which][0]
-    name.low = entry.name[which][1]
-    name.text = entry.flags >> which & 1
-    return name
-
-
-cdef inline void entry_rename(
-    Entry *entry, int which, const Name *name
-) noexcept nogil:
-    entry.name[which][0] = name.high
-    entry.name[which][1] = name.low
-    entry.flags &= ~(<uint32_t> 1 << which)
-    entry.flags |= <uint32_t> name.text << which
-
-
-cdef inline void entry_keep(const Entry *entry) noexcept:
-    """Hold on to the names of an entry."""
-    cdef Name name
-    for which in range(2):
-        name = entry_name(entry, which)
-        name_keep(&name)
-
-
-cdef inline void entry_release(const Entry *entry) noexcept:
-    cdef Name name
-    for which in range(2):
-        name = entry_name(entry, which)
-        name_release(&name)
-
-
-cdef inline int32_t *amounts_of(
-    const Entries *entries, Py_ssize_t i
-) noexcept nogil:
-    return entries.amounts + i * entries.classes
-
-
-cdef inline void delta_of(
-    const Entries *entries, Py_ssize_t i, int sign, int32_t *delta
-) noexcept nogil:
-    """Write what an entry adds to each lane, times ``sign``."""
-    cdef const int32_t *amounts = amounts_of(entries, i)
-    cdef int lane, classes = entries.classes
-    cdef bint shared = False, whole = entries.entry[i].flags & WHOLE != 0
-    for lane in range(classes):
-        delta[lane] = sign * amounts[lane]
-        shared = shared or amounts[lane] > 0
-    delta[classes] = sign * shared
-    delta[classes + 1] = sign * whole
-
-
-cdef inline void entries_free(Entries *entries) noexcept:
+cdef void entries_free(Entries *entries) noexcept:
     cdef Py_ssize_t i
     for i in range(entries.count):
         entry_release(&entries.entry[i])
@@ -155,7 +31,7 @@ cdef inline void entries_free(Entries *entries) noexcept:
     free(entries.table[BY_OWNER].bucket)
 
 
-cdef inline uint64_t entries_bytes(const Entries *entries) noexcept nogil:
+cdef uint64_t entries_bytes(const Entries *entries) noexcept nogil:
     return (
         entries.size * (sizeof(Entry) + entries.classes * sizeof(int32_t))
         + (entries.table[BY_ID].size + entries.table[BY_OWNER].size)
@@ -163,24 +39,8 @@ cdef inline uint64_t entries_bytes(const Entries *entries) noexcept nogil:
     )
 
 
-# Tables
-
-cdef inline uint64_t home(const Table *table, uint64_t hash) noexcept nogil:
-    """Return the bucket of a hash: its upper half, as a part of the size."""
-    return (hash >> 32) * table.size >> 32
-
-
-cdef inline uint64_t next_bucket(const Table *table, uint64_t b) noexcept nogil:
-    """Return the bucket where those go on who find one full."""
-    return b + 1 if b + 1 < table.size else 0
-
-
 cdef inline uint32_t tag_of(uint64_t hash) noexcept nogil:
     return <uint32_t> hash << TAG_SHIFT
-
-
-cdef inline Py_ssize_t position(uint32_t slot) noexcept nogil:
-    return <Py_ssize_t> (slot & MOST) - 1
 
 
 cdef inline void lead_to(uint32_t *slot, uint32_t i) noexcept nogil:
@@ -193,7 +53,7 @@ cdef inline bint may_be(uint32_t slot, uint32_t tag) noexcept nogil:
     return 0 < (slot ^ tag) <= MOST
 
 
-cdef inline uint32_t *find_slot(
+cdef uint32_t *find_slot(
     const Entries *entries, int which, const Name *name
 ) noexcept:
     """Return the slot of a name, NULL if it is not there."""
@@ -218,7 +78,7 @@ cdef inline uint32_t *find_slot(
     return NULL
 
 
-cdef inline Py_ssize_t entries_find(
+cdef Py_ssize_t entries_find(
     const Entries *entries, int which, const Name *name
 ) noexcept:
     """Return the entry with an id, or an owner's first, or -1."""
@@ -226,7 +86,7 @@ cdef inline Py_ssize_t entries_find(
     return -1 if slot == NULL else position(slot[0])
 
 
-cdef inline void entries_ask(
+cdef void entries_ask(
     const Entries *entries, int which, const Name *name
 ) noexcept:
     """Ask for the memory that finding a name needs first."""
@@ -235,7 +95,7 @@ cdef inline void entries_ask(
         prefetch(&table.bucket[home(table, name_hash(name))])
 
 
-cdef inline void entries_ask_on(
+cdef void entries_ask_on(
     const Entries *entries, int which, const Name *name
 ) noexcept:
     """Ask for the entries that the name may be of, when that is there."""
@@ -252,7 +112,7 @@ cdef inline void entries_ask_on(
                 prefetch(&entries.entry[position(bucket.slot[k])])
 
 
-cdef inline void fill_slot(
+cdef void fill_slot(
     Table *table, const Name *name, uint32_t i
 ) noexcept:
     """Let a name that is not there lead to an entry; there is room for it."""
@@ -270,7 +130,7 @@ cdef inline void fill_slot(
         b = next_bucket(table, b)
 
 
-cdef inline void clear_slot(
+cdef void clear_slot(
     Table *table, const Name *name, uint32_t *slot
 ) noexcept:
     """Forget a name, and that it passed the buckets on the way there."""
@@ -284,7 +144,7 @@ cdef inline void clear_slot(
         bucket = &table.bucket[b]
 
 
-cdef inline bint resize_table(
+cdef bint resize_table(
     Entries *entries, int which, uint64_t size
 ) noexcept:
     """Give a table another size; False, and nothing done, without memory."""
@@ -311,12 +171,12 @@ cdef inline bint resize_table(
 
 # Entries
 
-cdef inline uint64_t table_size(uint64_t names) noexcept nogil:
+cdef uint64_t table_size(uint64_t names) noexcept nogil:
     """Return how many buckets are filled to five sixths by some names."""
     return names * 6 // (5 * SLOTS) + 1
 
 
-cdef inline bint entries_reserve(
+cdef bint entries_reserve(
     Entries *entries, Py_ssize_t more
 ) noexcept:
     """Make room for more entries; False without memory."""
@@ -340,7 +200,7 @@ cdef inline bint entries_reserve(
     return True
 
 
-cdef inline bint entries_resize(
+cdef bint entries_resize(
     Entries *entries, Py_ssize_t size
 ) noexcept nogil:
     cdef void *moved = realloc(entries.entry, size * sizeof(Entry))
@@ -357,7 +217,7 @@ cdef inline bint entries_resize(
     return True
 
 
-cdef inline void entries_tidy(Entries *entries) noexcept:
+cdef void entries_tidy(Entries *entries) noexcept:
     """Give back memory if much of it is not used. Without memory, do not."""
     cdef uint64_t names
     if entries.count + entries.count // 32 + 64 < entries.size:
@@ -370,7 +230,7 @@ cdef inline void entries_tidy(Entries *entries) noexcept:
             resize_table(entries, which, table_size(names))
 
 
-cdef inline Py_ssize_t entries_append(
+cdef Py_ssize_t entries_append(
     Entries *entries, const Entry *entry, const int32_t *amounts
 ) noexcept:
     """Register an entry that is not there; there is room for it.
@@ -389,7 +249,7 @@ cdef inline Py_ssize_t entries_append(
     return i
 
 
-cdef inline void entries_remove(
+cdef void entries_remove(
     Entries *entries, Py_ssize_t i
 ) noexcept:
     """Take an entry out; the last one takes its place.
@@ -405,7 +265,7 @@ cdef inline void entries_remove(
     entries.count -= 1
 
 
-cdef inline void entries_to_end(
+cdef void entries_to_end(
     Entries *entries, Py_ssize_t i
 ) noexcept:
     """Make an entry the last one of its owner."""
@@ -413,7 +273,7 @@ cdef inline void entries_to_end(
     link(entries, <uint32_t> i)
 
 
-cdef inline void link(Entries *entries, uint32_t i) noexcept:
+cdef void link(Entries *entries, uint32_t i) noexcept:
     """Put an entry at the end of its owner's ring."""
     cdef Entry *entry = &entries.entry[i]
     cdef Name owner = entry_name(entry, BY_OWNER)
@@ -428,7 +288,7 @@ cdef inline void link(Entries *entries, uint32_t i) noexcept:
     entries.entry[first].previous = i
 
 
-cdef inline void unlink(Entries *entries, uint32_t i) noexcept:
+cdef void unlink(Entries *entries, uint32_t i) noexcept:
     cdef Entry *entry = &entries.entry[i]
     cdef Name owner = entry_name(entry, BY_OWNER)
     cdef uint32_t *slot = find_slot(entries, BY_OWNER, &owner)
@@ -441,7 +301,7 @@ cdef inline void unlink(Entries *entries, uint32_t i) noexcept:
     entries.entry[entry.next].previous = entry.previous
 
 
-cdef inline void move_entry(
+cdef void move_entry(
     Entries *entries, uint32_t i, uint32_t to
 ) noexcept:
     """Move an entry to a place that nothing leads to."""

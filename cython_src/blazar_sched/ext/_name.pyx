@@ -7,28 +7,11 @@ the hash that Python has of it. Nothing here runs Python code.
 """
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
-from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint64_t
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint64_t, uint8_t
 from libc.string cimport memcpy
 
-cdef extern from 'Python.h':
-    bint PyUnicode_IS_COMPACT_ASCII(object text)
-    Py_ssize_t PyUnicode_GET_LENGTH(object text)
-    void *PyUnicode_DATA(object text)
-    object PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
-    int PyUnicode_Compare(PyObject *a, PyObject *b)
-    Py_hash_t PyObject_Hash(object text)
 
-
-cdef struct Name:
-    uint64_t high           # a UUID's bytes; of any other name, its hash
-    uint64_t low            # and its address
-    bint text               # it is any other name
-
-
-cdef inline bint read_uuid(const uint8_t *text, Name *name) noexcept nogil:
+cdef bint read_uuid(const uint8_t *text, Name *name) noexcept nogil:
     """Take 36 characters, unless they are no canonical UUID."""
     cdef uint8_t digit[32]
     cdef uint8_t both[16]
@@ -57,7 +40,7 @@ cdef inline bint read_uuid(const uint8_t *text, Name *name) noexcept nogil:
     return not wrong
 
 
-cdef inline void take_text(str text, Name *name) noexcept:
+cdef void take_text(str text, Name *name) noexcept:
     """Take an exact str. The name borrows it: see name_keep."""
     if (
         PyUnicode_IS_COMPACT_ASCII(text) and PyUnicode_GET_LENGTH(text) == 36
@@ -69,7 +52,7 @@ cdef inline void take_text(str text, Name *name) noexcept:
     name.text = True
 
 
-cdef inline str name_text(const Name *name):
+cdef str name_text(const Name *name):
     """Return a name as the str that it was."""
     if name.text:
         return <str> <PyObject *> <size_t> name.low
@@ -88,34 +71,3 @@ cdef inline str name_text(const Name *name):
         to[0] = digit + c'0' if digit < 10 else digit - 10 + c'a'
         to += 1
     return text
-
-
-cdef inline void name_keep(const Name *name) noexcept:
-    """Hold on to what a name borrows."""
-    if name.text:
-        Py_INCREF(<object> <PyObject *> <size_t> name.low)
-
-
-cdef inline void name_release(const Name *name) noexcept:
-    if name.text:
-        Py_DECREF(<object> <PyObject *> <size_t> name.low)
-
-
-cdef inline bint same_name(const Name *a, const Name *b) noexcept:
-    if a.high != b.high or a.text != b.text:
-        return False
-    if a.low == b.low:
-        return True
-    return a.text and PyUnicode_Compare(
-        <PyObject *> <size_t> a.low, <PyObject *> <size_t> b.low
-    ) == 0
-
-
-cdef inline uint64_t name_hash(const Name *name) noexcept nogil:
-    """Return 64 well-mixed bits; the mixer is that of SplitMix64."""
-    cdef uint64_t bits = name.high
-    if not name.text:
-        bits ^= name.low * <uint64_t> 0x9e3779b97f4a7c15
-    bits = (bits ^ bits >> 30) * <uint64_t> 0xbf58476d1ce4e5b9
-    bits = (bits ^ bits >> 27) * <uint64_t> 0x94d049bb133111eb
-    return bits ^ bits >> 31

@@ -1,6 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an owner has."""
 
+from blazar_sched.ext._arguments cimport exact
+from blazar_sched.ext._entries cimport (
+    amounts_of,
+    BY_ID,
+    BY_OWNER,
+    Entries,
+    entries_find,
+    Entry,
+    entry_end,
+    entry_keep,
+    entry_name,
+    entry_release,
+    WHOLE,
+)
+from blazar_sched.ext._hosts cimport Hosts
+from blazar_sched.ext._name cimport Name, name_text, take_text
+from blazar_sched.ext._row cimport LANES
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
 
 cdef struct Holding:
     Entry entry

@@ -6,47 +6,23 @@ So rows are taken in turns of some, one line further at a time, and what the
 next pass over them needs is asked for in this one.
 """
 
-from libc.stdint cimport int32_t
-from libc.stdint cimport int64_t
-from memory cimport prefetch
-from row cimport Chunk
-from row cimport chunk_bytes
-from row cimport chunk_step
-from row cimport chunk_until
-from row cimport LANES
-from row cimport PACKED
-from row cimport Row
-from row cimport row_chunk
-from row cimport sums_of
-from scan cimport limits
-from scan cimport next_change
-from scan cimport Place
-from scan cimport Request
-
-cdef enum:
-    TURN = 32               # rows that are looked at together
+from blazar_sched.ext._memory cimport prefetch
+from blazar_sched.ext._row cimport (
+    Chunk,
+    chunk_bytes,
+    chunk_step,
+    chunk_until,
+    LANES,
+    PACKED,
+    Row,
+    row_chunk,
+    sums_of,
+)
+from blazar_sched.ext._scan cimport limits, next_change, Request
+from libc.stdint cimport int32_t, int64_t
 
 
-cdef struct Rows:
-    const Row *row
-    const int64_t *capacity     # rows x classes
-    Py_ssize_t count
-
-
-cdef inline Py_ssize_t number_of(
-    const int *numbers, Py_ssize_t i
-) noexcept nogil:
-    return i if numbers == NULL else numbers[i]
-
-
-cdef struct Turn:
-    Py_ssize_t count
-    const Row *row[TURN]
-    int64_t at[TURN]
-    Place place[TURN]       # of the step that holds then
-
-
-cdef inline void turn_to(
+cdef void turn_to(
     Turn *turn, const Rows *rows, const int *numbers, Py_ssize_t first,
     Py_ssize_t count, int64_t at
 ) noexcept nogil:
@@ -59,14 +35,14 @@ cdef inline void turn_to(
         prefetch(turn.row[j])
 
 
-cdef inline void ask_directories(const Turn *turn) noexcept nogil:
+cdef void ask_directories(const Turn *turn) noexcept nogil:
     cdef Py_ssize_t j
     for j in range(turn.count):
         prefetch(turn.row[j].first)
         prefetch(turn.row[j].chunk)
 
 
-cdef inline void find_places(Turn *turn, int lanes) noexcept nogil:
+cdef void find_places(Turn *turn, int lanes) noexcept nogil:
     cdef const Row *row
     cdef const char *sums
     cdef Py_ssize_t j
@@ -88,7 +64,7 @@ cdef inline void find_places(Turn *turn, int lanes) noexcept nogil:
         prefetch(sums + 64)
 
 
-cdef inline void look_on(Turn *turn, int lanes, int64_t end) noexcept nogil:
+cdef void look_on(Turn *turn, int lanes, int64_t end) noexcept nogil:
     """Ask for what follows, where the window goes on into another chunk."""
     cdef const Row *row
     cdef const Chunk *chunk
@@ -103,7 +79,7 @@ cdef inline void look_on(Turn *turn, int lanes, int64_t end) noexcept nogil:
             prefetch(row.peak + (c + 1) * lanes)
 
 
-cdef inline void fit(
+cdef void fit(
     const Request *request, const Rows *rows, const int *numbers,
     const int64_t *room, Py_ssize_t count, int64_t start, int64_t end,
     char *answer,

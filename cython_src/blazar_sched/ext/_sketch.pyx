@@ -14,66 +14,29 @@ two stretches only. A class that nobody asks for is not drawn.
 A row that changes is only noted, and brought up to date before the next look.
 """
 
-from fit cimport Rows
-from libc.stdint cimport int32_t
-from libc.stdint cimport int64_t
-from libc.stdint cimport INT64_MAX as FOREVER
-from libc.stdint cimport UINT32_MAX as NEVER
-from libc.stdint cimport uint32_t
-from libc.stdint cimport uint64_t
-from libc.stdint cimport uint8_t
-from libc.stdlib cimport calloc
-from libc.stdlib cimport free
-from libc.stdlib cimport malloc
-from libc.stdlib cimport qsort
-from libc.string cimport memcpy
-from libc.string cimport memset
-from row cimport LANES
-from row cimport Row
-from row cimport sums_of
-from row cimport times_of
-from scan cimport lifted
-from scan cimport next_place
-from scan cimport Place
-from scan cimport place_of
-from scan cimport place_until
-from scan cimport Request
-
-cdef enum:
-    LEVELS = 16
-    GROUP = 8               # stretches that have a column together
-    PAIR = 2                # stretches that have one for the most
-    BLOCK = 128             # rows of which a column has one cache line
-    TILE = 2048             # bytes of a column that are looked at together
-    SAMPLE = 1 << 16        # times of steps that the stretches are cut by
+from blazar_sched.ext._fit cimport Rows
+from blazar_sched.ext._row cimport LANES, Row, sums_of, times_of
+from blazar_sched.ext._scan cimport (
+    lifted,
+    next_place,
+    Place,
+    place_of,
+    place_until,
+    Request,
+)
+from libc.stdint cimport (
+    INT64_MAX as FOREVER,
+    int64_t,
+    UINT32_MAX as NEVER,
+    uint32_t,
+    uint64_t,
+    uint8_t,
+)
+from libc.stdlib cimport calloc, free, malloc, qsort
+from libc.string cimport memcpy, memset
 
 
-cdef struct Sketch:
-    int most                # stretches that it may have, 0 for no sketch
-    int stretches           # that it has; 0 until it is made
-    int pairs
-    int columns             # least, most of pairs, and least of groups
-    int classes             # then comes a lane for whole hosts
-    int lanes               # that anybody asked for, and so are drawn
-    int lane[LANES]         # which
-    Py_ssize_t rows         # that it knows
-    Py_ssize_t width        # bytes of a column
-    uint32_t *border        # stretches + 1: from 0 to NEVER
-    int64_t least[LANES][LEVELS]    # that is free, by class and level
-    uint8_t *level[LANES]   # by lane: columns x width
-    # What changed: the rows, how many, and over what time each.
-    uint32_t *changed
-    Py_ssize_t changes
-    uint32_t *since         # rows; NEVER for one that has not
-    uint32_t *until
-    uint64_t writes         # since it was made
-    # For a look: the rows that it cannot tell, and answers of both kinds.
-    int *unsure
-    char *answer
-    char *by_rows
-
-
-cdef inline void sketch_clear(Sketch *sketch) noexcept nogil:
+cdef void sketch_clear(Sketch *sketch) noexcept nogil:
     """Forget all; it is made anew when it is asked for."""
     cdef int k
     for k in range(sketch.lanes):
@@ -92,7 +55,7 @@ cdef inline void sketch_clear(Sketch *sketch) noexcept nogil:
     sketch.stretches = 0
 
 
-cdef inline uint64_t sketch_bytes(const Sketch *sketch) noexcept nogil:
+cdef uint64_t sketch_bytes(const Sketch *sketch) noexcept nogil:
     if sketch.stretches == 0:
         return 0
     return (
@@ -102,7 +65,7 @@ cdef inline uint64_t sketch_bytes(const Sketch *sketch) noexcept nogil:
     )
 
 
-cdef inline void sketch_touch(
+cdef void sketch_touch(
     Sketch *sketch, Py_ssize_t number, uint32_t start, uint32_t end
 ) noexcept nogil:
     """Note that a row has changed over a window."""
@@ -147,7 +110,7 @@ cdef inline uint8_t *least_in_group(
     return column(sketch, sketch.stretches + sketch.pairs + group, lane)
 
 
-cdef inline int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
+cdef int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
     """Return the stretch that an instant lies in."""
     cdef int low = 0, high = sketch.stretches, middle
     while high - low > 1:
@@ -161,7 +124,7 @@ cdef inline int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
 
 # Making it
 
-cdef inline int compare_times(
+cdef int compare_times(
     const void *a, const void *b
 ) noexcept nogil:
     cdef uint32_t x = (<const uint32_t *> a)[0]
@@ -169,7 +132,7 @@ cdef inline int compare_times(
     return (x > y) - (x < y)
 
 
-cdef inline bint sketch_make(
+cdef bint sketch_make(
     Sketch *sketch, const Rows *rows, int classes
 ) noexcept nogil:
     """Set up a sketch; False, and none, without memory. O(steps)."""
@@ -201,7 +164,7 @@ cdef inline bint sketch_make(
     return True
 
 
-cdef inline bint sketch_draw(
+cdef bint sketch_draw(
     Sketch *sketch, const Rows *rows, const Request *request
 ) noexcept nogil:
     """Draw the lanes of a request that nobody asked for before.
@@ -231,7 +194,7 @@ cdef inline bint sketch_draw(
     return True
 
 
-cdef inline bint is_drawn(const Sketch *sketch, int lane) noexcept nogil:
+cdef bint is_drawn(const Sketch *sketch, int lane) noexcept nogil:
     cdef int k
     for k in range(sketch.lanes):
         if sketch.lane[k] == lane:
@@ -239,7 +202,7 @@ cdef inline bint is_drawn(const Sketch *sketch, int lane) noexcept nogil:
     return False
 
 
-cdef inline bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
+cdef bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
     """Choose the stretches: with as many of a sample of steps in each."""
     cdef uint32_t *times = <uint32_t *> malloc(
         (SAMPLE + 1) * sizeof(uint32_t)
@@ -273,7 +236,7 @@ cdef inline bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
     return True
 
 
-cdef inline Py_ssize_t sample(
+cdef Py_ssize_t sample(
     const Rows *rows, uint32_t *times
 ) noexcept nogil:
     """Write the times of up to SAMPLE steps; return how many."""
@@ -294,7 +257,7 @@ cdef inline Py_ssize_t sample(
     return count
 
 
-cdef inline void sketch_scale(
+cdef void sketch_scale(
     Sketch *sketch, const Rows *rows
 ) noexcept nogil:
     """Set the levels: from what the largest host has down, by halves and
@@ -338,7 +301,7 @@ cdef struct Levels:
     int most[LANES]
 
 
-cdef inline void next_levels(
+cdef void next_levels(
     const Sketch *sketch, const Rows *rows, Py_ssize_t number, Place *place,
     int stretch, Levels *levels,
 ) noexcept nogil:
@@ -370,7 +333,7 @@ cdef inline void next_levels(
     levels.most[classes] = (LEVELS - 1) * <int> most[classes]
 
 
-cdef inline void what_is_left(
+cdef void what_is_left(
     const Row *row, int classes, const Place *place, const int64_t *capacity,
     int64_t *left,
 ) noexcept nogil:
@@ -404,7 +367,7 @@ cdef inline void put_level(
     )
 
 
-cdef inline void put_most(
+cdef void put_most(
     Sketch *sketch, int stretch, int lane, Py_ssize_t number, int level
 ) noexcept nogil:
     """Set the most of a row in a stretch, that of the first of a pair first.
@@ -415,7 +378,7 @@ cdef inline void put_most(
     put_level(place, number, level)
 
 
-cdef inline void sketch_block(
+cdef void sketch_block(
     Sketch *sketch, const Rows *rows, int drawn, Py_ssize_t first,
     Py_ssize_t last,
 ) noexcept nogil:
@@ -445,7 +408,7 @@ cdef inline void sketch_block(
         draw_group(sketch, drawn, group, first >> 1, (last + 1) >> 1)
 
 
-cdef inline void draw_group(
+cdef void draw_group(
     Sketch *sketch, int drawn, int group, Py_ssize_t first, Py_ssize_t last
 ) noexcept nogil:
     """Write the least levels of a group of stretches, for some bytes."""
@@ -469,7 +432,7 @@ cdef inline uint8_t least_of_both(uint8_t a, uint8_t b) noexcept nogil:
     return <uint8_t> (min(a & 15, b & 15) | min(a & 240, b & 240))
 
 
-cdef inline void sketch_refresh(
+cdef void sketch_refresh(
     Sketch *sketch, const Rows *rows
 ) noexcept nogil:
     """Draw anew what has changed."""
@@ -498,7 +461,7 @@ cdef inline void sketch_refresh(
     sketch.changes = 0
 
 
-cdef inline void change_least(
+cdef void change_least(
     Sketch *sketch, int stretch, int lane, Py_ssize_t number, int level
 ) noexcept nogil:
     """Set the least of a row in a stretch, and in the group that it is in."""
@@ -520,18 +483,7 @@ cdef inline void change_least(
         put_level(least, number, level)
 
 
-# Looking at it
-
-cdef struct Look:
-    int inner[2]            # the stretches from one to before another that
-    int outer[2]            # are in the window, and that it touches
-    int lanes               # asked: which, and of each the levels that
-    int lane[LANES]         # surely fit, and those below which it surely
-    int enough[LANES]       # does not
-    int needed[LANES]
-
-
-cdef inline bint sketch_ready(
+cdef bint sketch_ready(
     Sketch *sketch, const Rows *rows, const Request *request
 ) noexcept nogil:
     """Bring the sketch up to date; False if there is none."""
@@ -547,7 +499,7 @@ cdef inline bint sketch_ready(
     return sketch_draw(sketch, rows, request)
 
 
-cdef inline bint sketch_look(
+cdef bint sketch_look(
     const Sketch *sketch, const Request *request, int64_t start, int64_t end,
     Look *look,
 ) noexcept nogil:
@@ -580,7 +532,7 @@ cdef inline bint sketch_look(
     return True
 
 
-cdef inline void lower_to(
+cdef void lower_to(
     const uint8_t *level, Py_ssize_t bytes, uint8_t *low, uint8_t *high
 ) noexcept nogil:
     """Take a column into the least levels of even and of odd rows."""
@@ -590,7 +542,7 @@ cdef inline void lower_to(
         high[i] = min(high[i], <uint8_t> (level[i] >> 4))
 
 
-cdef inline void look_tile(
+cdef void look_tile(
     const Sketch *sketch, const Look *look, Py_ssize_t first,
     Py_ssize_t bytes, uint8_t *fits, uint8_t *open,
 ) noexcept nogil:
@@ -633,7 +585,7 @@ cdef inline void look_tile(
         at_least(most, <uint8_t> look.needed[k], open)
 
 
-cdef inline void at_least(
+cdef void at_least(
     const uint8_t *level, uint8_t least, uint8_t *still
 ) noexcept nogil:
     """Keep those of a tile whose level is high enough."""
@@ -642,7 +594,7 @@ cdef inline void at_least(
         still[i] &= level[i] >= least
 
 
-cdef inline Py_ssize_t sketch_fits(
+cdef Py_ssize_t sketch_fits(
     Sketch *sketch, const Look *look
 ) noexcept nogil:
     """Answer for all rows that the sketch can tell.
@@ -667,7 +619,7 @@ cdef inline Py_ssize_t sketch_fits(
     return count
 
 
-cdef inline Py_ssize_t list_unsure(
+cdef Py_ssize_t list_unsure(
     const uint8_t *open, Py_ssize_t bytes, Py_ssize_t first, Py_ssize_t rows,
     int *unsure, Py_ssize_t count,
 ) noexcept nogil:

@@ -1,24 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts in row order, each with its steps and its capacity."""
 
+cimport cython
+from blazar_sched.ext._fit cimport Rows
+from blazar_sched.ext._row cimport (
+    LANES,
+    Row,
+    row_bytes,
+    row_free,
+    row_init,
+    sums_of,
+    times_of,
+)
+from blazar_sched.ext._scan cimport AMOUNT_LIMIT, lifted, peak
+from cpython.dict cimport PyDict_GetItem
+from cpython.long cimport PyLong_AsSsize_t
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.stdint cimport (
+    int32_t,
+    INT64_MAX as FOREVER,
+    int64_t,
+    uint32_t,
+    uint64_t,
+)
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memmove, memset
+
 
 @cython.final
 cdef class Hosts:
-    cdef int classes
-    cdef int lanes
-    cdef tuple lane_names
-    cdef Py_ssize_t count
-    cdef Py_ssize_t size
-    cdef Row *row           # count
-    cdef int64_t *capacity  # count x classes
-    # Bounds for the sums of a row, by class: how far below 0 its entries can
-    # take one, and what none is above.
-    cdef int64_t *debt      # count x classes
-    cdef int64_t *ceiling   # count x classes
-    cdef list names
-    cdef dict numbers       # name: row
-    cdef Py_ssize_t numbering   # goes up when rows get other numbers
-
     def __cinit__(self, tuple lane_names):
         self.lane_names = lane_names
         self.lanes = <int> len(lane_names)

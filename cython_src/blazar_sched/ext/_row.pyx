@@ -12,57 +12,17 @@ A finite time fits uint32 and a sum int32: both limits are checked on the way
 in. A stored sum is what it was when its chunk had no lift, so it fits too.
 """
 
-from libc.stdint cimport INT32_MAX
-from libc.stdint cimport INT32_MIN
-from libc.stdint cimport int32_t
-from libc.stdint cimport int64_t
-from libc.stdint cimport INT64_MAX as FOREVER
-from libc.stdint cimport uint16_t
-from libc.stdint cimport uint32_t
-from libc.stdint cimport uint64_t
-from libc.stdlib cimport free
-from libc.stdlib cimport malloc
-from libc.stdlib cimport realloc
-from libc.string cimport memcpy
-from libc.string cimport memmove
-from libc.string cimport memset
-
-cdef enum:
-    CHUNK = 32              # the most steps of a chunk
-    PACKED = 28             # how many a bulk load puts into one
-    ROOM = 2                # a chunk's memory grows by so many
-    JOINED = 28             # two neighbours with no more become one
-    LANES = 32              # the most that there are
-
-
-cdef struct Chunk:
-    uint16_t steps          # how many there are
-    uint16_t room           # and how many there is room for
-    # Then follow the times, room x uint32, and the sums, room x lanes x int32.
-
-
-cdef struct Row:
-    uint32_t chunks         # how many there are
-    uint32_t room           # and how many there is room for
-    uint32_t entries        # on this host
-    int64_t lifted          # no lift is more, either way
-    # The directory, one block of memory that begins with the chunks.
-    Chunk **chunk
-    uint32_t *first         # time, by chunk
-    int32_t *lift           # chunks x lanes
-    int32_t *peak           # chunks x lanes, of the stored sums
-
-
-cdef inline uint32_t *times_of(const Chunk *chunk) noexcept nogil:
-    return <uint32_t *> (chunk + 1)
-
-
-cdef inline int32_t *sums_of(const Chunk *chunk) noexcept nogil:
-    return <int32_t *> (times_of(chunk) + chunk.room)
-
-
-cdef inline size_t chunk_bytes(int lanes, Py_ssize_t room) noexcept nogil:
-    return sizeof(Chunk) + room * (1 + lanes) * sizeof(uint32_t)
+from libc.stdint cimport (
+    INT32_MAX,
+    int32_t,
+    INT64_MAX as FOREVER,
+    int64_t,
+    uint16_t,
+    uint32_t,
+    uint64_t,
+)
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove, memset
 
 
 cdef inline size_t directory_bytes(int lanes, Py_ssize_t room) noexcept nogil:
@@ -81,7 +41,7 @@ cdef inline Chunk *chunk_new(int lanes, Py_ssize_t room) noexcept nogil:
     return chunk
 
 
-cdef inline bint chunk_resize(
+cdef bint chunk_resize(
     Chunk **place, int lanes, Py_ssize_t room
 ) noexcept nogil:
     """Give a chunk room for so many steps, no fewer than it has."""
@@ -102,7 +62,7 @@ cdef inline bint chunk_resize(
     return True
 
 
-cdef inline bint row_widen(
+cdef bint row_widen(
     Row *row, int lanes, Py_ssize_t room
 ) noexcept nogil:
     """Give the directory room for so many chunks, no fewer than it has."""
@@ -125,7 +85,7 @@ cdef inline bint row_widen(
     return True
 
 
-cdef inline bint row_init(Row *row, int lanes) noexcept nogil:
+cdef bint row_init(Row *row, int lanes) noexcept nogil:
     """Make a row of one step from 0 on, with nothing in any lane."""
     cdef int32_t nothing[LANES]
     cdef uint32_t since = 0
@@ -134,7 +94,7 @@ cdef inline bint row_init(Row *row, int lanes) noexcept nogil:
     return row_pack(row, lanes, &since, nothing, 1)
 
 
-cdef inline void row_free(Row *row) noexcept nogil:
+cdef void row_free(Row *row) noexcept nogil:
     cdef uint32_t c
     for c in range(row.chunks):
         free(row.chunk[c])
@@ -142,7 +102,7 @@ cdef inline void row_free(Row *row) noexcept nogil:
     memset(row, 0, sizeof(Row))
 
 
-cdef inline bint row_pack(
+cdef bint row_pack(
     Row *row, int lanes, const uint32_t *times, const int32_t *sums,
     Py_ssize_t steps,
 ) noexcept nogil:
@@ -178,7 +138,7 @@ cdef inline bint row_pack(
     return True
 
 
-cdef inline bint row_copy(
+cdef bint row_copy(
     Row *row, const Row *source, int lanes
 ) noexcept nogil:
     """Make a row with the steps of another one."""
@@ -206,7 +166,7 @@ cdef inline bint row_copy(
     return True
 
 
-cdef inline uint64_t row_bytes(const Row *row, int lanes) noexcept nogil:
+cdef uint64_t row_bytes(const Row *row, int lanes) noexcept nogil:
     cdef uint32_t c
     cdef uint64_t size = sizeof(Row) + directory_bytes(lanes, row.room)
     for c in range(row.chunks):
@@ -214,41 +174,9 @@ cdef inline uint64_t row_bytes(const Row *row, int lanes) noexcept nogil:
     return size
 
 
-# Finding
-
-cdef inline Py_ssize_t row_chunk(const Row *row, int64_t at) noexcept nogil:
-    """Return the chunk whose steps hold at an instant."""
-    cdef Py_ssize_t low = 0, n = row.chunks, half
-    while n > 1:
-        half = n >> 1
-        low += half if row.first[low + half] <= at else 0
-        n -= half
-    return low
-
-
-cdef inline Py_ssize_t chunk_step(
-    const Chunk *chunk, int64_t at
-) noexcept nogil:
-    """Return the step of a chunk that holds at an instant, at least 0."""
-    cdef const uint32_t *times = times_of(chunk)
-    cdef Py_ssize_t low = 0, n = chunk.steps, half
-    while n > 1:
-        half = n >> 1
-        low += half if times[low + half] <= at else 0
-        n -= half
-    return low
-
-
-cdef inline int64_t chunk_until(
-    const Row *row, Py_ssize_t c
-) noexcept nogil:
-    """Return when the last step of a chunk ends."""
-    return row.first[c + 1] if c + 1 < row.chunks else FOREVER
-
-
 # Changing
 
-cdef inline void chunk_peak(
+cdef void chunk_peak(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
     """Note the peak of a chunk anew."""
@@ -263,7 +191,7 @@ cdef inline void chunk_peak(
             peak[lane] = max(peak[lane], sums[step * lanes + lane])
 
 
-cdef inline void chunk_settle(
+cdef void chunk_settle(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
     """Put the lift of a chunk into its sums."""
@@ -285,7 +213,7 @@ cdef inline void chunk_settle(
         lift[lane] = 0
 
 
-cdef inline bint row_raise(
+cdef bint row_raise(
     Row *row, int lanes, int64_t start, int64_t end, const int32_t *delta
 ) noexcept nogil:
     """Add ``delta`` to the lanes over a window; see row_excess first."""
@@ -310,7 +238,7 @@ cdef inline bint row_raise(
     return True
 
 
-cdef inline void row_lift(
+cdef void row_lift(
     Row *row, int lanes, Py_ssize_t first, Py_ssize_t last,
     const int32_t *delta,
 ) noexcept nogil:
@@ -336,7 +264,7 @@ cdef inline void row_lift(
         lift[i] += eight[i]
 
 
-cdef inline void chunk_add(
+cdef void chunk_add(
     Row *row, int lanes, Py_ssize_t c, int64_t start, int64_t end,
     const int32_t *delta,
 ) noexcept nogil:
@@ -363,7 +291,7 @@ cdef inline void chunk_add(
         chunk_peak(row, lanes, c)
 
 
-cdef inline bint row_cut(Row *row, int lanes, int64_t at) noexcept nogil:
+cdef bint row_cut(Row *row, int lanes, int64_t at) noexcept nogil:
     """Make a step begin at an instant."""
     cdef Py_ssize_t c = row_chunk(row, at)
     cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
@@ -386,7 +314,7 @@ cdef inline bint row_cut(Row *row, int lanes, int64_t at) noexcept nogil:
     return True
 
 
-cdef inline void chunk_shift(
+cdef void chunk_shift(
     Chunk *chunk, int lanes, Py_ssize_t step, Py_ssize_t to
 ) noexcept nogil:
     """Move a step and those after it to another position."""
@@ -401,7 +329,7 @@ cdef inline void chunk_shift(
     chunk.steps = <uint16_t> (chunk.steps + to - step)
 
 
-cdef inline bint row_split(
+cdef bint row_split(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
     """Give the second half of a chunk to a new one."""
@@ -432,7 +360,7 @@ cdef inline bint row_split(
     return True
 
 
-cdef inline void row_shift(
+cdef void row_shift(
     Row *row, int lanes, Py_ssize_t c, Py_ssize_t to
 ) noexcept nogil:
     """Move a chunk and those after it to another position."""
@@ -445,7 +373,7 @@ cdef inline void row_shift(
     row.chunks = <uint32_t> (row.chunks + to - c)
 
 
-cdef inline void row_merge(Row *row, int lanes, int64_t at) noexcept nogil:
+cdef void row_merge(Row *row, int lanes, int64_t at) noexcept nogil:
     """Drop the step that begins at an instant if nothing changes there."""
     cdef Py_ssize_t c = row_chunk(row, at)
     cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
@@ -474,7 +402,7 @@ cdef inline void row_merge(Row *row, int lanes, int64_t at) noexcept nogil:
     row_tidy(row, lanes, c)
 
 
-cdef inline void row_tidy(Row *row, int lanes, Py_ssize_t c) noexcept nogil:
+cdef void row_tidy(Row *row, int lanes, Py_ssize_t c) noexcept nogil:
     """Give back memory where a chunk has lost a step."""
     cdef Chunk *chunk = row.chunk[c]
     if chunk.steps == 0:
@@ -491,7 +419,7 @@ cdef inline void row_tidy(Row *row, int lanes, Py_ssize_t c) noexcept nogil:
         row_widen(row, lanes, 2 * row.chunks)
 
 
-cdef inline bint row_join(
+cdef bint row_join(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
     """Put the steps of the next chunk into this one, if they are few."""

@@ -1,22 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request and the rows that it is about, in C."""
 
+cimport cython
+from blazar_sched.ext._arguments cimport exact, take_amounts
+from blazar_sched.ext._entries cimport (
+    BY_OWNER,
+    delta_of,
+    Entries,
+    entries_find,
+    Entry,
+    entry_end,
+)
+from blazar_sched.ext._host_state cimport HostStates
+from blazar_sched.ext._hosts cimport Hosts
+from blazar_sched.ext._name cimport Name, take_text
+from blazar_sched.ext._row cimport LANES, Row, row_copy, row_free, row_raise
+from blazar_sched.ext._scan cimport (
+    ask,
+    Excess,
+    first_blocked,
+    free_since,
+    peak,
+    Request,
+    row_excess,
+)
+from libc.stdint cimport int32_t, INT64_MAX as FOREVER, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from blazar_sched.ext import errors
+
 
 @cython.final
 cdef class Query:
-    cdef Request request
-    cdef Rows rows
-    cdef const int *numbers         # of the rows asked; NULL for all
-    cdef const int64_t *room        # by row asked; NULL for capacities
-    cdef Py_ssize_t count           # of the rows asked
-    cdef const int[::1] asked
-    cdef const int64_t[::1] given
-    cdef bint everyone
-    cdef bint has_room
-    cdef Row *view                  # the rows without an owner's entries
-    cdef int *past                  # which of them are copies
-    cdef Py_ssize_t copies
-
     def __dealloc__(self):
         cdef Py_ssize_t i
         for i in range(self.copies):
@@ -137,38 +153,16 @@ cdef class Query:
         """Say whether it is about the rows as they are, and all of them."""
         return self.everyone and self.room == NULL and self.view == NULL
 
-    cdef const Row *look(self, Py_ssize_t i, int32_t *limit) noexcept:
-        """Return the i-th row that is asked about, and its limits."""
-        limits(&self.request, self.room_of(i), limit)
-        return &self.rows.row[number_of(self.numbers, i)]
-
-    cdef const int64_t *room_of(self, Py_ssize_t i) noexcept:
-        if self.room != NULL:
-            return self.room + i * self.request.classes
-        return (
-            self.rows.capacity
-            + number_of(self.numbers, i) * self.request.classes
-        )
-
-
-cdef enum:
-    TOGETHER = 128          # rows that fit in the nearest memory
-
-
-cdef enum Order:
-    FIRST, TIGHTEST, FREEST, FULLEST
-
-
 cdef dict ORDERS = {
     'first': FIRST, 'tightest': TIGHTEST, 'freest': FREEST,
     'fullest': FULLEST,
 }
 
 
-cdef struct Run:
-    int64_t copies          # how many fit; 0 where that does not matter
-    int64_t length          # negated where the longest comes first
-    Py_ssize_t i
+cdef Order take_order(order) except? FULLEST:
+    if not isinstance(order, str) or order not in ORDERS:
+        raise errors.InvalidName('order', order)
+    return ORDERS[order]
 
 
 cdef int compare_runs(const void *a, const void *b) noexcept nogil:
@@ -179,12 +173,6 @@ cdef int compare_runs(const void *a, const void *b) noexcept nogil:
     if x.length != y.length:
         return (x.length > y.length) - (x.length < y.length)
     return (x.i > y.i) - (x.i < y.i)
-
-
-cdef struct Least:
-    Run *run                # a heap: none comes after the first
-    Py_ssize_t count
-    Py_ssize_t most         # that are kept
 
 
 cdef void keep(Least *least, Run run) noexcept:

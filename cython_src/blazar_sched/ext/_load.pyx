@@ -1,10 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bulk load: hosts and entries from columns, then the rows in one go."""
 
+from blazar_sched.ext._arguments cimport (
+    integer,
+    take_delta,
+    take_name,
+    take_names,
+)
+from blazar_sched.ext._batch cimport OVERFLOW
+from blazar_sched.ext._entries cimport (
+    amounts_of,
+    BY_ID,
+    BY_OWNER,
+    delta_of,
+    Entries,
+    entries_append,
+    entries_ask,
+    entries_find,
+    entries_reserve,
+    Entry,
+    entry_keep,
+    entry_rename,
+    WHOLE,
+)
+from blazar_sched.ext._horizon cimport short_time
+from blazar_sched.ext._hosts cimport Hosts
+from blazar_sched.ext._memory cimport prefetch
+from blazar_sched.ext._name cimport Name, take_text
+from blazar_sched.ext._row cimport LANES, Row, row_pack
+from blazar_sched.ext._scan cimport AMOUNT_LIMIT, Excess
+from libc.stdint cimport (
+    int32_t,
+    INT64_MAX as FOREVER,
+    int64_t,
+    UINT32_MAX as NEVER,
+    uint32_t,
+    uint64_t,
+)
+from libc.stdlib cimport calloc, free, malloc, qsort
+from libc.string cimport memset
+
+import array
+
+from blazar_sched.ext import errors
+
+cdef int64_t TIME_LIMIT = errors.TIME_LIMIT
+
 
 cdef enum:
     AHEAD = 64              # names that are taken together
     LEAD = 8                # borders between asking for one and using it
+
+
+cdef list take_list(str field, values, Py_ssize_t length):
+    """Take a column as Python objects."""
+    if not isinstance(values, (list, tuple)):
+        values = memoryview(values).tolist()
+    if len(values) != length:
+        raise errors.InvalidColumn(field, len(values), length)
+    return list(values)
+
+
+cdef const int64_t[::1] take_column(str field, values, Py_ssize_t length):
+    """Take a column of integers; without a copy if they are 64-bit."""
+    cdef const int64_t[::1] column
+    cdef int64_t number
+    if not isinstance(values, (list, tuple)):
+        buffer = memoryview(values)
+        if buffer.format in ('l', 'q') and buffer.ndim == 1:
+            if len(buffer) != length:
+                raise errors.InvalidColumn(field, len(buffer), length)
+            column = values
+            return column
+    values = take_list(field, values, length)
+    for value in values:
+        if not integer(value, -FOREVER, FOREVER, &number):
+            raise refusal(field, value)
+    column = array.array('q', values)
+    return column
+
+
+cdef refusal(str field, value):
+    """Return the error for what is no integer in a column."""
+    if field == 'rows':
+        return errors.UnknownHost(value)
+    if field in ('starts', 'ends'):
+        return errors.InvalidWindow(field.removesuffix('s'), value)
+    return errors.InvalidAmount(field, value)
 
 
 cdef int load_hosts(Hosts hosts, names, capacity) except -1:

@@ -10,66 +10,28 @@ while they are poor in runs, so that a near answer is cheap, a far one costs
 no more than twice the walk to it, and the notes stay few.
 """
 
-from fit cimport ask_directories
-from fit cimport find_places
-from fit cimport look_on
-from fit cimport number_of
-from fit cimport Rows
-from fit cimport Turn
-from fit cimport turn_to
-from libc.stdint cimport int32_t
-from libc.stdint cimport int64_t
-from libc.stdint cimport INT64_MAX as FOREVER
-from libc.stdint cimport uint32_t
-from libc.stdlib cimport calloc
-from libc.stdlib cimport free
-from libc.stdlib cimport realloc
-from row cimport CHUNK
-from row cimport chunk_until
-from row cimport LANES
-from row cimport Row
-from row cimport sums_of
-from row cimport times_of
-from scan cimport blocked
-from scan cimport limits
-from scan cimport lower
-from scan cimport Place
-from scan cimport Request
-
-cdef enum:
-    FIRST_STRETCH = 7 * 24 * 3600   # seconds
-    POOR = 4                        # runs a row, up to which stretches double
-    SLICES = 1 << 14                # the most that are counted at a time
-
-    NO_START = -1
-    NO_MEMORY = -2
+from blazar_sched.ext._fit cimport (
+    ask_directories,
+    find_places,
+    look_on,
+    number_of,
+    Turn,
+    turn_to,
+)
+from blazar_sched.ext._row cimport (
+    CHUNK,
+    chunk_until,
+    LANES,
+    Row,
+    sums_of,
+    times_of,
+)
+from blazar_sched.ext._scan cimport blocked, limits, lower, Place, Request
+from libc.stdint cimport int32_t, INT64_MAX as FOREVER, int64_t, uint32_t
+from libc.stdlib cimport calloc, free, realloc
 
 
-cdef struct Sweep:
-    const Request *request
-    const Rows *rows
-    const int *numbers      # count; NULL for the first ones
-    Py_ssize_t count
-    Py_ssize_t enough
-    int64_t duration
-
-
-cdef struct Starts:
-    uint32_t first          # of one run of one row, and the last one
-    uint32_t last
-    int i                   # which of the rows asked
-
-
-cdef struct Stretch:
-    int64_t low             # the starts from here on, and before that
-    int64_t high
-    int64_t end             # of what a start may need
-    Starts *starts          # by run, those of a row after each other
-    Py_ssize_t runs
-    Py_ssize_t room
-
-
-cdef inline int64_t first_start(
+cdef int64_t first_start(
     const Sweep *sweep, int64_t after, int64_t last, Stretch *stretch
 ) noexcept nogil:
     """Return the first start from ``after`` to ``last``, or NO_START.

@@ -13,61 +13,34 @@ Where the room of a row is given with the query, as Nova's HostStates do, the
 limits that it was looked at under are kept beside it.
 """
 
-from libc.stdint cimport int32_t
-from libc.stdint cimport int64_t
-from libc.stdint cimport INT64_MAX as FOREVER
-from libc.stdint cimport UINT32_MAX as NEVER
-from libc.stdint cimport uint32_t
-from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc
-from libc.stdlib cimport free
-from libc.stdlib cimport malloc
-from libc.string cimport memcmp
-from libc.string cimport memcpy
-from libc.string cimport memset
-from row cimport LANES
-from row cimport Row
-from scan cimport limits
-from scan cimport next_change
-from scan cimport Place
-from scan cimport place_of
-from scan cimport Request
+from blazar_sched.ext._row cimport LANES, Row
+from blazar_sched.ext._scan cimport (
+    limits,
+    next_change,
+    Place,
+    place_of,
+    Request,
+)
+from libc.stdint cimport (
+    int32_t,
+    INT64_MAX as FOREVER,
+    int64_t,
+    UINT32_MAX as NEVER,
+    uint32_t,
+    uint64_t,
+)
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memset
 
 
-cdef struct Horizon:
-    Request request
-    bint given              # the room comes with each query
-    uint64_t used           # when, counted in queries
-    uint64_t seen           # of the touches
-    int64_t clock
-    uint32_t soonest        # no ``until`` is before it
-    uint32_t *begin         # size
-    uint32_t *until         # size; 0 for a row to be looked at
-    int32_t *limit          # size x asked, where the room is given
-
-
-cdef struct Horizons:
-    Py_ssize_t most         # of them, 0 for none
-    Py_ssize_t count
-    Py_ssize_t size         # rows that each has room for
-    uint64_t queries
-    Horizon *horizon        # most
-    uint32_t *touched       # size: the rows that changed last, in a ring
-    uint64_t touches        # how many there ever were
-
-
-cdef inline uint32_t short_time(int64_t at) noexcept nogil:
-    return NEVER if at == FOREVER else <uint32_t> at
-
-
-cdef inline void horizon_free(Horizon *horizon) noexcept nogil:
+cdef void horizon_free(Horizon *horizon) noexcept nogil:
     free(horizon.begin)
     free(horizon.until)
     free(horizon.limit)
     memset(horizon, 0, sizeof(Horizon))
 
 
-cdef inline void horizons_clear(Horizons *horizons) noexcept nogil:
+cdef void horizons_clear(Horizons *horizons) noexcept nogil:
     """Forget all, because rows came or went."""
     cdef Py_ssize_t i
     for i in range(horizons.count):
@@ -77,7 +50,7 @@ cdef inline void horizons_clear(Horizons *horizons) noexcept nogil:
     horizons.count = horizons.size = 0
 
 
-cdef inline uint64_t horizons_bytes(const Horizons *horizons) noexcept nogil:
+cdef uint64_t horizons_bytes(const Horizons *horizons) noexcept nogil:
     cdef uint64_t size = (
         horizons.most * sizeof(Horizon) + horizons.size * sizeof(uint32_t)
     )
@@ -91,7 +64,7 @@ cdef inline uint64_t horizons_bytes(const Horizons *horizons) noexcept nogil:
     return size
 
 
-cdef inline void horizons_touch(
+cdef void horizons_touch(
     Horizons *horizons, Py_ssize_t number
 ) noexcept nogil:
     """Have a row looked at anew."""
@@ -102,7 +75,7 @@ cdef inline void horizons_touch(
         horizons.touches += 1
 
 
-cdef inline void horizon_refresh(
+cdef void horizon_refresh(
     Horizon *horizon, const Horizons *horizons
 ) noexcept nogil:
     """Take in what was touched since the last time."""
@@ -118,7 +91,7 @@ cdef inline void horizon_refresh(
     horizon.soonest = 0
 
 
-cdef inline Horizon *horizons_get(
+cdef Horizon *horizons_get(
     Horizons *horizons, const Request *request, bint given, Py_ssize_t rows
 ) noexcept nogil:
     """Return the horizon of a request, maybe a new one in the place of the
@@ -152,7 +125,7 @@ cdef inline Horizon *horizons_get(
     return horizon_new(horizons, horizon, request, given)
 
 
-cdef inline bint same_request(
+cdef bint same_request(
     const Request *a, const Request *b
 ) noexcept nogil:
     # The lanes asked tell a whole host from no amounts.
@@ -162,7 +135,7 @@ cdef inline bint same_request(
     )
 
 
-cdef inline Horizon *horizon_new(
+cdef Horizon *horizon_new(
     Horizons *horizons, Horizon *horizon, const Request *request, bint given
 ) noexcept nogil:
     horizon_free(horizon)
@@ -186,7 +159,7 @@ cdef inline Horizon *horizon_new(
     return horizon
 
 
-cdef inline void horizon_set(
+cdef void horizon_set(
     Horizon *horizon, int64_t now, Py_ssize_t rows
 ) noexcept nogil:
     """Set the clock, before the rows are asked for."""
@@ -196,7 +169,7 @@ cdef inline void horizon_set(
     horizon.clock = now
 
 
-cdef inline void horizon_look(
+cdef void horizon_look(
     Horizon *horizon, const Row *row, Py_ssize_t number, const int32_t *limit
 ) noexcept nogil:
     """See from when to when a row is blocked next."""
@@ -214,7 +187,7 @@ cdef inline void horizon_look(
     horizon.until[number] = short_time(until)
 
 
-cdef inline void horizon_look_all(
+cdef void horizon_look_all(
     Horizon *horizon, const Row *rows, const int64_t *capacity,
     Py_ssize_t count,
 ) noexcept nogil:
@@ -235,25 +208,7 @@ cdef inline void horizon_look_all(
     horizon.soonest = soonest
 
 
-cdef inline uint32_t horizon_of(
-    Horizon *horizon, const Row *row, Py_ssize_t number, const int64_t *room
-) noexcept nogil:
-    """Return when one row is first blocked from the clock on."""
-    cdef int32_t limit[LANES]
-    cdef size_t size = horizon.request.asked * sizeof(int32_t)
-    cdef int32_t *kept
-    limits(&horizon.request, room, limit)
-    if horizon.given:
-        kept = horizon.limit + number * horizon.request.asked
-        if memcmp(kept, limit, size) != 0:
-            memcpy(kept, limit, size)
-            horizon.until[number] = 0
-    if horizon.until[number] <= horizon.clock:
-        horizon_look(horizon, row, number, limit)
-    return horizon.begin[number]
-
-
-cdef inline void horizon_fits(
+cdef void horizon_fits(
     const Horizon *horizon, Py_ssize_t count, int64_t end, char *answer
 ) noexcept nogil:
     """Answer for all rows over the window from the clock on."""

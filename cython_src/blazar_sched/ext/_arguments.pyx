@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What comes from Python, taken into C or refused with a named error."""
 
+from blazar_sched.ext._scan cimport AMOUNT_LIMIT
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.stdint cimport int32_t, INT64_MAX as FOREVER, int64_t
 
-cdef bint integer(value, int64_t least, int64_t most, int64_t *into):
-    """Take a Python integer, unless it is something else or out of range."""
-    cdef int overflow = 0
-    if not PyLong_CheckExact(value):
-        return False
-    into[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
-    return not overflow and least <= into[0] <= most
+from blazar_sched.ext import errors
+
+cdef extern from 'Python.h':
+    object PyUnicode_FromObject(object text)
+
+cdef int64_t TIME_LIMIT = errors.TIME_LIMIT
 
 
 cdef int64_t take_time(str field, value) except -1:
@@ -97,40 +99,3 @@ cdef list take_names(str field, names):
         seen.add(name)
         taken.append(name)
     return taken
-
-
-cdef list take_list(str field, values, Py_ssize_t length):
-    """Take a column as Python objects."""
-    if not isinstance(values, (list, tuple)):
-        values = memoryview(values).tolist()
-    if len(values) != length:
-        raise errors.InvalidColumn(field, len(values), length)
-    return list(values)
-
-
-cdef const int64_t[::1] take_column(str field, values, Py_ssize_t length):
-    """Take a column of integers; without a copy if they are 64-bit."""
-    cdef const int64_t[::1] column
-    cdef int64_t number
-    if not isinstance(values, (list, tuple)):
-        buffer = memoryview(values)
-        if buffer.format in ('l', 'q') and buffer.ndim == 1:
-            if len(buffer) != length:
-                raise errors.InvalidColumn(field, len(buffer), length)
-            column = values
-            return column
-    values = take_list(field, values, length)
-    for value in values:
-        if not integer(value, -FOREVER, FOREVER, &number):
-            raise refusal(field, value)
-    column = array.array('q', values)
-    return column
-
-
-cdef refusal(str field, value):
-    """Return the error for what is no integer in a column."""
-    if field == 'rows':
-        return errors.UnknownHost(value)
-    if field in ('starts', 'ends'):
-        return errors.InvalidWindow(field.removesuffix('s'), value)
-    return errors.InvalidAmount(field, value)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch of changes."""
+
+cimport cython
+from blazar_sched.ext._entries cimport Entry
+from blazar_sched.ext._hosts cimport Hosts
+from blazar_sched.ext._name cimport Name
+from blazar_sched.ext._scan cimport Excess
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+
+cdef enum:
+    # What a change may be, and what it may have done.
+    NOTHING = 0
+    ADD
+    REMOVE
+    MOVE
+    CAPACITY
+    DROP
+    INSERT                  # of a host that was not there: by a CAPACITY
+
+    # Why one failed.
+    FINE = 0
+    REFUSED
+    UNKNOWN_HOST
+    UNKNOWN_ENTRY
+    ENTRY_EXISTS
+    HOST_IN_USE
+    OVERFLOW
+    OVER_CAPACITY
+    OUT_OF_MEMORY
+
+
+cdef struct Change:
+    int kind
+    bint named              # the id is a str
+    PyObject *parts         # the change, as a tuple
+    PyObject *host          # an exact str, or whatever was given for one
+    PyObject *refusal       # the error in what is read after the names
+    Name id
+    Name owner
+    int64_t start
+    int64_t end
+    int32_t *delta          # by lane, of an entry; or in the same place
+    int64_t *capacity       # by class
+    # Once it is done, what undoes it; delta, capacity and host are then as
+    # they were before, too.
+    int did
+    Py_ssize_t row
+    Entry entry             # as it was; the new one, if there was none
+
+
+cdef struct Worse:
+    PyObject *host
+    int64_t start
+    int64_t end
+    uint32_t lanes          # that went up: a bit for each
+
+
+@cython.final
+cdef class Batch:
+    cdef int classes
+    cdef Change *change
+    cdef Py_ssize_t changes
+    cdef object refusal     # the error in what follows the last change
+    cdef bint judged        # capacity is
+    cdef int64_t *amounts   # of the changes
+    cdef tuple given        # what they point at, and what else they do
+    cdef list kept
+    cdef Worse *worse
+    cdef Py_ssize_t worses
+    cdef Py_ssize_t worse_room
+    # The failure: why, of which change, and where.
+    cdef int failure
+    cdef Py_ssize_t failed
+    cdef PyObject *where
+    cdef Excess excess
+    cdef int read(self, changes) except -1
+    cdef int read_one(self, given, Change *change) except -1
+    cdef int read_add(self, tuple parts, Change *change) except -1
+    cdef int read_id(self, id, Change *change) except -1
+    cdef int read_host(self, host, Change *change) except -1
+    cdef int read_window(self, start, end, Change *change) except -1
+    cdef PyObject *keep(self, taken, given) except NULL
+    cdef bint fail(self, int failure) noexcept
+    cdef bint note_worse(
+        self, Hosts hosts, Py_ssize_t row, int64_t start, int64_t end,
+        uint32_t lanes,
+    ) noexcept
+    cdef tell(self, tuple lanes)

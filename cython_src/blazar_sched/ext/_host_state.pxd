@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's HostStates, read into C."""
+
+cimport cython
+from blazar_sched.ext._hosts cimport Hosts
+from libc.stdint cimport int64_t
+
+
+cdef enum:
+    # Where a HostState has what is used of a class.
+    NOWHERE
+    VCPU
+    MEMORY_MB
+    DISK_GB
+
+
+@cython.final
+cdef class HostStates:
+    cdef list states
+    cdef Py_ssize_t known   # how many have a row
+    cdef int *number        # known
+    cdef int64_t *room      # known x classes
+    cdef char *is_known     # states
+    cdef int read(
+        self, Hosts hosts, const int *source, const int64_t *amounts
+    ) except -1
+    cdef void leave(self, Hosts hosts) noexcept

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request and the rows that it asks about.
+
+The functions with a body run once per step, row or entry; `_timeline.pyx`
+says what it costs to call them in another module.
+"""
+
+cimport cython
+from blazar_sched.ext._entries cimport Entries
+from blazar_sched.ext._fit cimport number_of, Rows
+from blazar_sched.ext._host_state cimport HostStates
+from blazar_sched.ext._hosts cimport Hosts
+from blazar_sched.ext._row cimport Row
+from blazar_sched.ext._scan cimport limits, Request
+from libc.stdint cimport int32_t, int64_t
+
+
+@cython.final
+cdef class Query:
+    cdef Request request
+    cdef Rows rows
+    cdef const int *numbers         # of the rows asked; NULL for all
+    cdef const int64_t *room        # by row asked; NULL for capacities
+    cdef Py_ssize_t count           # of the rows asked
+    cdef const int[::1] asked
+    cdef const int64_t[::1] given
+    cdef bint everyone
+    cdef bint has_room
+    cdef Row *view                  # the rows without an owner's entries
+    cdef int *past                  # which of them are copies
+    cdef Py_ssize_t copies
+    cdef int want(self, int classes, amounts, bint whole) except -1
+    cdef int about(self, rows, headroom) except -1
+    cdef int begin(
+        self, Hosts hosts, const Entries *entries, ignore
+    ) except -1
+    cdef int look_past(
+        self, Hosts hosts, const Entries *entries, str ignore
+    ) except -1
+    cdef int open_view(self, Hosts hosts) except -1
+    cdef int look_past_one(
+        self, Hosts hosts, const Entries *entries, Py_ssize_t i
+    ) except -1
+    cdef void only(self, HostStates looked) noexcept
+    cdef bint plain(self) noexcept
+
+    cdef inline const int64_t *room_of(self, Py_ssize_t i) noexcept:
+        if self.room != NULL:
+            return self.room + i * self.request.classes
+        return (
+            self.rows.capacity
+            + number_of(self.numbers, i) * self.request.classes
+        )
+
+    cdef inline const Row *look(self, Py_ssize_t i, int32_t *limit) noexcept:
+        """Return the i-th row that is asked about, and its limits."""
+        limits(&self.request, self.room_of(i), limit)
+        return &self.rows.row[number_of(self.numbers, i)]
+
+
+cdef enum:
+    TOGETHER = 128          # rows that fit in the nearest memory
+
+
+cdef enum Order:
+    FIRST, TIGHTEST, FREEST, FULLEST
+
+
+cdef Order take_order(order) except? FULLEST
+
+
+cdef struct Run:
+    int64_t copies          # how many fit; 0 where that does not matter
+    int64_t length          # negated where the longest comes first
+    Py_ssize_t i
+
+
+cdef int compare_runs(const void *a, const void *b) noexcept nogil
+
+
+cdef struct Least:
+    Run *run                # a heap: none comes after the first
+    Py_ssize_t count
+    Py_ssize_t most         # that are kept
+
+
+cdef void keep_runs(
+    Query query, int64_t start, int64_t end, const char *fits,
+    Py_ssize_t first, Py_ssize_t last, Order order, Least *least,
+) noexcept
