@@ -14,40 +14,36 @@ from urllib import parse
 import falcon
 
 from blazar_sched.domain import exception
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import Type
 
 # Items requested in one call; the manager may return fewer.
 PAGE = 1000
 MAX_LIMIT = 2**31 - 1
 
-QUERY: dict[str, dict[str, Any]] = {
-    'sort': {
-        'type': 'string',
-        'format': 'sort',
-        'description': (
-            'Sort keys by precedence, each with its direction: '
-            '`name:asc,end:desc`'
-        ),
-    },
-    'limit': {
-        'type': 'integer',
-        'minimum': 1,
-        'maximum': MAX_LIMIT,
-        'description': (
-            'Maximum number of items; a link leads to the other items'
-        ),
-    },
-    'marker': {
-        'type': 'string',
-        'minLength': 1,
-        'maxLength': 36,
-        'description': 'ID of the last item of the previous page',
-    },
-    'fields': {
-        'type': 'string',
-        'format': 'fields',
-        'description': 'Fields of each item that are shown: `id,name`',
-    },
-}
+QUERY = (
+    Field(
+        'sort',
+        'Sort keys by precedence, each with its direction: '
+        '`name:asc,end:desc`',
+        type=Type({'type': 'string', 'format': 'sort'}),
+    ),
+    Field(
+        'limit',
+        'Maximum number of items; a link leads to the other items',
+        type=Type({'type': 'integer', 'minimum': 1, 'maximum': MAX_LIMIT}),
+    ),
+    Field(
+        'marker',
+        'ID of the last item of the previous page',
+        type=Type({'type': 'string', 'minLength': 1, 'maxLength': 36}),
+    ),
+    Field(
+        'fields',
+        'Fields of each item that are shown: `id,name`',
+        type=Type({'type': 'string', 'format': 'fields'}),
+    ),
+)
 
 _DIRECTIONS = {'': False, 'asc': False, 'desc': True}
 

@@ -19,6 +19,7 @@ from microversion_parse import Version
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import described
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
@@ -47,7 +48,6 @@ from blazar_sched.service.api.views.version import LINKS
 from blazar_sched.service.api.views.version import VERSION
 
 Document = dict[str, Any]
-Query = Mapping[str, Schema]
 
 JSON = 'application/json'
 
@@ -144,21 +144,15 @@ class Operation:
     """The input and output of a handler.
 
     :param answer: the schema of the response body, None if there is no body
-    :param body: the validator of the request body, for all versions or by
-        version
-    :param query: the schemas of the query parameters, for all versions or for
-        the version that it is called with
-    :param headers: the schemas of the request's own headers
+    :param body: the validator of the request body, by version
+    :param query: the query parameters
+    :param headers: the headers that only this operation reads
     """
 
     answer: Schema | None = None
-    body: Any = None
-    query: Query | Callable[[Version], Query] = (
-        dataclasses.field(default_factory=dict)
-    )
-    headers: Mapping[str, Schema] = dataclasses.field(
-        default_factory=dict
-    )
+    body: validation.ByVersion | None = None
+    query: tuple[Field, ...] = ()
+    headers: tuple[Field, ...] = ()
 
 
 _LEASES = _many('leases', 'ListedLease')
@@ -176,15 +170,15 @@ OPERATIONS = {
     'create_lease': Operation(
         _one('lease', 'Lease'),
         lease_schemas.CREATE,
-        lease_schemas.changing_query,
+        lease_schemas.CHANGING_QUERY,
         lease_schemas.HEADERS,
     ),
     'update_lease': Operation(
         _one('lease', 'Lease'),
         lease_schemas.UPDATE,
-        lease_schemas.changing_query,
+        lease_schemas.CHANGING_QUERY,
     ),
-    'delete_lease': Operation(query=lease_schemas.changing_query),
+    'delete_lease': Operation(query=lease_schemas.CHANGING_QUERY),
     'list_hosts': Operation(_many('hosts', 'Host')),
     'show_host': Operation(_one('host', 'Host')),
     'create_host': Operation(_one('host', 'Host'), host_schemas.CREATE),
@@ -278,8 +272,8 @@ def _describe(
             *_parameters(
                 'path', {v: VARIABLES.get(v, _TEXT) for v in variables}
             ),
-            *_parameters('query', _query(operation, version)),
-            *_parameters('header', operation.headers),
+            *_parameters('query', properties(operation.query, version)),
+            *_parameters('header', properties(operation.headers, version)),
         ],
         'responses': {
             str(route.status): _success(operation),
@@ -295,27 +289,9 @@ def _describe(
     if operation.body is not None:
         described['requestBody'] = {
             'required': True,
-            'content': {JSON: {'schema': _body(operation, version)}},
+            'content': {JSON: {'schema': operation.body[version].schema}},
         }
     return described
-
-
-def _body(
-    operation: Operation, version: Version
-) -> Schema:
-    body = operation.body
-    if isinstance(body, Mapping):
-        body = body[version]
-    schema: Schema = body.schema
-    return schema
-
-
-def _query(
-    operation: Operation, version: Version
-) -> Query:
-    if callable(operation.query):
-        return operation.query(version)
-    return operation.query
 
 
 def _parameters(

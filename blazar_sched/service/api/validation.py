@@ -6,11 +6,12 @@ message of the library is no help.
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import jsonschema
 from jsonschema import validators
-import microversion_parse
+from microversion_parse import Version
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import microversion
@@ -19,6 +20,8 @@ from blazar_sched.service.api import microversion
 _HEAD, _TAIL = 100, 200
 
 Schema = dict[str, Any]
+Validator = jsonschema.protocols.Validator
+ByVersion = Mapping[Version, Validator]
 
 
 def _is_integer(checker: Any, value: Any) -> bool:
@@ -36,26 +39,20 @@ _Strict = _extend(
 )
 
 
-def validator(schema: Schema) -> jsonschema.protocols.Validator:
-    """Build the validator for `check`, once per schema."""
-    _Strict.check_schema(schema)
-    strict: jsonschema.protocols.Validator = _Strict(schema)
-    return strict
-
-
-def by_version(
-    schema: Callable[[microversion_parse.Version], Schema],
-) -> dict[microversion_parse.Version, jsonschema.protocols.Validator]:
+def by_version(schema: Callable[[Version], Schema]) -> ByVersion:
     """Build the validator for `check`, for each version of the API."""
     return {
-        version: validator(schema(version))
-        for version in microversion.KNOWN
+        version: _validator(schema(version)) for version in microversion.KNOWN
     }
 
 
-def check(
-    schema: jsonschema.protocols.Validator, document: Any
-) -> None:
+def _validator(schema: Schema) -> Validator:
+    _Strict.check_schema(schema)
+    strict: Validator = _Strict(schema)
+    return strict
+
+
+def check(schema: Validator, document: Any) -> None:
     """Check that `document` matches `schema`.
 
     :raises InvalidInput: naming the field by its path, as in

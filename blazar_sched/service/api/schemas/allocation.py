@@ -3,23 +3,18 @@
 
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import described
+from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.schemas import text
 
-QUERY = {
-    'lease_id': {
-        'type': 'string',
-        'description': 'Only allocations of this lease, past allocations too',
-    },
-    'reservation_id': {
-        'type': 'string',
-        'description': (
-            'Only allocations of this reservation, past allocations too'
-        ),
-    },
-}
-
-UPDATE = validation.validator(
-    {
+QUERY = (
+    Field('lease_id', 'Only allocations of this lease, past allocations too'),
+    Field(
+        'reservation_id',
+        'Only allocations of this reservation, past allocations too',
+    ),
+)
+UPDATE = validation.by_version(
+    lambda version: {
         'type': 'object',
         'properties': {
             'lease_id': described(

@@ -5,8 +5,8 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.schemas import text
 
 NETWORK = Type(
     {
@@ -22,10 +22,10 @@ NETWORK = Type(
     }
 )
 # An IPv4 or IPv6 address, which the manager parses.
-ADDRESS = Type({'type': 'string', 'minLength': 1, 'maxLength': 45})
-CREATE = validation.validator(
+ADDRESS = text.up_to(45)
+CREATE = validation.by_version(
     Object(
         Field('floating_network_id', meaning.NETWORK, type=NETWORK),
         Field('floating_ip_address', meaning.ADDRESS, type=ADDRESS),
-    ).schema(V1_0)
+    ).schema
 )

@@ -8,11 +8,14 @@ the host, and are sent in the same way: `manager.host` reads them.
 
 from typing import Any
 
+from microversion_parse import Version
+
 from blazar_sched.domain import reservation
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import described
 from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
+from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.host import FIELDS
 
 _MAX_CAPABILITIES = 200
@@ -25,31 +28,34 @@ _CAPABILITY_NAME = {
 }
 
 
-def _value(*null: str) -> validation.Schema:
+def _value(*null: str) -> Schema:
     return {'type': ['string', 'integer', *null], 'maxLength': 4096}
 
 
-def _settings(*null: str) -> dict[str, validation.Schema]:
+def _settings(*null: str) -> dict[str, Schema]:
     return {
         'hold': described(meaning.HOLD, _value(*null)),
         'unbounded': described(meaning.UNBOUNDED, _value(*null)),
-        'cleaning_time': {
-            'type': ['integer', 'string', *null],
-            'minimum': 0,
-            'maxLength': 9,
-            'description': meaning.CLEANING_TIME,
-        },
-        'disabled': {
-            'type': ['boolean', 'string', *null],
-            'description': meaning.DISABLED,
-        },
-        'projects': {
-            'type': ['array', 'string', *null],
-            'items': text.line(reservation.MAX_PROJECT_ID),
-            'maxItems': reservation.MAX_PROJECTS,
-            'maxLength': 4096,
-            'description': meaning.PROJECTS,
-        },
+        'cleaning_time': described(
+            meaning.CLEANING_TIME,
+            {
+                'type': ['integer', 'string', *null],
+                'minimum': 0,
+                'maxLength': 9,
+            },
+        ),
+        'disabled': described(
+            meaning.DISABLED, {'type': ['boolean', 'string', *null]}
+        ),
+        'projects': described(
+            meaning.PROJECTS,
+            {
+                'type': ['array', 'string', *null],
+                'items': text.line(reservation.MAX_PROJECT_ID),
+                'maxItems': reservation.MAX_PROJECTS,
+                'maxLength': 4096,
+            },
+        ),
     }
 
 
@@ -58,36 +64,34 @@ _OWN = dict.fromkeys(
     ['name', *(f.name for f in FIELDS if f.name not in _settings())],
     {'not': {}, 'x-refusal': 'is a field of the host, not a capability'},
 )
-CREATE = validation.validator(
-    {
-        'type': 'object',
-        'required': ['name'],
-        'properties': {
-            **_OWN,
-            **_settings(),
-            'name': described(
-                'Hypervisor hostname of the compute host', text.line(255)
-            ),
-        },
-        'propertyNames': _CAPABILITY_NAME,
-        'maxProperties': _MAX_CAPABILITIES,
-        'additionalProperties': described(meaning.CAPABILITY, _value()),
-    }
-)
 
-UPDATE = validation.validator(
-    {
+
+def _body(*null: str) -> Schema:
+    return {
         'type': 'object',
-        'minProperties': 1,
-        'properties': {**_OWN, **_settings('null')},
+        'properties': {**_OWN, **_settings(*null)},
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
-        # null deletes the capability.
-        'additionalProperties': described(
-            meaning.CAPABILITY, _value('null')
-        ),
+        'additionalProperties': described(meaning.CAPABILITY, _value(*null)),
     }
-)
+
+
+def _create(version: Version) -> Schema:
+    body = _body()
+    body['required'] = ['name']
+    body['properties']['name'] = described(
+        'Hypervisor hostname of the compute host', text.line(255)
+    )
+    return body
+
+
+def _update(version: Version) -> Schema:
+    # null deletes a setting or a capability.
+    return {**_body('null'), 'minProperties': 1}
+
+
+CREATE = validation.by_version(_create)
+UPDATE = validation.by_version(_update)
 
 
 def named(document: Any) -> Any:

@@ -10,6 +10,7 @@ from blazar_sched.domain import state_machine
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
@@ -19,7 +20,7 @@ from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema
 
 # The format informs readers of the OpenAPI document: the domain parses times.
-DATE = {
+_DATE: Schema = {
     'type': 'string',
     'format': 'lease-time',
     'maxLength': 40,
@@ -28,15 +29,16 @@ DATE = {
         'default'
     ),
 }
+DATE = Type(_DATE)
 
 
 def _date_or_null(null: str) -> Type:
     """Return the type of a time that may be null, which means `null`."""
     return Type(
         {
-            **DATE,
+            **_DATE,
             'type': ['string', 'null'],
-            'description': f'{DATE["description"]}; null means {null}',
+            'description': f'{_DATE["description"]}; null means {null}',
         }
     )
 
@@ -56,7 +58,6 @@ class _Reservations(Type):
 
 
 _DEFAULT = 'the time that the operator has configured'
-_DATE = Type(DATE)
 _NAME = Type(text.line(80))
 _BEFORE_END = 'Time of the `before_end_lease` event'
 _CREATE = Object(
@@ -64,7 +65,7 @@ _CREATE = Object(
     Field(
         'start_date', meaning.START, type=_date_or_null('now'), required=False
     ),
-    Field('end_date', meaning.END, type=_DATE),
+    Field('end_date', meaning.END, type=DATE),
     Field(
         'end_date', meaning.END, type=_date_or_null('no end'),
         since=microversion.V1_1, required=False,
@@ -85,8 +86,8 @@ _CREATE = Object(
 )
 _UPDATE = Object(
     Field('name', meaning.LEASE_NAME, type=_NAME, required=False),
-    Field('start_date', meaning.START, type=_DATE, required=False),
-    Field('end_date', meaning.END, type=_DATE, required=False),
+    Field('start_date', meaning.START, type=DATE, required=False),
+    Field('end_date', meaning.END, type=DATE, required=False),
     Field(
         'end_date', meaning.END, type=_date_or_null('no end'),
         since=microversion.V1_1, required=False,
@@ -111,47 +112,42 @@ UPDATE = validation.by_version(_UPDATE.schema)
 MAX_ID = 36
 MAX_TEXT = 255
 STATUSES = list(state_machine.MACHINES[state_machine.LEASE].states)
-QUERY: dict[str, dict[str, Any]] = {
-    'name': text.asked(MAX_TEXT, 'Only leases of this name'),
-    'status': {'enum': STATUSES, 'description': 'Only leases in this status'},
-    'project_id': text.asked(
-        MAX_TEXT,
+QUERY = (
+    Field('name', 'Only leases of this name', type=text.up_to(MAX_TEXT)),
+    Field(
+        'status', 'Only leases in this status', type=Type({'enum': STATUSES})
+    ),
+    Field(
+        'project_id',
         'Only leases of this project; ignored unless the caller is an '
         'administrator',
+        type=text.up_to(MAX_TEXT),
     ),
-    **listing.QUERY,
-}
+    *listing.QUERY,
+)
 # The header that identifies a request: a request repeated under the same key
 # creates no second lease.
 KEY_HEADER = 'Idempotency-Key'
-HEADERS = {
-    KEY_HEADER: {
-        'type': 'string',
-        'pattern': '^[ -~]{1,255}$',
-        'description': (
-            'Identifies the request: a client that received no response can '
-            'repeat the request with the same key, and receives the lease '
-            'that the first request created'
-        ),
-    }
-}
+HEADERS = (
+    Field(
+        KEY_HEADER,
+        'Identifies the request: a client that received no response can '
+        'repeat the request with the same key, and receives the lease that '
+        'the first request created',
+        type=Type({'type': 'string', 'pattern': '^[ -~]{1,255}$'}),
+    ),
+)
 # The query parameter that asks for a response without any change.
 DRY_RUN = 'dry_run'
-
-
-def changing_query(version: Version) -> dict[str, Schema]:
-    """Describe the query parameters of a request that changes a lease."""
-    if version < microversion.V1_2:
-        return {}
-    return {
-        DRY_RUN: {
-            'type': 'boolean',
-            'description': (
-                'Whether to respond as the service would respond now, without '
-                'any change'
-            ),
-        }
-    }
+CHANGING_QUERY = (
+    Field(
+        DRY_RUN,
+        'Whether to respond as the service would respond now, without any '
+        'change',
+        type=BOOLEAN,
+        since=microversion.V1_2,
+    ),
+)
 
 
 def plain(document: Any) -> Any:

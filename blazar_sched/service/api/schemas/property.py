@@ -5,21 +5,18 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
-from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.schemas import meaning
 
-QUERY = {
-    'detail': {
-        'type': 'boolean',
-        'description': 'Whether to show the values of each property',
-    },
-    'all': {
-        'type': 'boolean',
-        'description': (
-            'Whether to list private properties too, for administrators only'
-        ),
-    },
-}
-UPDATE = validation.validator(
-    Object(Field('private', meaning.PRIVATE, type=BOOLEAN)).schema(V1_0)
+QUERY = (
+    Field(
+        'detail', 'Whether to show the values of each property', type=BOOLEAN
+    ),
+    Field(
+        'all',
+        'Whether to list private properties too, for administrators only',
+        type=BOOLEAN,
+    ),
+)
+UPDATE = validation.by_version(
+    Object(Field('private', meaning.PRIVATE, type=BOOLEAN)).schema
 )

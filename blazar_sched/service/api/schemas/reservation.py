@@ -37,13 +37,14 @@ _COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MOST})
 _COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': _MOST})
 # The format informs readers of the OpenAPI document: the domain parses
 # a requirement.
-REQUIREMENT = {
+_REQUIREMENT: Schema = {
     'type': 'string',
     'format': 'requirement',
     'default': '',
     'description': 'JSON, as in `["==", "$gpu", "a100"]`',
 }
-_REQUIREMENT_OR_NULL = Type({**REQUIREMENT, 'type': ['string', 'null']})
+REQUIREMENT = Type(_REQUIREMENT)
+_REQUIREMENT_OR_NULL = Type({**_REQUIREMENT, 'type': ['string', 'null']})
 RESOURCE_PROPERTIES = Field(
     'resource_properties', meaning.REQUIREMENT, '', _REQUIREMENT_OR_NULL
 )

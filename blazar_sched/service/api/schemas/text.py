@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of texts that people read, and that end up in logs and terminals."""
 
-from typing import Any
+from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.validation import Schema
 
 # The characters C0, DEL, C1, and Unicode's own line ends.
 _CONTROLS = r'\x00-\x1f\x7f-\x9f\u2028\u2029'
@@ -19,7 +20,7 @@ _FORMATS = (
 )
 
 
-def line(longest: int) -> dict[str, Any]:
+def line(longest: int) -> Schema:
     """Describe a non-empty text of one line."""
     return {
         'type': 'string',
@@ -37,11 +38,6 @@ def line(longest: int) -> dict[str, Any]:
     }
 
 
-def asked(longest: int, description: str) -> dict[str, Any]:
-    """Describe a non-empty text in a query."""
-    return {
-        'type': 'string',
-        'minLength': 1,
-        'maxLength': longest,
-        'description': description,
-    }
+def up_to(longest: int) -> Type:
+    """Return the type of a non-empty text."""
+    return Type({'type': 'string', 'minLength': 1, 'maxLength': longest})

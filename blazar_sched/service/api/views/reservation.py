@@ -97,7 +97,7 @@ _FAILED = Field(
 )
 # The fields of an instance reservation. The flavor with which its servers are
 # booted has the reservation's id.
-_FOR_BOOTS = (
+_INSTANCES = (
     Field(
         'flavor_id', 'ID of the flavor to boot servers with',
         get=itemgetter('id'),
@@ -134,13 +134,13 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
             None, Many(TEXT), lambda r: r.get('hosts'), V1_1, required=False,
         ),
     ),
-    schemas.VIRTUAL_INSTANCE: (*_FOR_BOOTS, _FAILED, _REMAINING),
+    schemas.VIRTUAL_INSTANCE: (*_INSTANCES, _FAILED, _REMAINING),
     schemas.FLAVOR_INSTANCE: (
-        # The stored requirement has those of the flavor's traits, too.
+        # The stored requirement includes the traits of the flavor.
         dataclasses.replace(
             schemas.RESOURCE_PROPERTIES, get=itemgetter('asked_properties')
         ),
-        *_FOR_BOOTS,
+        *_INSTANCES,
         *schemas.SIZE,
         Field(
             'source_flavor_id', meaning.RESERVED_FLAVOR,
