@@ -5,6 +5,7 @@ Stands for the keystoneauth adapter. It has one external network.
 """
 
 import ipaddress
+from urllib import parse
 import uuid
 
 from tests.functional.manager import edge
@@ -142,7 +143,10 @@ class Neutron(edge.Service):
         ]
         links = [{'rel': 'previous'}] if marker else []
         if len(found) > self.page:
-            links.append({'rel': 'next'})
+            last = found[self.page - 1]['id']
+            query['marker'] = last
+            href = f'http://network/v2.0/floatingips?{parse.urlencode(query)}'
+            links.append({'rel': 'next', 'href': href})
         body = {'floatingips': found[: self.page], 'floatingips_links': links}
         return edge.answer(200, body)
 

@@ -8,10 +8,9 @@ All creations and removals in this module are idempotent.
 """
 
 from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
 import dataclasses
-from typing import Any
+import functools
+from typing import TYPE_CHECKING
 from urllib import parse
 
 from keystoneauth1 import adapter
@@ -20,6 +19,10 @@ import requests
 from blazar_sched.domain import exception
 from blazar_sched.domain.floating_ip import Subnet
 from blazar_sched.service.clients import rest
+
+if TYPE_CHECKING:
+    from openstack.network.v2 import floating_ip as sdk_floating_ip
+    from openstack.network.v2._proxy import Proxy
 
 # The device owner of the port that gives a floating IP its address.
 _FLOATING_IP = 'network:floatingip'
@@ -46,25 +49,32 @@ class Neutron:
     def __init__(self, api: adapter.Adapter | None) -> None:
         #: Whether a network service is configured.
         self.is_configured = api is not None
-        self._rest = rest.Rest('network', api, None)
+        self._api = api
+
+    @functools.cached_property
+    def _network(self) -> 'Proxy':
+        network: Proxy = rest.connect(self._api, 'network')
+        return network
 
     def subnets(self, network_id: str) -> list[Subnet]:
         """Return the subnets of a network, none if it is not external."""
-        external = {'id': network_id, 'router:external': 'True'}
-        if not list(self._list('networks', external)):
+        external = self._network.networks(
+            id=network_id, is_router_external=True
+        )
+        if not list(external):
             return []
         return [
             Subnet(
-                id=found['id'],
-                network_id=found['network_id'],
-                cidr=found['cidr'],
-                gateway=found['gateway_ip'],
+                id=found.id,
+                network_id=found.network_id,
+                cidr=found.cidr,
+                gateway=found.gateway_ip,
                 pools=tuple(
                     (pool['start'], pool['end'])
-                    for pool in found['allocation_pools']
+                    for pool in found.allocation_pools
                 ),
             )
-            for found in self._list('subnets', {'network_id': network_id})
+            for found in self._network.subnets(network_id=network_id)
         ]
 
     def floating_ips(self, **filters: str) -> list[FloatingIP]:
@@ -72,22 +82,22 @@ class Neutron:
 
         :param filters: such as project_id
         """
-        return list(map(_floating_ip, self._list('floatingips', filters)))
+        return list(map(_floating_ip, self._network.ips(**filters)))
 
     def port_addresses(self, network_id: str) -> set[str]:
         """Return the addresses of a network's ports, without floating IPs."""
         return {
             fixed['ip_address']
-            for port in self._list('ports', {'network_id': network_id})
-            if port['device_owner'] != _FLOATING_IP
-            for fixed in port['fixed_ips']
+            for port in self._network.ports(network_id=network_id)
+            if port.device_owner != _FLOATING_IP
+            for fixed in port.fixed_ips
         }
 
     def has_quota(self, project_id: str) -> bool:
         """Return whether a project's quota allows another floating IP."""
-        project = parse.quote(project_id, safe='')
-        details = self._rest.ask(f'/quotas/{project}/details')
-        quota = details['quota']['floatingip']
+        # The SDK does not quote the id.
+        url = f'/quotas/{parse.quote(project_id, safe="")}/details'
+        quota = self._network.get(url).json()['quota']['floatingip']
         allowed: bool = quota['limit'] < 0 or (
             quota['used'] + quota['reserved'] < quota['limit']
         )
@@ -108,15 +118,13 @@ class Neutron:
             'project_id': project_id,
             'description': description,
         }
-        answer = self._rest.request(
-            'POST',
-            '/floatingips',
-            json={'floatingip': {'floating_network_id': network_id, **asked}},
-            also=(400, 404, 409),
-        )
-        if answer.ok:
-            return _floating_ip(rest.document(answer)['floatingip'])
-        if _error(answer) == 'OverQuota':
+        with rest.tolerating(400, 404, 409) as refusals:
+            return _floating_ip(
+                self._network.create_ip(
+                    floating_network_id=network_id, **asked
+                )
+            )
+        if _error(refusals[0]) == 'OverQuota':
             raise exception.Conflict(
                 f'the quota of project {project_id} allows no other floating '
                 'IP'
@@ -134,46 +142,34 @@ class Neutron:
         """
         for tag in tags:
             if tag not in floating_ip.tags:
+                # The SDK does not quote the tag.
                 name = parse.quote(tag, safe='')
-                self._rest.request(
-                    'PUT', f'/floatingips/{floating_ip.id}/tags/{name}'
-                )
+                self._network.put(f'/floatingips/{floating_ip.id}/tags/{name}')
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
         """Ensure that a floating IP and all uses of it are removed."""
-        url = f'/floatingips/{floating_ip_id}'
-        answer = self._rest.request('DELETE', url, also=(404, 409))
-        if answer.status_code != 409:
+        network = self._network
+        with rest.tolerating(404), rest.tolerating(409) as refusals:
+            network.delete_ip(floating_ip_id)
+        if not refusals:
             return
         # Neutron detaches a port by itself, but keeps port forwardings.
-        forwardings = self._rest.ask(f'{url}/port_forwardings')
-        for forwarding in forwardings['port_forwardings']:
-            self._rest.request(
-                'DELETE',
-                f'{url}/port_forwardings/{forwarding["id"]}',
-                also=(404,),
-            )
-        self._rest.request('DELETE', url, also=(404,))
-
-    def _list(self, what: str, filters: Mapping[str, str]) -> Iterator[Any]:
-        """Yield the objects that match Neutron's filters, page by page."""
-        query = dict(filters)
-        while True:
-            page = self._rest.ask(f'/{what}?{parse.urlencode(query)}')
-            yield from page[what]
-            links = page.get(f'{what}_links', ())
-            if not any(link['rel'] == 'next' for link in links):
-                return
-            query['marker'] = page[what][-1]['id']
+        for each in network.floating_ip_port_forwardings(floating_ip_id):
+            with rest.tolerating(404):
+                network.delete_floating_ip_port_forwarding(
+                    floating_ip_id, each
+                )
+        with rest.tolerating(404):
+            network.delete_ip(floating_ip_id)
 
 
-def _floating_ip(found: Mapping[str, Any]) -> FloatingIP:
+def _floating_ip(found: 'sdk_floating_ip.FloatingIP') -> FloatingIP:
     return FloatingIP(
-        id=found['id'],
-        address=found['floating_ip_address'],
-        project_id=found['project_id'],
-        description=found.get('description') or '',
-        tags=tuple(found.get('tags', ())),
+        id=found.id,
+        address=found.floating_ip_address,
+        project_id=found.project_id,
+        description=found.description or '',
+        tags=tuple(found.tags or ()),
     )
 
 
