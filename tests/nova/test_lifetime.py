@@ -349,7 +349,7 @@ def test_extended_as_far_as_its_host_is_free(site):
     for later in (end, None):
         with pytest.raises(exceptions.Conflict) as caught:
             site.update(lease, end_date=later)
-        assert f'to {start} at most' in caught.value.response.text
+        assert f'can be at most {start}' in caught.value.response.text
     assert site.update(lease, end_date=start)['end_date'] == start
     site.clock.ahead += 2 * HOUR
     assert site.cloud.show(server)['status'] == 'ACTIVE'
