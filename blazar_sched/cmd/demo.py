@@ -28,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    # Nova logs these messages during shutdown, when the story is over.
+    # Nova logs these messages during shutdown, when the scenario is over.
     logging.getLogger('nova.thread_pool_factory').setLevel(logging.WARNING)
-    from blazar_sched.demo import stage
+    from blazar_sched.demo import runner
 
-    return stage.perform(keep=args.keep, port=args.port)
+    return runner.run(keep=args.keep, port=args.port)

@@ -78,17 +78,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def tidy(args: argparse.Namespace) -> int:
-    from blazar_sched.service.importing import tidying
+    from blazar_sched.service.importing import cleanup
     from blazar_sched.service.manager import manager
 
     services = manager.Manager(service.configuration(args)).services
     services.ledger.require_current()
-    tidied = tidying.tidy(services, int(time.time()))
+    done = cleanup.clean_up(services, int(time.time()))
     print(
-        f'Removed the resources of {tidied.count} pending leases from other '
+        f'Removed the resources of {done.count} pending leases from other '
         'services'
     )
-    for lease_id in tidied.left:
+    for lease_id in done.left:
         print(f'skipped: lease {lease_id}, which starts soon')
     return 0
 

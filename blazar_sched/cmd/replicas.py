@@ -8,14 +8,14 @@ import sys
 import rich.console
 import rich.table
 
-from blazar_sched.cmd import asking
+from blazar_sched.cmd import worker_query
 from blazar_sched.replica import wire
 
-add_arguments = asking.add_arguments
+add_arguments = worker_query.add_arguments
 
 
 def run(args: argparse.Namespace) -> int:
-    answers = asking.ask(args, wire.REPORT_METHOD)
+    answers = worker_query.query(args, wire.REPORT_METHOD)
     if args.json:
         found = [{'worker': worker, **body} for worker, body in answers]
         print(json.dumps(found, indent=2))

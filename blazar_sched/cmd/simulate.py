@@ -185,7 +185,7 @@ def run(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 2
-    from blazar_sched.simulate import stage
+    from blazar_sched.simulate import runner
 
     least, most = sorted(args.ahead)
     lifetime = args.max_backfill_lifetime
@@ -194,7 +194,7 @@ def run(args: argparse.Namespace) -> int:
     load = lease.Load(
         args.lease_share, (least, most), args.whole, args.tries
     )
-    setting = stage.Setting(
+    settings = runner.Settings(
         args.instances, args.hosts, load,
         {
             'unbounded': args.unbounded,
@@ -203,7 +203,7 @@ def run(args: argparse.Namespace) -> int:
         },
         args.seed, args.sample, args.repeat, args.until_refused,
     )
-    stage.perform(
-        setting, policy.compared(args.without), args.json, args.plot
+    runner.run(
+        settings, policy.compared(args.without), args.json, args.plot
     )
     return 0

@@ -21,7 +21,7 @@ from oslo_upgradecheck import common_checks
 from oslo_upgradecheck import upgradecheck
 
 from blazar_sched import ext
-from blazar_sched.cmd import buses
+from blazar_sched.cmd import bus_check
 from blazar_sched.cmd import credentials
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
@@ -272,7 +272,7 @@ class Checks(upgradecheck.UpgradeCommands):
         if self._is_elsewhere:
             return _success('Skipped: this node has no blazar-sched.conf.')
         try:
-            return buses.check(self._conf, self._nova)
+            return bus_check.check(self._conf, self._nova)
         except (oslo_messaging.InvalidTransportURL, ValueError):
             # The error includes the URL, and the URL includes a password.
             return _failure(

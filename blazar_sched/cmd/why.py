@@ -14,14 +14,14 @@ import rich.console
 import rich.table
 import rich.text
 
-from blazar_sched.cmd import asking
+from blazar_sched.cmd import worker_query
 from blazar_sched.domain import duration
 from blazar_sched.replica import wire
 from blazar_sched.worker.decision import DECIDED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    asking.add_arguments(parser)
+    worker_query.add_arguments(parser)
     parser.add_argument('server', help='UUID of the server')
     parser.add_argument(
         '--host',
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     decisions = in_order(
-        asking.ask(
+        worker_query.query(
             args, wire.EXPLAIN_METHOD, instance_uuid=args.server,
             host=args.host,
         )

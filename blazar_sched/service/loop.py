@@ -33,7 +33,7 @@ class Part(Protocol):
 
 
 class Loop:
-    """A loop that takes a step, waits for a time or a poke, and repeats.
+    """A loop that takes a step, waits for a time or for `wake`, and repeats.
 
     While steps fail, the pause doubles, and the log has two lines: when the
     failures begin and when they end. An error of another type begins a new
@@ -71,7 +71,7 @@ class Loop:
         self.succeeded_at = time.time()
         self._thread.start()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Take the next step now."""
         self._poked.set()
 

@@ -94,7 +94,7 @@ class Running:
 class Cloud:
     """Hosts under a policy; the first `pool` hosts are kept for leases.
 
-    `now` is the time, which the player of the simulation advances.
+    `now` is the time, which the simulation advances.
     """
 
     def __init__(

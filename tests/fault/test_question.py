@@ -51,7 +51,7 @@ def workers(transport):
 def all_of_them(bus):
     """Ask until both answer."""
     for _ in range(TIMES):
-        found = schedulers.ask(bus, WAIT, wire.REPORT_METHOD)
+        found = schedulers.query(bus, WAIT, wire.REPORT_METHOD)
         if len(found) == 2:
             return found
     raise AssertionError(found)
@@ -67,7 +67,7 @@ def test_two_who_ask_at_once_have_each_their_own_answer(transport, workers):
     all_of_them(transport())
 
     def ask(server):
-        return schedulers.ask(
+        return schedulers.query(
             transport(), WAIT, wire.EXPLAIN_METHOD, instance_uuid=server,
             host='h1',
         )

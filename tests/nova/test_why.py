@@ -32,7 +32,7 @@ def ask(cloud, bus):
     def ask(server, host=None):
         answers = wait_for(
             'an answer',
-            lambda: schedulers.ask(
+            lambda: schedulers.query(
                 bus, 1, wire.EXPLAIN_METHOD, instance_uuid=server['id'],
                 host=host,
             ),
@@ -140,7 +140,7 @@ def test_each_worker_tells_its_revision(lab, bus):
     lab.register('c1')
 
     [(name, report)] = wait_for(
-        'an answer', lambda: schedulers.ask(bus, 1, wire.REPORT_METHOD)
+        'an answer', lambda: schedulers.query(bus, 1, wire.REPORT_METHOD)
     )
 
     newest = lab.ledger.changes(0, 1)['newest']

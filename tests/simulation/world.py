@@ -300,7 +300,7 @@ class World:
         member = self.some_member()
         if member.alive:
             member.run(lambda m: m.instances.notice(uuid_))
-            self.quietly(member, lambda m: m.instances.look())
+            self.quietly(member, lambda m: m.instances.poll())
 
     def boot(self, request, wanted=None, heard=None):
         """Boot a server where a scheduler lets it in.

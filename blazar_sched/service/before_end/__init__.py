@@ -31,7 +31,7 @@ NAMESPACE = 'blazar_sched.before_end'
 # The name by which a reservation requests no action.
 NOTHING = ''
 
-# `lacks` can be called on an action or on its class.
+# `missing_option` can be called on an action or on its class.
 _ByName = Mapping[str, base.Action | type[base.Action]]
 
 
@@ -72,7 +72,7 @@ class Actions:
                 field=BEFORE_END,
             )
         action = self._actions.get(str(asked))
-        if asked != known and action and action.lacks(self._conf):
+        if asked != known and action and action.missing_option(self._conf):
             raise exception.InvalidInput(
                 f'before_end {asked!r} is not configured in this cloud',
                 field=BEFORE_END,
@@ -90,10 +90,10 @@ class Actions:
         :raises Unavailable: if the action is to be tried again
         :raises Impossible: if the action cannot be done any more
         """
-        name = asked(self._conf.manager, reservation)
+        name = requested_action(self._conf.manager, reservation)
         if name == NOTHING:
             return None
-        lacking = _lacking(self._actions, name, self._conf)
+        lacking = _why_unavailable(self._actions, name, self._conf)
         if lacking:
             raise exception.Unavailable(f'before_end {name!r}: {lacking}')
         action = self._actions[name]
@@ -103,7 +103,7 @@ class Actions:
                 r
                 for r in lease.reservations
                 if r.status == states.RESERVATION_ACTIVE
-                and asked(self._conf.manager, r) == name
+                and requested_action(self._conf.manager, r) == name
             ]
         done = [name, lease.ending]
         if reservation is not together[0] or any(
@@ -131,7 +131,7 @@ class Actions:
         self._ledger.write(work)
 
 
-def asked(
+def requested_action(
     conf: cfg.ConfigOpts.GroupAttr, reservation: Reservation
 ) -> str:
     """Return the name of the action that a reservation requests.
@@ -155,18 +155,18 @@ def check_default(conf: cfg.ConfigOpts) -> None:
 
 def _check_default(actions: _ByName, conf: cfg.ConfigOpts) -> None:
     name = conf.manager.before_end
-    lacking = name and _lacking(actions, name, conf)
+    lacking = name and _why_unavailable(actions, name, conf)
     if lacking:
         raise ValueError(f'[manager] before_end = {name}: {lacking}')
 
 
-def _lacking(
+def _why_unavailable(
     actions: _ByName, name: str, conf: cfg.ConfigOpts
 ) -> str | None:
     """Return why an action cannot be done, None if it can be done."""
     if name not in actions:
         return f'the actions are {", ".join(sorted(actions))}'
-    option = actions[name].lacks(conf)
+    option = actions[name].missing_option(conf)
     return option and f'{option} is not set'
 
 

@@ -46,7 +46,7 @@ class Action:
         self._keystone = keystone
 
     @staticmethod
-    def lacks(conf: cfg.ConfigOpts) -> str | None:
+    def missing_option(conf: cfg.ConfigOpts) -> str | None:
         """Return the required option that is not set, None if none is missing.
 
         Such as ``[email] smtp_host``.

@@ -40,7 +40,7 @@ class Email(base.Action):
     once = True
 
     @staticmethod
-    def lacks(conf: cfg.ConfigOpts) -> str | None:
+    def missing_option(conf: cfg.ConfigOpts) -> str | None:
         host = conf[email_conf.GROUP].smtp_host
         return None if host else '[email] smtp_host'
 

@@ -29,7 +29,7 @@ class Webhook(base.Action):
     once = True
 
     @staticmethod
-    def lacks(conf: cfg.ConfigOpts) -> str | None:
+    def missing_option(conf: cfg.ConfigOpts) -> str | None:
         return None if conf[webhook_conf.GROUP].url else '[webhook] url'
 
     def act(

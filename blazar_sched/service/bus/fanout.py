@@ -44,10 +44,10 @@ class Fanout(loop.Looped):
         self._newest = self._told = 0
         self._loop = loop.Loop('fanout', self.step)
 
-    def tell(self, revision: int) -> None:
+    def announce(self, revision: int) -> None:
         """Schedule the cast of a revision, unless a newer one is pending."""
         self._newest = max(self._newest, revision)
-        self._loop.poke()
+        self._loop.wake()
 
     def step(self) -> float:
         """Cast the newest revision; a failed cast is left to the poll."""

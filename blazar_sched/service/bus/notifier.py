@@ -111,4 +111,4 @@ class Notifier(loop.Looped):
             )
             self.lost += 1
         self._waiting.append((event_type, payload))
-        self._loop.poke()
+        self._loop.wake()

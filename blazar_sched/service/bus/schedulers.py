@@ -34,7 +34,7 @@ class _EndPoint:
             self.answers.put((worker, body))
 
 
-def ask(
+def query(
     bus: oslo_messaging.Transport, seconds: float, method: str, **what: Any
 ) -> list[tuple[str, Any]]:
     """Query all workers and return their answers within some seconds.

@@ -44,12 +44,14 @@ _WORKERS = 2
 _MOST_WAITING = 1000
 
 
-class _Undone(Exception):
+class _NeedsExternalCheck(Exception):
     """The rollback of a commit, with what the filters have to approve."""
 
-    def __init__(self, asked: base.Asked, held: base.Held) -> None:
+    def __init__(
+        self, request: base.LeaseRequest, held: base.Resources
+    ) -> None:
         super().__init__()
-        self.asked = asked
+        self.request = request
         self.held = held
 
 
@@ -73,9 +75,9 @@ class Enforcement:
             _WORKERS, rejection.reject_when_reached(_MOST_WAITING)
         )
 
-    def inquiry(self, now: int) -> 'Inquiry':
-        """Return the inquiry that submits one request to the filters."""
-        return Inquiry(self._filters, self._ledger, now)
+    def admission(self, now: int) -> 'Admission':
+        """Return the admission of one request by the filters."""
+        return Admission(self._filters, self._ledger, now)
 
     def check_limits(
         self, tx: PlacingTx, lease: Lease, now: int
@@ -88,9 +90,9 @@ class Enforcement:
         :raises BlazarSchedError: the refusal of a filter
         """
         if lease.is_limited:
-            asked = base.Asked(lease, None, now)
+            request = base.LeaseRequest(lease, None, now)
             for f in self._filters:
-                f.check(asked, tx)
+                f.check(request, tx)
 
     def ending(
         self, source: reader.Reader, lease: Lease
@@ -102,11 +104,11 @@ class Enforcement:
         :param source: the ledger or a commit, which still has the allocations
             of the lease
         """
-        told = [f for f in self._filters if f.wants_end]
+        told = [f for f in self._filters if f.handles_end]
         over = lease.status == states.LEASE_TERMINATED
         if not told or over or lease.is_lifetime:
             return lambda: None
-        held = base.held(source, lease)
+        held = base.resources_of(source, lease)
 
         def tell() -> None:
             for each in told:
@@ -119,7 +121,7 @@ class Enforcement:
         self._pool.shutdown(wait=False)
 
     def _tell(
-        self, filter_: base.Filter, lease: Lease, held: base.Held
+        self, filter_: base.Filter, lease: Lease, held: base.Resources
     ) -> None:
         try:
             self._pool.submit(_tell, filter_, lease, held)
@@ -130,8 +132,8 @@ class Enforcement:
             )
 
 
-class Inquiry:
-    """One request, as submitted to the filters.
+class Admission:
+    """The admission of one request by the filters.
 
     The work of the commit calls `check` as its last step.
     """
@@ -143,10 +145,10 @@ class Inquiry:
         now: int,
     ) -> None:
         self._filters = filters
-        self._asking = [f for f in filters if f.asks]
+        self._external = [f for f in filters if f.is_external]
         self._ledger = ledger
         self._now = now
-        self._allowed: base.Asked | None = None
+        self._allowed: base.LeaseRequest | None = None
 
     def check(
         self,
@@ -162,13 +164,13 @@ class Inquiry:
         :param current: the lease before the change, None if the lease is new
         :raises BlazarSchedError: the refusal of a filter
         """
-        asked = base.Asked(lease, current, self._now)
-        if asked.asks_nothing or not lease.is_limited:
+        request = base.LeaseRequest(lease, current, self._now)
+        if request.is_unchanged or not lease.is_limited:
             return
         for f in self._filters:
-            f.check(asked, tx)
-        if self._asking and not self._is_allowed(asked):
-            raise _Undone(asked, base.held(tx, lease))
+            f.check(request, tx)
+        if self._external and not self._is_allowed(request):
+            raise _NeedsExternalCheck(request, base.resources_of(tx, lease))
 
     def commit(self, work: Callable[[Any], T]) -> T:
         """Commit as the ledger does, with the approval of the filters.
@@ -176,17 +178,17 @@ class Inquiry:
         :raises BlazarSchedError: the refusal of a filter
         :raises Unavailable: if other requests keep changing the lease
         """
-        return self._consented(self._ledger.commit, work)
+        return self._admitted(self._ledger.commit, work)
 
-    def rehearse(self, work: Callable[[Any], T]) -> T:
-        """Rehearse as the ledger does, and raise what `commit` would raise.
+    def dry_run(self, work: Callable[[Any], T]) -> T:
+        """Do a dry run as the ledger does, with the errors of `commit`.
 
         The filters are asked as for a real commit: they cannot tell the
         difference.
         """
-        return self._consented(self._ledger.rehearse, work)
+        return self._admitted(self._ledger.dry_run, work)
 
-    def _consented(
+    def _admitted(
         self,
         do: Callable[[Callable[[Any], T]], T],
         work: Callable[[Any], T],
@@ -194,26 +196,28 @@ class Inquiry:
         for _ in range(TRIES):
             try:
                 return do(work)
-            except _Undone as e:
-                undone = e
-            self._ask(undone.asked, undone.held)
+            except _NeedsExternalCheck as e:
+                needed = e
+            self._check_external(needed.request, needed.held)
         raise exception.Unavailable('the lease changed during each check')
 
-    def _is_allowed(self, asked: base.Asked) -> bool:
+    def _is_allowed(self, request: base.LeaseRequest) -> bool:
         # The new lease follows from the request, which stays the same, and
         # from the current lease.
         return (
             self._allowed is not None
-            and self._allowed.current == asked.current
+            and self._allowed.current == request.current
         )
 
-    def _ask(self, asked: base.Asked, held: base.Held) -> None:
-        current: base.Held = {}
-        if asked.current is not None:
-            current = base.held(self._ledger, asked.current)
-        for f in self._asking:
-            f.ask(asked, held, current)
-        self._allowed = asked
+    def _check_external(
+        self, request: base.LeaseRequest, held: base.Resources
+    ) -> None:
+        current: base.Resources = {}
+        if request.current is not None:
+            current = base.resources_of(self._ledger, request.current)
+        for f in self._external:
+            f.check_external(request, held, current)
+        self._allowed = request
 
 
 def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
@@ -235,7 +239,7 @@ def _refuse_missing(names: Iterable[str]) -> None:
 
 
 def _tell(
-    filter_: base.Filter, lease: Lease, held: base.Held
+    filter_: base.Filter, lease: Lease, held: base.Resources
 ) -> None:
     try:
         filter_.on_end(lease, held)

@@ -21,13 +21,13 @@ from blazar_sched.service.ledger import reader
 
 # The resources of each reservation of a lease, by the reservation's id: a host
 # for each whole host and for each slot, or floating IPs.
-Held = Mapping[str, Sequence[Host | FloatingIP]]
+Resources = Mapping[str, Sequence[Host | FloatingIP]]
 
 NO_LIMIT = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class LeaseRequest:
     """A requested lease, new or changed.
 
     `lease` is the lease as it is to be.
@@ -45,7 +45,7 @@ class Asked:
         return self.lease.project_id
 
     @property
-    def asks_nothing(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Return whether the window and the reservations stay the same."""
         return self.current is not None and (
             self.lease.window == self.current.window
@@ -59,14 +59,14 @@ class Filter:
     :param conf: the configuration of the service
     """
 
-    # Whether the filter implements `ask` and `on_end`.
-    asks = False
-    wants_end = False
+    # Whether the filter implements `check_external` and `on_end`.
+    is_external = False
+    handles_end = False
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf[enforcement_conf.GROUP]
 
-    def check(self, asked: Asked, source: reader.Reader) -> None:
+    def check(self, request: LeaseRequest, source: reader.Reader) -> None:
         """Refuse a lease, in the commit that would write the lease.
 
         Reads from `source` are exact: no other lease is written in between.
@@ -76,7 +76,9 @@ class Filter:
         :raises BlazarSchedError: if the lease is refused
         """
 
-    def ask(self, asked: Asked, held: Held, current: Held) -> None:
+    def check_external(
+        self, request: LeaseRequest, held: Resources, current: Resources
+    ) -> None:
         """Refuse a lease, ahead of that commit; this may take some time.
 
         :param held: the resources of the lease if the lease is placed now; the
@@ -85,11 +87,11 @@ class Filter:
         :raises BlazarSchedError: if the lease is refused
         """
 
-    def on_end(self, lease: Lease, held: Held) -> None:
+    def on_end(self, lease: Lease, held: Resources) -> None:
         """Note that a lease is over; an exception raised here is logged."""
 
 
-def held(source: reader.Reader, lease: Lease) -> Held:
+def resources_of(source: reader.Reader, lease: Lease) -> Resources:
     """Return the resources of a lease, read from the ledger or a commit."""
     allocations = [a for a, _ in source.allocations(lease_id=lease.id)]
     hosts = {h.uuid: h for h in source.hosts({a.host for a in allocations})}

@@ -12,16 +12,16 @@ class MaxLeasesFilter(base.Filter):
     The leases of servers' own lifetimes do not count once they have started.
     """
 
-    def check(self, asked: base.Asked, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
         """Refuse a new lease that exceeds the limit.
 
         :raises MaxLeases: if the lease exceeds the limit
         """
         most = self._conf.max_leases_per_project
         if (
-            asked.current is not None
+            request.current is not None
             or most == base.NO_LIMIT
-            or asked.project_id in self._conf.max_leases_exempt_project_ids
+            or request.project_id in self._conf.max_leases_exempt_project_ids
         ):
             return
         base.limit(
@@ -29,8 +29,8 @@ class MaxLeasesFilter(base.Filter):
             most,
             1 + sum(
                 lease.is_limited
-                for lease in source.open_leases(asked.project_id)
-                if lease.id != asked.lease.id
+                for lease in source.open_leases(request.project_id)
+                if lease.id != request.lease.id
             ),
             0,
             'a project may have {most} leases at most',

@@ -9,20 +9,20 @@ from blazar_sched.service.ledger import reader
 class MaxLeaseDurationFilter(base.Filter):
     """A filter that limits the seconds from a lease's start to its end."""
 
-    def check(self, asked: base.Asked, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
         """Refuse a lease that lasts too long.
 
         :raises MaxLeaseDuration: naming end_date
         """
-        if asked.project_id in (
+        if request.project_id in (
             self._conf.max_lease_duration_exempt_project_ids
         ):
             return
         base.limit(
             exception.MaxLeaseDuration,
             self._conf.max_lease_duration,
-            asked.lease.window.duration,
-            asked.current.window.duration if asked.current else 0,
+            request.lease.window.duration,
+            request.current.window.duration if request.current else 0,
             'a lease may last at most {most} seconds',
             'end_date',
         )

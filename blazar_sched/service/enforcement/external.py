@@ -62,11 +62,16 @@ class ExternalServiceFilter(base.Filter):
                 'ExternalServiceFilter needs [enforcement] '
                 'external_service_base_endpoint'
             )
-        self.asks = bool({CHECK_CREATE, CHECK_UPDATE} & set(self._endpoints))
-        self.wants_end = ON_END in self._endpoints
+        self.is_external = bool(
+            {CHECK_CREATE, CHECK_UPDATE} & set(self._endpoints)
+        )
+        self.handles_end = ON_END in self._endpoints
 
-    def ask(
-        self, asked: base.Asked, held: base.Held, current: base.Held
+    def check_external(
+        self,
+        request: base.LeaseRequest,
+        held: base.Resources,
+        current: base.Resources,
     ) -> None:
         """Ask whether a lease may be created, or updated.
 
@@ -74,13 +79,13 @@ class ExternalServiceFilter(base.Filter):
         :raises Unavailable: if the service cannot be reached
         """
         question, also = CHECK_CREATE, {}
-        if asked.current is not None:
+        if request.current is not None:
             question = CHECK_UPDATE
-            also = {'current_lease': _lease(asked.current, current)}
+            also = {'current_lease': _lease(request.current, current)}
         if question in self._endpoints:
-            self._post(question, asked.lease, held, also)
+            self._post(question, request.lease, held, also)
 
-    def on_end(self, lease: Lease, held: base.Held) -> None:
+    def on_end(self, lease: Lease, held: base.Resources) -> None:
         """Notify the service that a lease is over; on failure, retry once."""
         for _ in range(TRIES):
             try:
@@ -100,7 +105,7 @@ class ExternalServiceFilter(base.Filter):
         self,
         question: str,
         lease: Lease,
-        held: base.Held,
+        held: base.Resources,
         also: Document,
     ) -> None:
         token = self._conf.external_service_token
@@ -147,7 +152,7 @@ def _reason(answer: requests.Response) -> str:
     return DENIED
 
 
-def _lease(lease: Lease, held: base.Held) -> Document:
+def _lease(lease: Lease, held: base.Resources) -> Document:
     return {
         'id': lease.id,
         'name': lease.name,
@@ -165,7 +170,7 @@ def _lease(lease: Lease, held: base.Held) -> Document:
 
 
 def _reservation(
-    reservation: Reservation, held: base.Held
+    reservation: Reservation, held: base.Resources
 ) -> Document:
     return {
         'id': reservation.id,

@@ -9,15 +9,15 @@ from blazar_sched.service.ledger import reader
 class MaxHorizonFilter(base.Filter):
     """A filter that limits the seconds from now to a lease's start and end."""
 
-    def check(self, asked: base.Asked, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
         """Refuse a lease that is too far ahead.
 
         :raises MaxStartHorizon: naming start_date
         :raises MaxEndHorizon: naming end_date
         """
-        if asked.project_id in self._conf.max_horizon_exempt_project_ids:
+        if request.project_id in self._conf.max_horizon_exempt_project_ids:
             return
-        lease, current, now = asked.lease, asked.current, asked.now
+        lease, current, now = request.lease, request.current, request.now
         base.limit(
             exception.MaxStartHorizon,
             self._conf.max_start_horizon,

@@ -35,59 +35,61 @@ class MaxSizeFilter(base.Filter):
     The limits apply to each lease and to all leases of a project.
     """
 
-    def check(self, asked: base.Asked, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
         """Refuse a lease that asks for too much.
 
         :raises MaxHosts: if the lease asks for too many hosts
         :raises MaxInstances: if the lease asks for too many instances
         """
-        if asked.project_id in self._conf.max_size_exempt_project_ids:
+        if request.project_id in self._conf.max_size_exempt_project_ids:
             return
-        self._check_lease(asked)
+        self._check_lease(request)
         limits = (
             self._conf.max_hosts_per_project,
             self._conf.max_instances_per_project,
         )
         if limits != (base.NO_LIMIT, base.NO_LIMIT):
-            self._check_project(asked, source.open_leases(asked.project_id))
+            self._check_project(
+                request, source.open_leases(request.project_id)
+            )
 
-    def _check_lease(self, asked: base.Asked) -> None:
+    def _check_lease(self, request: base.LeaseRequest) -> None:
         base.limit(
             exception.MaxHosts,
             self._conf.max_hosts_per_lease,
-            _hosts(asked.lease),
-            _hosts(asked.current),
+            _hosts(request.lease),
+            _hosts(request.current),
             'a lease may have at most {most} hosts',
             _FIELD,
         )
         base.limit(
             exception.MaxInstances,
             self._conf.max_instances_per_lease,
-            _instances(asked.lease),
-            _instances(asked.current),
+            _instances(request.lease),
+            _instances(request.current),
             'a lease may have at most {most} instances',
             _FIELD,
         )
 
     def _check_project(
-        self, asked: base.Asked, leases: Iterable[Lease]
+        self, request: base.LeaseRequest, leases: Iterable[Lease]
     ) -> None:
-        others = [lease for lease in leases if lease.id != asked.lease.id]
+        others = [lease for lease in leases if lease.id != request.lease.id]
         hosts = sum(map(_hosts, others))
         instances = sum(map(_instances, others))
         base.limit(
             exception.MaxHosts,
             self._conf.max_hosts_per_project,
-            hosts + _hosts(asked.lease),
-            hosts + _hosts(asked.current),
+            hosts + _hosts(request.lease),
+            hosts + _hosts(request.current),
             'the leases of a project may have at most {most} hosts',
             _FIELD,
         )
         base.limit(
             exception.MaxInstances,
             self._conf.max_instances_per_project,
-            instances + _instances(asked.lease),
-            instances + _instances(asked.current),
+            instances + _instances(request.lease),
+            instances + _instances(request.current),
             'the leases of a project may have at most {most} instances',
             _FIELD,
         )

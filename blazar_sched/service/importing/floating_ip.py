@@ -9,7 +9,7 @@ from blazar_sched.service.ledger import blazar
 _MAX_ID = 36
 
 
-def take_over(row: blazar.Row) -> FloatingIP:
+def from_row(row: blazar.Row) -> FloatingIP:
     """Return a Blazar floating IP as a floating IP of this service.
 
     :raises InvalidInput: if the address is invalid, or if the network is not

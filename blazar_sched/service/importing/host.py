@@ -21,7 +21,7 @@ _OWN = {
 }
 
 
-def take_over(
+def from_row(
     row: blazar.Row,
     capabilities: Iterable[tuple[str, str]],
     cloud: Cloud,

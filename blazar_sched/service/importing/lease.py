@@ -74,7 +74,7 @@ def unknown_events(events: Iterable[blazar.Row]) -> list[blazar.Row]:
     return [e for e in events if e['id'] not in kept]
 
 
-def take_over(
+def from_row(
     row: blazar.Row,
     reservations: Sequence[Reservation],
     events: Iterable[blazar.Row],

@@ -45,7 +45,7 @@ _OWN = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRow:
     """An entity of Blazar that is refused; `kind` is the type of entity."""
 
     kind: str
@@ -55,7 +55,7 @@ class Refused:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class ImportedLease:
     """A lease with its allocations.
 
     `floating_ips` has the ids of the allocated floating IPs, by reservation.
@@ -75,8 +75,8 @@ class Plan:
     floating_ips: list[FloatingIP] = dataclasses.field(
         default_factory=list
     )
-    leases: list[Kept] = dataclasses.field(default_factory=list)
-    refused: list[Refused] = dataclasses.field(default_factory=list)
+    leases: list[ImportedLease] = dataclasses.field(default_factory=list)
+    refused: list[RefusedRow] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -125,7 +125,7 @@ class Planner:
         """
         self._plan_hosts()
         self._plan_floating_ips()
-        room = _Room(self._plan.hosts)
+        room = _Capacity(self._plan.hosts)
         reservations = _group(self._tables['reservations'], 'lease_id')
         events = _group(self._tables['events'], 'lease_id')
         for row in sorted(self._tables['leases'], key=_is_to_come):
@@ -144,7 +144,7 @@ class Planner:
         return self._plan
 
     def _refuse(self, kind: str, id_: str, name: str, why: Exception) -> None:
-        self._plan.refused.append(Refused(kind, id_, name, str(why)))
+        self._plan.refused.append(RefusedRow(kind, id_, name, str(why)))
 
     def _plan_hosts(self) -> None:
         properties = {
@@ -162,17 +162,17 @@ class Planner:
                 for c in capabilities[row['id']]
             )
             try:
-                taken_over = host.take_over(row, named, self._cloud)
-                if taken_over.uuid in known:
+                imported = host.from_row(row, named, self._cloud)
+                if imported.uuid in known:
                     raise exception.Conflict('Blazar has the host twice')
             except _WRONG as e:
                 self._refuse('host', row['id'], name, e)
                 continue
-            known.add(taken_over.uuid)
-            self._hosts[row['id']] = taken_over
-            self._plan.hosts.append(taken_over)
-            if not taken_over.id:
-                also = row['id'] == taken_over.uuid
+            known.add(imported.uuid)
+            self._hosts[row['id']] = imported
+            self._plan.hosts.append(imported)
+            if not imported.id:
+                also = row['id'] == imported.uuid
                 self._plan.notes.append(
                     f'host {name}: it gets a number for its id {row["id"]}'
                     f'{", by which it can still be asked for" * also}'
@@ -186,27 +186,27 @@ class Planner:
         for row in self._tables['floatingips']:
             address = row['floating_ip_address']
             try:
-                taken_over = floating_ip.take_over(row)
-                if (taken_over.network_id, taken_over.address) in known:
+                imported = floating_ip.from_row(row)
+                if (imported.network_id, imported.address) in known:
                     raise exception.Conflict(
                         'Blazar has the address twice in the network'
                     )
             except _WRONG as e:
                 self._refuse('floating IP', row['id'], address, e)
                 continue
-            known.add((taken_over.network_id, taken_over.address))
-            self._floating_ips[row['id']] = taken_over
-            self._plan.floating_ips.append(taken_over)
+            known.add((imported.network_id, imported.address))
+            self._floating_ips[row['id']] = imported
+            self._plan.floating_ips.append(imported)
 
     def _lease(
         self,
         row: blazar.Row,
         reservations: Collection[blazar.Row],
         events: Collection[blazar.Row],
-    ) -> Kept:
+    ) -> ImportedLease:
         lease.check(row, reservations, events)
         mine = [
-            reservation.take_over(
+            reservation.from_row(
                 r,
                 self._own_row(r),
                 row,
@@ -216,19 +216,19 @@ class Planner:
             )
             for r in reservations
         ]
-        taken_over = lease.take_over(
+        imported = lease.from_row(
             row, mine, events, self._now, self._lead_time
         )
         # Blazar keeps the floating IPs of leases that are over until the
         # leases are deleted.
         held = [
             r
-            for r in taken_over.reservations
+            for r in imported.reservations
             if r.status != states.RESERVATION_DELETED
         ]
-        return Kept(
-            taken_over,
-            [a for r in held for a in self._allocations(r, taken_over.window)],
+        return ImportedLease(
+            imported,
+            [a for r in held for a in self._allocations(r, imported.window)],
             {
                 r.id: [a['floatingip_id'] for a in self._held_ips[r.id]]
                 for r in held
@@ -282,7 +282,7 @@ class Planner:
             )
 
 
-class _Room:
+class _Capacity:
     """The hosts and floating IPs that the planned leases leave free."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:
@@ -290,7 +290,7 @@ class _Room:
         self._replica.apply(0, list(map(record.encode, hosts)))
         self._windows: dict[str, list[Window]] = defaultdict(list)
 
-    def take(self, kept: Kept) -> None:
+    def take(self, kept: ImportedLease) -> None:
         """Take the allocations of a lease.
 
         :raises Conflict: if an allocation is not free; nothing is taken then

@@ -22,7 +22,7 @@ _OPENED = (states.RESERVATION_ACTIVE, states.RESERVATION_ERROR)
 _SIZE = ('vcpus', 'memory_mb', 'disk_gb')
 
 
-def take_over(
+def from_row(
     row: blazar.Row,
     own: blazar.Row,
     lease: blazar.Row,

@@ -154,7 +154,7 @@ class Ledger(reader.Reader):
         with self._measured():
             result, revision = self._retry(lambda: self._commit(work))
         if revision is not None:
-            self._tell(revision)
+            self._announce(revision)
         return result
 
     def write(self, work: Callable[[tx.Tx], T]) -> T:
@@ -168,24 +168,24 @@ class Ledger(reader.Reader):
         with self._measured():
             return self._retry(lambda: self._write(work))
 
-    def rehearse(self, work: Callable[[tx.PlacingTx], T]) -> T:
+    def dry_run(self, work: Callable[[tx.PlacingTx], T]) -> T:
         """Return `work(tx)` as a commit would now, and write nothing.
 
-        Other commits wait for a rehearsal as for a commit, and like a commit
+        Other commits wait for a dry run as for a commit, and like a commit
         the work is run again after a conflict.
 
         :raises Unavailable: if conflicts do not end
         """
-        return self._retry(lambda: self._rehearse(work))
+        return self._retry(lambda: self._dry_run(work))
 
-    def look(self, query: Callable[[state.Replica], T]) -> T:
+    def read_replica(self, query: Callable[[state.Replica], T]) -> T:
         """Return `query(replica)` at the newest revision, without a change.
 
         The query undoes every trial change that it makes in the replica. The
         commits of this process wait for the query, so the query should take
         only milliseconds.
         """
-        return self._retry(lambda: self._look(query))
+        return self._retry(lambda: self._read_replica(query))
 
     def prune(self, keep: int) -> int:
         """Delete the changes of all but the newest `keep` revisions.
@@ -275,7 +275,7 @@ class Ledger(reader.Reader):
             time.monotonic() - began
         )
 
-    def _rehearse(self, work: Callable[[tx.PlacingTx], T]) -> T:
+    def _dry_run(self, work: Callable[[tx.PlacingTx], T]) -> T:
         with self._lock:
             replica = self._load()
             # A connection that is returned uncommitted is rolled back.
@@ -286,7 +286,7 @@ class Ledger(reader.Reader):
                 _check(replica, attempt.records)
                 return result
 
-    def _look(self, query: Callable[[state.Replica], T]) -> T:
+    def _read_replica(self, query: Callable[[state.Replica], T]) -> T:
         with self._lock:
             replica = self._load()
             with self._to_read.connect() as connection:
@@ -370,7 +370,7 @@ class Ledger(reader.Reader):
             LOG.exception('Could not update the replica, dropping the replica')
             self.replica = None
 
-    def _tell(self, revision: int) -> None:
+    def _announce(self, revision: int) -> None:
         try:
             if self._on_change is not None:
                 self._on_change(revision)

@@ -11,13 +11,13 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
-from blazar_sched.service.ledger.exact import Exact
+from blazar_sched.service.ledger.byte_string import ByteString
 
 # The sort keys of a list. A lease without a time sorts before all times.
 _KEYS: dict[str, sa.ColumnElement[Any]] = {
-    'id': Exact(models.Lease.id),
-    'name': Exact(models.Lease.name),
-    'status': Exact(models.Lease.status),
+    'id': ByteString(models.Lease.id),
+    'name': ByteString(models.Lease.name),
+    'status': ByteString(models.Lease.status),
     'start': models.Lease.start.expression,
     'end': models.Lease.end.expression,
     'created_at': sa.func.coalesce(models.Lease.created_at, -1),

@@ -84,7 +84,7 @@ class Capacity:
         calculator = _Calculator(now, slot)
         found = [
             calculator.part(
-                self._ledger.look(functools.partial(read, part=part))
+                self._ledger.read_replica(functools.partial(read, part=part))
             )
             for part in capacity.divide(window, parts)
         ]

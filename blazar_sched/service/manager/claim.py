@@ -34,12 +34,12 @@ from blazar_sched.service.ledger.tx import Tx
 LOG = log.getLogger(__name__)
 
 
-class Lost(Exception):
+class ClaimLost(Exception):
     """The claim no longer belongs, or may not belong, to this process."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Held:
+class HeldClaim:
     """A claim on one event, valid until `until` on the monotonic clock."""
 
     event_id: str
@@ -74,20 +74,20 @@ class Claims:
         self._seconds = seconds
         self._owner = f'{socket.gethostname()}-{os.getpid()}'
         self._until = 0
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldClaim] = {}
         # By event: the claim of another manager, and when this process first
         # saw the claim in that state.
         self._seen: dict[str, tuple[Claim, float]] = {}
         self._changed = threading.Condition()
 
-    def new(self, event_id: str) -> Held:
+    def new(self, event_id: str) -> HeldClaim:
         """Return a claim to be written to the ledger."""
         token = str(uuid.uuid4())
         wanted = Claim(self._owner, token, self._next_until())
-        return Held(event_id, wanted, self._good_until())
+        return HeldClaim(event_id, wanted, self._good_until())
 
     @contextlib.contextmanager
-    def holding(self, mine: Held) -> Iterator[None]:
+    def holding(self, mine: HeldClaim) -> Iterator[None]:
         """Keep a claim that is in the ledger renewed while in this context."""
         with self._changed:
             self._held[mine.token] = mine
@@ -98,13 +98,13 @@ class Claims:
                 del self._held[mine.token]
                 self._changed.notify_all()
 
-    def check(self, mine: Held) -> None:
+    def check(self, mine: HeldClaim) -> None:
         """Return while no other process can have taken the claim over.
 
         :raises Lost: from then on
         """
         if self._monotonic() >= mine.until:
-            raise Lost
+            raise ClaimLost
 
     def renew(self) -> None:
         """Renew every held claim for its full duration, in one commit.
@@ -123,7 +123,7 @@ class Claims:
         for token, mine in held.items():
             mine.until = good_until if token in kept else float('-inf')
 
-    def is_dead(self, event_id: str, claim: Claim) -> bool:
+    def is_expired(self, event_id: str, claim: Claim) -> bool:
         """Tell whether the owner of a claim has let the claim expire."""
         now = self._monotonic()
         with self._changed:
@@ -147,14 +147,14 @@ class Claims:
         with self._changed:
             self._changed.wait_for(lambda: not self._held, seconds)
 
-    def give_back(self) -> None:
+    def release_all(self) -> None:
         """Leave the events of all held claims to the other managers."""
         with self._changed:
             held = list(self._held.values())
         if held:
-            self.leave(held)
+            self.release(held)
 
-    def leave(self, held: Collection[Held]) -> None:
+    def release(self, held: Collection[HeldClaim]) -> None:
         """Leave the events of claims to the next manager that claims them."""
         for mine in held:
             mine.until = float('-inf')
@@ -181,6 +181,6 @@ class Claims:
             return self._until
 
 
-def _undo(tx: Tx, held: Iterable[Held]) -> None:
+def _undo(tx: Tx, held: Iterable[HeldClaim]) -> None:
     for mine in held:
         tx.finish_event(mine.event_id, mine.token, states.EVENT_UNDONE)

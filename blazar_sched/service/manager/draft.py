@@ -163,7 +163,7 @@ class Drafts:
         """
         known = {r.id for r in old.reservations}
         if _is_undone(new) or not any(
-            before_end_actions.asked(self._conf, r)
+            before_end_actions.requested_action(self._conf, r)
             for r in new.reservations
             if r.id not in known
         ):

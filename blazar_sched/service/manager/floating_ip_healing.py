@@ -164,7 +164,7 @@ class Healer:
                 )
             return new
 
-        self._healer.tell(old, self._ledger.write(work))
+        self._healer.notify(old, self._ledger.write(work))
 
 
 class _View:

@@ -46,7 +46,7 @@ _HELD = (states.LEASE_PENDING, states.LEASE_STARTING, states.LEASE_ACTIVE)
 class Healer:
     """The healer, which moves reservations off hosts.
 
-    :param poke: has the events that are due executed
+    :param wake_runner: has the events that are due executed
     :param clock: returns the time in epoch seconds
     """
 
@@ -55,13 +55,13 @@ class Healer:
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         notifier: Notifier,
-        poke: Callable[[], object],
+        wake_runner: Callable[[], object],
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._notifier = notifier
-        self._poke = poke
+        self._wake_runner = wake_runner
         self._clock = clock
         # The ids of the leases that were reported to be at risk.
         self._at_risk: set[str] = set()
@@ -122,7 +122,7 @@ class Healer:
             ids = {a.reservation_id for a, _ in held}
             return old, self._move(tx, old, {host.uuid}, now, ids)
 
-        self.tell(*self._ledger.commit(work))
+        self.notify(*self._ledger.commit(work))
 
     def _replan(self, now: int) -> None:
         """Move leases that have not started off the hosts that hold too much.
@@ -130,7 +130,7 @@ class Healer:
         A lease that finds no room elsewhere stays, and is notified of once.
         """
         at_risk: dict[str, Lease] = {}
-        for host in self._ledger.look(
+        for host in self._ledger.read_replica(
             lambda replica: overload.overloaded_hosts(replica, now)
         ):
             try:
@@ -167,7 +167,7 @@ class Healer:
                 _is_movable(old, now) or old.id in self._at_risk
             ):
                 at_risk[old.id] = old
-            self.tell(old, new)
+            self.notify(old, new)
         return at_risk
 
     def _take_off(
@@ -224,7 +224,7 @@ class Healer:
                 return old, old
             return old, self._move(tx, old, _failed(tx, old), now)
 
-        self.tell(*self._ledger.commit(work))
+        self.notify(*self._ledger.commit(work))
 
     def _move(
         self,
@@ -288,8 +288,8 @@ class Healer:
         minutes: int = self._conf.healing_interval
         return now + 60 * minutes if minutes else window.FOREVER
 
-    def tell(self, old: Lease, new: Lease) -> None:
-        """Notify of what a commit changed in a lease, and poke the runner."""
+    def notify(self, old: Lease, new: Lease) -> None:
+        """Notify of what a commit changed in a lease, and wake the runner."""
         if new == old:
             return
         if new.degraded and not old.degraded:
@@ -298,7 +298,7 @@ class Healer:
         else:
             LOG.info('Lease %s is healed', new.id)
             self._notifier.lease(LEASE_HEALED, new)
-        self._poke()
+        self._wake_runner()
 
 
 def is_healable(lease: Lease, now: int) -> bool:

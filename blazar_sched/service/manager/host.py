@@ -92,8 +92,8 @@ class Hosts:
             uuid=hypervisor.uuid,
             id='',
             hypervisor_hostname=hypervisor.hostname,
-            **self._what_nova_says(hypervisor),
-            **self._what_placement_says(hypervisor.uuid),
+            **self._hypervisor_facts(hypervisor),
+            **self._read_provider(hypervisor.uuid),
             **settings,
             capabilities=capabilities,
             created_at=now,
@@ -225,9 +225,11 @@ class Hosts:
         for host in hosts:
             known: Facts = {}
             if host.uuid in hypervisors:
-                known |= self._what_nova_says(hypervisors[host.uuid])
+                known |= self._hypervisor_facts(hypervisors[host.uuid])
             if host.uuid in generations:
-                known |= self._look(host.uuid, generations[host.uuid])
+                known |= self._provider_facts(
+                    host.uuid, generations[host.uuid]
+                )
             if dataclasses.replace(host, **known) != host:
                 facts[host.uuid] = known
         if facts:
@@ -238,7 +240,7 @@ class Hosts:
                     'Host %s has less capacity than is reserved', name
                 )
 
-    def _look(self, provider: str, generation: int) -> Facts:
+    def _provider_facts(self, provider: str, generation: int) -> Facts:
         """Return the facts from Placement, querying Placement only if needed.
 
         :param generation: the generation of the provider in Placement
@@ -247,14 +249,14 @@ class Hosts:
         if seen is not None and seen[0] == generation:
             return seen[1]
         try:
-            facts = self._what_placement_says(provider)
+            facts = self._read_provider(provider)
         except exception.HostNotFound:
             # The provider is gone since the generations were listed.
             return {}
         self._seen[provider] = generation, facts
         return facts
 
-    def _what_nova_says(self, hypervisor: Hypervisor) -> Facts:
+    def _hypervisor_facts(self, hypervisor: Hypervisor) -> Facts:
         return {
             'service_name': hypervisor.host,
             'hypervisor_type': hypervisor.type,
@@ -264,7 +266,7 @@ class Hosts:
             'region': self._region,
         }
 
-    def _what_placement_says(self, provider: str) -> Facts:
+    def _read_provider(self, provider: str) -> Facts:
         return {
             'inventory': self._placement.inventories(provider),
             'traits': self._placement.traits(provider),
@@ -318,7 +320,7 @@ class Hosts:
 
     def properties(self) -> list[dict[str, Any]]:
         """Return the capabilities in use, with their values."""
-        values = self._ledger.look(_values)
+        values = self._ledger.read_replica(_values)
         private = self._ledger.properties()
         return [
             {
@@ -352,7 +354,7 @@ class Hosts:
                     left.discard(name.removeprefix(requirements.SCOPE))
             return left
 
-        left = self._ledger.look(unknown)
+        left = self._ledger.read_replica(unknown)
         return [name for name in names if name in left | hidden]
 
     def update_property(self, name: str, private: bool) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def digest(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def made(
+def lease_of(
     source: Reader, project_id: str, key: str, asked: str
 ) -> Lease | None:
     """Return the lease that an idempotency key has made, None if none.

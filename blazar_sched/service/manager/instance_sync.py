@@ -99,7 +99,7 @@ class Instances:
         self._syncer = loop.Loop(
             'instance sync', self.sync, lambda: conf.manager.sync_interval
         )
-        self._looker = loop.Loop('instance poll', self.look)
+        self._looker = loop.Loop('instance poll', self.poll)
 
     @property
     def loops(self) -> tuple[loop.Loop, ...]:
@@ -113,16 +113,16 @@ class Instances:
         self._looker.stop()
         self._syncer.stop()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Look at every server now."""
-        self._syncer.poke()
+        self._syncer.wake()
 
     def notice(self, uuid: str) -> None:
         """Look soon at a server that may have come, changed or gone."""
         with self._lock:
             self._noticed[uuid] = LOOKS
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look at the noticed servers, at most MOST of them.
 
         Servers that are moving, or whose state is not known now, stay noticed.
@@ -132,7 +132,7 @@ class Instances:
             return
         again = looks
         try:
-            moving, unknown = self._look_at(looks)
+            moving, unknown = self._poll(looks)
             again = {uuid: looks[uuid] for uuid in unknown}
             again |= {uuid: looks[uuid] - 1 for uuid in moving}
         finally:
@@ -159,14 +159,14 @@ class Instances:
         turn = (missing[at:] + missing[:at])[:MOST]
         if turn:
             self._last = turn[-1]
-            self._look_at(turn)
+            self._poll(turn)
 
     def _take(self) -> dict[str, int]:
         """Take the servers to look at now; replace a flood by a full look."""
         with self._lock:
             if len(self._noticed) > FLOOD:
                 self._noticed.clear()
-                self.poke()
+                self.wake()
             first = list(itertools.islice(self._noticed, MOST))
             return {uuid: self._noticed.pop(uuid) for uuid in first}
 
@@ -199,7 +199,7 @@ class Instances:
         )
         return sorted(known.difference(listed).union(leased))
 
-    def _look_at(
+    def _poll(
         self, uuids: Iterable[str]
     ) -> tuple[list[str], list[str]]:
         """Write the state of servers, queried one by one from Nova.

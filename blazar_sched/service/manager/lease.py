@@ -107,7 +107,7 @@ class Leases:
         project_id = values['project_id']
         digest = idempotency.digest(values)
         # First of all: a request that was in time may be late when repeated.
-        made = key and idempotency.made(
+        made = key and idempotency.lease_of(
             self._ledger, project_id, key, digest
         )
         if made:
@@ -115,11 +115,11 @@ class Leases:
         now = int(self._clock())
         lease = self._drafts.new(values, now)
         self._match(lease)
-        inquiry = self._enforcement.inquiry(now)
-        commit = inquiry.rehearse if dry_run else inquiry.commit
+        admission = self._enforcement.admission(now)
+        commit = admission.dry_run if dry_run else admission.commit
 
         def work(tx: PlacingTx) -> Lease:
-            made = key and idempotency.made(tx, project_id, key, digest)
+            made = key and idempotency.lease_of(tx, project_id, key, digest)
             if made:
                 return made
             tx.replica.advance(now)
@@ -130,7 +130,7 @@ class Leases:
             self._book(tx, lease, lease.window)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
-            inquiry.check(tx, lease)
+            admission.check(tx, lease)
             return lease
 
         try:
@@ -146,7 +146,7 @@ class Leases:
         if created is lease:
             self._notifier.lease(LEASE_CREATE, created)
         if lease.start == now:
-            self._runner.poke()
+            self._runner.wake()
             return self._opened(created)
         return created
 
@@ -200,8 +200,8 @@ class Leases:
             known = self._ledger.lease(lease_id, project_id)
             _check_changeable(known, values)
             self._match(self._drafts.changed(known, values, now))
-        inquiry = self._enforcement.inquiry(now)
-        commit = inquiry.rehearse if dry_run else inquiry.commit
+        admission = self._enforcement.admission(now)
+        commit = admission.dry_run if dry_run else admission.commit
 
         def work(
             tx: PlacingTx, left: lease_placing.Allocations | None = None
@@ -211,26 +211,26 @@ class Leases:
             new = self._drafts.changed(old, values, now)
             if new != old:
                 if dry_run:
-                    left = self._shrinker.rehearse(tx, old, new)
+                    left = self._shrinker.dry_run(tx, old, new)
                 if left is None and (
                     shrink := self._shrinker.begin(tx, old, new)
                 ):
                     return old, new, shrink
                 new = dataclasses.replace(new, updated_at=now)
                 new = self._put(tx, old, new, now, left or {})
-                inquiry.check(tx, new, old)
+                admission.check(tx, new, old)
             return old, new, None
 
         old, new, shrink = commit(work)
         if dry_run:
             return new
         if shrink is not None:
-            old, new, _ = self._shrinker.finish(shrink, inquiry.commit, work)
+            old, new, _ = self._shrinker.finish(shrink, admission.commit, work)
         if new != old:
             self._notifier.lease(LEASE_UPDATE, new)
             if _untold(old, new):
                 self._notifier.lease(BEFORE_END_STOP, new)
-            self._runner.poke()
+            self._runner.wake()
         return new
 
     def _match(self, lease: Lease) -> None:
@@ -267,7 +267,7 @@ class Leases:
         def fits(end: int) -> bool:
             # One look for each end: no other commit waits for the whole
             # search.
-            return self._ledger.look(functools.partial(place, end=end))
+            return self._ledger.read_replica(functools.partial(place, end=end))
 
         return offer.with_end(refusal, old, new, fits)
 
@@ -287,7 +287,7 @@ class Leases:
             the lease
         """
         now = int(self._clock())
-        commit = self._ledger.rehearse if dry_run else self._ledger.commit
+        commit = self._ledger.dry_run if dry_run else self._ledger.commit
 
         def work(tx: PlacingTx) -> tuple[Any, ...]:
             lease = tx.lease(lease_id, project_id)

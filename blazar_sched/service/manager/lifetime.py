@@ -191,7 +191,10 @@ class Lifetimes:
             self._notifier.lease(LEASE_DELETE, lease)
         steps = [
             *(functools.partial(self._shelve, *e) for e in written.early),
-            *(functools.partial(self._turn_away, *r) for r in written.refused),
+            *(
+                functools.partial(self._delete_refused, *r)
+                for r in written.refused
+            ),
         ]
         failures = []
         for step in steps:
@@ -209,7 +212,7 @@ class Lifetimes:
         if self._clock() < start:
             self._nova.shelve_servers([server])
 
-    def _turn_away(self, lease: Lease, reason: str) -> None:
+    def _delete_refused(self, lease: Lease, reason: str) -> None:
         """Delete a server if its lease is still refused."""
         server = self._nova.server(_instance_id(lease))
         if server is None:

@@ -99,7 +99,7 @@ class Manager:
             self.metrics,
         )
         self.ledger = database.open_ledger(
-            conf, self._fanout.tell, self.metrics
+            conf, self._fanout.announce, self.metrics
         )
         self.notifier = notifier.Notifier(conf)
         self._gauges = gauges.Gauges(
@@ -167,7 +167,7 @@ class Manager:
             transitions,
             self.clock,
             monotonic,
-            self.instances.poke,
+            self.instances.wake,
             pool,
             self.metrics,
         )
@@ -191,7 +191,7 @@ class Manager:
             self.clock,
         )
         self.healer = healing.Healer(
-            conf, self.ledger, self.notifier, self.runner.poke, self.clock
+            conf, self.ledger, self.notifier, self.runner.wake, self.clock
         )
         self.monitor = monitor.Monitor(
             conf,

@@ -54,7 +54,7 @@ class Monitor(loop.Looped):
     def notice(self) -> None:
         """Look at the hosts now."""
         self._noticed = True
-        self._loop.poke()
+        self._loop.wake()
 
     def step(self) -> float:
         """Look at the hosts and the floating IPs, if due, and heal."""
@@ -62,7 +62,7 @@ class Monitor(loop.Looped):
         back: list[str] = []
         if noticed or self._conf.enable_polling_monitor:
             try:
-                back = self.look()
+                back = self.poll()
             except exception.Unavailable as e:
                 LOG.warning('Could not read the status of hosts: %s', e)
                 self._noticed = noticed
@@ -76,7 +76,7 @@ class Monitor(loop.Looped):
         interval: float = self._conf.polling_interval
         return interval
 
-    def look(self) -> list[str]:
+    def poll(self) -> list[str]:
         """Write which hosts have failed or come back, in one commit at most.
 
         :returns: the uuids of the hosts that have come back

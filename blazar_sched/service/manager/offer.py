@@ -75,12 +75,12 @@ def _start(
 ) -> int | None:
     if not all(r.is_on_hosts(active=False) for r in lease.reservations):
         return None
-    first = ledger.look(lambda replica: _bound(replica, lease))
+    first = ledger.read_replica(lambda replica: _bound(replica, lease))
     if first is None:
         return None
     # One look for each start: no other commit waits for the whole search.
     return offer_search.search(
-        lambda at: ledger.look(
+        lambda at: ledger.read_replica(
             lambda replica: _fits(replica, lease, at, options)
         ),
         first,

@@ -40,7 +40,7 @@ _MARKS = {vacating.VACATE_AT, vacating.RESTORE}
 
 
 @dataclasses.dataclass(slots=True)
-class _Tries:
+class _Attempts:
     """The number of tries for a server, and the earliest next try."""
 
     count: int = 0
@@ -67,7 +67,7 @@ class Restorer(loop.Looped):
         self._nova = nova
         self._clock = clock
         self._monotonic = monotonic
-        self._tries: dict[str, _Tries] = {}
+        self._attempts: dict[str, _Attempts] = {}
         self._loop = loop.Loop(
             'restorer', self.step, lambda: self._conf.restore_interval
         )
@@ -79,7 +79,9 @@ class Restorer(loop.Looped):
         """
         known = self._ledger.shelved_servers()
         # Other managers unshelve servers as well.
-        self._tries = {u: t for u, t in self._tries.items() if u in known}
+        self._attempts = {
+            u: a for u, a in self._attempts.items() if u in known
+        }
         # The servers are listed before the ledger is asked which hosts are
         # being vacated: the notice in the metadata of a listed server then
         # belongs to vacating that is in progress, or is over.
@@ -102,7 +104,7 @@ class Restorer(loop.Looped):
             | self._gone(known.difference(s.uuid for s in servers))
         )
         self._take_back(s for s in running if _MARKS & s.metadata.keys())
-        self._bring_back(
+        self._unshelve(
             [
                 s
                 for s in resting
@@ -152,7 +154,7 @@ class Restorer(loop.Looped):
         }
         return {h.hypervisor_hostname for h in self._ledger.hosts(uuids)}
 
-    def _bring_back(
+    def _unshelve(
         self, servers: Sequence[Server], now: int
     ) -> None:
         """Unshelve the due servers, the least tried first, then the oldest.
@@ -162,18 +164,19 @@ class Restorer(loop.Looped):
         """
         at = self._monotonic()
         for server in servers:
-            self._tries.setdefault(server.uuid, _Tries())
+            self._attempts.setdefault(server.uuid, _Attempts())
         due = self._alive(
-            [s for s in servers if self._tries[s.uuid].not_before <= at], now
+            [s for s in servers if self._attempts[s.uuid].not_before <= at],
+            now,
         )
         due.sort(
-            key=lambda s: (self._tries[s.uuid].count, s.created, s.uuid)
+            key=lambda s: (self._attempts[s.uuid].count, s.created, s.uuid)
         )
         for server in due[:MOST]:
-            tries = self._tries[server.uuid]
-            wait = self._conf.restore_interval * 2**tries.count
-            tries.count += wait < RAREST
-            tries.not_before = at + min(wait, RAREST)
+            attempts = self._attempts[server.uuid]
+            wait = self._conf.restore_interval * 2**attempts.count
+            attempts.count += wait < RAREST
+            attempts.not_before = at + min(wait, RAREST)
             LOG.info('Unshelving server %s', server.uuid)
             self._nova.unshelve_server(server)
 
@@ -195,7 +198,7 @@ class Restorer(loop.Looped):
 
         # The reservation of the server's lifetime has the times, otherwise the
         # server itself.
-        times = self._ledger.look(times_of)
+        times = self._ledger.read_replica(times_of)
         return [
             server
             for server, time in zip(servers, times, strict=True)

@@ -128,9 +128,9 @@ class Runner:
         self._loop.start()
         self._renewer.start()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Look now for events that are due."""
-        self._loop.poke()
+        self._loop.wake()
 
     def stop(self) -> None:
         """End each try after its current step and leave its event to others.
@@ -142,7 +142,7 @@ class Runner:
         self._loop.stop()
         self._claims.wait_for_none(STOP_TIMEOUT)
         self._renewer.stop()
-        self._claims.give_back()
+        self._claims.release_all()
         for pool in {self._pool, self._second_pool}:
             pool.shutdown(wait=False)
 
@@ -185,7 +185,7 @@ class Runner:
         """
         return self._take(event, seen) and self._run(event, seen)
 
-    def claim_start(self, tx: PlacingTx, lease: Lease) -> claim.Held:
+    def claim_start(self, tx: PlacingTx, lease: Lease) -> claim.HeldClaim:
         """Claim the start of an open lease, so that the start is done again.
 
         :param lease: the lease as recorded in the ledger, with no event in
@@ -201,7 +201,7 @@ class Runner:
         return mine
 
     @contextlib.contextmanager
-    def ahead_of_start(self, mine: claim.Held) -> Iterator[None]:
+    def ahead_of_start(self, mine: claim.HeldClaim) -> Iterator[None]:
         """Change an open lease's resources before its claimed start is done.
 
         No other manager changes the lease in the meantime. Whatever the
@@ -218,15 +218,15 @@ class Runner:
             ):
                 yield
         except BaseException as e:
-            self._claims.leave([mine])
-            self.poke()
-            if isinstance(e, claim.Lost | _Stopping):
+            self._claims.release([mine])
+            self.wake()
+            if isinstance(e, claim.ClaimLost | _Stopping):
                 raise exception.Unavailable(
                     'another manager continues the start of the lease'
                 ) from e
             raise
 
-    def release_start(self, tx: PlacingTx, mine: claim.Held) -> None:
+    def release_start(self, tx: PlacingTx, mine: claim.HeldClaim) -> None:
         """Leave a claimed start to the manager that does the start next.
 
         :raises Lost: if the claim has been taken over
@@ -240,7 +240,7 @@ class Runner:
 
     def _take(self, event: Event, seen: Claim | None) -> bool:
         if self._clock.differs or (
-            seen is not None and not self._claims.is_dead(event.id, seen)
+            seen is not None and not self._claims.is_expired(event.id, seen)
         ):
             return False
         return self._attempts.take(event, self._monotonic())
@@ -250,7 +250,7 @@ class Runner:
         try:
             # An event that was waiting for a thread at the stop stays undone.
             over = not self.stopping and self._try(event, seen)
-        except claim.Lost:
+        except claim.ClaimLost:
             LOG.warning('Another manager took over %s', _name(event))
         except Exception:
             # The ledger cannot be written: the claim expires without a write.
@@ -258,7 +258,7 @@ class Runner:
         finally:
             self._attempts.release(event)
         if over:
-            self.poke()
+            self.wake()
             self._after()
         return over
 
@@ -292,7 +292,7 @@ class Runner:
         self,
         tx: Tx,
         event: Event,
-        mine: claim.Held,
+        mine: claim.HeldClaim,
         seen: Claim | None,
         now: int,
     ) -> Lease:
@@ -313,7 +313,7 @@ class Runner:
         self,
         event: Event,
         lease: Lease,
-        mine: claim.Held,
+        mine: claim.HeldClaim,
         now: int,
     ) -> bool:
         """Execute a claimed event; tell whether the event is over."""
@@ -334,12 +334,12 @@ class Runner:
                 write = self._transitions.do(event, lease, steps, now)
             faults.point(f'{event.event_type}:worked')
             if isinstance(write, transition.Waiting):
-                return self._look_again(
+                return self._wait_longer(
                     event, lease, mine, tried, write.reasons
                 )
             ended = self._transitions.ending(event, lease)
             self._finish(event, mine, states.EVENT_DONE, write)
-        except (claim.Lost, _Stopping):
+        except (claim.ClaimLost, _Stopping):
             LOG.warning('Left %s to another manager', _name(event))
             self._finish(event, mine, states.EVENT_UNDONE)
             return False
@@ -351,18 +351,18 @@ class Runner:
             return self._try_again(event, lease, mine, tried)
         faults.point(f'{event.event_type}:finished')
         self._attempts.forget(event)
-        self._transitions.tell(event, lease)
+        self._transitions.notify(event, lease)
         ended()
         return True
 
-    def _check(self, mine: claim.Held) -> None:
+    def _check(self, mine: claim.HeldClaim) -> None:
         """Return if another step may be begun; raise otherwise."""
         if self.stopping:
             raise _Stopping
         self._claims.check(mine)
 
     def _steps(
-        self, event: Event, lease: Lease, mine: claim.Held
+        self, event: Event, lease: Lease, mine: claim.HeldClaim
     ) -> Iterator[tuple[base.Resource, base.Part]]:
         """Yield the open parts of a lease, each part with its driver."""
         for step in self._parts(lease):
@@ -373,7 +373,7 @@ class Runner:
     def _finish(
         self,
         event: Event,
-        mine: claim.Held,
+        mine: claim.HeldClaim,
         status: str,
         write: transition.Write = lambda tx: None,
     ) -> None:
@@ -398,11 +398,11 @@ class Runner:
             service_metrics.EVENTS, event.event_type, _OUTCOMES[status]
         ).inc()
 
-    def _look_again(
+    def _wait_longer(
         self,
         event: Event,
         lease: Lease,
-        mine: claim.Held,
+        mine: claim.HeldClaim,
         tried: Attempted,
         reasons: transition.Reasons,
     ) -> bool:
@@ -430,7 +430,7 @@ class Runner:
         self,
         event: Event,
         lease: Lease,
-        mine: claim.Held,
+        mine: claim.HeldClaim,
         tried: Attempted,
         failed: transition.Failed | None = None,
     ) -> bool:
@@ -457,7 +457,7 @@ class Runner:
         self,
         event: Event,
         lease: Lease,
-        mine: claim.Held,
+        mine: claim.HeldClaim,
         reasons: transition.Reasons,
     ) -> bool:
         """Put an event in ERROR, and its lease if the state machine allows."""
@@ -476,7 +476,7 @@ class Runner:
             ),
         )
         self._attempts.forget(event)
-        self._transitions.tell(event, lease, notifier.ERROR)
+        self._transitions.notify(event, lease, notifier.ERROR)
         return True
 
     def _remember(self, event: Event) -> Attempted:
@@ -511,7 +511,7 @@ def _name(event: Event) -> str:
 
 
 def _settle(
-    tx: Tx, mine: claim.Held, status: str, now: int | None = None
+    tx: Tx, mine: claim.HeldClaim, status: str, now: int | None = None
 ) -> None:
     """Set the status of a claimed event and release the claim.
 
@@ -519,4 +519,4 @@ def _settle(
     :raises Lost: if the claim has been taken over
     """
     if not tx.finish_event(mine.event_id, mine.token, status, now):
-        raise claim.Lost
+        raise claim.ClaimLost

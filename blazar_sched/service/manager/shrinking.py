@@ -34,7 +34,7 @@ class Shrink:
     """
 
     lease: Lease
-    mine: claim.Held
+    mine: claim.HeldClaim
     steps: list[tuple[base.Resource, base.Part]]
 
 
@@ -85,7 +85,7 @@ class Shrinker:
 
             return commit(last)
 
-    def rehearse(
+    def dry_run(
         self, tx: PlacingTx, old: Lease, new: Lease
     ) -> lease_placing.Allocations:
         """Return the allocations that shrinking reservations would keep.
@@ -96,7 +96,7 @@ class Shrinker:
         """
         records = tx.replica.instances
         return {
-            part.reservation.id: driver.rehearse_give_up(
+            part.reservation.id: driver.dry_run_give_up(
                 part,
                 [
                     records[id_]

@@ -131,15 +131,15 @@ class Transitions:
         """Return the action to be run once an event is done."""
         if event.event_type != END_LEASE:
             return lambda: None
-        tell = self._enforcement.ending(self._ledger, lease)
+        notify = self._enforcement.ending(self._ledger, lease)
 
         def end() -> None:
-            tell()
+            notify()
             self._trusts.delete(lease.trust_id)
 
         return end
 
-    def tell(
+    def notify(
         self, event: Event, before: Lease, suffix: str = ''
     ) -> None:
         """Notify of an event that is over, and of the changes of its lease.

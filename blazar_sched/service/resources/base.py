@@ -138,7 +138,7 @@ class Resource:
         """
         return list(part.allocations)
 
-    def rehearse_give_up(
+    def dry_run_give_up(
         self, part: Part, bound: Collection[Instance]
     ) -> list[Allocation]:
         """Return what `give_up` would leave, without calling other services.

@@ -118,7 +118,7 @@ class Finder:
                 )
             ]
 
-        return self._ledger.look(look)
+        return self._ledger.read_replica(look)
 
     def _list(self, name: str, value: str) -> list[Server]:
         listed = _listed.get()

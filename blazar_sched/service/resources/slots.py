@@ -112,7 +112,7 @@ class SlotsResource(on_hosts.OnHostsResource):
 
         return _shrink(reservation, part.allocations, used, cut)
 
-    def rehearse_give_up(
+    def dry_run_give_up(
         self, part: Part, bound: Collection[Instance]
     ) -> list[Allocation]:
         """Return the slots that `give_up` would leave.

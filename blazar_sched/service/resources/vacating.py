@@ -209,7 +209,7 @@ class Vacater:
 
         :param servers: each server with the uuid of its host
         """
-        return self._ledger.look(
+        return self._ledger.read_replica(
             lambda replica: {
                 server.uuid: server_reservation.claim(
                     replica, server, host, now
@@ -328,7 +328,7 @@ class Vacater:
                     found.add(server.uuid)
             return found
 
-        return self._ledger.look(look)
+        return self._ledger.read_replica(look)
 
     def _order(self, server: Server) -> Sequence[str]:
         order: Sequence[str] = (

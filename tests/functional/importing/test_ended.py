@@ -4,7 +4,7 @@
 import pytest
 
 from blazar_sched.domain import states
-from blazar_sched.service.importing import tidying
+from blazar_sched.service.importing import cleanup
 from tests.functional.importing import database
 from tests.unit import neutron as neutron_edge
 
@@ -103,10 +103,10 @@ def test_tidied_leases_to_come_have_nothing_ahead(
     [_, shown] = running.ledger.lease(lease).reservations
     assert shown.made['aggregate_id'] == 1
     start = running.ledger.lease(lease).start
-    soon = tidying.tidy(running.services, start - 10)
+    soon = cleanup.clean_up(running.services, start - 10)
     assert soon.left == [lease]
     assert site.edge.flavors
-    tidied = tidying.tidy(running.services, start - tidying.MARGIN)
+    tidied = cleanup.clean_up(running.services, start - cleanup.MARGIN)
     assert (tidied.count, tidied.left) == (1, [])
     assert site.edge.flavors == site.edge.aggregates == {}
     assert site.edge.classes == set()
@@ -123,8 +123,8 @@ def test_what_starts_while_others_are_tidied_is_left(
     made.slots(slots)
     running = manager()
     start = running.ledger.lease(lease).start
-    tidied = tidying.tidy(
-        running.services, start - tidying.MARGIN - 60, iter([0, 61]).__next__
+    tidied = cleanup.clean_up(
+        running.services, start - cleanup.MARGIN - 60, iter([0, 61]).__next__
     )
     assert (tidied.count, tidied.left) == (0, [lease])
     assert slots in site.edge.flavors
@@ -149,7 +149,7 @@ def test_what_has_changed_since_it_was_listed(
 
     running.ledger.commit(change)
     monkeypatch.setattr(running.ledger, 'leases', lambda **which: listed)
-    tidied = tidying.tidy(running.services, 0)
+    tidied = cleanup.clean_up(running.services, 0)
     assert tidied.left == ([] if deleted else [lease])
     assert (slots in site.edge.flavors) is not deleted
 
@@ -161,6 +161,6 @@ def test_an_open_lease_is_not_tidied(blazar, made, manager, site):
     )
     made.slots(slots, 'compute-1')
     running = manager()
-    assert tidying.tidy(running.services, 0).count == 0
+    assert cleanup.clean_up(running.services, 0).count == 0
     assert slots in site.edge.flavors
     assert running.ledger.lease(lease).status == states.LEASE_ACTIVE

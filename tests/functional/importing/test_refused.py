@@ -8,7 +8,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service.importing.plan import Kept
+from blazar_sched.service.importing.plan import ImportedLease
 from blazar_sched.service.ledger.ledger import Ledger
 from tests.functional.importing import database
 from tests.functional.manager import edge
@@ -187,7 +187,7 @@ def test_a_plan_that_would_break_the_ledger_leaves_it_empty(
         id='other', name='', project_id='', user_id='', start=1, end=2,
         status=states.LEASE_PENDING,
     )  # fmt: skip
-    plan.leases.append(Kept(eventless, (), {}))
+    plan.leases.append(ImportedLease(eventless, (), {}))
     with pytest.raises(exception.Conflict, match='would be inconsistent'):
         importer.write(plan)
     ledger = site.manager().ledger

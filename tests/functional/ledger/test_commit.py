@@ -452,10 +452,12 @@ def test_a_look_sees_what_other_managers_have_committed(
     store, open_ledger, nouns
 ):
     other = open_ledger()
-    assert store.look(lambda replica: list(replica.hosts)) == []
+    assert store.read_replica(lambda replica: list(replica.hosts)) == []
     new = nouns.host()
     other.commit(lambda tx: tx.put_host(new))
-    assert store.look(lambda replica: list(replica.hosts)) == [new.uuid]
+    assert store.read_replica(lambda replica: list(replica.hosts)) == [
+        new.uuid
+    ]
 
 
 def test_a_look_whose_changes_are_pruned_starts_anew(
@@ -466,7 +468,7 @@ def test_a_look_whose_changes_are_pruned_starts_anew(
     for _ in range(3):
         other.commit(lambda tx: tx.put_host(nouns.host()))
     other.prune(keep=1)
-    assert len(store.look(lambda replica: replica.hosts)) == 3
+    assert len(store.read_replica(lambda replica: replica.hosts)) == 3
 
 
 class TestRehearse:
@@ -484,7 +486,7 @@ class TestRehearse:
                     )
                     for table in models.Base.metadata.sorted_tables
                 }
-            return tables, ledger.look(
+            return tables, ledger.read_replica(
                 lambda replica: (
                     replica.revision, sorted(map(repr, replica.items())),
                 )
@@ -519,7 +521,7 @@ class TestRehearse:
         told = []
         telling = open_ledger(on_change=told.append)
         before = everything(telling)
-        rehearsed = telling.rehearse(work)
+        rehearsed = telling.dry_run(work)
         assert everything(telling) == before
         assert told == []
         assert telling.commit(work) == rehearsed
@@ -534,7 +536,7 @@ class TestRehearse:
 
         before = everything(store)
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            store.rehearse(refuse)
+            store.dry_run(refuse)
         assert everything(store) == before
 
     def test_it_sees_what_other_managers_have_committed(
@@ -543,7 +545,7 @@ class TestRehearse:
         store.warm()
         new = nouns.host()
         open_ledger().commit(lambda tx: tx.put_host(new))
-        hosts = store.rehearse(
+        hosts = store.dry_run(
             lambda tx: ([h.uuid for h in tx.hosts()], [*tx.replica.hosts])
         )
         assert hosts == ([new.uuid], [new.uuid])
@@ -557,7 +559,7 @@ class TestRehearse:
                 raise errors.pop()
             return work(tx)
 
-        leases, hosts, _ = patient.rehearse(meet)
+        leases, hosts, _ = patient.dry_run(meet)
         assert (len(leases), hosts, len(pauses)) == (1, 2, 2)
         assert patient.leases() == []
 
@@ -570,7 +572,7 @@ class TestRehearse:
                 other.commit(lambda tx: tx.put_lease(nouns.lease()))
             return tx.leases()
 
-        assert store.rehearse(work) == []
+        assert store.dry_run(work) == []
         other.commit(lambda tx: tx.put_lease(nouns.lease()))
         assert len(store.leases()) == 1
 
@@ -654,5 +656,5 @@ def test_pauses_grow_and_vary_but_not_without_end():
 def test_a_database_without_a_ledger(store, database):
     with database.begin() as connection:
         connection.execute(sa.text('DELETE FROM ledger'))
-    with pytest.raises(exception.Unavailable, match='no ledger'):
+    with pytest.raises(exception.Unavailable, match='table has no row'):
         store.commit(lambda tx: None)

@@ -219,7 +219,7 @@ def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
     with pytest.raises(exception.Uncountable, match=host.uuid):
         promise(store, nouns, host, 1)
     with pytest.raises(exception.Uncountable):
-        store.rehearse(lambda tx: tx.add_lease(
+        store.dry_run(lambda tx: tx.add_lease(
             lease := nouns.lease(), [nouns.allocation(lease, host)]
         ))
 
@@ -328,6 +328,6 @@ def test_nobody_sees_what_is_not_committed(
             promise(store, nouns, host, 1)
 
     assert seen == [0]
-    assert store.look(lambda replica: len(replica.indexes.main)) == 0
+    assert store.read_replica(lambda replica: len(replica.indexes.main)) == 0
     promise(store, nouns, host, 1)
-    assert store.look(lambda replica: len(replica.indexes.main)) == 1
+    assert store.read_replica(lambda replica: len(replica.indexes.main)) == 1

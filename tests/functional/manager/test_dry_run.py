@@ -54,13 +54,13 @@ class Site(manager_site.Site):
         )
         self._file = sa.make_url(conf.database.connection).database
         self._pokes = 0
-        poke = self.manager.runner.poke
+        wake = self.manager.runner.wake
 
         def count():
             self._pokes += 1
-            poke()
+            wake()
 
-        self.manager.runner.poke = count
+        self.manager.runner.wake = count
 
     def another(self):
         return Manager(
@@ -87,7 +87,7 @@ class Site(manager_site.Site):
             )]
             return replica.revision, sorted(map(repr, held))
 
-        return self.ledger.look(see)
+        return self.ledger.read_replica(see)
 
     def felt(self):
         return (
@@ -467,6 +467,6 @@ def test_another_projects_lease_is_not_there(site):
 
 def test_control_what_is_committed_is_seen(site, monkeypatch):
     """A dry run that were none would not pass for one."""
-    monkeypatch.setattr(site.ledger, 'rehearse', site.ledger.commit)
+    monkeypatch.setattr(site.ledger, 'dry_run', site.ledger.commit)
     with pytest.raises(AssertionError):
         site.lease_of(hosts())

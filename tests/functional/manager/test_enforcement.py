@@ -306,10 +306,10 @@ def test_a_filter_of_another_package_is_found(
     # What this process has found before.
     monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
     conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
-    inquiry = enforcement.Enforcement(conf, None).inquiry(0)
+    admission = enforcement.Enforcement(conf, None).admission(0)
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     with pytest.raises(RuntimeError, match='p1'):
-        inquiry.check(None, lease)
+        admission.check(None, lease)
 
 
 RESERVATIONS = st.lists(
@@ -370,7 +370,7 @@ def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
         )
     filter_ = size.MaxSizeFilter({'enforcement': group})
     try:
-        filter_.check(base.Asked(lease, current, 0), source)
+        filter_.check(base.LeaseRequest(lease, current, 0), source)
         refused = False
     except exception.LimitExceeded:
         refused = True

@@ -982,7 +982,7 @@ class TestThreads:
 
     def test_now_is_at_once(self, running, conf):
         conf.set_override('event_poll_interval', 1000.0, 'manager')
-        running.runner.poke()
+        running.runner.wake()
         running.add_host('a')
         begun = time.monotonic()
         lease = running.create(start='now')

@@ -154,7 +154,7 @@ def test_it_is_told_where_keystone_is(conf, service):
     conf.register_opts(password, 'keystone')
     conf.set_override('auth_url', 'http://k.example/v3', 'keystone')
     filter_ = external.ExternalServiceFilter(conf)
-    filter_.ask(_asked(), {}, {})
+    filter_.check_external(_asked(), {}, {})
     [(_, document, _)] = service.questions()
     assert document['context']['auth_url'] == 'http://k.example/v3'
     assert document['context']['region_name'] == 'RegionOne'
@@ -453,21 +453,21 @@ class TestEndpoints:
 
     def test_one_of_its_own_is_enough(self, set_, service):
         filter_ = set_('on_end_endpoint', service.url + '/over')
-        assert not filter_.asks
-        filter_.ask(_asked(), {}, {})
+        assert not filter_.is_external
+        filter_.check_external(_asked(), {}, {})
         filter_.on_end(_asked().lease, {})
         [(path, _, _)] = service.questions()
         assert path == '/over'
 
     def test_what_has_none_is_not_asked(self, set_, service):
         filter_ = set_('check_update_endpoint', service.url + '/change')
-        filter_.ask(_asked(), {}, {})
+        filter_.check_external(_asked(), {}, {})
         assert service.questions() == []
 
     def test_one_of_its_own_comes_first(self, set_, service):
         set_('check_create_endpoint', service.url + '/new')
         filter_ = set_('base_endpoint', service.url)
-        filter_.ask(_asked(), {}, {})
+        filter_.check_external(_asked(), {}, {})
         filter_.on_end(_asked().lease, {})
         assert [path for path, _, _ in service.questions()] == [
             '/new', '/on-end',
@@ -486,11 +486,11 @@ class TestEndpoints:
 
     def test_without_a_token_none_is_sent(self, set_, service):
         set_('base_endpoint', service.url)
-        set_('token', '').ask(_asked(), {}, {})
+        set_('token', '').check_external(_asked(), {}, {})
         [(_, _, token)] = service.questions()
         assert token is None
 
 
 def _asked():
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
-    return base.Asked(lease, None, 0)
+    return base.LeaseRequest(lease, None, 0)

@@ -38,29 +38,29 @@ class TestPoke:
     """What a healed lease needs is done now, not when it is next looked."""
 
     @pytest.fixture
-    def pokes(self, world, monkeypatch):
-        pokes = []
+    def wakes(self, world, monkeypatch):
+        wakes = []
         monkeypatch.setattr(
-            world.healer, '_poke', lambda: pokes.append(world.now)
+            world.healer, '_wake_runner', lambda: wakes.append(world.now)
         )
-        return pokes
+        return wakes
 
-    def test_after_a_change(self, world, pokes):
+    def test_after_a_change(self, world, wakes):
         world.add_host('a')
         world.create(start='now')
         world.run()
         world.add_host('b')
         world.fail('a')
-        assert len(pokes) == 1
+        assert len(wakes) == 1
 
-    def test_without_one_there_is_none(self, world, pokes):
+    def test_without_one_there_is_none(self, world, wakes):
         world.add_host('a')
         world.add_host('b')
         world.create(start='now')
         world.run()
         world.monitor.step()
         world.healer.heal()
-        assert pokes == []
+        assert wakes == []
 
 
 class TestPending:

@@ -46,7 +46,7 @@ def look(world, *servers):
     """Have servers noticed and looked at; return all records."""
     for server in servers:
         world.manager.instances.notice(server.uuid)
-    world.manager.instances.look()
+    world.manager.instances.poll()
     return records(world)
 
 
@@ -348,7 +348,7 @@ class TestLook:
     ):
         monkeypatch.setattr(instance_sync, 'FLOOD', 4)
         instances = world.manager.instances
-        monkeypatch.setattr(instances, 'poke', instances.sync)
+        monkeypatch.setattr(instances, 'wake', instances.sync)
         servers = [world.add_server('a') for _ in range(6)]
         assert look(world, *servers).keys() == {s.uuid for s in servers}
         look(world)
@@ -385,7 +385,7 @@ class TestSeveralAtOnce:
             def do(manager):
                 change(world, server, **values)
                 manager.instances.notice(server.uuid)
-                manager.instances.look()
+                manager.instances.poll()
 
             return do
 
@@ -416,7 +416,7 @@ class TestSeveralAtOnce:
         def do(manager):
             del world.nova.stored[server.uuid]
             manager.instances.notice(server.uuid)
-            manager.instances.look()
+            manager.instances.poll()
 
         meanwhile('servers', do)
         assert sync(world) == {}

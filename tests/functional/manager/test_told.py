@@ -192,7 +192,7 @@ class Play:
 
     def look(self, server):
         self.world.manager.instances.notice(server.uuid)
-        self.world.manager.instances.look()
+        self.world.manager.instances.poll()
 
     def move(self):
         there = [s for s in self.world.nova.stored.values() if s.node]

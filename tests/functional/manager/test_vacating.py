@@ -629,7 +629,7 @@ class TestSlots:
     def lease(self, site, slots):
         # On one host of 8 there is room for two others beside it.
         site.edge.down.add('b')
-        site.manager.monitor.look()
+        site.manager.monitor.poll()
         return site.create(slots(amount=3, vcpus=2))
 
     @pytest.mark.row('F55', 'F56')
@@ -689,7 +689,7 @@ class TestSlots:
     def test_a_server_is_not_in_the_way_of_its_own_lifetime(self, site):
         """It was shelved, but not taken off its host, by its start."""
         site.edge.down.add('b')
-        site.manager.monitor.look()
+        site.manager.monitor.poll()
         site.edge.offloads = False
         server = site.server('a', vcpus=6)
         server['scheduler_hints'] = {
@@ -710,7 +710,7 @@ class TestSlots:
     ):
         """As long as its place is not taken over by its record."""
         site.edge.down.add('b')
-        site.manager.monitor.look()
+        site.manager.monitor.poll()
         server = site.server('a', vcpus=4)
         server['scheduler_hints'] = {
             'lease_start': manager_site.at(site.now + 500),

@@ -19,14 +19,14 @@ _TEMPLATES = {
 }
 
 
-class Exact(functions.FunctionElement[str]):
+class ByteString(functions.FunctionElement[str]):
     """A string that is compared by its bytes."""
 
     type = sa.String()
     inherit_cache = True
 
 
-@compiler.compiles(Exact)
-def _to_sql(element: Exact, compiling: Any, **kwargs: Any) -> str:
+@compiler.compiles(ByteString)
+def _to_sql(element: ByteString, compiling: Any, **kwargs: Any) -> str:
     text = compiling.process(element.clauses, **kwargs)
     return _TEMPLATES[compiling.dialect.name].format(text)

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def ask(
+def query(
     args: argparse.Namespace, method: str, **what: Any
 ) -> list[tuple[str, Any]]:
     """Ask the workers, with the options of `add_arguments`.
@@ -34,4 +34,4 @@ def ask(
     from blazar_sched.service.bus import schedulers
 
     bus = rpc.transport(service.configuration(args))
-    return schedulers.ask(bus, args.wait, method, **what)
+    return schedulers.query(bus, args.wait, method, **what)

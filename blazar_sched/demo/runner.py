@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration in the terminal: starts all services, runs the story."""
+"""The demonstration in the terminal: start all services, run a scenario."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.story import ADMIN
-from blazar_sched.demo.story import ALICE
-from blazar_sched.demo.story import BOB
-from blazar_sched.demo.story import HOSTS
-from blazar_sched.demo.story import Story
+from blazar_sched.demo.scenario import ADMIN
+from blazar_sched.demo.scenario import ALICE
+from blazar_sched.demo.scenario import BOB
+from blazar_sched.demo.scenario import HOSTS
+from blazar_sched.demo.scenario import Scenario
 from blazar_sched.service import assembly
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
@@ -43,7 +43,7 @@ export OS_TOKEN=admin
 """
 
 
-def perform(keep: bool, port: int) -> int:
+def run(keep: bool, port: int) -> int:
     """Run the demonstration; return 0 only if every promise held."""
     console = Console(highlight=False)
     begun = time.monotonic()
@@ -57,11 +57,11 @@ def perform(keep: bool, port: int) -> int:
         say(f'Nova 34 is up, with computes {", ".join(HOSTS)}')
         api = stack.enter_context(_service(cloud, port))
         say(f'the reservation service is up: http://127.0.0.1:{api}/v1')
-        story = Story(cloud, _clients(api), say, console.status)
-        held = story.tell()
-        _report(console, story)
+        scenario = Scenario(cloud, _clients(api), say, console.status)
+        held = scenario.play()
+        _report(console, scenario)
         if keep:
-            story.clear()
+            scenario.clear()
             console.print(
                 'The API stays up; end it with Ctrl-C. In another terminal, '
                 'for `openstack reservation …` or `blazar …`:\n'
@@ -110,7 +110,7 @@ def _adapter(cloud: Cloud, service_type: str) -> adapter.Adapter:
 
 
 def _clients(port: int) -> Mapping[str, adapter.Adapter]:
-    """Return a client of the reservation API for each actor of the story."""
+    """Return a client of the reservation API for each project."""
     endpoint = f'http://127.0.0.1:{port}/v1'
     tokens = {
         ADMIN: 'admin',
@@ -126,11 +126,11 @@ def _clients(port: int) -> Mapping[str, adapter.Adapter]:
     }
 
 
-def _report(console: Console, story: Story) -> None:
+def _report(console: Console, scenario: Scenario) -> None:
     table = Table(title='Placements', title_justify='left')
     for column in ('', 'who', 'asked', 'host', 'why'):
         table.add_column(column)
-    for note in story.placements:
+    for note in scenario.placements:
         style = None if note.held else 'red'
         table.add_row(
             note.chapter, note.who, note.asked, note.host or 'refused',
@@ -138,8 +138,8 @@ def _report(console: Console, story: Story) -> None:
         )
     console.print(table)
     taken = max(map(len, HOSTS)) + len('│  │  │')
-    console.print(story.picture(min(72, console.width - taken)))
+    console.print(scenario.chart(min(72, console.width - taken)))
     for chapter, promise in PROMISES.items():
-        held = story.promises.get(chapter, False)
+        held = scenario.promises.get(chapter, False)
         mark = '[green]held[/green]' if held else '[red]BROKEN[/red]'
         console.print(f'  ({chapter}) {promise}: {mark}')

@@ -27,38 +27,38 @@ MARGIN = 600
 
 
 @dataclasses.dataclass(slots=True)
-class Tidied:
+class Cleanup:
     """The number of tidied leases, and the ids of the skipped leases."""
 
     count: int = 0
     left: list[str] = dataclasses.field(default_factory=list)
 
 
-def tidy(
+def clean_up(
     services: base.Services,
     now: int,
     monotonic: Callable[[], float] = time.monotonic,
-) -> Tidied:
+) -> Cleanup:
     """Remove the objects; repeatable, also while managers run.
 
     :param now: the time in epoch seconds as the removal begins
     :param monotonic: measures the duration of the removal
     :raises Unavailable: if another service does not answer
     """
-    tidied = Tidied()
+    done = Cleanup()
     began = monotonic()
     for lease in services.ledger.leases(status=states.LEASE_PENDING):
         at = now + int(monotonic() - began)
         if _may_be_open(services, lease.id, at):
-            tidied.left.append(lease.id)
+            done.left.append(lease.id)
             continue
         for reservation in lease.reservations:
             if reservation.resource_type in ON_HOSTS:
                 _remove(services, reservation)
         if any(reservation.made for reservation in lease.reservations):
             _forget(services, lease)
-        tidied.count += 1
-    return tidied
+        done.count += 1
+    return done
 
 
 def _may_be_open(services: base.Services, lease_id: str, now: int) -> bool:

@@ -15,8 +15,8 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
-from blazar_sched.simulate import play
 from blazar_sched.simulate import result
+from blazar_sched.simulate import simulation
 from blazar_sched.simulate import trace
 from blazar_sched.simulate.policy import FREEPOOL
 from blazar_sched.simulate.policy import Policy
@@ -26,7 +26,7 @@ MOST_TIMES = 4096
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
+class Settings:
     """The input of a simulation, as requested.
 
     :param sample: how many of the hosts, None for all
@@ -46,8 +46,8 @@ class Setting:
     until_refused: float | None = None
 
 
-def perform(
-    setting: Setting,
+def run(
+    settings: Settings,
     policies: Sequence[Policy],
     json_path: str | None = None,
     plot_path: str | None = None,
@@ -59,16 +59,16 @@ def perform(
     """
     out = console.Console()
     with progress.Progress(console=out) as bar:
-        scene = _scene(setting)
-        if setting.until_refused is not None:
-            scene = _until_refused(
-                scene, setting.until_refused, setting.seed, bar
+        scenario = _read_scenario(settings)
+        if settings.until_refused is not None:
+            scenario = _until_refused(
+                scenario, settings.until_refused, settings.seed, bar
             )
-        results = [_played(scene, each, bar) for each in policies]
+        results = [_simulated(scenario, each, bar) for each in policies]
     about = {
-        'hosts': len(scene.hosts), 'pool': scene.pool,
-        'leases': len(scene.bookings), 'instances': len(scene.instances),
-        'days': round(scene.span / result.DAY, 1), 'seed': setting.seed,
+        'hosts': len(scenario.hosts), 'pool': scenario.pool,
+        'leases': len(scenario.bookings), 'instances': len(scenario.instances),
+        'days': round(scenario.span / result.DAY, 1), 'seed': settings.seed,
     }
     out.print(', '.join(f'{name} {n:,}' for name, n in about.items()))
     out.print(result.show(results))
@@ -81,45 +81,48 @@ def perform(
         plot.save(results, plot_path)
 
 
-def _scene(setting: Setting) -> play.Scene:
-    """Return the scene; its pool is the smallest that holds the leases."""
-    seed, unbounded = setting.seed, setting.options['unbounded']
+def _read_scenario(settings: Settings) -> simulation.Scenario:
+    """Return the scenario; its pool is the smallest that holds the leases."""
+    seed, unbounded = settings.seed, settings.options['unbounded']
     duration.parse_unbounded(unbounded, 'unbounded')
-    hosts = trace.read_hosts(setting.hosts)
-    if setting.sample is not None:
+    hosts = trace.read_hosts(settings.hosts)
+    if settings.sample is not None:
         rng = random.Random(f'{seed}/hosts')
-        hosts = trace.sample(hosts, setting.sample, rng)
+        hosts = trace.sample(hosts, settings.sample, rng)
     instances = trace.read_instances(
-        setting.instances, random.Random(f'{seed}/kinds')
+        settings.instances, random.Random(f'{seed}/kinds')
     )
     span = trace.span(instances)
     bookings = lease.draw(
-        setting.load, hosts, span, random.Random(f'{seed}/leases')
+        settings.load, hosts, span, random.Random(f'{seed}/leases')
     )
     pool = cloud.least_pool(hosts, bookings)
-    return play.Scene(
-        hosts, trace.repeat(instances, setting.repeat, seed), bookings, pool,
-        span, setting.options,
+    return simulation.Scenario(
+        hosts, trace.repeat(instances, settings.repeat, seed), bookings, pool,
+        span, settings.options,
     )
 
 
 def _until_refused(
-    scene: play.Scene, share: float, seed: int, bar: progress.Progress
-) -> play.Scene:
-    """Return the scene with each instance repeated as often as needed.
+    scenario: simulation.Scenario,
+    share: float,
+    seed: int,
+    bar: progress.Progress,
+) -> simulation.Scenario:
+    """Return the scenario with each instance repeated as often as needed.
 
     The number of repetitions is the least number for which freepool refuses
     the share, provided that more instances never make freepool refuse a
     smaller share.
     """
 
-    def repeated(times: int) -> play.Scene:
+    def repeated(times: int) -> simulation.Scenario:
         return dataclasses.replace(
-            scene, instances=trace.repeat(scene.instances, times, seed)
+            scenario, instances=trace.repeat(scenario.instances, times, seed)
         )
 
     def enough(times: int) -> bool:
-        found = _played(
+        found = _simulated(
             repeated(times), FREEPOOL, bar,
             f'freepool, instances {times} times',
         )
@@ -142,18 +145,18 @@ def _until_refused(
     return repeated(most)
 
 
-def _played(
-    scene: play.Scene,
+def _simulated(
+    scenario: simulation.Scenario,
     policy: Policy,
     bar: progress.Progress,
     name: str | None = None,
 ) -> result.Result:
     """Play a policy and show the progress."""
-    task = bar.add_task(name or policy.name, total=scene.size)
-    found = play.play(
-        scene, policy, lambda done: bar.update(task, completed=done)
+    task = bar.add_task(name or policy.name, total=scenario.size)
+    found = simulation.simulate(
+        scenario, policy, lambda done: bar.update(task, completed=done)
     )
-    bar.update(task, completed=scene.size)
+    bar.update(task, completed=scenario.size)
     return found
 
 

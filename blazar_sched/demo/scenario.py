@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of the demonstration, and its expected results.
+"""The scenario of the demonstration, and its expected results.
 
 Every request goes through the real REST APIs: that of this service for hosts
 and leases, and Nova's for servers. Each chapter records who made which
@@ -16,7 +16,7 @@ from typing import Any
 
 from keystoneauth1 import adapter
 
-from blazar_sched.demo import picture
+from blazar_sched.demo import chart
 from blazar_sched.demo.cloud import Cloud
 from blazar_sched.demo.cloud import host_of
 from blazar_sched.demo.cloud import wait_for
@@ -59,8 +59,8 @@ def _iso(at: int) -> str:
     return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat()
 
 
-class Story:
-    """The story, which is run once.
+class Scenario:
+    """The scenario, which is run once.
 
     :param cloud: a running cloud with HOSTS
     :param api: the reservation API, by project
@@ -93,8 +93,8 @@ class Story:
     def closes(self) -> int:
         return self.opens + LENGTH
 
-    def tell(self) -> bool:
-        """Run the whole story; return whether every promise held."""
+    def play(self) -> bool:
+        """Run the whole scenario; return whether every promise held."""
         self._register_hosts()
         self._book()
         self._before()
@@ -239,23 +239,23 @@ class Story:
         self.cloud.delete(*self.cloud.servers())
         self.say('all servers are deleted: both hosts can be booked')
 
-    def picture(self, width: int) -> Any:
-        """Return a picture of the holders of each host during the story."""
+    def chart(self, width: int) -> Any:
+        """Return a chart of the holders of each host during the scenario."""
         # Leaves some room for the label of the newest bar.
         end = int(time.time()) + 10
         bars = [
-            picture.Bar(
+            chart.Bar(
                 RESERVED, f'leased to {ALICE}', self.opens, self.closes,
                 'black on yellow',
             )
         ]
         styles = {ALICE: 'black on cyan', BOB: 'black on green'}
         bars += [
-            picture.Bar(
+            chart.Bar(
                 note.host, f'{note.who} ({note.chapter})', note.start,
                 note.end or end, styles[note.who],
             )
             for note in self.placements
             if note.host
         ]
-        return picture.draw(HOSTS, bars, self.begun, end, width)
+        return chart.draw(HOSTS, bars, self.begun, end, width)

@@ -5,13 +5,13 @@ import io
 
 from rich import console
 
-from blazar_sched.demo import picture
+from blazar_sched.demo import chart
 
 
 def rendered(bars, start=0, end=60, width=60):
     out = io.StringIO()
     console.Console(file=out, width=100).print(
-        picture.draw(['one', 'two'], bars, start, end, width)
+        chart.draw(['one', 'two'], bars, start, end, width)
     )
     return out.getvalue().splitlines()
 
@@ -22,7 +22,7 @@ def find(lines, text):
 
 
 def test_a_bar_stands_under_its_time():
-    lines = rendered([picture.Bar('one', 'x', 20, 40, '')])
+    lines = rendered([chart.Bar('one', 'x', 20, 40, '')])
     axis, bar = find(lines, '+20s'), find(lines, 'x─')
     assert bar.index('├') == axis.index('+20s')
     assert bar.index('┤') == axis.index('+40s') - 1
@@ -31,9 +31,9 @@ def test_a_bar_stands_under_its_time():
 def test_bars_of_a_host_come_oldest_first_and_under_each_other():
     lines = rendered(
         [
-            picture.Bar('one', 'late', 30, 40, ''),
-            picture.Bar('one', 'soon', 0, 10, ''),
-            picture.Bar('two', 'other', 0, 10, ''),
+            chart.Bar('one', 'late', 30, 40, ''),
+            chart.Bar('one', 'soon', 0, 10, ''),
+            chart.Bar('two', 'other', 0, 10, ''),
         ]
     )
     order = [
@@ -46,6 +46,6 @@ def test_bars_of_a_host_come_oldest_first_and_under_each_other():
 
 
 def test_what_reaches_out_of_the_picture_is_cut():
-    lines = rendered([picture.Bar('one', 'x', -50, 500, '')])
+    lines = rendered([chart.Bar('one', 'x', -50, 500, '')])
     drawn = find(lines, 'x─')
     assert drawn.count('─') == 60 - 3

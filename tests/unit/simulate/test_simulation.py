@@ -9,9 +9,9 @@ from blazar_sched.domain import exception
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
-from blazar_sched.simulate import play
 from blazar_sched.simulate import policy
 from blazar_sched.simulate import scheduler
+from blazar_sched.simulate import simulation
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
@@ -49,12 +49,12 @@ def slots(count, start=START, end=END):
 
 def played(*instances, by=policy.OURS, bookings=None, hosts=None, pool=1,
            **options):
-    scene = play.Scene(
+    scenario = simulation.Scenario(
         hosts or [host()], instances,
         [whole()] if bookings is None else bookings, pool, SPAN,
         OPTIONS | options,
     )
-    return play.play(scene, by)
+    return simulation.simulate(scenario, by)
 
 
 def test_what_ends_in_time_runs_on_a_host_that_is_reserved_later():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The player: events in the order of virtual time, and their results."""
+"""The simulation: events in the order of virtual time, and their results."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ STEP = 500
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Scene:
+class Scenario:
     """The input of each policy; the first `pool` hosts are kept for leases.
 
     :param span: the number of seconds that are played
@@ -46,40 +46,40 @@ class Scene:
         return len(self.instances) + len(self.bookings)
 
 
-def play(
-    scene: Scene, policy: Policy, tell: Tell = lambda _: None
+def simulate(
+    scenario: Scenario, policy: Policy, tell: Tell = lambda _: None
 ) -> result.Result:
-    """Return the result of a policy on a scene.
+    """Return the result of a policy on a scenario.
 
     :raises Failure: if a filter or weigher failed
     """
-    there = cloud.Cloud(scene.hosts, scene.pool, policy)
-    found = result.Result(policy.name, leases=len(scene.bookings))
+    there = cloud.Cloud(scenario.hosts, scenario.pool, policy)
+    found = result.Result(policy.name, leases=len(scenario.bookings))
     with scheduler.following(
-        there.seen, lambda: there.now, **scene.options
+        there.seen, lambda: there.now, **scenario.options
     ):
-        _Player(scene, there, found).run(tell)
-    vcpus = sum(host.vcpus for host in scene.hosts)
-    found.sum_up(there.used, there.idle, vcpus, scene.span)
+        _Simulation(scenario, there, found).run(tell)
+    vcpus = sum(host.vcpus for host in scenario.hosts)
+    found.sum_up(there.used, there.idle, vcpus, scenario.span)
     return found
 
 
-class _Player:
+class _Simulation:
     """The queue of future events, by (time, kind, number)."""
 
     def __init__(
-        self, scene: Scene, there: cloud.Cloud, found: result.Result
+        self, scenario: Scenario, there: cloud.Cloud, found: result.Result
     ) -> None:
         self._there = there
         self._found = found
-        self._span = scene.span
+        self._span = scenario.span
         self._number = itertools.count()
         self._ids = random.Random(0)
         self._later: list[tuple[int, int, int, Any]] = []
         self._given = heapq.merge(
-            self._all(BOOK, ((each.at, each) for each in scene.bookings)),
+            self._all(BOOK, ((each.at, each) for each in scenario.bookings)),
             self._all(
-                ARRIVE, ((each.arrival, each) for each in scene.instances)
+                ARRIVE, ((each.arrival, each) for each in scenario.instances)
             ),
         )
         self._do: dict[int, Callable[[Any], object]] = {

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from blazar_sched.cmd import asking
 from blazar_sched.cmd import main
+from blazar_sched.cmd import worker_query
 from blazar_sched.service.bus import schedulers
 
 SERVER = '0b1f5d6c-0000-4000-8000-000000000001'
@@ -39,7 +39,8 @@ def answered(monkeypatch):
     """Have it answered so by the bus."""
     def answered(*answers):
         monkeypatch.setattr(
-            asking, 'ask', lambda args, method, **what: list(answers)
+            worker_query, 'query',
+            lambda args, method, **what: list(answers),
         )
 
     return answered
