@@ -17,7 +17,10 @@ Body = dict[str, Any]
 
 
 def list_allocations(req: falcon.Request, caller: Caller) -> Body:
-    """List the coming allocations of all hosts; past ones too if filtered."""
+    """List the coming allocations of all hosts.
+
+    With a filter, past allocations are listed too.
+    """
     hosts = _held(caller, **_filters(req))
     shown = [ALLOCATION.show(host, caller.version) for host in hosts]
     return {'allocations': shown}

@@ -36,7 +36,10 @@ class Type:
         return value
 
     def example(self, version: Version, value: Any = None) -> Any:
-        """Show an example, the manager's `value` unless fields have their own.
+        """Return an example in the form of a version.
+
+        :param value: an example of the manager's value, not used if the type
+            has fields with examples
         """
         return self.show(value, version)
 

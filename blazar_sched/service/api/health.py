@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/healthcheck`` for load balancers: that of oslo.middleware, with a check.
+"""The ``/healthcheck`` of oslo.middleware, with a check of the manager.
 
 The check asks the manager. The options are those of oslo.middleware, in
 [healthcheck]: what is shown, to whom, and further backends, such as a file

@@ -39,7 +39,7 @@ Body = dict[str, Any]
 
 
 def list_leases(req: falcon.Request, caller: Caller) -> Body:
-    """List the leases of the project; an admin gets those of all projects."""
+    """List the leases of the project, or of all projects for an admin."""
     wanted = _wanted(req, caller)
     limit = listing.limit(req)
     fields = listing.fields(req, FIELDS)
@@ -62,7 +62,7 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
 def show_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
-    """Show a lease; from 1.1 on with its allocations and what remains."""
+    """Show a lease; from 1.1 on with its hosts and its remaining servers."""
     which = {'lease_id': lease_id, 'project_id': caller.scope}
     lease = caller.call('get_lease', **which)
     if caller.version >= microversion.V1_1:
@@ -120,7 +120,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
 def update_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
-    """Change a lease in all that is asked for, or change nothing."""
+    """Make all of the requested changes of a lease, or change nothing."""
     dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.UPDATE[caller.version], body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers, which a refusal for want of room includes beside the error."""
+"""Offers, which a refusal for lack of room includes beside the error."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -21,7 +21,8 @@ Body = dict[str, Any]
 def list_properties(req: falcon.Request, caller: Caller) -> Body:
     """List the public properties; ``?detail`` shows their values too.
 
-    ``?all`` lists the private properties too, for an admin in any policy.
+    ``?all`` lists the private properties too, if the caller is an
+    administrator.
     """
     every = req.get_param_as_bool('all', default=False) and caller.is_admin
     detail = req.get_param_as_bool('detail', default=False)

@@ -42,8 +42,8 @@ class Route:
     """A route of the API.
 
     `status` is the status of success; without a `rule`, anyone may call the
-    route. Versions older than `since` have nothing at the path. A change can
-    be asked for by a dry run only where `dry` is true.
+    route. Versions older than `since` do not have the route. Only a route with
+    `dry` supports a dry run.
     """
 
     method: str
@@ -77,7 +77,7 @@ DOCUMENT = '/openapi'
 def show_document(
     req: falcon.Request, caller: Caller | None
 ) -> openapi.Document:
-    """Show this document, of the version that is asked for."""
+    """Show the OpenAPI document of the requested version."""
     return openapi.document(ROUTES, req.env[microversion.VERSION])
 
 

@@ -162,7 +162,10 @@ def _of_type(resource_type: str, parameters: Iterable[Field]) -> Object:
 
 
 class _Reservation(Type):
-    """A reservation of any type; another package may have its driver."""
+    """A reservation, with the fields of its resource type.
+
+    A type that another package has the driver of has any parameters.
+    """
 
     def __init__(self) -> None:
         self._own = {
