@@ -14,7 +14,7 @@ from tests import told
 from tests.fault.site import Site
 from tests.fault.site import SLOT
 from tests.fault.site import wait_for
-from tests.unit.keystone import Keystone
+from tests.standins.keystone import KeystoneServer
 
 pytestmark = pytest.mark.row('F58')
 
@@ -27,7 +27,7 @@ class Place:
     def __init__(self, site, processes):
         self.mail = told.Mail()
         self.hook = told.Hook()
-        self._keystone = Keystone()
+        self._keystone = KeystoneServer()
         self._keystone.add_user('user')
         self._keystone.emails['user'] = 'user@example.org'
         self._file = site.file()

@@ -53,7 +53,7 @@ class Clock:
         return time.time() + self.ahead
 
 
-class Site:
+class LifetimeCloud:
     """Times are in seconds from now."""
 
     def __init__(self, cloud, manager, port, clock):
@@ -199,7 +199,7 @@ def site(cloud, clock, tmp_path_factory):
     for name in HOSTS:
         manager.hosts.create(name, {})
     api = api_server.serve(conf, rpc.Local(manager.endpoint))
-    yield Site(cloud, manager, api.port, clock)
+    yield LifetimeCloud(cloud, manager, api.port, clock)
     api.stop()
     manager.stop()
 

@@ -34,7 +34,7 @@ HOUR = 3600
 PROJECT = 'mine'
 
 
-class Site:
+class ReservedHost:
     """One host of 8 VCPUs, of which a reservation has 6 in an hour."""
 
     def __init__(self):
@@ -111,7 +111,7 @@ def clock():
 
 @pytest.fixture
 def site(clock):
-    site = Site()
+    site = ReservedHost()
     with process.following(site.replica, lambda: clock[0]):
         yield site
 

@@ -29,7 +29,7 @@ HOUR = 3600
 OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
 
 
-class Site:
+class RecordedCloud:
     """A cloud, and a manager whose parts that look at its servers run."""
 
     def __init__(self, cloud, conf):
@@ -170,7 +170,7 @@ def listening(site, conf, nova_notifies):
 @pytest.fixture(scope='module')
 def site(cloud, conf):
     database.open_ledger(conf).upgrade()
-    site = Site(cloud, conf)
+    site = RecordedCloud(cloud, conf)
     yield site
     site.manager.ledger.close()
 

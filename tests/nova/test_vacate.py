@@ -38,7 +38,7 @@ class Clock:
         return time.monotonic() + self.ahead
 
 
-class Site:
+class VacatedCloud:
     """The scheduler's side is `lab`, the service's is `manager`."""
 
     def __init__(self, lab, conf):
@@ -168,7 +168,7 @@ def conf(url, cloud):
 
 @pytest.fixture
 def site(lab, conf):
-    site = Site(lab, conf)
+    site = VacatedCloud(lab, conf)
     yield site
     site.manager.ledger.close()
 

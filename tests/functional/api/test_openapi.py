@@ -7,7 +7,7 @@ import pytest
 
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import microversion
-from tests.unit import neutron
+from tests.standins.neutron import NETWORK
 
 schemathesis = pytest.importorskip(
     'schemathesis', reason='schemathesis is not installed'
@@ -63,7 +63,7 @@ def there(service):
     floating_ip = service.api.simulate_post(
         '/v1/floatingips',
         json={
-            'floating_network_id': neutron.NETWORK,
+            'floating_network_id': NETWORK,
             'floating_ip_address': '203.0.113.7',
         },
     ).json['floatingip']

@@ -10,7 +10,7 @@ import pytest
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
-from tests.unit.keystone import Keystone
+from tests.standins.keystone import KeystoneServer
 
 BODY = {
     'name': 'night-run',
@@ -22,7 +22,7 @@ BODY = {
 
 @pytest.fixture
 def cloud():
-    cloud = Keystone()
+    cloud = KeystoneServer()
     cloud.add_user('alice', p1=['member', 'reader'])
     yield cloud
     cloud.stop()

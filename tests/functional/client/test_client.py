@@ -15,7 +15,8 @@ import pytest
 
 from tests import programs
 from tests.functional.client import conftest
-from tests.unit import neutron
+from tests.standins.neutron import NETWORK
+from tests.standins.neutron import SUBNET
 
 HOST_RESERVATION = {
     'resource_type': 'physical:host',
@@ -36,7 +37,7 @@ FLAVOR_ARGUMENT = (
     'resource_type=flavor:instance,flavor_id=m1.small,amount=1,affinity=None'
 )
 FLOATING_IP_ARGUMENT = (
-    f'resource_type=virtual:floatingip,network_id={neutron.NETWORK},amount=2,'
+    f'resource_type=virtual:floatingip,network_id={NETWORK},amount=2,'
     'required_floatingips=["203.0.113.7"]'
 )
 
@@ -261,7 +262,7 @@ def test_lists_are_sorted_with_the_programs(shell):
     for n in (2, 1):
         shell.do('host', 'create', f'compute-{n}', '--extra', f'rack-{n}=7')
         shell.do(
-            'floatingip', 'create', neutron.NETWORK, f'203.0.113.{n + 6}'
+            'floatingip', 'create', NETWORK, f'203.0.113.{n + 6}'
         )
     for words, column, values in [
         (('host', 'list'), 'hypervisor_hostname', ['compute-1', 'compute-2']),
@@ -397,11 +398,11 @@ def test_bare_arguments_of_lease_create(shell):
 def test_floating_ips_by_the_library(login):
     admin, alice = login('admin'), login('alice:p1')
     made = [
-        admin.floatingip.create(neutron.NETWORK, f'203.0.113.{n}')
+        admin.floatingip.create(NETWORK, f'203.0.113.{n}')
         for n in (7, 8)
     ]
     assert made[0]['floating_ip_address'] == '203.0.113.7'
-    assert made[0]['subnet_id'] == neutron.SUBNET
+    assert made[0]['subnet_id'] == SUBNET
     assert alice.floatingip.list() == made
     assert alice.floatingip.get(made[0]['id']) == made[0]
     lease = alice.lease.create(
@@ -409,7 +410,7 @@ def test_floating_ips_by_the_library(login):
         [
             {
                 'resource_type': 'virtual:floatingip',
-                'network_id': neutron.NETWORK,
+                'network_id': NETWORK,
                 'amount': 1,
                 'required_floatingips': ['203.0.113.8'],
             }
@@ -441,18 +442,18 @@ def test_floating_ips_by_the_library(login):
 def test_floating_ips_by_the_programs(shell):
     made = [
         shell.read(
-            'floatingip', 'create', neutron.NETWORK, f'203.0.113.{n}'
+            'floatingip', 'create', NETWORK, f'203.0.113.{n}'
         )
         for n in (7, 8)
     ]
-    refused = shell.run('floatingip', 'create', neutron.NETWORK, '203.0.113.1')
+    refused = shell.run('floatingip', 'create', NETWORK, '203.0.113.1')
     assert refused.returncode != 0
     assert 'gateway' in refused.stderr
     assert sorted(
         f['floating_ip_address'] for f in shell.read('floatingip', 'list')
     ) == ['203.0.113.7', '203.0.113.8']
     shown = shell.read('floatingip', 'show', made[0]['id'])
-    assert shown['floating_network_id'] == neutron.NETWORK
+    assert shown['floating_network_id'] == NETWORK
 
     lease = shell.read(
         'lease', 'create', 'addresses',

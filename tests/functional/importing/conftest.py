@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blazar 18's database, made by Blazar or by hand, and a ledger to fill.
 
-Nova, Placement and Neutron are there at their HTTP edge, with hosts of 8
+Nova, Placement and Neutron are stand-ins at the level of HTTP, with hosts of 8
 VCPUs.
 """
 
@@ -26,10 +26,10 @@ from blazar_sched.service.importing.importer import Importer
 from blazar_sched.service.manager.manager import Manager
 from tests.cloud import home
 from tests.functional.importing import database
-from tests.functional.manager.edge import Edge
-from tests.functional.manager.edge import SLOT_TOTALS
 from tests.services import database as servers
-from tests.unit import neutron as neutron_edge
+from tests.standins.cloud import CloudApi
+from tests.standins.cloud import SLOT_TOTALS
+from tests.standins.neutron import NeutronApi
 
 # The last one is not Blazar's.
 HOSTS = ('compute-1', 'compute-2', 'compute-3', 'compute-4')
@@ -60,20 +60,20 @@ def site(tmp_path, ledger_url):
         '[api]\nauth_strategy = noauth\nport = 0\n'
     )
     conf = service_conf.load(files=[str(file)])
-    edge = Edge(*HOSTS)
-    neutron = neutron_edge.Neutron()
+    cloud = CloudApi(*HOSTS)
+    neutron = NeutronApi()
 
     def manager():
         return Manager(
             conf,
-            Nova(edge),
-            Placement(edge),
+            Nova(cloud),
+            Placement(cloud),
             neutron=Neutron(neutron),
         )
 
     manager().ledger.upgrade()
     return SimpleNamespace(
-        conf=conf, edge=edge, neutron=neutron, manager=manager
+        conf=conf, cloud=cloud, neutron=neutron, manager=manager
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cloud import polling
 from tests.functional.importing import conftest
 from tests.functional.importing import shown
-from tests.unit import neutron as neutron_edge
+from tests.standins.neutron import NETWORK
 
 pytestmark = pytest.mark.services
 
@@ -40,7 +40,7 @@ FLAVOR = {
 }
 FLOATING_IPS = {
     'resource_type': 'virtual:floatingip',
-    'network_id': neutron_edge.NETWORK,
+    'network_id': NETWORK,
     'amount': 1,
 }
 
@@ -84,7 +84,7 @@ def fill(url):
     admin.host.create('compute-3')
     admin.host.set_property('rack', True)
     for address in ('203.0.113.5', '203.0.113.7'):
-        admin.floatingip.create(neutron_edge.NETWORK, address)
+        admin.floatingip.create(NETWORK, address)
     ended = book(member, 'ended', HOST, INSTANCES, FLOATING_IPS)
     become(member, ended, 'ACTIVE')
     # Its own update knows no 'now'.

@@ -6,7 +6,7 @@ import pytest
 from blazar_sched.domain import states
 from blazar_sched.service.importing import cleanup
 from tests.functional.importing import database
-from tests.unit import neutron as neutron_edge
+from tests.standins.neutron import NETWORK
 
 HOUR = database.HOUR
 PROJECT = 'project'
@@ -17,7 +17,7 @@ class Made:
     """Makes what Blazar makes of a reservation, as Blazar calls it."""
 
     def __init__(self, site):
-        self._edge = site.edge
+        self._cloud = site.cloud
         self._neutron = site.neutron
         services = site.manager().services
         self._nova, self._placement = services.nova, services.placement
@@ -33,17 +33,17 @@ class Made:
         self.aggregate(id_, *hosts, reservation=id_, filter_tenant_id=PROJECT)
         class_ = f'CUSTOM_RESERVATION_{id_.upper().replace("-", "_")}'
         self._placement.create_resource_class(class_)
-        self._edge.flavors[id_] = {'specs': {}}
+        self._cloud.flavors[id_] = {'specs': {}}
         for host in hosts:
-            self._edge.access.add((id_, PROJECT))
+            self._cloud.access.add((id_, PROJECT))
             self._placement.set_inventory(
-                self._edge.uuid(host), host, class_, 1
+                self._cloud.uuid(host), host, class_, 1
             )
 
     def floating_ip(self, id_):
         self._neutron.stored['made'] = {
             'id': 'made', 'floating_ip_address': ADDRESS,
-            'floating_network_id': neutron_edge.NETWORK,
+            'floating_network_id': NETWORK,
             'project_id': PROJECT, 'description': '',
             'tags': ['blazar', f'reservation:{id_}'], 'port_id': None,
         }  # fmt: skip
@@ -72,21 +72,21 @@ def test_an_active_lease_leaves_nothing(blazar, made, manager, site):
     lease = blazar.lease('ACTIVE', -HOUR)
     whole = blazar.hosts(lease, one, status='active')
     slots = blazar.instances(lease, two, status='active')
-    address = blazar.floating_ip(neutron_edge.NETWORK, ADDRESS)
+    address = blazar.floating_ip(NETWORK, ADDRESS)
     floating = blazar.floating_ips(
-        lease, neutron_edge.NETWORK, address, status='active'
+        lease, NETWORK, address, status='active'
     )
     made.aggregate('freepool', 'compute-2')
     made.aggregate(whole, 'compute-1')
     made.slots(slots, 'compute-2')
     made.floating_ip(floating)
-    server = site.edge.add_server('compute-1', PROJECT, reservation=whole)
+    server = site.cloud.add_server('compute-1', PROJECT, reservation=whole)
     manager().leases.delete(lease, None)
-    assert server not in site.edge.servers
-    assert site.edge.flavors == {}
-    assert site.edge.classes == set()
+    assert server not in site.cloud.servers
+    assert site.cloud.flavors == {}
+    assert site.cloud.classes == set()
     assert {
-        a['name']: sorted(a['hosts']) for a in site.edge.aggregates.values()
+        a['name']: sorted(a['hosts']) for a in site.cloud.aggregates.values()
     } == {'freepool': ['compute-1', 'compute-2']}
     assert site.neutron.stored == {}
 
@@ -105,11 +105,11 @@ def test_tidied_leases_to_come_have_nothing_ahead(
     start = running.ledger.lease(lease).start
     soon = cleanup.clean_up(running.services, start - 10)
     assert soon.left == [lease]
-    assert site.edge.flavors
+    assert site.cloud.flavors
     tidied = cleanup.clean_up(running.services, start - cleanup.MARGIN)
     assert (tidied.count, tidied.left) == (1, [])
-    assert site.edge.flavors == site.edge.aggregates == {}
-    assert site.edge.classes == set()
+    assert site.cloud.flavors == site.cloud.aggregates == {}
+    assert site.cloud.classes == set()
     assert [r.made for r in running.ledger.lease(lease).reservations] == [
         {}, {},
     ]  # fmt: skip
@@ -127,7 +127,7 @@ def test_what_starts_while_others_are_tidied_is_left(
         running.services, start - cleanup.MARGIN - 60, iter([0, 61]).__next__
     )
     assert (tidied.count, tidied.left) == (0, [lease])
-    assert slots in site.edge.flavors
+    assert slots in site.cloud.flavors
 
 
 @pytest.mark.parametrize('deleted', [False, True])
@@ -151,7 +151,7 @@ def test_what_has_changed_since_it_was_listed(
     monkeypatch.setattr(running.ledger, 'leases', lambda **which: listed)
     tidied = cleanup.clean_up(running.services, 0)
     assert tidied.left == ([] if deleted else [lease])
-    assert (slots in site.edge.flavors) is not deleted
+    assert (slots in site.cloud.flavors) is not deleted
 
 
 def test_an_open_lease_is_not_tidied(blazar, made, manager, site):
@@ -162,5 +162,5 @@ def test_an_open_lease_is_not_tidied(blazar, made, manager, site):
     made.slots(slots, 'compute-1')
     running = manager()
     assert cleanup.clean_up(running.services, 0).count == 0
-    assert slots in site.edge.flavors
+    assert slots in site.cloud.flavors
     assert running.ledger.lease(lease).status == states.LEASE_ACTIVE

@@ -10,8 +10,8 @@ from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.service.importing.importer import Importer
 from tests.functional.importing import database
-from tests.functional.manager.edge import Edge
-from tests.unit import neutron as neutron_edge
+from tests.standins.cloud import CloudApi
+from tests.standins.neutron import NETWORK
 
 NOW = calendar.timegm(database.NOW.timetuple())
 
@@ -35,7 +35,7 @@ def test_a_host_keeps_its_number_and_is_dedicated(blazar, taken):
     blazar.host('compute-2', '7', gpu='a100')
     [kept] = taken().hosts()
     assert kept.id == '7'
-    assert kept.uuid == Edge.uuid('compute-2')
+    assert kept.uuid == CloudApi.uuid('compute-2')
     assert kept.hold == host.DEDICATED
     assert kept.capabilities == {'gpu': 'a100'}
     assert kept.capacity(inventory.VCPU) == 8
@@ -44,7 +44,7 @@ def test_a_host_keeps_its_number_and_is_dedicated(blazar, taken):
 def test_a_host_that_was_named_by_a_uuid_gets_a_number_no_other_has(
     blazar, importer, site
 ):
-    uuid = Edge.uuid('compute-1')
+    uuid = CloudApi.uuid('compute-1')
     blazar.host('compute-1', uuid)
     blazar.host('compute-2', '7')
     plan = importer.plan(blazar.url)
@@ -71,7 +71,7 @@ def test_nova_is_asked_once_for_all_aggregates(blazar, site, importer):
         lease = blazar.lease('ACTIVE', -database.HOUR)
         blazar.hosts(lease, blazar.host(name, number), status='active')
     importer.plan(blazar.url)
-    assert site.edge.asked.count(('GET', '/os-aggregates')) == 1
+    assert site.cloud.asked.count(('GET', '/os-aggregates')) == 1
 
 
 def test_a_property_stays_private(blazar, taken):
@@ -128,9 +128,9 @@ def test_a_lease_to_come_is_vacated_ahead_as_ours_are(blazar, site):
 
 def test_what_is_over_holds_nothing(blazar, taken):
     lease = blazar.lease('TERMINATED', -5 * database.HOUR, -database.HOUR)
-    address = blazar.floating_ip(neutron_edge.NETWORK, '203.0.113.5')
+    address = blazar.floating_ip(NETWORK, '203.0.113.5')
     reservation = blazar.floating_ips(
-        lease, neutron_edge.NETWORK, address, status='deleted'
+        lease, NETWORK, address, status='deleted'
     )
     ledger = taken()
     assert ledger.lease(lease).status == 'TERMINATED'
@@ -170,10 +170,10 @@ def test_servers_are_known_from_the_first_moment(blazar, site, taken):
     number = blazar.host('compute-1')
     lease = blazar.lease('ACTIVE', -database.HOUR)
     reservation = blazar.hosts(lease, number, status='active')
-    bound = site.edge.add_server(
+    bound = site.cloud.add_server(
         'compute-1', 'project', reservation=reservation
     )
-    stray = site.edge.add_server('compute-1', 'other')
-    site.edge.add_server('compute-3', 'other')
+    stray = site.cloud.add_server('compute-1', 'other')
+    site.cloud.add_server('compute-3', 'other')
     held = {i.uuid: i.reservation_id for i in taken().instances()}
     assert held == {bound: reservation, stray: None}

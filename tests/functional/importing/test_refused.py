@@ -11,8 +11,8 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.importing.plan import ImportedLease
 from blazar_sched.service.ledger.ledger import Ledger
 from tests.functional.importing import database
-from tests.functional.manager import edge
-from tests.unit import neutron as neutron_edge
+from tests.standins.cloud import answer
+from tests.standins.neutron import NETWORK
 
 HOUR = database.HOUR
 
@@ -139,17 +139,17 @@ def test_a_lease_that_is_refused_takes_no_room(blazar, importer):
 
 
 def test_a_floating_ip_that_two_have_at_once(blazar, importer):
-    address = blazar.floating_ip(neutron_edge.NETWORK, '203.0.113.5')
+    address = blazar.floating_ip(NETWORK, '203.0.113.5')
     leases = [blazar.lease(), blazar.lease()]
     for lease in leases:
-        blazar.floating_ips(lease, neutron_edge.NETWORK, address)
+        blazar.floating_ips(lease, NETWORK, address)
     assert refused(importer, blazar).keys() == {leases[1]}
 
 
 def test_an_address_that_is_none(blazar, importer):
-    address = blazar.floating_ip(neutron_edge.NETWORK, 'here')
+    address = blazar.floating_ip(NETWORK, 'here')
     lease = blazar.lease()
-    blazar.floating_ips(lease, neutron_edge.NETWORK, address)
+    blazar.floating_ips(lease, NETWORK, address)
     assert refused(importer, blazar).keys() == {address, lease}
 
 
@@ -206,7 +206,7 @@ def test_a_ledger_that_is_not_upgraded(blazar, importer, monkeypatch):
 
 def test_nova_that_does_not_answer(blazar, importer, site):
     blazar.host('compute-1')
-    site.edge.meddle = lambda method, path: _Trouble()
+    site.cloud.meddle = lambda method, path: _Trouble()
     with pytest.raises(exception.Unavailable):
         importer.plan(blazar.url)
 
@@ -215,7 +215,7 @@ class _Trouble:
     effect = False
 
     def answer(self):
-        return edge.answer(503)
+        return answer(503)
 
 
 def test_another_database(importer, tmp_path):

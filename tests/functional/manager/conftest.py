@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager over a real ledger, with Nova, Placement and time in memory.
+"""A manager over a real ledger, with Nova, Placement and time in memory."""
 
-Only the two clients are stood in for, with what their docstrings promise;
-the clients themselves meet the real services in tests/nova/manager.
-"""
-
-from collections import Counter
-from collections import defaultdict
 import contextlib
 import dataclasses
 import shutil
@@ -15,19 +9,17 @@ import uuid
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.domain import exception
-from blazar_sched.domain import inventory
 from blazar_sched.domain import window
-from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import accounting
 from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
-from blazar_sched.service.clients.nova import Aggregate
-from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.manager import Manager
-from tests.unit import neutron as neutron_edge
+from tests.standins.clients import add_compute_node
+from tests.standins.clients import Nova
+from tests.standins.clients import Placement
+from tests.standins.neutron import NeutronApi
 
 START = 1_800_000_000
 
@@ -51,252 +43,7 @@ class Clock:
         return float(self.now - self.steps - START)
 
 
-class Nova:
-    """Servers go when they have been asked to `slowness` + 1 times."""
-
-    def __init__(self):
-        self.nodes = {}
-        self.stored = {}
-        # When servers have moved to their host, by uuid.
-        self.moved = {}
-        # Everybody's, and by id those of reservations.
-        self.known_flavors = []
-        self.made_flavors = {}
-        self.access = set()
-        # By name: a Aggregate, and (id, policy).
-        self.aggregates = {}
-        self.server_groups = {}
-        # (server, name, metadata); complete once it is asked for again
-        self.images = []
-        # Where the scheduler has room for who is unshelved.
-        self.lands_on = None
-        self.asked = Counter()
-        self.slowness = 0
-        self.failures = 0
-
-    def _fail(self):
-        if self.failures:
-            self.failures -= 1
-            raise exception.Unavailable('compute answered 500')
-
-    def hypervisor(self, name):
-        self._fail()
-        if name not in self.nodes:
-            raise exception.HostNotFound(name, field='name')
-        return self.nodes[name]
-
-    def hypervisors(self):
-        self._fail()
-        return iter(list(self.nodes.values()))
-
-    def servers(self, host=None, project_id=None):
-        self._fail()
-        return [
-            s
-            for s in self.stored.values()
-            if host in (None, s.node) and project_id in (None, s.project_id)
-        ]
-
-    def server(self, uuid):
-        self._fail()
-        return self.stored.get(uuid)
-
-    def has_moved(self, server, since):
-        self._fail()
-        return self.moved.get(server.uuid, -1) >= since
-
-    def delete_servers(self, servers):
-        none = True
-        for server in list(servers):
-            none = False
-            self.asked[server.uuid] += 1
-            if self.asked[server.uuid] > self.slowness:
-                self.stored.pop(server.uuid, None)
-        return none
-
-    def shelve_servers(self, servers):
-        none = True
-        for server in list(servers):
-            if server.node is None and server.status != 'BUILD':
-                continue
-            none = False
-            self.asked[server.uuid] += 1
-            if self.asked[server.uuid] > self.slowness:
-                self.stored[server.uuid] = dataclasses.replace(
-                    server, node=None, status='SHELVED_OFFLOADED'
-                )
-        return none
-
-    def unshelve_server(self, server):
-        self._fail()
-        self.asked[server.uuid] += 1
-        if self.asked[server.uuid] > self.slowness and self.lands_on:
-            self.stored[server.uuid] = dataclasses.replace(
-                server, node=self.lands_on, status='ACTIVE'
-            )
-
-    def create_image(self, server, name, metadata):
-        self._fail()
-        image = server.uuid, name, dict(metadata)
-        if image in self.images:
-            return True
-        self.images.append(image)
-        return False
-
-    def create_flavor(self, flavor):
-        self._fail()
-        self.made_flavors[flavor.id] = flavor
-
-    def add_flavor_access(self, flavor_id, project_id):
-        self._fail()
-        self.access.add((flavor_id, project_id))
-
-    def remove_flavor_access(self, flavor_id, project_id):
-        self._fail()
-        self.access.discard((flavor_id, project_id))
-
-    def delete_flavor(self, flavor_id):
-        self._fail()
-        self.made_flavors.pop(flavor_id, None)
-
-    def flavors(self):
-        self._fail()
-        return list(self.known_flavors)
-
-    def aggregate(self, name):
-        self._fail()
-        return self.aggregates.get(name)
-
-    def create_aggregate(self, name, metadata):
-        self._fail()
-        known = self.aggregates.get(name) or Aggregate(
-            len(self.aggregates) + 1, name, (), {}, f'uuid of {name}'
-        )
-        self.aggregates[name] = dataclasses.replace(
-            known, metadata={**known.metadata, **metadata}
-        )
-        return self.aggregates[name]
-
-    def set_aggregate_metadata(self, aggregate, metadata):
-        self._fail()
-        known = self.aggregates[aggregate.name]
-        both = {**known.metadata, **metadata}
-        left = {k: v for k, v in both.items() if v is not None}
-        self.aggregates[aggregate.name] = dataclasses.replace(
-            known, metadata=left
-        )
-
-    def add_to_aggregate(self, aggregate, host):
-        self._set_members(aggregate, lambda hosts: hosts | {host})
-
-    def remove_from_aggregate(self, aggregate, host):
-        self._set_members(aggregate, lambda hosts: hosts - {host})
-
-    def _set_members(self, aggregate, change):
-        self._fail()
-        known = self.aggregates[aggregate.name]
-        self.aggregates[aggregate.name] = dataclasses.replace(
-            known, hosts=tuple(sorted(change(set(known.hosts))))
-        )
-
-    def delete_aggregate(self, name):
-        self._fail()
-        self.aggregates.pop(name, None)
-
-    def create_server_group(self, name, policy):
-        self._fail()
-        made = str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), policy
-        return self.server_groups.setdefault(name, made)[0]
-
-    def delete_server_group(self, name):
-        self._fail()
-        self.server_groups.pop(name, None)
-
-
-class Placement:
-    def __init__(self):
-        self.providers = {}
-        self.classes = set()
-        # (hostname, resource class) to total, and to what servers use.
-        self.children = {}
-        self.used = Counter()
-        # By provider, what it has beside inventories.
-        self.traits_ = defaultdict(tuple)
-        self.generations_ = Counter()
-        self.looks = Counter()
-        # Hosts that have a child provider.
-        self.marked = set()
-        self.failures = 0
-
-    def _fail(self):
-        if self.failures:
-            self.failures -= 1
-            raise exception.Unavailable('placement answered 500')
-
-    def inventories(self, provider):
-        self._fail()
-        self.looks[provider] += 1
-        if provider not in self.providers:
-            raise exception.HostNotFound(provider)
-        return self.providers[provider]
-
-    def traits(self, provider):
-        self._fail()
-        return self.traits_[provider]
-
-    def generations(self):
-        self._fail()
-        return {id_: self.generations_[id_] for id_ in self.providers}
-
-    def change(self, provider, inventories, traits=()):
-        """Have a resource provider changed by others."""
-        self.providers[provider] = inventories
-        self.traits_[provider] = traits
-        self.generations_[provider] += 1
-
-    def create_child(self, parent, hostname):
-        self._fail()
-        self.marked.add(hostname)
-
-    def create_resource_class(self, name):
-        self._fail()
-        self.classes.add(name)
-
-    def delete_resource_class(self, name):
-        self._fail()
-        self.classes.discard(name)
-
-    def set_inventory(self, parent, hostname, name, total):
-        self._fail()
-        assert parent in self.providers
-        self.children[hostname, name] = total
-
-    def remove_inventory(self, hostname, name):
-        self._fail()
-        if self.used[hostname, name]:
-            return False
-        self.children.pop((hostname, name), None)
-        return True
-
-    def count_used(self, hostname, name):
-        self._fail()
-        used = self.used[hostname, name]
-        return {'server': used} if used else {}
-
-    def cut_inventory(self, hostname, name, total, beside=0):
-        self._fail()
-        left = max(total, self.used[hostname, name] + beside)
-        held = self.children.pop((hostname, name), 0)
-        if held and left:
-            self.children[hostname, name] = min(left, held)
-        return left
-
-    def release_inventory(self, hostname, name):
-        self._fail()
-        self.used[hostname, name] = 0
-
-
-class World:
+class ManagerInMemory:
     """The manager and what surrounds it; `wait` lets the time pass."""
 
     def __init__(self, conf):
@@ -304,7 +51,7 @@ class World:
         self.monotonic = self.clock.monotonic
         self.nova = Nova()
         self.placement = Placement()
-        self.neutron = neutron_edge.Neutron()
+        self.neutron = NeutronApi()
         self.waited = 0
         self.begin(conf)
 
@@ -343,15 +90,9 @@ class World:
 
     def add_host(self, name, vcpus=8, register=True, **values):
         """Have a compute node in Nova; return its uuid."""
-        id_ = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-        self.nova.nodes[name] = Hypervisor(
-            id_, name, name, 'QEMU', 8000, '{}', 'nova'
+        id_ = add_compute_node(
+            self.nova, self.placement, name, vcpus, vcpus * 1024, vcpus * 10
         )
-        self.placement.providers[id_] = {
-            inventory.VCPU: Inventory(vcpus),
-            inventory.MEMORY_MB: Inventory(vcpus * 1024),
-            inventory.DISK_GB: Inventory(vcpus * 10),
-        }
         if register:
             self.hosts.create(name, values)
         return id_
@@ -479,7 +220,7 @@ def conf(empty, tmp_path):
 
 @pytest.fixture
 def world(conf):
-    world = World(conf)
+    world = ManagerInMemory(conf)
     yield world
     world.ledger.close()
 

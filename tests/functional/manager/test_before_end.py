@@ -16,7 +16,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.manager.manager import Manager
 from tests import told
-from tests.unit.keystone import Keystone
+from tests.standins.keystone import KeystoneServer
 
 pytestmark = pytest.mark.row('F58')
 
@@ -26,7 +26,7 @@ SECRET = 'hush'
 
 @pytest.fixture
 def keystone():
-    keystone = Keystone()
+    keystone = KeystoneServer()
     keystone.add_user('user')
     keystone.emails['user'] = ALICE
     yield keystone

@@ -8,7 +8,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.flavor import Flavor
 
 
-class TestWorld:
+class TestCapacity:
     """Over a ledger that has been asked for leases."""
 
     @pytest.fixture

@@ -8,31 +8,19 @@ free for all.
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.placement import Placement
-from blazar_sched.service.manager.manager import Manager
-from tests.functional.manager import edge
-from tests.functional.manager.edge import Edge
-from tests.functional.manager.edge import Trouble
+from tests.functional.manager.managed_cloud import ManagedCloud
+from tests.standins.cloud import answer
+from tests.standins.cloud import Trouble
 
 TROUBLES = {
-    'fails': lambda: Trouble(False, edge.answer(500)),
-    'is done and fails': lambda: Trouble(True, edge.answer(500)),
+    'fails': lambda: Trouble(False, answer(500)),
+    'is done and fails': lambda: Trouble(True, answer(500)),
     'is done and times out': lambda: Trouble(True),
 }
 
 
-class Site:
-    """A manager over both services, with two compute hosts."""
-
-    def __init__(self, conf, world):
-        self.edge = Edge('a', 'b')
-        self.clock = world.clock
-        self.manager = Manager(
-            conf, Nova(self.edge), Placement(self.edge),
-            self.clock, self.clock.monotonic, world.wait,
-        )
-        self.ledger = self.manager.ledger
+class DedicatedCloud(ManagedCloud):
+    """One whose dedicated hosts are checked before each request."""
 
     def have_trouble(self, make, unlucky):
         """Have the request of that number, from now on, meet trouble."""
@@ -46,12 +34,12 @@ class Site:
             met.append(path)
             return make()
 
-        self.edge.meddle = meddle
+        self.cloud.meddle = meddle
         return met
 
     def members(self):
         return {
-            a['name']: set(a['hosts']) for a in self.edge.aggregates.values()
+            a['name']: set(a['hosts']) for a in self.cloud.aggregates.values()
         }
 
     def check(self):
@@ -67,14 +55,6 @@ class Site:
                 return do()
             except exception.Unavailable:
                 continue
-
-    def run_until(self, lease, status):
-        until = self.clock.now + 600
-        while self.ledger.lease(lease.id).status != status:
-            assert self.clock.now < until
-            for event, claim in self.ledger.due_events(self.clock.now):
-                self.manager.runner.run(event, claim)
-            self.clock.now += 5
 
     def live(self):
         """Take a lease of a whole host through its life."""
@@ -92,7 +72,7 @@ class Site:
             }
         )
         [(held, _)] = self.ledger.allocations(lease_id=lease.id)
-        mine = {n for n in 'ab' if self.edge.uuid(n) == held.host}
+        mine = {n for n in 'ab' if self.cloud.uuid(n) == held.host}
         self.run_until(lease, 'ACTIVE')
         assert self.members() == {
             'freepool': set('ab') - mine, lease.reservations[0].id: mine,
@@ -104,7 +84,7 @@ class Site:
 
 @pytest.fixture
 def site(conf, world):
-    site = Site(conf, world)
+    site = DedicatedCloud(conf, world.clock, 'a', 'b', wait=world.wait)
     yield site
     site.ledger.close()
 
@@ -133,10 +113,10 @@ def test_registered_and_given_up(site, trouble):
         host = site.until_done(
             lambda: site.manager.hosts.create('a', {'hold': 'dedicated'})
         )
-        names = {p['name'] for p in site.edge.providers.values()}
+        names = {p['name'] for p in site.cloud.providers.values()}
         assert 'blazar_a' in names
         assert site.members() == {'freepool': {'a'}}
-        site.edge.meddle = lambda method, path: None
+        site.cloud.meddle = lambda method, path: None
         site.manager.hosts.delete(host.id)
         assert site.members() == {'freepool': set()}
         unlucky += 1

@@ -2,7 +2,7 @@
 """A dry run: the answer that the request would have now, and nothing else.
 
 Each request is asked first and made right after, through the API, over a
-manager whose other services are at their HTTP edge.
+manager whose other services are stand-ins at the level of HTTP.
 """
 
 import contextlib
@@ -24,12 +24,11 @@ from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import placement
 from blazar_sched.service.clients.neutron import Neutron
-from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.placement import Placement
-from blazar_sched.service.manager.manager import Manager
 from tests import loopback
-from tests.functional.manager import site as manager_site
-from tests.unit import neutron as neutron_edge
+from tests.functional.manager.managed_cloud import NotifyingCloud
+from tests.standins.neutron import NETWORK
+from tests.standins.neutron import NeutronApi
+from tests.standins.neutron import SUBNET
 
 HOSTS = ('a', 'b', 'c')
 HEADERS = {
@@ -41,12 +40,15 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 SLOT = {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 2}
 
 
-class Site(manager_site.Site):
+class CloudWithApi(NotifyingCloud):
     """One with an API; whatever reaches beyond the ledger is `felt`."""
 
     def __init__(self, conf, clock):
-        self.neutron = neutron_edge.Neutron()
-        super().__init__(conf, clock, *HOSTS)
+        self.neutron = NeutronApi()
+        super().__init__(
+            conf, clock, *HOSTS, wait=lambda seconds: None,
+            neutron=Neutron(self.neutron),
+        )
         self.ledger.commit(_register_addresses)
         conf.set_override('auth_strategy', 'noauth', 'api')
         self.api = loopback.client(
@@ -61,13 +63,6 @@ class Site(manager_site.Site):
             wake()
 
         self.manager.runner.wake = count
-
-    def another(self):
-        return Manager(
-            self.conf, Nova(self.edge), Placement(self.edge),
-            self.clock, self.clock.monotonic, wait=lambda seconds: None,
-            neutron=Neutron(self.neutron),
-        )
 
     def tables(self):
         """Return all that the database holds, as text."""
@@ -91,7 +86,7 @@ class Site(manager_site.Site):
 
     def felt(self):
         return (
-            len(self.edge.asked), len(self.neutron.asked), self._pokes,
+            len(self.cloud.asked), len(self.neutron.asked), self._pokes,
             self.sent(),
         )
 
@@ -155,18 +150,18 @@ class Site(manager_site.Site):
 
         Only its flavor takes a slot, if there is one.
         """
-        id_ = self.edge.add_server(
+        id_ = self.cloud.add_server(
             host, 'project', reservation=reservation.id
         )
-        self.edge.servers[id_]['flavor'].update(
+        self.cloud.servers[id_]['flavor'].update(
             vcpus=SLOT['vcpus'] // part,
             ram=SLOT['memory_mb'] // part,
             disk=SLOT['disk_gb'] // part,
         )
-        if part == 1 and not self.edge.take_slot(
+        if part == 1 and not self.cloud.take_slot(
             id_, host, placement.resource_class(reservation.id)
         ):
-            del self.edge.servers[id_]
+            del self.cloud.servers[id_]
         self.sync()
 
 
@@ -175,7 +170,7 @@ def _register_addresses(tx):
         tx.add_floating_ip(
             FloatingIP(
                 f'00000000-0000-4000-8000-000000000{n}',
-                neutron_edge.NETWORK, neutron_edge.SUBNET, f'203.0.113.{n}',
+                NETWORK, SUBNET, f'203.0.113.{n}',
             )
         )
 
@@ -209,7 +204,7 @@ def slots(amount=1, **parameters):
 
 @pytest.fixture
 def site(conf, world):
-    site = Site(conf, world.clock)
+    site = CloudWithApi(conf, world.clock)
     yield site
     site.ledger.close()
 
@@ -304,7 +299,7 @@ class Walk:
         affinity = rng.choice([None, None, True, False])
         addresses = {
             'resource_type': 'virtual:floatingip',
-            'network_id': neutron_edge.NETWORK,
+            'network_id': NETWORK,
             'amount': rng.randint(1, 2),
         }
         return rng.choice(
@@ -335,7 +330,7 @@ def test_it_answers_as_the_request_does_right_after_and_changes_nothing(
 ):
     conf.set_override('enabled_filters', ['MaxSizeFilter'], 'enforcement')
     conf.set_override('max_instances_per_lease', 10, 'enforcement')
-    site = Site(conf, world.clock)
+    site = CloudWithApi(conf, world.clock)
     walk = Walk(site, random.Random(seed))
     answers = [walk.step() for _ in range(60)]
     statuses = {answer[0] for answer in answers if answer is not None}
@@ -417,7 +412,7 @@ def _slots_in_use(site, lease):
         a.host for a, _ in site.ledger.allocations(lease_id=lease.id)
     }
     by_host = {host: 0 for host in HOSTS if site.hosts[host] in held}
-    for server in site.edge.servers.values():
+    for server in site.cloud.servers.values():
         host = server['OS-EXT-SRV-ATTR:hypervisor_hostname']
         if host in by_host:
             by_host[host] += server['flavor']['vcpus']

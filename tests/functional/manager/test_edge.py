@@ -9,23 +9,22 @@ from blazar_sched.domain import exception
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
-from blazar_sched.service.manager.manager import Manager
-from tests.functional.manager import edge as http_edge
-from tests.functional.manager.edge import Acting
-from tests.functional.manager.edge import conflict
-from tests.functional.manager.edge import Edge
-from tests.functional.manager.edge import Trouble
+from tests.functional.manager.managed_cloud import ManagedCloud
+from tests.standins.cloud import Acting
+from tests.standins.cloud import answer
+from tests.standins.cloud import conflict
+from tests.standins.cloud import Trouble
 
 # What can go wrong with any request, and what with some.
 ANYWHERE = {
-    'fails': lambda: Trouble(False, http_edge.answer(500)),
-    'is done and fails': lambda: Trouble(True, http_edge.answer(500)),
+    'fails': lambda: Trouble(False, answer(500)),
+    'is done and fails': lambda: Trouble(True, answer(500)),
     'is done and times out': lambda: Trouble(True),
-    'meets a proxy': lambda: Trouble(False, http_edge.answer(200)),
+    'meets a proxy': lambda: Trouble(False, answer(200)),
 }
 SOMEWHERE = {
-    'another has done it': lambda: Trouble(True, http_edge.answer(404)),
-    'conflicts': lambda: Trouble(False, http_edge.answer(409, {})),
+    'another has done it': lambda: Trouble(True, answer(404)),
+    'conflicts': lambda: Trouble(False, answer(409, {})),
     'is overtaken': lambda: Trouble(
         False, conflict('placement.concurrent_update')
     ),
@@ -56,31 +55,26 @@ _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 class Trusts:
     """Keystone, in which the creators of leases trust the service."""
 
-    def __init__(self, edge):
-        self._edge = edge
+    cloud = None
 
     def adapter_for(self, trust_id, service_type):
         assert (trust_id, service_type) == ('trust', 'compute')
-        return Acting(self._edge, 'project')
+        return Acting(self.cloud, 'project')
 
     def delete_trust(self, trust_id):
         pass
 
 
-class Site:
-    """A manager over both services; `live` takes a lease through its life."""
+class CloudWithTrusts(ManagedCloud):
+    """One with trusts; `live` takes a lease through its life."""
 
     def __init__(self, conf, world):
-        self.edge = Edge('a', 'b')
-        self.clock = world.clock
-        self.manager = Manager(
-            conf, Nova(self.edge), Placement(self.edge),
-            self.clock, self.clock.monotonic, world.wait,
-            keystone=Trusts(self.edge),
+        trusts = Trusts()
+        super().__init__(
+            conf, world.clock, 'a', 'b', wait=world.wait, keystone=trusts
         )
-        self.ledger = self.manager.ledger
-        for name in 'ab':
-            self.manager.hosts.create(name, {})
+        trusts.cloud = self.cloud
+        self.register_all()
 
     def create(self, on_end):
         now = self.clock.now
@@ -97,15 +91,6 @@ class Site:
             }
         )
 
-    def run_until(self, lease, status):
-        """Let time pass until the lease is so, within ten minutes."""
-        until = self.clock.now + 600
-        while self.ledger.lease(lease.id).status != status:
-            assert self.clock.now < until
-            for event, claim in self.ledger.due_events(self.clock.now):
-                self.manager.runner.run(event, claim)
-            self.clock.now += 5
-
     def live(self, on_end='delete'):
         """Return what there was in the window, and what was left of it."""
         lease = self.create(on_end)
@@ -116,11 +101,11 @@ class Site:
         }
         node = next(
             name for name in 'ab'
-            if self.edge.uuid(name) == held[whole.id].host
+            if self.cloud.uuid(name) == held[whole.id].host
         )
-        self.edge.add_server(node, 'yields', lifetime='1')
+        self.cloud.add_server(node, 'yields', lifetime='1')
         self.run_until(lease, 'ACTIVE')
-        assert self.edge.servers == {}
+        assert self.cloud.servers == {}
         other = 'ab'[node == 'a']
         class_ = resource_class(slots.id)
         names = {
@@ -129,26 +114,26 @@ class Site:
             repr(other): 'OTHER',
         }
         inside = []
-        for part in self.edge.left():
+        for part in self.cloud.left():
             part = str(sorted(part) if isinstance(part, set) else part)
             for name, role in names.items():
                 part = part.replace(name, role)
             inside.append(_UUID.sub('UUID', part))
-        self.edge.add_server(node, 'project')
-        self.edge.add_server(node, 'project', reservation=whole.id)
-        server = self.edge.add_server(other, 'friend', reservation=slots.id)
+        self.cloud.add_server(node, 'project')
+        self.cloud.add_server(node, 'project', reservation=whole.id)
+        server = self.cloud.add_server(other, 'friend', reservation=slots.id)
         if on_end == 'keep':
-            self.edge.take_slot(server, other, class_)
+            self.cloud.take_slot(server, other, class_)
         self.clock.now += 1000
         self.run_until(lease, 'TERMINATED')
-        kept = self.edge.servers.pop(server, None)
-        self.edge.allocations.pop(server, None)
-        return inside, self.edge.left(), kept is not None
+        kept = self.cloud.servers.pop(server, None)
+        self.cloud.allocations.pop(server, None)
+        return inside, self.cloud.left(), kept is not None
 
 
 @pytest.fixture
 def site(conf, world):
-    site = Site(conf, world)
+    site = CloudWithTrusts(conf, world)
     yield site
     site.ledger.close()
 
@@ -174,8 +159,8 @@ def test_kept_without_trouble(site):
 
 
 def test_no_quota_for_a_server_group_only_degrades_it(site):
-    site.edge.meddle = lambda method, path: (
-        Trouble(False, http_edge.answer(403))
+    site.cloud.meddle = lambda method, path: (
+        Trouble(False, answer(403))
         if (method, path) == ('POST', '/os-server-groups')
         else None
     )
@@ -184,7 +169,7 @@ def test_no_quota_for_a_server_group_only_degrades_it(site):
     opened = site.ledger.lease(lease.id)
     assert opened.degraded
     assert opened.reservations[1].made['server_group_id'] is None
-    assert site.edge.flavors
+    assert site.cloud.flavors
 
 
 @pytest.mark.parametrize(
@@ -196,9 +181,9 @@ def test_no_quota_for_a_server_group_only_degrades_it(site):
 )
 def test_one_request_meets_trouble(site, trouble, on_end):
     """Each of them in turn: the lease gets all of it, and leaves nothing."""
-    site.edge.asked.clear()
+    site.cloud.asked.clear()
     healthy = site.live(on_end)
-    number = len(site.edge.asked)
+    number = len(site.cloud.asked)
     assert number > 20
     make = (ANYWHERE | SOMEWHERE)[trouble]
     met = 0
@@ -213,48 +198,48 @@ def test_one_request_meets_trouble(site, trouble, on_end):
             met += 1
             return make()
 
-        site.edge.meddle = meddle
-        assert site.live(on_end) == healthy, site.edge.asked[-number:]
+        site.cloud.meddle = meddle
+        assert site.live(on_end) == healthy, site.cloud.asked[-number:]
     assert met > 0
 
 
 def test_a_server_that_cannot_be_deleted_now_keeps_no_other(site):
-    ids = [site.edge.add_server('a', 'project') for _ in range(3)]
-    nova = Nova(site.edge)
+    ids = [site.cloud.add_server('a', 'project') for _ in range(3)]
+    nova = Nova(site.cloud)
 
     def meddle(method, path):
         if method == 'DELETE' and path.endswith(ids[0]):
-            return Trouble(False, http_edge.answer(409))
+            return Trouble(False, answer(409))
         return None
 
-    site.edge.meddle = meddle
+    site.cloud.meddle = meddle
     with pytest.raises(exception.Unavailable, match=ids[0]):
         nova.delete_servers(nova.servers())
-    assert list(site.edge.servers) == [ids[0]]
+    assert list(site.cloud.servers) == [ids[0]]
 
 
 def test_servers_of_a_cell_that_is_down_are_not_taken_for_gone(site):
     """Nova shows of each no more than its id and its project."""
-    id_ = site.edge.add_server('a', 'project')
-    shown = site.edge.servers[id_]
-    site.edge.servers[id_] = {
+    id_ = site.cloud.add_server('a', 'project')
+    shown = site.cloud.servers[id_]
+    site.cloud.servers[id_] = {
         name: shown[name] for name in ('id', 'tenant_id', 'created')
     }
     with pytest.raises(exception.Unavailable, match=id_):
-        list(Nova(site.edge).servers())
+        list(Nova(site.cloud).servers())
 
 
 def test_inventory_that_is_refused_is_no_success(site):
     """In use by more than is left, or whatever else Placement may say."""
-    placement = Placement(site.edge)
+    placement = Placement(site.cloud)
     placement.create_resource_class('CUSTOM_X')
-    site.edge.meddle = lambda method, path: (
+    site.cloud.meddle = lambda method, path: (
         Trouble(False, conflict('placement.inventory.inuse'))
         if method == 'PUT'
         else None
     )
     with pytest.raises(exception.Unavailable):
-        placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)
+        placement.set_inventory(site.cloud.uuid('a'), 'a', 'CUSTOM_X', 1)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +247,7 @@ def test_inventory_that_is_refused_is_no_success(site):
     [
         conflict('placement.undefined_code'),
         conflict('placement.concurrent_update'),
-        http_edge.answer(
+        answer(
             400,
             {
                 'errors': [
@@ -276,75 +261,75 @@ def test_inventory_that_is_refused_is_no_success(site):
     ],
 )
 def test_a_race_in_placement_is_tried_again_at_once(site, said):
-    placement = Placement(site.edge)
+    placement = Placement(site.cloud)
     placement.create_resource_class('CUSTOM_X')
     unlucky = iter([True])
-    site.edge.meddle = lambda method, path: (
+    site.cloud.meddle = lambda method, path: (
         Trouble(False, said)
         if (method, path[-12:]) == ('PUT', '/inventories')
         and next(unlucky, False)
         else None
     )
-    placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)
+    placement.set_inventory(site.cloud.uuid('a'), 'a', 'CUSTOM_X', 1)
     assert next(unlucky, None) is None
     assert placement.remove_inventory('a', 'CUSTOM_X')
 
 
 def test_a_new_aggregate_is_not_looked_for_among_all(site):
-    nova = Nova(site.edge)
-    site.edge.asked.clear()
+    nova = Nova(site.cloud)
+    site.cloud.asked.clear()
     made = nova.create_aggregate('x', {'k': 'v'})
-    assert ('GET', '/os-aggregates') not in site.edge.asked
+    assert ('GET', '/os-aggregates') not in site.cloud.asked
     assert nova.aggregate('x') == made == nova.create_aggregate('x', {})
 
 
 def test_a_class_that_placement_only_says_is_there_is_made(site):
     """Another class, made at the same moment, has got the number of it."""
-    placement = Placement(site.edge)
+    placement = Placement(site.cloud)
     unlucky = iter([True])
-    site.edge.meddle = lambda method, path: (
-        Trouble(False, http_edge.answer(204))
+    site.cloud.meddle = lambda method, path: (
+        Trouble(False, answer(204))
         if method == 'PUT' and next(unlucky, False)
         else None
     )
     placement.create_resource_class('CUSTOM_X')
     assert next(unlucky, None) is None
-    assert 'CUSTOM_X' in site.edge.classes
+    assert 'CUSTOM_X' in site.cloud.classes
 
 
 def test_a_class_that_is_never_made_is_not_waited_for(site):
-    site.edge.meddle = lambda method, path: (
-        Trouble(False, http_edge.answer(204)) if method == 'PUT' else None
+    site.cloud.meddle = lambda method, path: (
+        Trouble(False, answer(204)) if method == 'PUT' else None
     )
     with pytest.raises(exception.Unavailable, match='CUSTOM_X'):
-        Placement(site.edge).create_resource_class('CUSTOM_X')
+        Placement(site.cloud).create_resource_class('CUSTOM_X')
 
 
 def test_another_400_is_not_tried_again(site):
-    placement = Placement(site.edge)
-    site.edge.meddle = lambda method, path: (
-        Trouble(False, http_edge.answer(400, {'errors': []}))
+    placement = Placement(site.cloud)
+    site.cloud.meddle = lambda method, path: (
+        Trouble(False, answer(400, {'errors': []}))
         if method == 'PUT'
         else None
     )
-    site.edge.asked.clear()
+    site.cloud.asked.clear()
     with pytest.raises(exception.Unavailable):
-        placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)
-    assert [method for method, _ in site.edge.asked].count('PUT') == 1
+        placement.set_inventory(site.cloud.uuid('a'), 'a', 'CUSTOM_X', 1)
+    assert [method for method, _ in site.cloud.asked].count('PUT') == 1
 
 
 def test_a_child_that_goes_meanwhile_has_no_inventory(site):
-    placement = Placement(site.edge)
+    placement = Placement(site.cloud)
     placement.create_resource_class('CUSTOM_X')
     for on in ('GET', 'PUT'):
-        placement.set_inventory(site.edge.uuid('a'), 'a', 'CUSTOM_X', 1)
+        placement.set_inventory(site.cloud.uuid('a'), 'a', 'CUSTOM_X', 1)
 
         def meddle(method, path, on=on):
             if method == on and path.endswith('/inventories'):
-                for id_, provider in list(site.edge.providers.items()):
+                for id_, provider in list(site.cloud.providers.items()):
                     if provider['parent']:
-                        del site.edge.providers[id_]
+                        del site.cloud.providers[id_]
 
-        site.edge.meddle = meddle
+        site.cloud.meddle = meddle
         assert placement.remove_inventory('a', 'CUSTOM_X')
-        site.edge.meddle = lambda method, path: None
+        site.cloud.meddle = lambda method, path: None

@@ -95,7 +95,7 @@ ALLOCATION = {
     'hypervisor_hostname': 'compute-1',
     'service_name': 'compute-1',
     'hypervisor_type': 'QEMU',
-    'hypervisor_version': 8000,
+    'hypervisor_version': 8002000,
     'cpu_info': '{}',
     'availability_zone': 'nova',
     'vcpus': 8,

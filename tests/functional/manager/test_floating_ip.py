@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Floating IPs: registered, allocated with a lease, made for its window.
 
-Neutron is stood in for at its HTTP edge, with its own statuses.
+Neutron is a stand-in at the level of HTTP, with its own statuses.
 """
 
 import contextlib
@@ -18,10 +18,13 @@ from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import floating_ip_healing
-from tests.functional.manager import edge
-from tests.unit import neutron
+from tests.standins.cloud import answer
+from tests.standins.cloud import Trouble
+from tests.standins.neutron import INTERNAL
+from tests.standins.neutron import NETWORK
+from tests.standins.neutron import refusal
+from tests.standins.neutron import SUBNET
 
-NETWORK = neutron.NETWORK
 ONE, TWO, THREE = (f'203.0.113.{n}' for n in (101, 102, 103))
 
 
@@ -59,7 +62,7 @@ class TestRegistering:
     def test_it_is_kept_as_neutron_knows_it(self, world):
         made = world.floating_ips.create(NETWORK, ONE)
         assert (made.network_id, made.address) == (NETWORK, ONE)
-        assert made.subnet_id == neutron.SUBNET
+        assert made.subnet_id == SUBNET
         assert made.reservable
         assert made.created_at == world.now
         assert world.ledger.floating_ips() == [made]
@@ -82,7 +85,7 @@ class TestRegistering:
             (NETWORK, '198.51.100.7'),
             ('no-such', ONE),
             ('../floatingips', ONE),
-            (neutron.INTERNAL, ONE),
+            (INTERNAL, ONE),
         ],
     )
     def test_no_such_subnet_or_external_network(self, world, network, address):
@@ -241,7 +244,7 @@ class TestUpdating:
         lease = world.create(addresses())
         refused(
             exception.CantUpdateParameter, 'network_id',
-            self.change, world, lease, network_id=neutron.INTERNAL,
+            self.change, world, lease, network_id=INTERNAL,
         )
         self.change(world, lease, network_id=NETWORK)
 
@@ -447,7 +450,7 @@ class TestWindow:
         second = world.create(addresses(3), start=100, end=200)
         world.run()
         world.neutron.meddle = lambda method, path: (
-            edge.Trouble(False, edge.answer(500))
+            Trouble(False, answer(500))
             if method == 'DELETE'
             else None
         )
@@ -496,7 +499,7 @@ def spoil(world, how, address):
 
         def request(url, method, json=None, **kwargs):
             if json and address in str(json):
-                return neutron.refusal(400, 'InvalidIpForSubnet')
+                return refusal(400, 'InvalidIpForSubnet')
             return asked(url, method, json, **kwargs)
 
         world.neutron.request = request
@@ -576,7 +579,7 @@ class TestBroken:
             if method == 'POST':
                 posts.append(path)
                 if len(posts) == 2:
-                    return edge.Trouble(True)
+                    return Trouble(True)
             return None
 
         world.neutron.meddle = meddle
@@ -715,7 +718,7 @@ class TestLook:
         for unlucky in range(requests):
             passed = itertools.count()
             world.neutron.meddle = lambda *_, last=unlucky, passed=passed: (
-                edge.Trouble(False) if next(passed) == last else None
+                Trouble(False) if next(passed) == last else None
             )
             caplog.clear()
             world.monitor.step()
@@ -1154,7 +1157,7 @@ class TestHealingActive:
     ):
         lease = world.create(addresses(1))
         world.neutron.meddle = lambda method, path: (
-            edge.Trouble(False) if method == 'POST' else None
+            Trouble(False) if method == 'POST' else None
         )
         world.run(100)
         assert world.lease(lease).status == 'STARTING'
@@ -1270,10 +1273,10 @@ class Killed(BaseException):
 
 
 TROUBLES = {
-    'fails': lambda: edge.Trouble(False, edge.answer(500)),
-    'is done and fails': lambda: edge.Trouble(True, edge.answer(500)),
-    'is done and times out': lambda: edge.Trouble(True),
-    'meets a proxy': lambda: edge.Trouble(False, edge.answer(200)),
+    'fails': lambda: Trouble(False, answer(500)),
+    'is done and fails': lambda: Trouble(True, answer(500)),
+    'is done and times out': lambda: Trouble(True),
+    'meets a proxy': lambda: Trouble(False, answer(200)),
 }
 
 

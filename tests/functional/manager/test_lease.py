@@ -11,7 +11,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.ledger.tx import Tx
-from tests.unit import neutron
+from tests.standins.neutron import NETWORK
 
 
 def times(lease):
@@ -230,7 +230,7 @@ class TestCreate:
             world.add_host(name)
         address = {
             'resource_type': 'virtual:floatingip',
-            'network_id': neutron.NETWORK,
+            'network_id': NETWORK,
             'amount': 1,
         }
 
@@ -246,7 +246,7 @@ class TestCreate:
         with pytest.raises(exception.NotEnoughFloatingIPAvailable):
             world.create(whole(), slots(2), address)
         nothing_is_kept()
-        world.floating_ips.create(neutron.NETWORK, '203.0.113.101')
+        world.floating_ips.create(NETWORK, '203.0.113.101')
         with monkeypatch.context() as dying:
             if step == 'commit':
                 dying.setattr(faults, '_hook', die)
@@ -1018,7 +1018,7 @@ class TestUse:
             world.create(
                 {
                     'resource_type': 'virtual:floatingip',
-                    'network_id': neutron.NETWORK,
+                    'network_id': NETWORK,
                     'amount': 1,
                     **use,
                 }
@@ -1265,10 +1265,10 @@ class TestAllOrNothing:
     def addresses(self, world):
         """Ask for floating IPs, of two: addresses(amount, …)."""
         for address in ('203.0.113.101', '203.0.113.102'):
-            world.floating_ips.create(neutron.NETWORK, address)
+            world.floating_ips.create(NETWORK, address)
         return lambda amount, **parameters: {
             'resource_type': 'virtual:floatingip',
-            'network_id': neutron.NETWORK,
+            'network_id': NETWORK,
             'amount': amount,
             **parameters,
         }

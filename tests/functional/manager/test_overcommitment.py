@@ -22,7 +22,7 @@ class TestManager:
         return self.make(conf)
 
     def make(self, conf):
-        world = conftest.World(conf)
+        world = conftest.ManagerInMemory(conf)
         id_ = world.add_host('a', vcpus=8, register=False)
         for name, held in world.placement.providers[id_].items():
             world.placement.providers[id_][name] = dataclasses.replace(

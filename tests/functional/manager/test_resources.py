@@ -11,8 +11,8 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import resource_class
-from tests.functional.manager import edge
-from tests.functional.manager.edge import Service
+from tests.standins.cloud import answer
+from tests.standins.cloud import Service
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ class TestLifetime:
 
 
 class TestImage:
-    """Nova's, at its HTTP edge."""
+    """Nova's, at the level of HTTP."""
 
     @pytest.fixture
     def images(self):
@@ -260,7 +260,7 @@ class TestImage:
         """Of servers on volumes images say what they are told to say."""
 
         def found(server, name):
-            return edge.answer(200, {
+            return answer(200, {
                 'images': [
                     i for i in images
                     if i['name'] == name
@@ -270,7 +270,7 @@ class TestImage:
 
         def make(id_, body):
             images.append({'status': 'ACTIVE', **body['createImage']})
-            return edge.answer(202, {})
+            return answer(202, {})
 
         return Nova(
             Service(
@@ -625,8 +625,8 @@ class TestFlavor:
             ({'capabilities:hypervisor_type': 'QEMU'}, True),
             ({'capabilities:hypervisor_type': 's== ironic'}, False),
             ({'capabilities:hypervisor_type': 's!= ironic'}, True),
-            ({'capabilities:hypervisor_version': '>= 8000'}, True),
-            ({'capabilities:hypervisor_version': '= 8001'}, False),
+            ({'capabilities:hypervisor_version': '>= 8002000'}, True),
+            ({'capabilities:hypervisor_version': '= 8002001'}, False),
             # Nova's to decide.
             ({'capabilities:hypervisor_type': '<in> iron'}, True),
             ({'capabilities:rack': '7'}, True),

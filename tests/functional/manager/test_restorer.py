@@ -3,8 +3,8 @@
 
 import pytest
 
-from tests.functional.manager.edge import Trouble
-from tests.functional.manager.site import Site
+from tests.functional.manager.managed_cloud import NotifyingCloud
+from tests.standins.cloud import Trouble
 
 INTERVAL = 60
 
@@ -20,7 +20,7 @@ def conf(conf):
 
 @pytest.fixture
 def site(conf, world):
-    site = Site(conf, world.clock, 'a', 'b')
+    site = NotifyingCloud(conf, world.clock, 'a', 'b')
     yield site
     site.ledger.close()
 
@@ -52,7 +52,7 @@ def steps(site, count, place=lambda server: None):
         asked.append(
             sum(path.endswith('/action') for _, path in site.asked())
         )
-        site.edge.settle(place)
+        site.cloud.settle(place)
         site.clock.now += INTERVAL
     return asked
 
@@ -62,7 +62,7 @@ def test_what_was_shelved_for_a_lease_comes_back(site, lease):
     server = site.server('a')
     site.run(400)
     site.run(120)
-    site.edge.settle()
+    site.cloud.settle()
     assert server['status'] == 'SHELVED_OFFLOADED'
     steps(site, 1, lambda server: 'b')
     assert server['status'] == 'ACTIVE'
@@ -125,7 +125,7 @@ def test_what_is_shelved_again_by_others_stays_so(site):
 
 def test_what_is_no_more_is_forgotten(site):
     there, gone = shelved(site), shelved(site)
-    del site.edge.servers[gone['id']]
+    del site.cloud.servers[gone['id']]
     steps(site, 1)
     assert site.ledger.shelved_servers() == {there['id']}
 
@@ -168,7 +168,7 @@ def test_two_managers_ask_for_no_more_than_one(site):
     other = site.another()
     site.manager.restorer.step()
     other.restorer.step()
-    site.edge.settle(lambda server: 'b')
+    site.cloud.settle(lambda server: 'b')
     assert server['status'] == 'ACTIVE'
     for manager in (site.manager, other):
         manager.restorer.step()
@@ -237,9 +237,9 @@ def test_what_is_on_the_move_is_looked_at_later(site):
 
 def test_while_nova_is_away_nothing_is_lost(site):
     server = shelved(site)
-    site.edge.meddle = lambda method, path: Trouble(False)
+    site.cloud.meddle = lambda method, path: Trouble(False)
     with pytest.raises(Exception, match='cannot be reached'):
         site.manager.restorer.step()
-    site.edge.meddle = lambda method, path: None
+    site.cloud.meddle = lambda method, path: None
     steps(site, 1, lambda server: 'b')
     assert server['status'] == 'ACTIVE'

@@ -25,13 +25,13 @@ from blazar_sched.service import faults
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
-from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import instance
-from tests.functional.manager import edge as http_edge
-from tests.functional.manager.edge import conflict
-from tests.functional.manager.edge import Edge
-from tests.functional.manager.edge import Trouble
+from tests.functional.manager.managed_cloud import ManagedCloud
+from tests.standins.cloud import answer
+from tests.standins.cloud import CloudApi
+from tests.standins.cloud import conflict
+from tests.standins.cloud import Trouble
 
 # Four slots fit on each.
 HOSTS = ('a', 'b', 'c')
@@ -48,24 +48,12 @@ def slots(amount, **parameters):
     }
 
 
-class Site:
-    """Managers over Nova and Placement."""
+class CloudWithSlots(ManagedCloud):
+    """One whose servers take slots of reservations in Placement."""
 
     def __init__(self, conf, world):
-        self.edge = Edge(*HOSTS)
-        self.clock = world.clock
-        self._conf, self._wait = conf, world.wait
-        self.manager = self.another()
-        self.ledger = self.manager.ledger
-        for name in HOSTS:
-            self.manager.hosts.create(name, {})
-
-    def another(self):
-        return Manager(
-            self._conf, Nova(self.edge),
-            Placement(self.edge), self.clock,
-            self.clock.monotonic, self._wait,
-        )
+        super().__init__(conf, world.clock, *HOSTS, wait=world.wait)
+        self.register_all()
 
     def create(self, *reservations, start='now', end=10000):
         now = self.clock.now
@@ -114,11 +102,11 @@ class Site:
     def boot(self, lease, host):
         """Boot a server; say whether Placement has a slot for it."""
         id_ = lease.reservations[0].id
-        server = self.edge.add_server(host, 'project', reservation=id_)
+        server = self.cloud.add_server(host, 'project', reservation=id_)
         class_ = resource_class(id_)
-        taken = self.edge.take_slot(server, host, class_)
+        taken = self.cloud.take_slot(server, host, class_)
         if not taken:
-            del self.edge.servers[server]
+            del self.cloud.servers[server]
         return taken
 
     def boot_all(self, lease):
@@ -128,9 +116,9 @@ class Site:
                 pass
 
     def end(self, lease):
-        self.edge.allocations.clear()
+        self.cloud.allocations.clear()
         self.manager.leases.delete(lease.id, None)
-        assert not any(self.edge.left())
+        assert not any(self.cloud.left())
 
     def held(self, lease):
         """Return how many slots the ledger has, by host."""
@@ -139,13 +127,13 @@ class Site:
             host: a.amounts['VCPU'] // 2
             for host in HOSTS
             for a, _ in self.ledger.allocations(reservation_id=id_)
-            if a.host == self.edge.uuid(host)
+            if a.host == self.cloud.uuid(host)
         }
 
     def used(self, lease):
         """Return how many slots servers have, by host."""
         class_ = resource_class(lease.reservations[0].id)
-        used = {host: self.edge.used(host, class_) for host in HOSTS}
+        used = {host: self.cloud.used(host, class_) for host in HOSTS}
         return {host: count for host, count in used.items() if count}
 
     def is_within(self, lease):
@@ -163,11 +151,11 @@ class Site:
         [reservation, *_] = self.ledger.lease(lease.id).reservations
         assert sum(held.values()) == reservation.parameters['amount']
         class_ = resource_class(reservation.id)
-        totals = {host: self.edge.total(host, class_) for host in HOSTS}
+        totals = {host: self.cloud.total(host, class_) for host in HOSTS}
         assert {h: n for h, n in totals.items() if n} == held
         [aggregate] = (
             a
-            for a in self.edge.aggregates.values()
+            for a in self.cloud.aggregates.values()
             if a['name'] == reservation.id
         )
         assert set(aggregate['hosts']) == set(held)
@@ -176,7 +164,7 @@ class Site:
 
 @pytest.fixture
 def site(conf, world):
-    site = Site(conf, world)
+    site = CloudWithSlots(conf, world)
     yield site
     faults.arm(None)
     site.ledger.close()
@@ -251,9 +239,9 @@ class TestWhichGo:
         most, fewest = hosts_of(site, lease)
         id_ = lease.reservations[0].id
         for _ in range(3):
-            site.edge.add_server(fewest, 'project', reservation=id_)
-        site.edge.add_server(most, 'thief', reservation=id_)
-        site.edge.add_server(most, 'project', reservation='another')
+            site.cloud.add_server(fewest, 'project', reservation=id_)
+        site.cloud.add_server(most, 'thief', reservation=id_)
+        site.cloud.add_server(most, 'project', reservation='another')
         with pytest.raises(exception.CantUpdateParameter):
             site.resize(lease, 1)
         site.settle(lease)
@@ -288,7 +276,7 @@ class TestWhichGo:
             kept = [
                 a
                 for a, _ in tx.allocations(reservation_id=id_)
-                if a.host == site.edge.uuid(most)
+                if a.host == site.cloud.uuid(most)
             ]
             tx.put_allocations(id_, kept)
 
@@ -315,7 +303,7 @@ class TestWhichGo:
         [(held, _)] = site.ledger.allocations(reservation_id=added.id)
         assert held.amounts['VCPU'] == 2
         class_ = resource_class(added.id)
-        assert sum(site.edge.total(h, class_) for h in HOSTS) == 1
+        assert sum(site.cloud.total(h, class_) for h in HOSTS) == 1
         site.check(lease)
 
 
@@ -451,7 +439,7 @@ class TestBoot:
 
     def test_without_the_generation_it_would(self, site):
         """The control: what the tests look at is what can go wrong."""
-        site.edge.compares = False
+        site.cloud.compares = False
         beyond = [
             name
             for lease, *_, name in shrunk_beside_a_boot(site, 1)
@@ -467,13 +455,13 @@ class TestBoot:
         def meddle(method, path):
             if method != 'PUT':
                 return None
-            site.edge.meddle = lambda method, path: None
+            site.cloud.meddle = lambda method, path: None
             assert site.boot(lease, fewest)
             return Trouble(
                 False, conflict('placement.inventory.inuse')
             )
 
-        site.edge.meddle = meddle
+        site.cloud.meddle = meddle
         site.resize(lease, 4)
         site.settle(lease)
         assert site.held(lease) == {most: 3, fewest: 1}
@@ -485,8 +473,8 @@ class Killed(BaseException):
 
 
 TROUBLES = {
-    'fails': lambda: Trouble(False, http_edge.answer(500)),
-    'is done and fails': lambda: Trouble(True, http_edge.answer(500)),
+    'fails': lambda: Trouble(False, answer(500)),
+    'is done and fails': lambda: Trouble(True, answer(500)),
     'is done and times out': lambda: Trouble(True),
 }
 
@@ -540,14 +528,14 @@ class TestTrouble:
                 met.append(path)
                 return TROUBLES[trouble]()
 
-            site.edge.meddle = meddle
+            site.cloud.meddle = meddle
             try:
                 site.resize(lease, 2)
             except exception.Unavailable:
                 assert met
             else:
                 assert not met
-            site.edge.meddle = lambda method, path: None
+            site.cloud.meddle = lambda method, path: None
             site.settle(lease)
             assert sum(site.held(lease).values()) == (5 if met else 2)
             site.check(lease)
@@ -567,7 +555,7 @@ class TestTrouble:
             if name.endswith(':asked'):
                 faults.arm(None)
                 site.settle(lease, other)
-                asked.append(len(site.edge.asked))
+                asked.append(len(site.cloud.asked))
 
         asked = []
         for lease in shrunk_at(site, 2, hang):
@@ -576,7 +564,7 @@ class TestTrouble:
                 site.resize(lease, 2)
             except exception.Unavailable:
                 # It has asked for nothing since.
-                assert asked == [len(site.edge.asked)]
+                assert asked == [len(site.cloud.asked)]
                 site.check(lease)
                 assert sum(site.held(lease).values()) == 5
             else:
@@ -589,7 +577,7 @@ class TestTrouble:
         refused = []
 
         def meddle(method, path):
-            site.edge.meddle = lambda method, path: None
+            site.cloud.meddle = lambda method, path: None
             for change in (
                 lambda: other.leases.update(lease.id, None, {'name': 'x'}),
                 lambda: site.resize(lease, 1, other),
@@ -607,7 +595,7 @@ class TestTrouble:
             for host in site.ledger.hosts()
             if host.hypervisor_hostname in site.held(lease)
         )
-        site.edge.meddle = meddle
+        site.cloud.meddle = meddle
         site.resize(lease, 2)
         assert len(refused) == 4
         site.settle(lease)
@@ -621,7 +609,7 @@ class TestTrouble:
         def meddle(method, path):
             site.manager.runner.stopping = True
 
-        site.edge.meddle = meddle
+        site.cloud.meddle = meddle
         with pytest.raises(exception.Unavailable):
             site.resize(lease, 2)
         # Its claim is given back: nobody has to wait for it to run out.
@@ -630,12 +618,12 @@ class TestTrouble:
         site.check(lease)
 
 
-def give_up(edge, placement, names, id_, held, amount):
+def give_up(cloud, placement, names, id_, held, amount):
     """Have the driver do it; return the slots left by host, None if none."""
     services = dict.fromkeys(f.name for f in dataclasses.fields(base.Services))
     replica = types.SimpleNamespace(reservations={})
     services |= {
-        'nova': Nova(edge),
+        'nova': Nova(cloud),
         'placement': placement,
         'ledger': types.SimpleNamespace(
             claiming=lambda ids: [], look=lambda query: query(replica)
@@ -681,16 +669,16 @@ def test_as_many_hosts_come_free_as_can(sizes):
     """Against every other way to give up so many."""
     held, used, amount = sizes
     names = [f'host-{n}' for n in range(len(held))]
-    edge = Edge(*names)
-    placement = Placement(edge)
+    cloud = CloudApi(*names)
+    placement = Placement(cloud)
     id_ = str(uuid.uuid4())
     class_ = resource_class(id_)
     placement.create_resource_class(class_)
     for name, count, taken in zip(names, held, used, strict=True):
-        placement.set_inventory(edge.uuid(name), name, class_, count)
+        placement.set_inventory(cloud.uuid(name), name, class_, count)
         for _ in range(taken):
-            assert edge.take_slot(str(uuid.uuid4()), name, class_)
-    left = give_up(edge, placement, names, id_, held, amount)
+            assert cloud.take_slot(str(uuid.uuid4()), name, class_)
+    left = give_up(cloud, placement, names, id_, held, amount)
     ways = [
         way
         for way in itertools.product(
@@ -703,4 +691,4 @@ def test_as_many_hosts_come_free_as_can(sizes):
         return
     assert left in ways
     assert left.count(0) == max(way.count(0) for way in ways)
-    assert left == tuple(edge.total(name, class_) for name in names)
+    assert left == tuple(cloud.total(name, class_) for name in names)

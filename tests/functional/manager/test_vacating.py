@@ -17,10 +17,10 @@ from blazar_sched.service import faults
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import vacating
-from tests.functional.manager import edge
-from tests.functional.manager import site as manager_site
-from tests.functional.manager.edge import Trouble
-from tests.functional.manager.site import Site
+from tests.functional.manager.managed_cloud import at
+from tests.functional.manager.managed_cloud import NotifyingCloud
+from tests.standins.cloud import answer
+from tests.standins.cloud import Trouble
 
 NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
 LEAD, NOTICE = 600, 120
@@ -35,7 +35,7 @@ def conf(conf):
 
 @pytest.fixture
 def site(conf, world):
-    site = Site(conf, world.clock, 'a', 'b')
+    site = NotifyingCloud(conf, world.clock, 'a', 'b')
     yield site
     site.ledger.close()
 
@@ -49,12 +49,12 @@ def meanwhile():
     """meanwhile(act): in the midst of the next try to vacate."""
 
     def arm(act):
-        def at(point):
+        def reached(point):
             if point == 'vacate_hosts:claimed':
                 faults.arm(None)
                 act()
 
-        faults.arm(at)
+        faults.arm(reached)
 
     yield arm
     faults.arm(None)
@@ -150,7 +150,7 @@ class TestWholeHost:
         site.run(1000 - LEAD - 1)
         assert told(server) is None
         site.run(1)
-        due = manager_site.at(site.now + NOTICE)
+        due = at(site.now + NOTICE)
         assert told(server) == due
         site.run(NOTICE - 1)
         assert server['OS-EXT-STS:task_state'] is None
@@ -175,14 +175,14 @@ class TestWholeHost:
         assert server['OS-EXT-STS:task_state'] == 'migrating'
         site.run(60)
         # It has found no other host.
-        site.edge.settle()
+        site.cloud.settle()
         site.run(5)
         assert server['OS-EXT-STS:task_state'] == 'shelving'
         assert server['metadata']['blazar_restore'] == 'true'
-        site.edge.settle()
+        site.cloud.settle()
         site.run(5)
         assert server['status'] == 'SHELVED_OFFLOADED'
-        assert site.edge.servers
+        assert site.cloud.servers
         site.run(1000)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
@@ -215,7 +215,7 @@ class TestWholeHost:
         server = site.server('a')
         site.run(1000 - LEAD)
         site.run(NOTICE)
-        site.edge.settle(lambda server: 'b')
+        site.cloud.settle(lambda server: 'b')
         site.asked()
         for _ in range(10):
             site.run(30)
@@ -237,19 +237,19 @@ class TestWholeHost:
         site.run(NOTICE)
         for _ in range(3):
             site.run(5)
-        assert (server['id'] in site.edge.servers) is (leaves is not None)
+        assert (server['id'] in site.cloud.servers) is (leaves is not None)
         assert server['OS-EXT-STS:task_state'] == leaves
 
     def test_what_is_only_shelved_is_taken_off_the_host_too(
         self, site, lease
     ):
-        site.edge.offloads = False
+        site.cloud.offloads = False
         site.conf.set_override('vacate_order', ['shelve', 'delete'], 'manager')
         server = site.server('a')
         site.run(1000 - LEAD)
         for _ in range(2):
             site.run(NOTICE)
-            site.edge.settle()
+            site.cloud.settle()
         assert server['status'] == 'SHELVED_OFFLOADED'
 
     def test_one_that_its_owner_has_shelved_is_not_to_come_back(
@@ -259,7 +259,7 @@ class TestWholeHost:
         server['status'] = 'SHELVED'
         site.run(1000 - LEAD)
         site.run(NOTICE)
-        site.edge.settle()
+        site.cloud.settle()
         assert server['status'] == 'SHELVED_OFFLOADED'
         assert server['metadata'] == {}
 
@@ -269,9 +269,9 @@ class TestWholeHost:
         site.run(1000 - LEAD)
         assert told(server)
         site.run(NOTICE - 1)
-        assert site.edge.servers
+        assert site.cloud.servers
         site.run(5)
-        assert not site.edge.servers
+        assert not site.cloud.servers
 
     def test_all_hosts_are_vacated_at_once(self, site, whole):
         lease = site.create(whole(2, 2))
@@ -280,9 +280,9 @@ class TestWholeHost:
         assert all(map(told, servers))
         site.run(NOTICE)
         assert {s['OS-EXT-STS:task_state'] for s in servers} == {'migrating'}
-        site.edge.settle()
+        site.cloud.settle()
         site.run(5)
-        site.edge.settle()
+        site.cloud.settle()
         site.run(2000)
         assert not site.lease(lease).degraded
 
@@ -292,10 +292,10 @@ class TestWholeHost:
 
         def meddle(method, path):
             if method != 'GET' and stuck in path:
-                return Trouble(False, edge.answer(500))
+                return Trouble(False, answer(500))
             return None
 
-        site.edge.meddle = meddle
+        site.cloud.meddle = meddle
         site.run(1000 - LEAD)
         site.run(NOTICE)
         assert [s['OS-EXT-STS:task_state'] for s in servers] == [
@@ -307,11 +307,11 @@ class TestWholeHost:
     ):
         server = site.server('a')
         site.run(1000 - LEAD)
-        site.edge.meddle = lambda method, path: Trouble(False)
+        site.cloud.meddle = lambda method, path: Trouble(False)
         for _ in range(50):
             site.run(10)
         assert server['OS-EXT-STS:task_state'] is None
-        site.edge.meddle = lambda method, path: None
+        site.cloud.meddle = lambda method, path: None
         site.run(10)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
@@ -324,10 +324,10 @@ class TestWholeHost:
         for _ in range(140):
             # Wherever it may go is full.
             site.run(50)
-            site.edge.settle()
+            site.cloud.settle()
         assert server[NODE] == 'a'
         site.run(50)
-        site.edge.settle(lambda server: 'b')
+        site.cloud.settle(lambda server: 'b')
         site.run(1000)
         assert server[NODE] == 'b'
         assert not site.lease(lease).degraded
@@ -340,7 +340,7 @@ class TestWholeHost:
         site.asked()
         for _ in range(40):
             site.run(NOTICE // 12)
-            site.edge.settle()
+            site.cloud.settle()
         assert 4 <= len(site.asked()) <= 6
 
     @pytest.mark.row('F56')
@@ -352,26 +352,26 @@ class TestWholeHost:
 
         def meddle(method, path):
             if path.endswith('/action'):
-                return Trouble(False, edge.answer(500))
+                return Trouble(False, answer(500))
             return None
 
-        site.edge.meddle = meddle
+        site.cloud.meddle = meddle
         site.run(NOTICE)
         for _ in range(3):
             site.run(10)
-        site.edge.meddle = lambda method, path: None
+        site.cloud.meddle = lambda method, path: None
         for _ in range(3):
             site.run(10)
-            site.edge.settle()
+            site.cloud.settle()
         assert server['status'] == 'SHELVED_OFFLOADED'
-        assert server['id'] in site.edge.servers
+        assert server['id'] in site.cloud.servers
 
     def test_the_start_waits_for_no_vacating(self, site, lease):
         site.conf.set_override('event_retry_interval', 500.0, 'manager')
         site.server('a')
-        site.edge.meddle = lambda method, path: Trouble(False)
+        site.cloud.meddle = lambda method, path: Trouble(False)
         site.run(990)
-        site.edge.meddle = lambda method, path: None
+        site.cloud.meddle = lambda method, path: None
         site.run(10)
         assert site.lease(lease).status == 'ACTIVE'
 
@@ -381,10 +381,10 @@ class TestWholeHost:
         lease = site.create(whole(), start=60)
         server = site.server('a')
         site.run()
-        assert told(server) == manager_site.at(site.now + 30)
+        assert told(server) == at(site.now + 30)
         site.run(30)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
-        site.edge.settle(lambda server: 'b')
+        site.cloud.settle(lambda server: 'b')
         site.run(30)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
@@ -411,14 +411,14 @@ class TestWholeHost:
         server = site.server('a')
         server['metadata']['blazar_vacate_at'] = written
         site.run(1000 - LEAD)
-        assert told(server) == manager_site.at(site.now + NOTICE)
+        assert told(server) == at(site.now + NOTICE)
         server['metadata']['blazar_vacate_at'] = written
         site.run(NOTICE)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
     def test_what_ends_by_the_start_goes_by_itself(self, site, lease):
         server = site.server('a')
-        server['scheduler_hints'] = {'lease_end': manager_site.at(lease.start)}
+        server['scheduler_hints'] = {'lease_end': at(lease.start)}
         site.sync()
         site.asked()
         site.run(1000 - LEAD)
@@ -441,20 +441,20 @@ class TestWholeHost:
         site.run(1000 - LEAD)
         site.run(NOTICE)
         assert site.asked() == []
-        assert server['id'] in site.edge.servers
+        assert server['id'] in site.cloud.servers
 
     def test_what_nova_has_not_shelved_by_its_own_start_is_not_deleted(
         self, site, lease
     ):
         server = site.server('a')
         server['scheduler_hints'] = {
-            'lease_start': manager_site.at(lease.start),
-            'lease_end': manager_site.at(lease.end),
+            'lease_start': at(lease.start),
+            'lease_end': at(lease.end),
         }
         site.sync()
         site.run(1000)
         assert server['OS-EXT-STS:task_state'] == 'shelving'
-        assert server['id'] in site.edge.servers
+        assert server['id'] in site.cloud.servers
         assert site.lease(lease).status == 'ACTIVE'
         assert site.lease(lease).degraded
 
@@ -530,7 +530,7 @@ class TestWholeHost:
         site.run()
         assert told(server)
         site.run(NOTICE)
-        site.edge.settle(lambda server: 'b')
+        site.cloud.settle(lambda server: 'b')
         site.run(1000)
         assert not site.lease(lease).degraded
 
@@ -552,15 +552,15 @@ class TestWholeHost:
     ):
         server = site.server('a')
         site.run(1000 - LEAD)
-        assert told(server) == manager_site.at(site.now + NOTICE)
+        assert told(server) == at(site.now + NOTICE)
         site.manager.leases.update(
             lease.id, 'project', {'start': site.now + 60}
         )
         site.run(10)
-        assert told(server) == manager_site.at(site.now + 25)
+        assert told(server) == at(site.now + 25)
         site.run(25)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
-        site.edge.settle(lambda server: 'b')
+        site.cloud.settle(lambda server: 'b')
         site.run(25)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
@@ -583,10 +583,10 @@ class TestWholeHost:
 
 
 TROUBLES = {
-    'fails': lambda: Trouble(False, edge.answer(500)),
-    'is done and fails': lambda: Trouble(True, edge.answer(500)),
+    'fails': lambda: Trouble(False, answer(500)),
+    'is done and fails': lambda: Trouble(True, answer(500)),
     'is done and times out': lambda: Trouble(True),
-    'conflicts': lambda: Trouble(False, edge.answer(409, {})),
+    'conflicts': lambda: Trouble(False, answer(409, {})),
 }
 
 
@@ -604,18 +604,18 @@ def test_whatever_goes_wrong_the_host_is_clear_in_time(site, whole, trouble):
             asked.append(path)
             return TROUBLES[trouble]() if len(asked) == turn + 1 else None
 
-        site.edge.meddle = meddle
+        site.cloud.meddle = meddle
         for _ in range(30):
             site.run(20)
-            site.edge.settle()
-        site.edge.meddle = lambda method, path: None
+            site.cloud.settle()
+        site.cloud.meddle = lambda method, path: None
         site.run(1)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
-        assert yielding['id'] not in site.edge.servers
+        assert yielding['id'] not in site.cloud.servers
         # Nothing is lost of what need not be, and it is to come back; but
         # Nova shelves nothing that it does not let be marked.
-        left = site.edge.servers.pop(server['id'])
+        left = site.cloud.servers.pop(server['id'])
         if not asked[number:] or not asked[number].endswith('/metadata'):
             assert left['metadata']['blazar_restore'] == 'true'
         site.run(1000)
@@ -628,7 +628,7 @@ class TestSlots:
     @pytest.fixture
     def lease(self, site, slots):
         # On one host of 8 there is room for two others beside it.
-        site.edge.down.add('b')
+        site.cloud.down.add('b')
         site.manager.monitor.poll()
         return site.create(slots(amount=3, vcpus=2))
 
@@ -643,7 +643,7 @@ class TestSlots:
         assert not told(old)
         assert not told(young)
         site.run(NOTICE)
-        assert list(site.edge.servers) == [old['id'], young['id']]
+        assert list(site.cloud.servers) == [old['id'], young['id']]
         site.run(1000)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
@@ -688,46 +688,46 @@ class TestSlots:
 
     def test_a_server_is_not_in_the_way_of_its_own_lifetime(self, site):
         """It was shelved, but not taken off its host, by its start."""
-        site.edge.down.add('b')
+        site.cloud.down.add('b')
         site.manager.monitor.poll()
-        site.edge.offloads = False
+        site.cloud.offloads = False
         server = site.server('a', vcpus=6)
         server['scheduler_hints'] = {
-            'lease_start': manager_site.at(site.now + 500),
-            'lease_end': manager_site.at(site.now + 900),
+            'lease_start': at(site.now + 500),
+            'lease_end': at(site.now + 900),
         }
         site.sync()
         assert server['OS-EXT-STS:task_state'] == 'shelving'
         site.run(499)
-        site.edge.settle()
+        site.cloud.settle()
         assert (server['status'], server[NODE]) == ('SHELVED', 'a')
         site.run(1)
-        assert server['id'] in site.edge.servers
+        assert server['id'] in site.cloud.servers
         assert server['OS-EXT-STS:task_state'] == 'unshelving'
 
     def test_a_server_in_the_place_of_its_lifetime_is_counted_once(
         self, site, slots
     ):
         """As long as its place is not taken over by its record."""
-        site.edge.down.add('b')
+        site.cloud.down.add('b')
         site.manager.monitor.poll()
         server = site.server('a', vcpus=4)
         server['scheduler_hints'] = {
-            'lease_start': manager_site.at(site.now + 500),
-            'lease_end': manager_site.at(site.now + 9000),
+            'lease_start': at(site.now + 500),
+            'lease_end': at(site.now + 9000),
         }
         site.sync()
-        site.edge.settle()
+        site.cloud.settle()
         site.create(slots(amount=2, vcpus=2), start=600)
         site.run(500)
-        site.edge.settle(lambda server: 'a')
+        site.cloud.settle(lambda server: 'a')
         assert server[NODE] == 'a'
         site.run(99)
         yielding = site.preemptible('a', vcpus=0)
         site.asked()
         site.run(1)
         assert site.asked() == []
-        assert {server['id'], yielding['id']} <= site.edge.servers.keys()
+        assert {server['id'], yielding['id']} <= site.cloud.servers.keys()
 
     def test_what_yields_is_deleted_at_the_start_as_needed(
         self, site, lease, conf
@@ -735,7 +735,7 @@ class TestSlots:
         conf.set_override('vacate_preemptible_order', [], 'manager')
         servers = [site.preemptible('a', age=n) for n in range(4)]
         site.run(1000)
-        left = [s['id'] for s in servers if s['id'] in site.edge.servers]
+        left = [s['id'] for s in servers if s['id'] in site.cloud.servers]
         assert left == [s['id'] for s in servers[2:]]
         assert not site.lease(lease).degraded
 
@@ -747,7 +747,7 @@ class TestSlots:
         assert kept.degraded
         [reservation] = kept.reservations
         assert reservation.made['in_the_way'] == [servers[0]['id']]
-        assert len(site.edge.servers) == 3
+        assert len(site.cloud.servers) == 3
 
 
 @st.composite

@@ -7,8 +7,8 @@ from blazar_sched.domain import exception
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
-from tests.functional.manager import edge
-from tests.functional.manager.edge import Service
+from tests.standins.cloud import answer
+from tests.standins.cloud import Service
 
 IMAGE = 'i1'
 
@@ -27,15 +27,15 @@ class Cloud:
         self.compute = Service(('GET', '/images/detail', self._list))
 
     def _show(self):
-        return edge.answer(200, {'id': IMAGE, 'owner': self.owner})
+        return answer(200, {'id': IMAGE, 'owner': self.owner})
 
     def _change(self, changes):
         if self.refusal is not None:
-            return edge.answer(self.refusal)
+            return answer(self.refusal)
         [change] = changes
         assert (change['op'], change['path']) == ('replace', '/owner')
         self.owner = change['value']
-        return edge.answer(200, {})
+        return answer(200, {})
 
     def _list(self, server, name):
         image = {
@@ -43,7 +43,7 @@ class Cloud:
             'status': self.status,
             'metadata': {'instance_uuid': server},
         }
-        return edge.answer(200, {'images': [image]})
+        return answer(200, {'images': [image]})
 
 
 @pytest.fixture

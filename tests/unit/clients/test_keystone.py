@@ -10,13 +10,13 @@ from blazar_sched.domain import exception
 from blazar_sched.service.clients import keystone as keystone_client
 from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.clients.keystone import MEMORY
-from tests.unit import keystone as keystone_cloud
-from tests.unit.keystone import SERVICE
+from tests.standins.keystone import KeystoneServer
+from tests.standins.keystone import SERVICE
 
 
 @pytest.fixture
 def cloud():
-    cloud = keystone_cloud.Keystone()
+    cloud = KeystoneServer()
     cloud.add_user('alice', p1=['member', 'reader'], p2=['reader'])
     yield cloud
     cloud.stop()

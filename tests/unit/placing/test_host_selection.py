@@ -580,7 +580,7 @@ CLEANING = st.tuples(
 SETTINGS = hypothesis.settings(max_examples=400, deadline=None)
 
 
-class World:
+class IndexAndLists:
     """An index of what fits of the entries, and the same as plain lists.
 
     The fourth amount is of CUSTOM_GPU, of which not every host has any. Times
@@ -720,7 +720,7 @@ class World:
 def test_hosts_as_brute_force(
     rooms, entries, cleaning, span, minimum, more, kept
 ):
-    world = World(rooms, entries, cleaning)
+    world = IndexAndLists(rooms, entries, cleaning)
     span = Window(*(MINUTE * at for at in span))
     maximum = minimum + more
     free = {name for name in world.hosts if world.free(name, span)}
@@ -767,7 +767,7 @@ def test_hosts_as_brute_force(
 def test_instances_as_brute_force(
     rooms, entries, cleaning, span, slot, amount, affinity, kept
 ):
-    world = World(rooms, entries, cleaning)
+    world = IndexAndLists(rooms, entries, cleaning)
     span = Window(*(MINUTE * at for at in span))
     room = {
         name: world.room(name, span, slot, amount) for name in world.hosts

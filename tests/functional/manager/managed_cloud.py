@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager over Nova and Placement at their HTTP edge, in tests' time."""
+"""A manager over stand-ins for Nova and Placement at the level of HTTP."""
 
 from oslo_messaging.notify import _impl_test
 
@@ -7,30 +7,54 @@ from blazar_sched.domain import duration
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
-from tests.functional.manager.edge import Edge
+from tests.standins.cloud import CloudApi
 
 
-class Site:
-    """Hosts of 8 VCPUs, all reservable; times are in seconds from now."""
+class ManagedCloud:
+    """A cloud with hosts of 8 VCPUs, and a manager that has no host yet.
 
-    def __init__(self, conf, clock, *hosts):
-        _impl_test.reset()
-        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+    :param options: arguments of the manager
+    """
+
+    def __init__(self, conf, clock, *hosts, **options):
         self.conf = conf
         self.clock = clock
-        self.edge = Edge(*hosts)
-        self.hosts = {name: self.edge.uuid(name) for name in hosts}
+        self.cloud = CloudApi(*hosts)
+        self.hosts = {name: self.cloud.uuid(name) for name in hosts}
+        self._options = options
         self.manager = self.another()
         self.ledger = self.manager.ledger
-        for name in hosts:
-            self.manager.hosts.create(name, {})
 
     def another(self):
-        """Return another manager of the same."""
+        """Return another manager of the same cloud."""
         return Manager(
-            self.conf, Nova(self.edge), Placement(self.edge),
-            self.clock, self.clock.monotonic,
+            self.conf, Nova(self.cloud), Placement(self.cloud),
+            self.clock, self.clock.monotonic, **self._options,
         )
+
+    def register_all(self):
+        """Register each host of the cloud."""
+        for name in self.hosts:
+            self.manager.hosts.create(name, {})
+
+    def run_until(self, lease, status):
+        """Let time pass until the lease is so, within ten minutes."""
+        until = self.clock.now + 600
+        while self.ledger.lease(lease.id).status != status:
+            assert self.clock.now < until
+            for event, claim in self.ledger.due_events(self.clock.now):
+                self.manager.runner.run(event, claim)
+            self.clock.now += 5
+
+
+class NotifyingCloud(ManagedCloud):
+    """One that keeps notifications; times are in seconds from now."""
+
+    def __init__(self, conf, clock, *hosts, **options):
+        _impl_test.reset()
+        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+        super().__init__(conf, clock, *hosts, **options)
+        self.register_all()
 
     @property
     def now(self):
@@ -38,7 +62,7 @@ class Site:
 
     def server(self, host, vcpus=1, age=0, **specs):
         """Have a server on a host; return it as Nova knows it."""
-        server = self.edge.servers[self.edge.add_server(host, 'other')]
+        server = self.cloud.servers[self.cloud.add_server(host, 'other')]
         server['flavor'].update(vcpus=vcpus, extra_specs=specs)
         server['created'] = duration.format_time(self.now - age)
         return server
@@ -80,7 +104,7 @@ class Site:
 
     def asked(self, *paths):
         """Return what was asked of servers since the last look."""
-        seen, self.edge.asked[:] = list(self.edge.asked), []
+        seen, self.cloud.asked[:] = list(self.cloud.asked), []
         return [
             (method, path)
             for method, path in seen

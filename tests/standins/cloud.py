@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova and Placement at their HTTP edge, and all that can go wrong there.
+"""Nova and Placement at the level of HTTP, and all that can go wrong there.
 
 Stands for the network between the clients and both: what they answer is what
 the services answer to the requests that the clients make, with their own
@@ -128,7 +128,7 @@ class Service(adapter.Adapter):
         raise AssertionError(f'{method} {url}')
 
 
-class Edge(Service):
+class CloudApi(Service):
     """Both services.
 
     :param hosts: names of the compute hosts
@@ -625,19 +625,19 @@ class Edge(Service):
 
 
 class Acting(Service):
-    """The edge, for who acts in a project of their own."""
+    """The cloud, for who acts in a project of their own."""
 
-    def __init__(self, edge, project_id):
+    def __init__(self, cloud, project_id):
         super().__init__()
-        self._edge = edge
+        self._cloud = cloud
         self._project_id = project_id
 
     def request(self, *args, **kwargs):
-        before, self._edge.acting = self._edge.acting, self._project_id
+        before, self._cloud.acting = self._cloud.acting, self._project_id
         try:
-            return self._edge.request(*args, **kwargs)
+            return self._cloud.request(*args, **kwargs)
         finally:
-            self._edge.acting = before
+            self._cloud.acting = before
 
 
 class Trouble:

@@ -15,7 +15,7 @@ from keystoneauth1 import fixture
 SERVICE = 'blazar-sched'
 
 
-class Keystone:
+class KeystoneServer:
     """Users by name, with their roles by project; `asked` is the log.
 
     A trust lives as long as its trustor; it is of use while they are enabled

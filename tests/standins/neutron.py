@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neutron at its HTTP edge: what version 29 answers about floating IPs.
+"""Neutron at the level of HTTP: how version 29 answers about floating IPs.
 
 Stands for the keystoneauth adapter. It has one external network.
 """
@@ -8,7 +8,8 @@ import ipaddress
 from urllib import parse
 import uuid
 
-from tests.functional.manager import edge
+from tests.standins.cloud import answer
+from tests.standins.cloud import Service
 
 NETWORK = 'dd24c2a3-bb0b-4a52-b7d5-bbd2a5b2a3a1'
 # Not an external one.
@@ -18,14 +19,14 @@ SUBNET = 'e93ab1f5-8b9d-4ec6-8f9e-3d5c0a5f6a01'
 
 def refusal(status, type_):
     error = {'type': type_, 'message': 'no', 'detail': ''}
-    return edge.answer(status, {'NeutronError': error})
+    return answer(status, {'NeutronError': error})
 
 
 def _port(address, owner):
     return {'device_owner': owner, 'fixed_ips': [{'ip_address': address}]}
 
 
-class Neutron(edge.Service):
+class NeutronApi(Service):
     """`subnets` are Neutron's own dictionaries and can be changed.
 
     `ports` are others than those of floating IPs. `quota` is each project's
@@ -112,11 +113,11 @@ class Neutron(edge.Service):
             for id_, external in self.networks.items()
             if external and id_ == query['id']
         ]
-        return edge.answer(200, {'networks': found})
+        return answer(200, {'networks': found})
 
     def _list_subnets(self, network_id):
         found = [s for s in self.subnets if s['network_id'] == network_id]
-        return edge.answer(200, {'subnets': found})
+        return answer(200, {'subnets': found})
 
     def _list_ports(self, network_id):
         made = [
@@ -124,7 +125,7 @@ class Neutron(edge.Service):
             for f in self.stored.values()
             if f['floating_network_id'] == network_id
         ]
-        return edge.answer(200, {'ports': made + self.ports})
+        return answer(200, {'ports': made + self.ports})
 
     def _show_quota(self, project_id):
         quota = {
@@ -132,7 +133,7 @@ class Neutron(edge.Service):
             'used': len(self.owned(project_id)),
             'reserved': 0,
         }
-        return edge.answer(200, {'quota': {'floatingip': quota}})
+        return answer(200, {'quota': {'floatingip': quota}})
 
     def _list(self, marker='', **query):
         found = [
@@ -148,7 +149,7 @@ class Neutron(edge.Service):
             href = f'http://network/v2.0/floatingips?{parse.urlencode(query)}'
             links.append({'rel': 'next', 'href': href})
         body = {'floatingips': found[: self.page], 'floatingips_links': links}
-        return edge.answer(200, body)
+        return answer(200, body)
 
     def _create(self, body):
         asked = body['floatingip']
@@ -176,7 +177,7 @@ class Neutron(edge.Service):
             return refusal(409, 'IpAddressAlreadyAllocated')
         id_ = str(uuid.uuid4())
         self.stored[id_] = {'description': '', **asked, 'id': id_, 'tags': []}
-        return edge.answer(201, {'floatingip': self.stored[id_]})
+        return answer(201, {'floatingip': self.stored[id_]})
 
     @staticmethod
     def _has(subnet, address):
@@ -189,19 +190,19 @@ class Neutron(edge.Service):
             return refusal(409, 'FipInUseByPortForwarding')
         if self.stored.pop(id_, None) is None:
             return refusal(404, 'FloatingIPNotFound')
-        return edge.answer(204)
+        return answer(204)
 
     def _tag(self, id_, tag):
         if id_ not in self.stored:
             return refusal(500, 'HTTPInternalServerError')
         if tag not in self.stored[id_]['tags']:
             self.stored[id_]['tags'].append(tag)
-        return edge.answer(201)
+        return answer(201)
 
     def _list_forwardings(self, id_):
         found = [{'id': f} for f in self.forwardings.get(id_, ())]
-        return edge.answer(200, {'port_forwardings': found})
+        return answer(200, {'port_forwardings': found})
 
     def _delete_forwarding(self, id_, forwarding):
         self.forwardings[id_].remove(forwarding)
-        return edge.answer(204)
+        return answer(204)
