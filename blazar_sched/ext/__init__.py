@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline index: the compiled one, or its plain-Python twin.
+"""The timeline index: the compiled implementation or its plain-Python twin.
 
-``BLAZAR_SCHED_PURE_PYTHON=1`` in the environment chooses the twin; so does a
-missing extension. ``is_compiled()`` tells which one is in use.
+The twin is used if ``BLAZAR_SCHED_PURE_PYTHON=1`` is set in the environment or
+if the extension modules are missing. ``is_compiled()`` says which one is used.
 """
 
 import os
@@ -27,7 +27,7 @@ from blazar_sched.ext.errors import UnknownHost
 
 try:
     if os.environ.get('BLAZAR_SCHED_PURE_PYTHON', '') not in ('', '0'):
-        raise ImportError('the plain-Python index was asked for')
+        raise ImportError('the plain-Python index is requested')
     from blazar_sched.ext._host_state import unconfirmed
     from blazar_sched.ext._timeline import _is_compiled as is_compiled
     from blazar_sched.ext._timeline import TimelineIndex

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plain-Python timeline index lets in: names, times, columns.
+"""Checks of the arguments of the plain-Python timeline index.
 
-Each check raises the named refusal of its kind and changes nothing.
+Each check raises the exception of ``errors`` for its kind of argument.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from blazar_sched.ext import errors
 
 
 def check_names(field: str, names: Sequence[str]) -> None:
-    """Refuse what is no string, or empty, or there twice."""
+    """Raise InvalidName for a name that is no string, empty or a duplicate."""
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name or name in seen:
@@ -47,7 +47,7 @@ def check_count(field: str, count: int) -> None:
 
 
 def column(field: str, values: Any, length: int) -> list[Any]:
-    """Return a column's values as Python objects, ``length`` of them."""
+    """Return the values of a column as a list of this length."""
     if not isinstance(values, (list, tuple)):
         values = memoryview(values).tolist()
     if len(values) != length:

@@ -1,33 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The named refusals and the limits of the timeline index.
+"""The exceptions and the limits of the timeline index.
 
-Shared by the plain-Python index and its compiled twin. Imports nothing.
+The plain-Python index and its compiled twin share them. This module imports
+nothing.
 """
 
 from __future__ import annotations
 
 FOREVER = 2**63 - 1
-"""An end that never comes, and a horizon without one."""
+"""The end of a window without an end, and a horizon without a limit."""
 
 TIME_LIMIT = 2**32 - 1
 """A finite time ``t`` satisfies ``0 <= t < TIME_LIMIT``."""
 
 AMOUNT_LIMIT = 2**31 - 1
-"""No amount, capacity or sum of a lane is larger than this in magnitude."""
+"""The largest magnitude of an amount, a capacity or a sum of a lane."""
 
 FIGURE_LIMIT = 2**48
 """A figure of a HostState satisfies ``abs(figure) <= FIGURE_LIMIT``."""
 
 CLASSES_LIMIT = 30
-"""No index has more resource classes."""
+"""The largest number of resource classes of an index."""
 
 
 class TimelineError(ValueError):
-    """A refusal of the timeline index; the index is as it was before."""
+    """The timeline index refused a call and did not change."""
 
 
 class InvalidField(TimelineError):
-    """A field of a call or change holds what it cannot hold."""
+    """A field of a call or a change has an invalid value."""
 
     def __init__(self, field: str, value: object) -> None:
         super().__init__(field, value)
@@ -39,19 +40,19 @@ class InvalidField(TimelineError):
 
 
 class InvalidName(InvalidField):
-    """A host, id, owner or resource class is no usable name."""
+    """The name of a host, entry, owner or resource class is invalid."""
 
 
 class InvalidWindow(InvalidField):
-    """A time is no integer or out of range, or the window is empty."""
+    """A time is not an integer or out of range, or a window is empty."""
 
 
 class InvalidAmount(InvalidField):
-    """An amount is no integer, is out of range, or one too few or too many."""
+    """An amount is not an integer or out of range, or the number is wrong."""
 
 
 class InvalidChange(TimelineError):
-    """A change is none of the five that a batch may hold."""
+    """A change of a batch is none of the five kinds of changes."""
 
     def __init__(self, change: object) -> None:
         super().__init__(change)
@@ -62,7 +63,7 @@ class InvalidChange(TimelineError):
 
 
 class InvalidColumn(TimelineError):
-    """A column of a bulk load is not as long as the column of ids."""
+    """The length of a column of a bulk load differs from that of the ids."""
 
     def __init__(self, field: str, length: int, expected: int) -> None:
         super().__init__(field, length, expected)
@@ -78,7 +79,7 @@ class InvalidColumn(TimelineError):
 
 
 class DamagedSnapshot(TimelineError):
-    """Bytes are no packed columns, or no longer all of them."""
+    """Bytes are not packed columns, or are incomplete."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -89,7 +90,7 @@ class DamagedSnapshot(TimelineError):
 
 
 class UnknownHost(TimelineError):
-    """A host, or a row number, is not in the index."""
+    """A host or a row number is not in the index."""
 
     def __init__(self, host: object) -> None:
         super().__init__(host)
@@ -111,7 +112,7 @@ class UnknownEntry(TimelineError):
 
 
 class EntryExists(TimelineError):
-    """An id is used twice for different things."""
+    """An entry with this id and other content exists."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id)
@@ -122,7 +123,7 @@ class EntryExists(TimelineError):
 
 
 class HostInUse(TimelineError):
-    """A host that still has entries cannot be dropped."""
+    """A host with entries cannot be dropped."""
 
     def __init__(self, host: str) -> None:
         super().__init__(host)
@@ -133,7 +134,7 @@ class HostInUse(TimelineError):
 
 
 class AmountOverflow(TimelineError):
-    """A sum of a lane would leave ``AMOUNT_LIMIT`` behind."""
+    """A sum of a lane would exceed ``AMOUNT_LIMIT``."""
 
     def __init__(self, host: str, lane: str, at: int) -> None:
         super().__init__(host, lane, at)
@@ -149,9 +150,9 @@ class AmountOverflow(TimelineError):
 
 
 class OverCapacity(TimelineError):
-    """A batch would take more of a host than there is.
+    """A batch would exceed the capacity of a host.
 
-    ``at`` is the first such instant, ``short`` how much is missing then.
+    ``at`` is the first time at which it does, ``short`` the excess then.
     """
 
     def __init__(self, host: str, lane: str, at: int, short: int) -> None:

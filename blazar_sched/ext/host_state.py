@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova's HostState says is used of a host now, by resource class.
+"""The usage of a host by resource class, as Nova's HostState reports it.
 
-It reads the attributes of nova.scheduler.host_manager.HostState, None as 0,
-and notes one of its own there; it does not import Nova.
+The attributes of nova.scheduler.host_manager.HostState are read, None as 0,
+and one attribute is added: ``blazar_sched_seen``. Nova is not imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from blazar_sched.ext import errors
 
 
 class OnHost(Protocol):
-    """What is known of a host and its instances: see replica.present."""
+    """What a replica knows about a host: see replica.present."""
 
     room: list[int]
     reserved: int
@@ -26,9 +26,9 @@ class OnHost(Protocol):
 
 
 def used_now(host_state: Any, resource_class: str) -> int:
-    """Return what is used of a class; 0 of one that HostState has not.
+    """Return the usage of a class; 0 for a class that HostState lacks.
 
-    :raises InvalidAmount: a figure is no integer, or beyond FIGURE_LIMIT
+    :raises InvalidAmount: a figure is not an integer or above FIGURE_LIMIT
     """
     match resource_class:
         case 'VCPU':
@@ -48,16 +48,16 @@ def unconfirmed(
     room: array.array[int],
     width: int,
 ) -> list[int]:
-    """Return the positions of the HostStates that need a closer look.
+    """Return the positions of the HostStates that contradict the replica.
 
-    A HostState confirms what is known of its host if it leaves no more room
-    than all of the host's instances do, names every instance that something
-    is given back for, and, on a host with `reserved`, no unknown one. A host
-    of which nothing is known needs no look.
+    A HostState confirms what the replica knows about the host if it leaves no
+    more room than the known instances do, lists every instance whose usage is
+    given back, and, on a host with `reserved`, lists no unknown instance. The
+    HostState of a host that is not in `on_hosts` is never returned.
 
-    :param on_hosts: what is known of hosts, by uuid
-    :param room: what each HostState leaves, as of `TimelineIndex.headroom`
-    :param width: how many resource classes `room` has
+    :param on_hosts: what the replica knows about hosts, by UUID
+    :param room: the room of each HostState, from `TimelineIndex.headroom`
+    :param width: the number of resource classes in `room`
     """
     found = []
     for position, state in enumerate(host_states):
@@ -77,9 +77,9 @@ def unconfirmed(
 
 
 def _disk_gb(host_state: Any) -> int:
-    # Nova's consume_from_request lowers free_disk_mb and leaves disk_mb_used
-    # as it is. A HostState lives for one request, so what its free disk has
-    # lost since it was first seen here is what the request has consumed.
+    # Nova's consume_from_request decreases free_disk_mb but does not change
+    # disk_mb_used. A HostState exists for one request only, so the decrease
+    # of free_disk_mb since it was first read is the usage of that request.
     free = _figure(host_state, 'free_disk_mb')
     first = getattr(host_state, 'blazar_sched_seen', None)
     if first is None:

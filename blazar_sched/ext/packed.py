@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index's columns as bytes, and back.
+"""Serialization of the columns of an index.
 
-All numbers are little-endian. First comes a header of magic and version, last
-a CRC-32 of everything before it. In between are nine sections, each after its
-length in bytes:
+All numbers are little-endian. The bytes begin with a header of magic and
+version, and end with a CRC-32 of all bytes before it. Between them are nine
+sections, each preceded by its length in bytes:
 
-- the resource classes, the hosts, the ids and the distinct owners take two
-  sections each: how long every name is, and the names in UTF-8; or nothing,
-  and 16 bytes for each name, if all of them are UUIDs;
-- the last one holds the numbers, compressed: capacities, owners (positions
-  among the distinct ones), rows, starts, ends, amounts, wholes.
+- the resource classes, the hosts, the ids and the distinct owners have two
+  sections each: the length of each name, and the names in UTF-8. If all names
+  are UUIDs, the first section is empty and the second one has 16 bytes for
+  each name;
+- the last section has the numbers, compressed: capacities, owners (positions
+  among the distinct owners), rows, starts, ends, amounts, wholes.
 
-The checksum finds damage; it is no protection against forgery. But whatever
-the bytes are, reading them takes memory in proportion to their length.
+The checksum detects damage; it does not protect against forgery. Reading any
+bytes takes memory in proportion to their length.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ import zlib
 from blazar_sched.ext import errors
 
 Numbers: TypeAlias = 'array.array[int]'
-# hosts, capacity, ids, owners, rows, starts, ends, amounts, whole: what
-# TimelineIndex.columns() returns and its load() takes.
+# hosts, capacity, ids, owners, rows, starts, ends, amounts, whole: the result
+# of TimelineIndex.columns() and the arguments of TimelineIndex.load().
 Columns = tuple[
     list[str], Numbers, list[str], list[str], Numbers, Numbers, Numbers,
     Numbers, bytes,
@@ -44,22 +45,22 @@ _HEADER = struct.Struct('<8sH')
 _LENGTH = struct.Struct('<Q')
 _CHECKSUM = struct.Struct('<I')
 _SECTIONS = 9
-# A UUID without its digits, and where they go.
+# A UUID without its digits, and the positions of the digits.
 _UUID = b'........-....-....-....-............\n'
 _DIGITS = [at for at, character in enumerate(_UUID) if character == ord('.')]
-# The end of what never ends; no finite time is as large.
+# Stands for FOREVER; each finite time is smaller.
 _NEVER = errors.TIME_LIMIT
 
 
 def pack(resource_classes: Sequence[str], columns: Columns) -> bytes:
-    """Return the columns of an index of these resource classes as bytes.
+    """Return the columns of an index with these resource classes as bytes.
 
-    :raises TimelineError: if a column is not as long as it should be, or
-        holds what no index does
+    :raises TimelineError: if a column has a wrong length, or a value that is
+        not valid in an index
     """
     hosts, capacity, ids, owners, rows, starts, ends, amounts, whole = columns
     width, count = len(resource_classes), len(ids)
-    # Numbers each owner when it is first asked for.
+    # Each owner gets the next number at its first lookup.
     distinct: collections.defaultdict[str, int] = collections.defaultdict()
     distinct.default_factory = distinct.__len__
     if width > errors.CLASSES_LIMIT:
@@ -97,13 +98,13 @@ def pack(resource_classes: Sequence[str], columns: Columns) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[tuple[str, ...], Columns]:
-    """Return the resource classes and the columns that were packed.
+    """Return the packed resource classes and columns.
 
-    The columns have the lengths that TimelineIndex.load wants, and no owner
-    or row leads nowhere; the rest is for it to judge.
+    The columns have the lengths that TimelineIndex.load requires, and each
+    owner and row exists; TimelineIndex.load checks everything else.
 
-    :raises DamagedSnapshot: if this is not what `pack` returned, all of it
-        and in this version
+    :raises DamagedSnapshot: if the bytes are not the complete result of
+        `pack` in this version
     """
     try:
         return _unpack(data)
@@ -117,7 +118,7 @@ def _unpack(data: bytes) -> tuple[tuple[str, ...], Columns]:
         _load_names, sections[0:8:2], sections[1:8:2]
     )
     width, count = len(resource_classes), len(ids)
-    # Names take room, classes are few: so the numbers are not too many.
+    # The bytes of the names and the limit of classes bound the numbers.
     if width > errors.CLASSES_LIMIT:
         raise errors.DamagedSnapshot('its resource classes are too many')
     capacity, owners, rows, starts, ends, amounts, whole = _load(
@@ -149,7 +150,7 @@ def _unpack(data: bytes) -> tuple[tuple[str, ...], Columns]:
 
 
 def _sections(data: bytes) -> list[memoryview]:
-    """Return the sections of a packet that is whole and of this version."""
+    """Return the sections, after checks of the version and the checksum."""
     if len(data) < _HEADER.size + _CHECKSUM.size:
         raise errors.DamagedSnapshot('it is truncated')
     magic, version = _HEADER.unpack_from(data)
@@ -206,7 +207,7 @@ def _little_endian(column: Numbers) -> Numbers:
 
 
 def _dump_names(field: str, names: Sequence[str]) -> tuple[bytes, bytes]:
-    """Return the names' lengths and the names; no lengths for UUIDs."""
+    """Return the lengths of names and the names; no lengths for UUIDs."""
     try:
         text = ''.join(names)
     except TypeError as e:
@@ -215,7 +216,7 @@ def _dump_names(field: str, names: Sequence[str]) -> tuple[bytes, bytes]:
         uuids = bytes.fromhex(text.replace('-', ''))
     except ValueError:
         uuids = b''
-    # It takes other spellings than the one that comes back.
+    # fromhex accepts spellings of a UUID that are not canonical.
     if len(uuids) == 16 * len(names) and _lines(uuids) == '\n'.join(names):
         return b'', uuids
     return (
@@ -243,7 +244,7 @@ def _load_names(lengths: memoryview, names: memoryview) -> list[str]:
 def _lines(uuids: bytes | memoryview) -> str:
     """Return UUIDs of 16 bytes each as lines of text.
 
-    One digit of all of them at a time, since those loops run in C.
+    Each step writes one digit of all UUIDs, because its loop runs in C.
     """
     digits = uuids.hex().encode()
     lines = bytearray(_UUID * (len(uuids) // 16))

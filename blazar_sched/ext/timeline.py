@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline index in plain Python: reference, fallback, test oracle.
+"""The timeline index in plain Python: reference, fallback and test oracle.
 
-It reads like the specification of the index, and the compiled twin answers
-exactly as it does. It knows hosts, resource classes, integers and seconds;
-nothing of leases, of clocks or of I/O.
+This module specifies the index; the compiled twin gives exactly the same
+answers. The index knows hosts, resource classes, integers and seconds, but no
+leases, no clock and no I/O.
 
-A host's timeline is a step function over time with one *lane* per resource
-class, then two counting lanes: ``shared``, the entries that take something of
-the host, and ``whole``, the entries that take all of it.
+The timeline of a host is a step function over time with one *lane* per
+resource class and two counting lanes: ``shared`` counts the entries that use a
+part of the host, ``whole`` counts the entries that use the whole host.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from blazar_sched.ext import host_state
 
 FOREVER = errors.FOREVER
 
-# Whose entries a query looks past: an owner, a tuple of owners, or None.
+# The owners whose entries a query ignores.
 Owners = str | tuple[str, ...] | None
 
 P = ParamSpec('P')
@@ -46,14 +46,14 @@ ORDERS = ('first', 'tightest', 'freest', 'fullest')
 
 
 def _is_compiled() -> bool:
-    """Tell this module from its compiled twin."""
+    """Return False: this is the plain-Python implementation."""
     return False
 
 
 def _atomic(
     method: Callable[Concatenate[TimelineIndex, P], T]
 ) -> Callable[Concatenate[TimelineIndex, P], T]:
-    """Let no other thread see the index while a method changes it."""
+    """Hold the lock of the index while a method runs."""
     @functools.wraps(method)
     def alone(
         index: TimelineIndex, /, *args: P.args, **kwargs: P.kwargs
@@ -65,7 +65,7 @@ def _atomic(
 
 
 class Entry(NamedTuple):
-    """One signed step pair on one host's timeline."""
+    """An entry: what it adds to the timeline of one host over a window."""
 
     owner: str
     host: str
@@ -75,17 +75,17 @@ class Entry(NamedTuple):
     whole: bool
 
     def delta(self) -> tuple[int, ...]:
-        """Return what the entry adds to each lane, from start to end."""
+        """Return what the entry adds to each lane between start and end."""
         shared = not self.whole and max(self.amounts) > 0
         return (*self.amounts, int(shared), int(self.whole))
 
 
 class Timeline:
-    """One host's capacity and step function.
+    """The capacity and the step function of a host.
 
-    ``sums[i]`` holds from ``times[i]`` to the next time, the last one for
-    ever. The first time is 0, and no two neighbours in ``sums`` are equal, so
-    that a set of entries has one form only.
+    ``sums[i]`` applies from ``times[i]`` to the next time, the last one
+    forever. The first time is 0, and no two neighbours in ``sums`` are equal,
+    so that a set of entries has exactly one representation.
     """
 
     __slots__ = ('capacity', 'sums', 'times')
@@ -96,7 +96,7 @@ class Timeline:
         self.sums: list[tuple[int, ...]] = [(0,) * (len(capacity) + 2)]
 
     def copy(self) -> Timeline:
-        """Return an independent timeline with the same steps."""
+        """Return a copy with lists of its own."""
         other = Timeline(self.capacity)
         other.times = self.times.copy()
         other.sums = self.sums.copy()
@@ -105,7 +105,7 @@ class Timeline:
     def over(
         self, start: int, end: int
     ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-        """Yield (begin, until, sums) for each step, cut to the window."""
+        """Yield (begin, until, sums) of each step within the window."""
         step = bisect.bisect_right(self.times, start) - 1
         while step < len(self.times) and self.times[step] < end:
             following = self.times[step + 1: step + 2] or [FOREVER]
@@ -117,12 +117,12 @@ class Timeline:
             step += 1
 
     def peak(self, start: int, end: int) -> list[int]:
-        """Return the most that each lane reaches within the window."""
+        """Return the maximum of each lane within the window."""
         steps = [sums for _, _, sums in self.over(start, end)]
         return [max(lane) for lane in zip(*steps, strict=True)]
 
     def raise_by(self, start: int, end: int, delta: Sequence[int]) -> None:
-        """Add ``delta`` to the lanes over the window, unchecked."""
+        """Add ``delta`` to the lanes over the window, without checks."""
         first = self._cut(start)
         last = len(self.times) if end == FOREVER else self._cut(end)
         self.sums[first:last] = [
@@ -132,7 +132,7 @@ class Timeline:
         self._merge(first)
 
     def _cut(self, at: int) -> int:
-        """Make a step begin at ``at``; return its position."""
+        """Split a step at ``at``; return the position of the second part."""
         step = bisect.bisect_left(self.times, at)
         if step == len(self.times) or self.times[step] != at:
             self.times.insert(step, at)
@@ -140,20 +140,20 @@ class Timeline:
         return step
 
     def _merge(self, step: int) -> None:
-        """Drop a step that goes on as the one before it."""
+        """Remove a step whose sums equal those of the step before it."""
         inside = 0 < step < len(self.times)
         if inside and self.sums[step] == self.sums[step - 1]:
             del self.times[step], self.sums[step]
 
 
 class Request(NamedTuple):
-    """What a query asks of a host: amounts, or the whole of it."""
+    """A request of a query: amounts, or a whole host."""
 
     amounts: tuple[int, ...]
     whole: bool
 
     def blocked(self, sums: Sequence[int], room: Sequence[int]) -> bool:
-        """Say whether the request does not fit on top of these sums."""
+        """Return whether the request does not fit in addition to the sums."""
         *used, shared, whole = sums
         if whole:
             return True
@@ -167,7 +167,7 @@ class Request(NamedTuple):
         )
 
     def copies(self, peak: Sequence[int], room: Sequence[int]) -> int:
-        """Return how many of it fit on top of this peak, if one does."""
+        """Return how often the request fits in addition to a peak."""
         if self.whole:
             return 1
         return min(
@@ -184,7 +184,7 @@ class Request(NamedTuple):
     def free_runs(
         self, timeline: Timeline, room: Sequence[int], start: int, end: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield the longest runs within the window in which it fits."""
+        """Yield the maximal parts of the window in which the request fits."""
         begin = start
         for at, until, sums in timeline.over(start, end):
             if self.blocked(sums, room):
@@ -198,9 +198,10 @@ class Request(NamedTuple):
         self, asked: Iterable[tuple[Timeline, Sequence[int]]], duration: int,
         after: int,
     ) -> collections.Counter[int]:
-        """Return when, and by how much, the hosts to start on change.
+        """Return by how much the number of hosts to start on changes, by time.
 
-        It can start where a free run is as long as ``duration`` from there.
+        The request can start on a host if a free run of the host continues
+        for ``duration`` from the start.
         """
         changes = collections.Counter({after: 0})
         for timeline, room in asked:
@@ -214,14 +215,14 @@ class Request(NamedTuple):
 
 
 class Batch:
-    """What ``apply`` has to remember: how to undo, and what to judge."""
+    """What ``apply`` stores: the undo steps and what to check at the end."""
 
     def __init__(self) -> None:
         self.undo: list[Callable[[], object]] = []
         self.worse: list[tuple[str, int, int, tuple[bool, ...]]] = []
 
     def roll_back(self) -> None:
-        """Undo every change, the last one first."""
+        """Undo all changes in reverse order."""
         for inverse in reversed(self.undo):
             inverse()
 
@@ -230,40 +231,42 @@ class TimelineIndex:
     """Hosts x resource classes x time, in exact integers and whole seconds.
 
     Times are seconds since the epoch; a window is half-open, ``[start, end)``,
-    and may end at FOREVER. ``rows`` in a query is an ``array('i')`` as
-    ``rows()`` returns it, distinct numbers in the order that the caller
-    prefers; None stands for every host in row order.
+    and may end at FOREVER. ``rows`` in a query is an ``array('i')`` of
+    distinct row numbers, as ``rows()`` returns them, in the order that the
+    caller prefers; None means all hosts in row order.
 
-    A request fits a host over a window when, for every class that it asks
-    for, the lane's peak plus the amount stays within the host's headroom, and
-    no whole-host entry overlaps. A request for the whole host fits when no
-    entry takes anything of the host throughout. ``headroom`` is an
-    ``array('q')``, row-major, one value per row and class; None stands for
-    the capacities. ``ignore`` is an owner whose entries are looked past, or a
+    A request fits a host over a window if, for every requested class, the
+    peak of the lane plus the amount is within the headroom of the host, and
+    no whole-host entry overlaps the window. A request for a whole host fits
+    if no entry uses any part of the host during the window. ``headroom`` is
+    an ``array('q')``, row-major, with one value per row and class; None means
+    the capacities. ``ignore`` is an owner whose entries are ignored, or a
     tuple of such owners.
 
-    Every query raises InvalidWindow, InvalidAmount or UnknownHost, naming
-    what it cannot use.
+    Every query raises InvalidWindow, InvalidAmount or UnknownHost for an
+    invalid argument.
     """
 
     def __init__(
         self, resource_classes: Sequence[str], horizons: int = 32,
         sketch: int = 540,
     ) -> None:
-        """Make an empty index.
+        """Create an empty index.
 
-        The compiled index keeps some answers for later. That takes memory
-        and changes none of them; here it does nothing.
+        ``horizons`` and ``sketch`` size the caches of the compiled index,
+        which change no answer. This implementation has no caches.
 
         :param resource_classes: one or more distinct names, at most
             CLASSES_LIMIT.
-        :param horizons: for how many requests to remember how long each host
-            keeps fitting them; 8 bytes a host each, 0 for none.
-        :param sketch: into how many stretches to cut time, to keep levels of
-            what is free in each; a byte a host, class and stretch, 0 for
-            none.
-        :raises InvalidName: there is none, or one is no name or named twice.
-        :raises InvalidAmount: one of the others is no count.
+        :param horizons: the number of requests for which to cache how long
+            each host keeps fitting; each takes 8 bytes per host. 0 disables
+            the cache.
+        :param sketch: the number of stretches of time for which to cache
+            levels of the free capacity; each takes a byte per host and
+            class. 0 disables the cache.
+        :raises InvalidName: no resource class is given, or a name is invalid
+            or a duplicate.
+        :raises InvalidAmount: ``horizons`` or ``sketch`` is not a count.
         """
         names = tuple(resource_classes)
         checks.check_names('resource_classes', names)
@@ -285,7 +288,7 @@ class TimelineIndex:
         return len(self._entries)
 
     def __contains__(self, entry_id: object) -> bool:
-        """Say whether there is an entry with this id."""
+        """Return whether an entry with this id exists."""
         return isinstance(entry_id, str) and entry_id in self._entries
 
     @property
@@ -307,25 +310,27 @@ class TimelineIndex:
 
         Each change is one of::
 
-            ('capacity', host, amounts)     register a host, or resize it
-            ('drop', host)                  forget a host without entries
+            ('capacity', host, amounts)     add a host, or set its capacity
+            ('drop', host)                  remove a host without entries
             ('add', id, owner, host, start, end, amounts, whole)
             ('remove', id)
             ('move', id, host, start, end)
 
-        An entry takes ``amounts``, one integer per class, negative ones give
-        back; or, with ``whole``, the host as a whole and no amounts. Adding
-        an entry that is there already, the same in everything, does nothing.
-        Rows after a dropped host move up by one.
+        An entry uses ``amounts``, one integer per class, where a negative
+        amount gives capacity back; or, with ``whole``, the whole host and no
+        amounts. Adding an entry that exists with the same content does
+        nothing. Row numbers after a dropped host decrease by one.
 
-        Capacity is judged on the state after the last change, where the batch
-        made things worse: a class over the windows in which it was raised, or
-        over all time if its capacity was lowered; the whole-host rule (one
-        entry alone) over the windows in which it gained an entry.
+        Capacity is checked on the state after the last change, only where the
+        batch increased the usage: a class over the windows in which entries
+        increased it, or over all time if its capacity was decreased; the
+        whole-host rule (a whole-host entry is alone on its host) over the
+        windows in which the host got an entry.
 
-        :param force: do not judge capacity: the ledger holds it so already.
-        :raises TimelineError: with the name of what was refused; every change
-            of the batch is undone.
+        :param force: skip the check of capacity, because the ledger already
+            has this state.
+        :raises TimelineError: a change was refused; all changes of the batch
+            are undone.
         """
         batch = Batch()
         try:
@@ -405,7 +410,7 @@ class TimelineIndex:
         self._number_rows(row)
 
     def _number_rows(self, first: int) -> None:
-        """Note the rows of the hosts from one on."""
+        """Set the row numbers of the hosts from row ``first`` on."""
         for row in range(first, len(self._hosts)):
             self._rows[self._hosts[row]] = row
 
@@ -468,7 +473,7 @@ class TimelineIndex:
     def _register(
         self, batch: Batch, entry_id: str, entry: Entry | None
     ) -> None:
-        """Put an entry, or none, in the place of the one with this id."""
+        """Replace the entry with this id; None removes it."""
         batch.undo.append(functools.partial(
             self._replace, entry_id, self._entries.get(entry_id)
         ))
@@ -486,7 +491,7 @@ class TimelineIndex:
             self._owned.setdefault(entry.owner, {})[entry_id] = None
 
     def _judge(self, batch: Batch) -> None:
-        """Raise OverCapacity at the first excess that the batch made."""
+        """Raise OverCapacity for the first excess that the batch caused."""
         for host, start, end, worse in batch.worse:
             timeline = self._timelines.get(host)
             if timeline is None:
@@ -503,7 +508,7 @@ class TimelineIndex:
             if worse[lane] and used[lane] > capacity[lane]:
                 short = used[lane] - capacity[lane]
                 raise errors.OverCapacity(host, name, at, short)
-        # All who share the host count as one beside those who want it whole.
+        # All shared entries together count as one beside whole-host entries.
         takers = whole + min(shared, 1)
         if whole and takers > 1 and any(worse[-2:]):
             raise errors.OverCapacity(host, 'whole', at, takers - 1)
@@ -513,7 +518,7 @@ class TimelineIndex:
         owners: Sequence[str], rows: Any, starts: Any, ends: Any,
         amounts: Any, whole: Any,
     ) -> None:
-        """Replace everything, from columns. Capacity is not judged.
+        """Replace all content by columns. Capacity is not checked.
 
         Numeric columns are buffers or sequences of integers.
 
@@ -524,8 +529,7 @@ class TimelineIndex:
         :param starts: n seconds; ``ends``: n seconds, or FOREVER.
         :param amounts: n x R integers, row-major.
         :param whole: n truth values.
-        :raises TimelineError: with the name of the first bad value; the index
-            is as it was.
+        :raises TimelineError: a value is invalid; the index is unchanged.
         """
         part = ids, owners, rows, starts, ends, amounts, whole
         self.load_parts(hosts, capacity, [part])
@@ -534,13 +538,13 @@ class TimelineIndex:
         self, hosts: Sequence[str], capacity: Any,
         parts: Iterable[tuple[Any, ...]],
     ) -> None:
-        """Replace everything, from columns that come in parts.
+        """Replace all content by columns in several parts.
 
-        The parts are asked for one after the other, so they need not be in
-        memory together; until the last one has come, the index is as it was.
+        The parts are iterated one by one, so that they need not be in memory
+        together. The index does not change before the last part is read.
 
-        :param parts: the columns from ``ids`` on, as of ``load``.
-        :raises TimelineError: as of ``load``.
+        :param parts: the columns of ``load`` from ``ids`` on.
+        :raises TimelineError: as for ``load``.
         """
         other = TimelineIndex(self.resource_classes)
         other._load_hosts(hosts, capacity)
@@ -596,7 +600,7 @@ class TimelineIndex:
             self._replace(entry_id, entry)
 
     def _build_all(self) -> None:
-        """Give all timelines, still empty, the steps of the entries."""
+        """Build the steps of all timelines, still empty, from the entries."""
         per_host: dict[str, list[Entry]] = {}
         for entry in self._entries.values():
             per_host.setdefault(entry.host, []).append(entry)
@@ -604,7 +608,7 @@ class TimelineIndex:
             self._build(host, per_host.get(host, []))
 
     def _build(self, host: str, entries: Iterable[Entry]) -> None:
-        """Give an empty timeline the steps of these entries."""
+        """Build the steps of an empty timeline from these entries."""
         timeline = self._timelines[host]
         steps = {0: timeline.sums[0]}
         for entry in entries:
@@ -623,7 +627,7 @@ class TimelineIndex:
 
     @_atomic
     def columns(self) -> tuple[Any, ...]:
-        """Return what ``load`` makes the same index of.
+        """Return the columns from which ``load`` makes an equal index.
 
         :returns: ``(hosts, capacity, ids, owners, rows, starts, ends,
             amounts, whole)``: lists of names, ``array('q')`` of numbers, and
@@ -653,7 +657,7 @@ class TimelineIndex:
     ) -> list[tuple[str, str, int, int, tuple[int, ...], bool]]:
         """Return (id, host, start, end, amounts, whole) of an owner's entries.
 
-        In no certain order, in O(their number).
+        The order is undefined. O(number of the owner's entries).
         """
         return [
             (entry_id, *self._entries[entry_id][1:])
@@ -662,10 +666,10 @@ class TimelineIndex:
 
     @_atomic
     def forget(self, before: int) -> int:
-        """Drop the entries that end by ``before``; return how many.
+        """Remove the entries that end by ``before``; return their number.
 
-        Answers about windows that start at ``before`` or later stay as they
-        are, but for the order of ``pick``, which looks further back.
+        This changes no answer about a window that starts at ``before`` or
+        later, except the order of ``pick``, which depends on earlier times.
 
         :raises InvalidWindow: ``before`` is not a finite time.
         """
@@ -678,9 +682,9 @@ class TimelineIndex:
         return len(over)
 
     def advance(self, now: int) -> None:
-        """Tell the time: of queries that start just then there will be many.
+        """Set the clock: the compiled index answers queries from it faster.
 
-        It changes no answer; the compiled index has them sooner.
+        This changes no answer.
 
         :raises InvalidWindow: ``now`` is not a finite time.
         """
@@ -690,7 +694,7 @@ class TimelineIndex:
 
     @_atomic
     def rows(self, hosts: Iterable[str]) -> array.array[int]:
-        """Return the row number of each host, -1 for an unknown one."""
+        """Return the row number of each host, -1 for an unknown host."""
         return array.array('i', (self._rows.get(host, -1) for host in hosts))
 
     @_atomic
@@ -718,7 +722,7 @@ class TimelineIndex:
         self, rows: array.array[int] | None, start: int, end: int,
         ignore: Owners = None,
     ) -> array.array[int]:
-        """Return R + 2 numbers per row: each lane's peak over the window."""
+        """Return R + 2 numbers per row: the peak of each lane."""
         checks.check_window(start, end)
         peaks = array.array('q')
         for timeline, _ in self._asked(rows, None, ignore):
@@ -734,8 +738,8 @@ class TimelineIndex:
     ) -> array.array[int]:
         """Return for how many seconds from ``at`` the request keeps fitting.
 
-        One number per row: 0 if it does not fit at ``at``, FOREVER if it fits
-        for ever.
+        One number per row: 0 if the request does not fit at ``at``, FOREVER
+        if it fits forever.
         """
         checks.check_time('at', at)
         request = self._request(amounts, whole)
@@ -755,13 +759,13 @@ class TimelineIndex:
         not_after: int | None = None, whole: bool = False,
         ignore: Owners = None,
     ) -> tuple[int, list[str]] | None:
-        """Return the first start at which ``count`` hosts fit, and those.
+        """Return the first start at which ``count`` hosts fit, and these.
 
-        :param duration: seconds that the request lasts, or FOREVER.
+        :param duration: the duration of the request in seconds, or FOREVER.
         :param after: the first start to consider.
-        :param not_after: the last one, None for no limit.
-        :returns: the least start and the first ``count`` hosts, in the order
-            of ``rows``, that fit from it on; None if there is no such start.
+        :param not_after: the last start to consider, None for no limit.
+        :returns: the first start and the first ``count`` hosts, in the order
+            of ``rows``, that fit from then on; None without such a start.
         """
         checks.check_count('count', count)
         checks.check_duration(duration)
@@ -795,12 +799,12 @@ class TimelineIndex:
         """Return up to ``count`` hosts that fit over the window.
 
         :param order: ``first``: as in ``rows``. ``tightest``: by the length
-            of the run around the window in which the request keeps fitting,
-            shortest first, so that long runs stay whole. ``freest``: longest
-            first. ``fullest``: by how many times the request fits over the
-            window, fewest first, at equal number as ``tightest``, so that
-            whole hosts stay free too. Equals come as in ``rows``.
-        :raises InvalidName: there is no such order.
+            of the free run that contains the window, shortest first, so that
+            long runs remain. ``freest``: longest first. ``fullest``: by how
+            often the request fits over the window, least often first, then
+            as ``tightest``, so that whole hosts remain free. Equal hosts are
+            in the order of ``rows``.
+        :raises InvalidName: the order is unknown.
         """
         checks.check_count('count', count)
         checks.check_window(start, end)
@@ -831,8 +835,8 @@ class TimelineIndex:
         """Return the peak of each lane of a host for each part of a window.
 
         :param end: a finite time.
-        :param buckets: in how many parts to cut it, as equal as seconds
-            allow; at most one per second.
+        :param buckets: the number of parts, at most one per second; their
+            lengths differ by at most a second.
         """
         timeline = self._timeline(host)
         checks.check_window(start, end)
@@ -854,9 +858,9 @@ class TimelineIndex:
     ) -> tuple[array.array[int], array.array[int]]:
         """Return the rows and the headroom of Nova's HostStates.
 
-        The headroom is the capacity less what HostState says is used now: of
-        VCPU, MEMORY_MB and DISK_GB; it knows of no other class. An unknown
-        host has row -1 and no headroom, 0 in each class.
+        The headroom is the capacity minus the current usage in the HostState,
+        which has the usage of VCPU, MEMORY_MB and DISK_GB only. An unknown
+        host has row -1 and headroom 0 in each class.
         """
         rows = array.array('i')
         room = array.array('q')
@@ -878,9 +882,9 @@ class TimelineIndex:
         self, host_states: Sequence[Any], start: int, end: int,
         amounts: Sequence[int], ignore: Owners = None,
     ) -> list[Any]:
-        """Return those of Nova's HostStates that fit, the same objects.
+        """Return the HostStates, the same objects, on which the request fits.
 
-        They fit with their ``headroom``; a host unknown to the index passes.
+        The room is their ``headroom``. A host unknown to the index passes.
         """
         rows, room = self.headroom(host_states)
         width = len(self.resource_classes)
@@ -902,7 +906,7 @@ class TimelineIndex:
 
     @_atomic
     def memory(self) -> dict[str, int]:
-        """Return the bytes that each layer holds, objects shared aside."""
+        """Return the bytes of each layer, without shared objects."""
         steps = (
             size for timeline in self._timelines.values()
             for size in map(sys.getsizeof, (
@@ -923,7 +927,7 @@ class TimelineIndex:
 
     @_atomic
     def dump(self) -> dict[str, Any]:
-        """Return everything in the index, for tests and for looking at.
+        """Return the whole content of the index, for tests and debugging.
 
         Two indexes with equal dumps give equal answers to every query.
         """
@@ -951,16 +955,16 @@ class TimelineIndex:
     @_atomic
     def check(self) -> None:
         """Assert every invariant of the index, in O(entries)."""
-        # Rows, hosts and timelines name the same hosts, once.
+        # Rows, hosts and timelines have the same hosts, without duplicates.
         assert self._rows == {h: row for row, h in enumerate(self._hosts)}
         assert self._timelines.keys() == self._rows.keys()
-        # An owner is known as long as it has entries, and for those.
+        # The owners are those of the entries.
         owners = {i: entry.owner for i, entry in self._entries.items()}
         assert all(self._owned.values())
         assert owners == {
             i: owner for owner, owned in self._owned.items() for i in owned
         }
-        # Every entry could be added now, to a host that exists.
+        # Each entry is valid, and its host exists.
         for entry in self._entries.values():
             assert entry.host in self._rows
             checks.check_window(entry.start, entry.end)
@@ -971,17 +975,17 @@ class TimelineIndex:
             self._check_timeline(host, timeline)
 
     def _check_timeline(self, host: str, timeline: Timeline) -> None:
-        # Capacities are amounts, and none is negative.
+        # Capacities are amounts that are not negative.
         assert timeline.capacity == self._amounts(
             'capacity', timeline.capacity, 0
         )
-        # Steps begin at 0 and ascend, within the limit of time.
+        # The times begin at 0 and ascend, below TIME_LIMIT.
         assert timeline.times[0] == 0
         assert all(a < b for a, b in itertools.pairwise(timeline.times))
         assert timeline.times[-1] < errors.TIME_LIMIT
-        # No step goes on as the one before it.
+        # No step has the sums of the step before it.
         assert all(a != b for a, b in itertools.pairwise(timeline.sums))
-        # The steps are those of the entries, which are within the limits.
+        # The steps equal those that the entries give.
         other = TimelineIndex(self.resource_classes)
         other._insert_host(0, host, Timeline(timeline.capacity))
         other._build(
@@ -1008,7 +1012,7 @@ class TimelineIndex:
         return self._entries[entry_id]
 
     def _names(self, rows: array.array[int] | None) -> list[str]:
-        """Return the hosts that a query is about."""
+        """Return the hosts of a query."""
         if rows is None:
             return self._hosts
         if _contiguous(rows).format != 'i':
@@ -1019,7 +1023,7 @@ class TimelineIndex:
         self, rows: array.array[int] | None,
         headroom: array.array[int] | None, ignore: Owners,
     ) -> list[tuple[Timeline, Sequence[int]]]:
-        """Return (timeline, room) for each host that a query is about."""
+        """Return (timeline, room) for each host of a query."""
         names = self._names(rows)
         past = self._looked_past(ignore)
         timelines = [past.get(host, self._timelines[host]) for host in names]
@@ -1036,7 +1040,7 @@ class TimelineIndex:
         ]
 
     def _looked_past(self, ignore: Owners) -> dict[str, Timeline]:
-        """Return the timelines that owners are on, without their entries."""
+        """Return the timelines of the owners' hosts without the entries."""
         timelines: dict[str, Timeline] = {}
         owners = ignore if isinstance(ignore, tuple) else (ignore or '',)
         for entry_id in itertools.chain.from_iterable(
@@ -1059,7 +1063,7 @@ class TimelineIndex:
         return Request(self._amounts('amounts', amounts, 0), False)
 
     def _entry_amounts(self, values: Any, whole: Any) -> tuple[int, ...]:
-        """Return the amounts of an entry; none if it wants a whole host."""
+        """Return the amounts of an entry, all 0 for a whole host."""
         amounts = self._amounts('amounts', values, -errors.AMOUNT_LIMIT)
         if any(amounts) == bool(whole):
             raise errors.InvalidAmount('amounts', amounts)
@@ -1068,7 +1072,7 @@ class TimelineIndex:
     def _amounts(
         self, field: str, values: Any, least: int
     ) -> tuple[int, ...]:
-        """Return one integer per class, each from ``least`` to the limit."""
+        """Return one integer per class, from ``least`` to AMOUNT_LIMIT."""
         try:
             amounts = tuple(values)
         except TypeError:
@@ -1097,7 +1101,7 @@ def _plus(sums: Sequence[int], delta: Sequence[int]) -> tuple[int, ...]:
 
 
 def _contiguous(array_: Any) -> memoryview:
-    """Refuse what C cannot walk through; the compiled index does so, too."""
+    """Raise BufferError unless contiguous, as the compiled index does."""
     view = memoryview(array_)
     if not view.c_contiguous:
         raise BufferError('the array is not contiguous')
@@ -1109,7 +1113,7 @@ def _minus(delta: Sequence[int]) -> tuple[int, ...]:
 
 
 def _outside(entry: Entry, other: Entry) -> list[tuple[int, int]]:
-    """Return the parts of an entry's window that another does not cover."""
+    """Return the parts of an entry's window outside of another entry's."""
     if entry.host != other.host:
         return [(entry.start, entry.end)]
     parts = (
@@ -1122,7 +1126,7 @@ def _outside(entry: Entry, other: Entry) -> list[tuple[int, int]]:
 def _first_reached(
     changes: collections.Counter[int], count: int
 ) -> int | None:
-    """Return the first time at which the changes add up to ``count``."""
+    """Return the first time at which the changes sum up to ``count``."""
     times = sorted(changes)
     fitting = itertools.accumulate(changes[at] for at in times)
     return next(

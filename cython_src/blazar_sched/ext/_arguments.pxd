@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of queries and changes, converted to C.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef inline bint integer(value, int64_t least, int64_t most, int64_t *into):
-    """Take a Python integer, unless it is something else or out of range."""
+    """Convert a Python integer; False if it is invalid or out of range."""
     cdef int overflow = 0
     if not PyLong_CheckExact(value):
         return False

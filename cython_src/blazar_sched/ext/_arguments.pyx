@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes from Python, taken into C or refused with a named error."""
+"""Arguments of queries and changes: converted to C, or refused."""
 
 from blazar_sched.ext._scan cimport AMOUNT_LIMIT
 from cpython.unicode cimport PyUnicode_CheckExact
@@ -21,7 +21,7 @@ cdef int64_t take_time(str field, value) except -1:
 
 
 cdef int64_t take_end(str field, int64_t start, value) except -1:
-    """Take the end of a window: after its start, and finite or FOREVER."""
+    """Convert the end of a window: after its start, finite or FOREVER."""
     cdef int64_t end = 0
     if (
         not integer(value, start + 1, FOREVER, &end)
@@ -41,7 +41,7 @@ cdef Py_ssize_t take_count(str field, value) except -1:
 cdef int take_amounts(
     str field, values, int classes, int64_t least, int64_t *into
 ) except -1:
-    """Take one integer per class, each from ``least`` to AMOUNT_LIMIT."""
+    """Convert one integer per class, from ``least`` to AMOUNT_LIMIT."""
     cdef tuple amounts
     cdef int i
     try:
@@ -59,7 +59,7 @@ cdef int take_amounts(
 cdef int take_delta(
     const int64_t *amounts, int classes, bint whole, int32_t *delta
 ) except -1:
-    """Take what an entry adds to each lane."""
+    """Write what an entry adds to each lane."""
     cdef int i
     cdef bint given = False, shared = False
     for i in range(classes):
@@ -78,7 +78,7 @@ cdef int take_delta(
 
 
 cdef str exact(text):
-    """Return a str of no subclass, which runs no code when it is compared."""
+    """Return an exact str: comparing it runs no Python code."""
     return text if PyUnicode_CheckExact(text) else PyUnicode_FromObject(text)
 
 
@@ -89,7 +89,7 @@ cdef str take_name(str field, name):
 
 
 cdef list take_names(str field, names):
-    """Refuse what is no string, or empty, or there twice."""
+    """Raise InvalidName for a name that is no string, empty or a duplicate."""
     cdef set seen = set()
     cdef list taken = []
     for name in names:

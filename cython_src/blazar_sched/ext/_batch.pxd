@@ -11,16 +11,16 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
 cdef enum:
-    # What a change may be, and what it may have done.
+    # The kinds of changes, and what applying a change did.
     NOTHING = 0
     ADD
     REMOVE
     MOVE
     CAPACITY
     DROP
-    INSERT                  # of a host that was not there: by a CAPACITY
+    INSERT                  # a CAPACITY added a new host
 
-    # Why one failed.
+    # The reasons of a failure.
     FINE = 0
     REFUSED
     UNKNOWN_HOST
@@ -36,26 +36,26 @@ cdef struct Change:
     int kind
     bint named              # the id is a str
     PyObject *parts         # the change, as a tuple
-    PyObject *host          # an exact str, or whatever was given for one
-    PyObject *refusal       # the error in what is read after the names
+    PyObject *host          # an exact str, or an invalid value
+    PyObject *refusal       # the error in the fields after the names
     Name id
     Name owner
     int64_t start
     int64_t end
-    int32_t *delta          # by lane, of an entry; or in the same place
+    int32_t *delta          # by lane, of an entry; shares its memory with
     int64_t *capacity       # by class
-    # Once it is done, what undoes it; delta, capacity and host are then as
-    # they were before, too.
+    # For undoing an applied change. Delta, capacity and host then have their
+    # values from before the change, too.
     int did
     Py_ssize_t row
-    Entry entry             # as it was; the new one, if there was none
+    Entry entry             # before the change; the new one of an ADD
 
 
 cdef struct Worse:
     PyObject *host
     int64_t start
     int64_t end
-    uint32_t lanes          # that went up: a bit for each
+    uint32_t lanes          # that were increased: a bit for each
 
 
 @cython.final
@@ -63,15 +63,15 @@ cdef class Batch:
     cdef int classes
     cdef Change *change
     cdef Py_ssize_t changes
-    cdef object refusal     # the error in what follows the last change
-    cdef bint judged        # capacity is
+    cdef object refusal     # the error in the change after the last one
+    cdef bint judged        # whether capacity is checked
     cdef int64_t *amounts   # of the changes
-    cdef tuple given        # what they point at, and what else they do
+    cdef tuple given        # owns the objects of the changes
     cdef list kept
     cdef Worse *worse
     cdef Py_ssize_t worses
     cdef Py_ssize_t worse_room
-    # The failure: why, of which change, and where.
+    # The failure: the reason, the change and the host.
     cdef int failure
     cdef Py_ssize_t failed
     cdef PyObject *where

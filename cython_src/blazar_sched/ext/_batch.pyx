@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch of changes: taken into C, done, and undone if one fails.
+"""A batch of changes: converted to C, applied, and undone if one fails.
 
-Changes are first read as a whole, since that may run Python code. From the
-first one done to the last one, or until all are undone, nothing does: so no
-other thread sees a part of them. What fails is noted, and told afterwards.
+All changes are converted first, because that may run Python code. Applying or
+undoing the changes runs no Python code, so that no other thread sees a part of
+the batch. The error is stored, and raised afterwards.
 """
 
 cimport cython
@@ -38,10 +38,10 @@ cdef class Batch:
         free(self.amounts)
         free(self.worse)
 
-    # Reading
+    # Conversion
 
     cdef int read(self, changes) except -1:
-        """Read changes, up to the first that cannot be."""
+        """Convert the changes, up to the first invalid one."""
         cdef Py_ssize_t wide = self.classes + 2, count
         cdef Change *change
         self.given = tuple(changes)
@@ -130,7 +130,7 @@ cdef class Batch:
         return 0
 
     cdef int read_window(self, start, end, Change *change) except -1:
-        # Who is not there is told first.
+        # An unknown host or entry is reported before an invalid window.
         try:
             change.start = take_time('start', start)
             change.end = take_end('end', change.start, end)
@@ -139,12 +139,12 @@ cdef class Batch:
         return 0
 
     cdef PyObject *keep(self, taken, given) except NULL:
-        """Hold on to what was taken, unless that is what was given."""
+        """Keep a reference to a converted object, unless ``given`` has one."""
         if taken is not given:
             self.kept.append(taken)
         return <PyObject *> taken
 
-    # Noting
+    # Failures
 
     cdef bint fail(self, int failure) noexcept:
         self.failure = failure
@@ -154,7 +154,7 @@ cdef class Batch:
         self, Hosts hosts, Py_ssize_t row, int64_t start, int64_t end,
         uint32_t lanes,
     ) noexcept:
-        """Note lanes that went up, to judge them after the last change."""
+        """Store increased lanes, to check them after the last change."""
         cdef void *moved
         if lanes == 0 or not self.judged:
             return True
@@ -165,17 +165,17 @@ cdef class Batch:
                 self.worse_room = self.worses
                 return self.fail(OUT_OF_MEMORY)
             self.worse = <Worse *> moved
-        # The name, since rows may get other numbers.
+        # The name of the host, because its row number may change.
         self.worse[self.worses] = Worse(
             <PyObject *> hosts.names[row], start, end, lanes
         )
         self.worses += 1
         return True
 
-    # Telling
+    # Errors
 
     cdef tell(self, tuple lanes):
-        """Return the error for what failed, None if nothing did."""
+        """Return the error for the failure, None without a failure."""
         cdef tuple parts
         if self.failure == FINE:
             return self.refusal

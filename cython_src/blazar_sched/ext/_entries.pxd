@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The registry of entries. `_entries.pyx` describes its structure.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 from blazar_sched.ext._name cimport Name, name_keep, name_release
@@ -17,17 +17,17 @@ from libc.stdint cimport (
 
 
 cdef enum:
-    # A flag of an entry; those below it say which of its names are text.
+    # A flag of an entry. The lower flags mark the names that are text.
     WHOLE = 4
 
-    # From so many entries on, memory is given back to the system.
+    # From this number of entries on, memory is returned to the system.
     MANY = 1 << 16
 
-    SLOTS = 15              # of a bucket
-    TAG_SHIFT = 26          # where the tag of a slot begins
-    MOST = (1 << TAG_SHIFT) - 1     # entries that there can be
+    SLOTS = 15              # per bucket
+    TAG_SHIFT = 26          # the lowest bit of the tag of a slot
+    MOST = (1 << TAG_SHIFT) - 1     # the limit of entries
 
-    # Which name of an entry is meant.
+    # The names of an entry.
     BY_ID = 0
     BY_OWNER = 1
 
@@ -44,24 +44,24 @@ cdef extern from *:
     #pragma pack(pop)
     """
     ctypedef struct Entry 'blazar_entry':
-        uint64_t name[2][2]     # id and owner: high and low, see name.pxd
+        uint64_t name[2][2]     # id and owner: high and low, see _name.pxd
         uint32_t row            # of its host
         uint32_t flags
         uint32_t start
         uint32_t end            # NEVER for FOREVER
-        uint32_t next           # of the same owner; the last one leads to the
-        uint32_t previous       # first, and the first one back to the last
+        uint32_t next           # of the same owner; after the last one, the
+        uint32_t previous       # first; before the first one, the last
 
 
 cdef struct Bucket:
     uint32_t slot[SLOTS]    # position of an entry + 1, and tag; 0 for none
-    uint32_t passed         # by so many names that found it full
+    uint32_t passed         # the number of names that found the bucket full
 
 
 cdef struct Table:
     Bucket *bucket          # size
     uint64_t size
-    uint64_t count          # of names
+    uint64_t count          # names
 
 
 cdef struct Entries:
@@ -95,7 +95,7 @@ cdef inline void entry_rename(
 
 
 cdef inline void entry_keep(const Entry *entry) noexcept:
-    """Hold on to the names of an entry."""
+    """Take references to the names of an entry."""
     cdef Name name
     for which in range(2):
         name = entry_name(entry, which)
@@ -118,7 +118,7 @@ cdef inline int32_t *amounts_of(
 cdef inline void delta_of(
     const Entries *entries, Py_ssize_t i, int sign, int32_t *delta
 ) noexcept nogil:
-    """Write what an entry adds to each lane, times ``sign``."""
+    """Write what an entry adds to each lane, multiplied by ``sign``."""
     cdef const int32_t *amounts = amounts_of(entries, i)
     cdef int lane, classes = entries.classes
     cdef bint shared = False, whole = entries.entry[i].flags & WHOLE != 0
@@ -138,12 +138,14 @@ cdef uint64_t entries_bytes(const Entries *entries) noexcept nogil
 # Tables
 
 cdef inline uint64_t home(const Table *table, uint64_t hash) noexcept nogil:
-    """Return the bucket of a hash: its upper half, as a part of the size."""
+    """Return the bucket of a hash: its upper half, scaled to the size."""
     return (hash >> 32) * table.size >> 32
 
 
-cdef inline uint64_t next_bucket(const Table *table, uint64_t b) noexcept nogil:
-    """Return the bucket where those go on who find one full."""
+cdef inline uint64_t next_bucket(
+    const Table *table, uint64_t b
+) noexcept nogil:
+    """Return the bucket to search after a full bucket."""
     return b + 1 if b + 1 < table.size else 0
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry: every entry by its id, and each owner's entries in order.
+"""The registry: all entries by id, and the entries of each owner in order.
 
-Entries lie in one array without holes. Two tables of 4 bytes a slot lead
-there: by id, and by owner to the first of its entries; the entries of one
-owner are a ring, in the order in which they came. All is O(1), moving the
-array aside.
+The entries are in one array without holes. Two hash tables with slots of 4
+bytes refer to it: by id, and by owner to the first entry of the owner. The
+entries of an owner form a ring, in the order of insertion. All operations are
+O(1), except for growing the array.
 
-A table is made of buckets, each a line of memory. Who finds a bucket full is
-counted there and goes on to the next one, so that a search ends in the first
-bucket that nobody passed, and a removal leaves nothing to clean up. The bits
-of a slot that no position needs are a tag from the hash: a slot with another
-one leads elsewhere, and its entry need not be looked at.
+A table consists of buckets of one cache line each. A name whose bucket is full
+is counted in the bucket and goes to the next one. So a search ends at the
+first bucket with count 0, and a removal leaves no tombstone. The bits of a
+slot that no position needs are a tag from the hash: a slot with another tag
+belongs to another name, and its entry need not be read.
 """
 
 from blazar_sched.ext._memory cimport give_back, prefetch
@@ -44,19 +44,19 @@ cdef inline uint32_t tag_of(uint64_t hash) noexcept nogil:
 
 
 cdef inline void lead_to(uint32_t *slot, uint32_t i) noexcept nogil:
-    """Let the slot of a name lead to another entry."""
+    """Set the entry to which the slot of a name refers."""
     slot[0] = slot[0] & ~<uint32_t> MOST | (i + 1)
 
 
 cdef inline bint may_be(uint32_t slot, uint32_t tag) noexcept nogil:
-    """Say whether a slot has a tag, and is not empty."""
+    """Return whether a slot is not empty and has this tag."""
     return 0 < (slot ^ tag) <= MOST
 
 
 cdef uint32_t *find_slot(
     const Entries *entries, int which, const Name *name
 ) noexcept:
-    """Return the slot of a name, NULL if it is not there."""
+    """Return the slot of a name, NULL if there is none."""
     cdef const Table *table = &entries.table[which]
     cdef uint64_t hash = name_hash(name), b = home(table, hash), _
     cdef uint32_t tag = tag_of(hash)
@@ -81,7 +81,7 @@ cdef uint32_t *find_slot(
 cdef Py_ssize_t entries_find(
     const Entries *entries, int which, const Name *name
 ) noexcept:
-    """Return the entry with an id, or an owner's first, or -1."""
+    """Return the entry with an id, or the first of an owner; else -1."""
     cdef const uint32_t *slot = find_slot(entries, which, name)
     return -1 if slot == NULL else position(slot[0])
 
@@ -89,7 +89,7 @@ cdef Py_ssize_t entries_find(
 cdef void entries_ask(
     const Entries *entries, int which, const Name *name
 ) noexcept:
-    """Ask for the memory that finding a name needs first."""
+    """Prefetch the bucket of a name."""
     cdef const Table *table = &entries.table[which]
     if table.size > 0:
         prefetch(&table.bucket[home(table, name_hash(name))])
@@ -98,7 +98,7 @@ cdef void entries_ask(
 cdef void entries_ask_on(
     const Entries *entries, int which, const Name *name
 ) noexcept:
-    """Ask for the entries that the name may be of, when that is there."""
+    """Prefetch the entries that may have a name; its bucket is cached."""
     cdef const Table *table = &entries.table[which]
     cdef uint64_t hash = name_hash(name)
     cdef const Bucket *bucket
@@ -115,7 +115,7 @@ cdef void entries_ask_on(
 cdef void fill_slot(
     Table *table, const Name *name, uint32_t i
 ) noexcept:
-    """Let a name that is not there lead to an entry; there is room for it."""
+    """Insert a new name for an entry; the table has room for it."""
     cdef uint64_t hash = name_hash(name), b = home(table, hash)
     cdef Bucket *bucket
     cdef int k
@@ -133,7 +133,7 @@ cdef void fill_slot(
 cdef void clear_slot(
     Table *table, const Name *name, uint32_t *slot
 ) noexcept:
-    """Forget a name, and that it passed the buckets on the way there."""
+    """Remove a name, and its count in the full buckets before its own."""
     cdef uint64_t b = home(table, name_hash(name))
     cdef Bucket *bucket = &table.bucket[b]
     table.count -= 1
@@ -147,7 +147,7 @@ cdef void clear_slot(
 cdef bint resize_table(
     Entries *entries, int which, uint64_t size
 ) noexcept:
-    """Give a table another size; False, and nothing done, without memory."""
+    """Resize a table; False, and unchanged, without memory."""
     cdef Table *table = &entries.table[which]
     cdef Table old = table[0]
     cdef void *buckets = NULL
@@ -172,26 +172,26 @@ cdef bint resize_table(
 # Entries
 
 cdef uint64_t table_size(uint64_t names) noexcept nogil:
-    """Return how many buckets are filled to five sixths by some names."""
+    """Return the number of buckets that the names fill to five sixths."""
     return names * 6 // (5 * SLOTS) + 1
 
 
 cdef bint entries_reserve(
     Entries *entries, Py_ssize_t more
 ) noexcept:
-    """Make room for more entries; False without memory."""
+    """Reserve room for more entries; False without memory."""
     cdef Py_ssize_t count = entries.count + more
     cdef uint64_t names
     if count > MOST:
         return False
-    # A large block of memory grows without being copied.
+    # realloc grows a large block without a copy.
     if count > entries.size and not entries_resize(
         entries, count if more > 1 else count + count // 64 + 16
     ):
         return False
     for which in range(2):
         names = entries.table[which].count + more
-        # In fuller ones too many would have to go on.
+        # In a fuller table, too many names would find their bucket full.
         if (
             names > entries.table[which].size * (SLOTS - 1)
             and not resize_table(entries, which, table_size(names))
@@ -218,7 +218,7 @@ cdef bint entries_resize(
 
 
 cdef void entries_tidy(Entries *entries) noexcept:
-    """Give back memory if much of it is not used. Without memory, do not."""
+    """Shrink the array and the tables if much of them is unused."""
     cdef uint64_t names
     if entries.count + entries.count // 32 + 64 < entries.size:
         entries_resize(entries, entries.count + entries.count // 64 + 16)
@@ -233,9 +233,9 @@ cdef void entries_tidy(Entries *entries) noexcept:
 cdef Py_ssize_t entries_append(
     Entries *entries, const Entry *entry, const int32_t *amounts
 ) noexcept:
-    """Register an entry that is not there; there is room for it.
+    """Add a new entry; there is room for it.
 
-    It takes over the hold that the caller has on the names.
+    The references of the caller to the names are transferred.
     """
     cdef Py_ssize_t i = entries.count
     cdef Name id = entry_name(entry, BY_ID)
@@ -252,9 +252,9 @@ cdef Py_ssize_t entries_append(
 cdef void entries_remove(
     Entries *entries, Py_ssize_t i
 ) noexcept:
-    """Take an entry out; the last one takes its place.
+    """Remove an entry; the last entry moves to its position.
 
-    The hold on its names goes to the caller.
+    The references to its names are transferred to the caller.
     """
     cdef uint32_t last = <uint32_t> (entries.count - 1)
     cdef Name id = entry_name(&entries.entry[i], BY_ID)
@@ -268,13 +268,13 @@ cdef void entries_remove(
 cdef void entries_to_end(
     Entries *entries, Py_ssize_t i
 ) noexcept:
-    """Make an entry the last one of its owner."""
+    """Move an entry to the end of the ring of its owner."""
     unlink(entries, <uint32_t> i)
     link(entries, <uint32_t> i)
 
 
 cdef void link(Entries *entries, uint32_t i) noexcept:
-    """Put an entry at the end of its owner's ring."""
+    """Add an entry at the end of the ring of its owner."""
     cdef Entry *entry = &entries.entry[i]
     cdef Name owner = entry_name(entry, BY_OWNER)
     cdef Py_ssize_t first = entries_find(entries, BY_OWNER, &owner)
@@ -304,7 +304,7 @@ cdef void unlink(Entries *entries, uint32_t i) noexcept:
 cdef void move_entry(
     Entries *entries, uint32_t i, uint32_t to
 ) noexcept:
-    """Move an entry to a place that nothing leads to."""
+    """Move an entry to a position to which nothing refers."""
     cdef Entry *entry = &entries.entry[to]
     cdef Name name
     cdef uint32_t *slot

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a request fits many rows over one window.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 from blazar_sched.ext._row cimport Row
@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 
 
 cdef enum:
-    TURN = 32               # rows that are looked at together
+    TURN = 32               # rows that are processed together
 
 
 cdef struct Rows:
@@ -30,7 +30,7 @@ cdef struct Turn:
     Py_ssize_t count
     const Row *row[TURN]
     int64_t at[TURN]
-    Place place[TURN]       # of the step that holds then
+    Place place[TURN]       # of the step at that time
 
 
 cdef void turn_to(

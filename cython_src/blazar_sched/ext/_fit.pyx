@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fit: whether a request fits many rows over one window, by their steps.
 
-What a look at one row costs is waiting for memory, a few lines in sequence.
-So rows are taken in turns of some, one line further at a time, and what the
-next pass over them needs is asked for in this one.
+The cost of a row is the latency of memory: a few dependent cache lines. So the
+rows are processed in groups, one cache line of each row at a time, and each
+pass over a group prefetches the lines of the next pass.
 """
 
 from blazar_sched.ext._memory cimport prefetch
@@ -26,7 +26,7 @@ cdef void turn_to(
     Turn *turn, const Rows *rows, const int *numbers, Py_ssize_t first,
     Py_ssize_t count, int64_t at
 ) noexcept nogil:
-    """Take the next rows from one on, all for the same instant."""
+    """Begin a group of the rows from ``first`` on, all at the same time."""
     cdef Py_ssize_t j
     turn.count = min(<Py_ssize_t> TURN, count - first)
     for j in range(turn.count):
@@ -65,7 +65,7 @@ cdef void find_places(Turn *turn, int lanes) noexcept nogil:
 
 
 cdef void look_on(Turn *turn, int lanes, int64_t end) noexcept nogil:
-    """Ask for what follows, where the window goes on into another chunk."""
+    """Prefetch the next chunk where the window continues in it."""
     cdef const Row *row
     cdef const Chunk *chunk
     cdef Py_ssize_t j, c
@@ -86,8 +86,8 @@ cdef void fit(
 ) noexcept nogil:
     """Write a 1 for each row that fits, else a 0.
 
-    :param numbers: of the rows, ``count``; NULL for the first ones.
-    :param room: count x classes; NULL for their capacities.
+    :param numbers: the row numbers, ``count``; NULL for the first rows.
+    :param room: count x classes; NULL for the capacities.
     """
     cdef Turn turns[2]
     cdef Turn *turn = &turns[0]

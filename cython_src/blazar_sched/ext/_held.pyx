@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an owner has."""
+"""The entries of an owner."""
 
 from blazar_sched.ext._arguments cimport exact
 from blazar_sched.ext._entries cimport (
@@ -51,8 +51,8 @@ cdef list held_by(Hosts hosts, const Entries *entries, owner):
     holding = <Holding *> malloc(count * sizeof(Holding))
     if holding == NULL:
         raise MemoryError
-    # Each tuple may make the garbage collector run somebody's code, and that
-    # may change the index: so all of it is copied first.
+    # Creating a tuple may start the garbage collector, which may run code that
+    # changes the index. So all entries are copied first.
     for number in range(count):
         copy_holding(hosts, entries, i, &holding[number])
         i = entries.entry[i].next
@@ -70,7 +70,7 @@ cdef list held_by(Hosts hosts, const Entries *entries, owner):
 cdef void copy_holding(
     Hosts hosts, const Entries *entries, Py_ssize_t i, Holding *holding
 ) noexcept:
-    """Copy an entry, and hold on to what it names."""
+    """Copy an entry, and take references to its names and its host."""
     host = hosts.names[entries.entry[i].row]
     Py_INCREF(host)
     holding.host = <PyObject *> host
@@ -93,7 +93,7 @@ cdef tuple told(const Holding *holding, int classes):
 
 
 cdef bint has(const Entries *entries, id):
-    """Say whether there is an entry with this id."""
+    """Return whether an entry with this id exists."""
     cdef Name name
     if not isinstance(id, str):
         return False

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horizons: how long each row keeps fitting a request.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 from blazar_sched.ext._row cimport LANES, Row
@@ -20,24 +20,24 @@ from libc.string cimport memcmp, memcpy
 
 cdef struct Horizon:
     Request request
-    bint given              # the room comes with each query
-    uint64_t used           # when, counted in queries
-    uint64_t seen           # of the touches
+    bint given              # whether each query gives the room
+    uint64_t used           # the number of the last query that used it
+    uint64_t seen           # the number of processed touches
     int64_t clock
-    uint32_t soonest        # no ``until`` is before it
+    uint32_t soonest        # a lower bound of ``until``
     uint32_t *begin         # size
-    uint32_t *until         # size; 0 for a row to be looked at
-    int32_t *limit          # size x asked, where the room is given
+    uint32_t *until         # size; 0 for a row without values
+    int32_t *limit          # size x asked, if the room is given
 
 
 cdef struct Horizons:
-    Py_ssize_t most         # of them, 0 for none
+    Py_ssize_t most         # the limit of horizons; 0 disables them
     Py_ssize_t count
-    Py_ssize_t size         # rows that each has room for
+    Py_ssize_t size         # rows per horizon
     uint64_t queries
     Horizon *horizon        # most
-    uint32_t *touched       # size: the rows that changed last, in a ring
-    uint64_t touches        # how many there ever were
+    uint32_t *touched       # size: the last changed rows, in a ring
+    uint64_t touches        # the number of all touches so far
 
 
 cdef inline uint32_t short_time(int64_t at) noexcept nogil:
@@ -79,7 +79,7 @@ cdef void horizon_look(
 cdef inline uint32_t horizon_of(
     Horizon *horizon, const Row *row, Py_ssize_t number, const int64_t *room
 ) noexcept nogil:
-    """Return when one row is first blocked from the clock on."""
+    """Return the first time from the clock on at which a row is blocked."""
     cdef int32_t limit[LANES]
     cdef size_t size = horizon.request.asked * sizeof(int32_t)
     cdef int32_t *kept

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horizons: for one request, how long each row keeps fitting it from now on.
+"""Horizons: how long each row keeps fitting a request, from the clock on.
 
-For a row that was looked at, ``begin`` is when it is first blocked at or
-after the clock, and ``until`` when it is free again after that; so the answer
-to any window that starts now is one comparison, for as long as the clock is
-before ``until``. A row that has changed since, or whose ``until`` has come,
-is looked at anew. A clock that is set back makes all of them anew.
+``begin`` is the first time at or after the clock at which the row is blocked,
+``until`` the time at which it is free again. So the answer for a window that
+starts at the clock is one comparison, while the clock is before ``until``. The
+values of a row are computed again if the row has changed or the clock has
+reached ``until``. Setting the clock back discards the values of all rows.
 
-What changes is only noted, and a horizon takes that in when it is next used.
+A changed row is only recorded; a horizon processes the records when it is used
+next.
 
-Where the room of a row is given with the query, as Nova's HostStates do, the
-limits that it was looked at under are kept beside it.
+If a query gives the room of its rows, as queries by Nova's HostStates do, the
+limits for which the values were computed are stored beside them.
 """
 
 from blazar_sched.ext._row cimport LANES, Row
@@ -41,7 +42,7 @@ cdef void horizon_free(Horizon *horizon) noexcept nogil:
 
 
 cdef void horizons_clear(Horizons *horizons) noexcept nogil:
-    """Forget all, because rows came or went."""
+    """Discard all horizons, because row numbers changed."""
     cdef Py_ssize_t i
     for i in range(horizons.count):
         horizon_free(&horizons.horizon[i])
@@ -67,7 +68,7 @@ cdef uint64_t horizons_bytes(const Horizons *horizons) noexcept nogil:
 cdef void horizons_touch(
     Horizons *horizons, Py_ssize_t number
 ) noexcept nogil:
-    """Have a row looked at anew."""
+    """Record that a row has changed."""
     if number < horizons.size:
         horizons.touched[horizons.touches % horizons.size] = (
             <uint32_t> number
@@ -78,7 +79,7 @@ cdef void horizons_touch(
 cdef void horizon_refresh(
     Horizon *horizon, const Horizons *horizons
 ) noexcept nogil:
-    """Take in what was touched since the last time."""
+    """Discard the values of the rows that changed since the last use."""
     cdef uint64_t i
     if horizon.seen == horizons.touches:
         return
@@ -94,8 +95,9 @@ cdef void horizon_refresh(
 cdef Horizon *horizons_get(
     Horizons *horizons, const Request *request, bint given, Py_ssize_t rows
 ) noexcept nogil:
-    """Return the horizon of a request, maybe a new one in the place of the
-    one that was not used the longest; NULL if there are none, or no memory.
+    """Return the horizon of a request, NULL without horizons or memory.
+
+    A new horizon replaces the least recently used one.
     """
     cdef Py_ssize_t i
     cdef Horizon *horizon
@@ -128,7 +130,7 @@ cdef Horizon *horizons_get(
 cdef bint same_request(
     const Request *a, const Request *b
 ) noexcept nogil:
-    # The lanes asked tell a whole host from no amounts.
+    # The lanes distinguish a whole host from amounts that are all 0.
     return (
         a.asked == b.asked and a.lane[0] == b.lane[0]
         and memcmp(a.amount, b.amount, a.classes * sizeof(int64_t)) == 0
@@ -153,7 +155,7 @@ cdef Horizon *horizon_new(
         horizon.begin == NULL or horizon.until == NULL
         or (given and horizon.limit == NULL)
     ):
-        # As if no rows had come: the caller scans, and all begin anew.
+        # The caller walks over the rows instead.
         horizons_clear(horizons)
         return NULL
     return horizon
@@ -162,7 +164,7 @@ cdef Horizon *horizon_new(
 cdef void horizon_set(
     Horizon *horizon, int64_t now, Py_ssize_t rows
 ) noexcept nogil:
-    """Set the clock, before the rows are asked for."""
+    """Set the clock, before any row is queried."""
     if now < horizon.clock:
         memset(horizon.until, 0, rows * sizeof(uint32_t))
         horizon.soonest = 0
@@ -172,7 +174,7 @@ cdef void horizon_set(
 cdef void horizon_look(
     Horizon *horizon, const Row *row, Py_ssize_t number, const int32_t *limit
 ) noexcept nogil:
-    """See from when to when a row is blocked next."""
+    """Compute when a row is blocked next, and until when."""
     cdef const Request *request = &horizon.request
     cdef Place place = place_of(row, horizon.clock)
     cdef int64_t begin = next_change(
@@ -191,7 +193,7 @@ cdef void horizon_look_all(
     Horizon *horizon, const Row *rows, const int64_t *capacity,
     Py_ssize_t count,
 ) noexcept nogil:
-    """Bring all rows to the clock, with their capacities for room."""
+    """Compute outdated values of all rows, by their capacities."""
     cdef int32_t limit[LANES]
     cdef Py_ssize_t i
     cdef uint32_t soonest = NEVER
@@ -211,7 +213,7 @@ cdef void horizon_look_all(
 cdef void horizon_fits(
     const Horizon *horizon, Py_ssize_t count, int64_t end, char *answer
 ) noexcept nogil:
-    """Answer for all rows over the window from the clock on."""
+    """Write the answers of all rows for the window from the clock on."""
     cdef uint32_t last = short_time(end)
     cdef const uint32_t *begin = horizon.begin
     cdef Py_ssize_t i

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 
 cdef enum:
-    # Where a HostState has what is used of a class.
+    # The attributes of a HostState with the usage of a class.
     NOWHERE
     VCPU
     MEMORY_MB
@@ -17,7 +17,7 @@ cdef enum:
 @cython.final
 cdef class HostStates:
     cdef list states
-    cdef Py_ssize_t known   # how many have a row
+    cdef Py_ssize_t known   # the number of states with a row
     cdef int *number        # known
     cdef int64_t *room      # known x classes
     cdef char *is_known     # states

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's HostStates, read into C; see blazar_sched.ext.host_state.
 
-Nova makes new ones for each request, and shows the same ones again to every
-filter and weigher and for each instance of the request. So each is tagged
-with its row when it is first seen. Nothing of the index keeps them.
+Nova creates HostStates for each request, and passes the same objects to every
+filter and weigher and for each instance of the request. So each HostState is
+tagged with its row when it is first read. The index keeps no reference to a
+HostState.
 """
 
 cimport cython
@@ -25,13 +26,12 @@ cdef int64_t FIGURE_LIMIT = errors.FIGURE_LIMIT
 @cython.final
 @cython.no_gc
 cdef class Seen:
-    """The tag: ``row`` is that of the host as long as rows are numbered so.
-    """
+    """The tag: ``row`` is valid for this numbering of the rows."""
 
     cdef Hosts hosts
     cdef Py_ssize_t numbering
     cdef Py_ssize_t row
-    cdef object free_disk_mb    # at the first look at it
+    cdef object free_disk_mb    # when first read
 
 
 @cython.final
@@ -57,11 +57,11 @@ cdef class HostStates:
     cdef int read(
         self, Hosts hosts, const int *source, const int64_t *amounts
     ) except -1:
-        """Read the row and what is used of each; this runs Python code.
+        """Read the row and the usage of each HostState; runs Python code.
 
-        :param source: by class, where it is.
-        :param amounts: of which class nothing is asked, it is not read; NULL
-            for all.
+        :param source: by class, the attribute with the usage.
+        :param amounts: the usage of classes with amount 0 is not read; NULL
+            to read all classes.
         """
         cdef Py_ssize_t i
         cdef int64_t *used
@@ -86,7 +86,7 @@ cdef class HostStates:
         return 0
 
     cdef void leave(self, Hosts hosts) noexcept:
-        """Turn what is used into what the capacities leave."""
+        """Replace the usage by the capacity that remains."""
         cdef Py_ssize_t i
         cdef int classes = hosts.classes, lane
         for i in range(self.known):
@@ -98,10 +98,10 @@ cdef class HostStates:
 
 
 def unconfirmed(host_states, dict on_hosts, room, int width):
-    """Return the positions of the HostStates that need a closer look.
+    """Return the positions of the HostStates that contradict the replica.
 
-    See blazar_sched.ext.host_state; of a host's instances each costs a look
-    into the dict of HostState.
+    See blazar_sched.ext.host_state. Each instance of a host costs a lookup in
+    a dict of the HostState.
     """
     cdef const int64_t[::1] left = room
     cdef list states = list(host_states), found = []
@@ -143,15 +143,15 @@ cdef bint confirms(
 
 
 cdef attribute(state, dict own, str name):
-    """Return an attribute, by the shortest way if it is the instance's."""
+    """Return an attribute, from the instance dict if it is there."""
     cdef PyObject *value = PyDict_GetItem(own, name)
     return <object> value if value != NULL else getattr(state, name)
 
 
 cdef int64_t number(state, dict own, str name) except? -1:
-    """Return an attribute that is a number, or None for 0.
+    """Return an integer attribute, 0 for None.
 
-    Far from the ends of int64_t, so that no sum of some wraps.
+    The limit is far below that of int64_t, so that no sum overflows.
     """
     cdef int64_t found = 0
     value = attribute(state, own, name)
@@ -163,8 +163,7 @@ cdef int64_t number(state, dict own, str name) except? -1:
 
 
 cdef Seen see(Hosts hosts, state, dict own):
-    """Return the tag of a HostState; tag it if it has none for these hosts.
-    """
+    """Return the tag of a HostState, a new one if it is outdated."""
     cdef PyObject *tag = PyDict_GetItem(own, 'blazar_sched_seen')
     cdef Seen seen
     if tag != NULL and type(<object> tag) is Seen:
@@ -182,7 +181,7 @@ cdef Seen see(Hosts hosts, state, dict own):
 
 
 cdef int64_t used_now(int source, state, dict own, Seen seen) except? -1:
-    """Return what a HostState says is used of a class; else 0."""
+    """Return the usage of a class; 0 for a class that HostState lacks."""
     if source == VCPU:
         return number(state, own, 'vcpus_used')
     if source == MEMORY_MB:
@@ -197,9 +196,9 @@ cdef int64_t used_now(int source, state, dict own, Seen seen) except? -1:
 
 @cython.cdivision(False)
 cdef int64_t disk_gb_used(state, dict own, Seen seen) except? -1:
-    # Nova's consume_from_request lowers free_disk_mb and leaves disk_mb_used
-    # as it is. A HostState lives for one request, so what its free disk has
-    # lost since it was first seen here is what the request has consumed.
+    # Nova's consume_from_request decreases free_disk_mb but does not change
+    # disk_mb_used. A HostState exists for one request only, so the decrease
+    # of free_disk_mb since it was first read is the usage of that request.
     cdef int64_t free_mb = number(state, own, 'free_disk_mb'), first
     if seen.free_disk_mb is None:
         seen.free_disk_mb = free_mb

@@ -16,13 +16,13 @@ cdef class Hosts:
     cdef Py_ssize_t size
     cdef Row *row           # count
     cdef int64_t *capacity  # count x classes
-    # Bounds for the sums of a row, by class: how far below 0 its entries can
-    # take one, and what none is above.
+    # Bounds for the sums of a row, by class: how far its entries can decrease
+    # a sum below 0, and an upper bound.
     cdef int64_t *debt      # count x classes
     cdef int64_t *ceiling   # count x classes
     cdef list names
     cdef dict numbers       # name: row
-    cdef Py_ssize_t numbering   # goes up when rows get other numbers
+    cdef Py_ssize_t numbering   # increases when row numbers change
     cdef Py_ssize_t number(self, host) noexcept
     cdef tuple capacities(self, Py_ssize_t number)
     cdef void resize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts in row order, each with its steps and its capacity."""
+"""The hosts in row order, with their steps and capacities."""
 
 cimport cython
 from blazar_sched.ext._fit cimport Rows
@@ -47,9 +47,9 @@ cdef class Hosts:
         free(self.ceiling)
 
     cdef Py_ssize_t number(self, host) noexcept:
-        """Return the row of a host, -1 if it is not there.
+        """Return the row number of a host, -1 for an unknown host.
 
-        :param host: an exact str, else it is not there.
+        :param host: unknown unless an exact str.
         """
         cdef PyObject *number
         if not PyUnicode_CheckExact(host):
@@ -72,7 +72,7 @@ cdef class Hosts:
     cdef int insert(
         self, Py_ssize_t number, str host, const int64_t *capacity
     ) except -1:
-        """Put a new host at a row; those behind it move by one."""
+        """Insert a new host at a row; the row numbers after it increase."""
         cdef Row row
         self.reserve(self.count + 1)
         if not row_init(&row, self.lanes):
@@ -93,7 +93,7 @@ cdef class Hosts:
         return 0
 
     cdef int delete(self, Py_ssize_t number) except -1:
-        """Take a host away; those behind it move up by one."""
+        """Remove a host; the row numbers after it decrease."""
         del self.numbers[self.names[number]]
         del self.names[number]
         row_free(&self.row[number])
@@ -102,14 +102,14 @@ cdef class Hosts:
         return 0
 
     cdef int reserve(self, Py_ssize_t count) except -1:
-        """Make room for so many hosts."""
+        """Reserve room for a number of hosts."""
         cdef Py_ssize_t size = count
         cdef size_t wide = self.classes * sizeof(int64_t)
         cdef void *moved
         if count <= self.size:
             return 0
         if count == self.size + 1:
-            # One by one, there may be many.
+            # More hosts may be added one by one.
             size += count // 8 + 8
         moved = realloc(self.row, size * sizeof(Row))
         if moved == NULL:
@@ -131,7 +131,7 @@ cdef class Hosts:
         return 0
 
     cdef void shift(self, Py_ssize_t number, Py_ssize_t to) noexcept:
-        """Move a row and all behind it to another position."""
+        """Move a row and all rows after it to another position."""
         cdef Py_ssize_t behind = self.count - number
         cdef size_t wide = self.classes * sizeof(int64_t)
         memmove(self.row + to, self.row + number, behind * sizeof(Row))
@@ -150,7 +150,7 @@ cdef class Hosts:
         self.count += to - number
 
     cdef int renumber(self, Py_ssize_t number) except -1:
-        """Note the rows of the hosts from one on."""
+        """Set the row numbers of the hosts from a row on."""
         cdef Py_ssize_t i
         for i in range(number, self.count):
             self.numbers[self.names[i]] = i
@@ -167,7 +167,7 @@ cdef class Hosts:
     cdef void count_entry(
         self, Py_ssize_t number, const int32_t *amounts, int sign
     ) noexcept:
-        """Count an entry of a host, or with -1 no longer."""
+        """Count an added entry of a host; with sign -1, a removed one."""
         cdef int i
         self.row[number].entries += sign
         for i in range(self.classes):
@@ -184,10 +184,10 @@ cdef class Hosts:
     cdef bint may_exceed(
         self, Py_ssize_t number, const int32_t *delta
     ) noexcept:
-        """Say whether row_raise might pass AMOUNT_LIMIT; False is certain.
+        """Return whether row_raise might exceed AMOUNT_LIMIT; False is exact.
 
-        Nearly always by the bounds alone, in O(R). The ceiling is raised
-        already.
+        Nearly always in O(R), by the bounds. The caller has raised the
+        ceiling.
         """
         cdef int64_t *ceiling = self.ceiling + number * self.classes
         cdef const int64_t *debt = self.debt + number * self.classes
@@ -203,7 +203,7 @@ cdef class Hosts:
         return False
 
     cdef void lower_ceiling(self, Py_ssize_t number) noexcept:
-        """See how high the sums of a row really are."""
+        """Set the ceiling to the exact maxima of the sums of a row."""
         cdef int64_t most[LANES]
         peak(&self.row[number], self.lanes, 0, FOREVER, most)
         memcpy(
@@ -234,6 +234,6 @@ cdef class Hosts:
             sizeof(Row) + 3 * self.classes * sizeof(int64_t)
         )
         for i in range(self.count):
-            # The row itself is in the array.
+            # The array has the Row itself.
             size += row_bytes(&self.row[i], self.lanes) - sizeof(Row)
         return size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bulk load: hosts and entries from columns, then the rows in one go."""
+"""The bulk load: hosts and entries from columns, then all rows at once."""
 
 from blazar_sched.ext._arguments cimport (
     integer,
@@ -48,12 +48,12 @@ cdef int64_t TIME_LIMIT = errors.TIME_LIMIT
 
 
 cdef enum:
-    AHEAD = 64              # names that are taken together
-    LEAD = 8                # borders between asking for one and using it
+    AHEAD = 64              # names that are converted together
+    LEAD = 8                # borders from the prefetch of one to its use
 
 
 cdef list take_list(str field, values, Py_ssize_t length):
-    """Take a column as Python objects."""
+    """Return a column as a list of this length."""
     if not isinstance(values, (list, tuple)):
         values = memoryview(values).tolist()
     if len(values) != length:
@@ -62,7 +62,7 @@ cdef list take_list(str field, values, Py_ssize_t length):
 
 
 cdef const int64_t[::1] take_column(str field, values, Py_ssize_t length):
-    """Take a column of integers; without a copy if they are 64-bit."""
+    """Return a column of integers, without a copy if they are 64-bit."""
     cdef const int64_t[::1] column
     cdef int64_t number
     if not isinstance(values, (list, tuple)):
@@ -81,7 +81,7 @@ cdef const int64_t[::1] take_column(str field, values, Py_ssize_t length):
 
 
 cdef refusal(str field, value):
-    """Return the error for what is no integer in a column."""
+    """Return the error for an invalid value in a column."""
     if field == 'rows':
         return errors.UnknownHost(value)
     if field in ('starts', 'ends'):
@@ -125,19 +125,19 @@ cdef int load_entries(
     cdef Name name[AHEAD][2]
     cdef int32_t delta[LANES]
     cdef Entry entry
-    # By much each time, should there be more parts.
+    # Doubles the room, because more parts may follow.
     if not entries_reserve(entries, max(count, entries.count)):
         raise MemoryError
     for i in range(count):
         if i % AHEAD == 0:
-            # Nobody else knows these hosts and entries yet: others may run.
+            # Lets other threads run: none of them sees these entries yet.
             with nogil:
                 pass
             named = load_names(
                 entries, id, owner, i, min(i + AHEAD, count), name
             )
         if i == named:
-            # One of them is refused, now that its turn has come.
+            # One of both names is invalid.
             take_name('id', id[i])
             take_name('owner', owner[i])
         if not 0 <= number[i] < hosts.count:
@@ -165,15 +165,15 @@ cdef Py_ssize_t load_names(
     const Entries *entries, list ids, list owners, Py_ssize_t first,
     Py_ssize_t last, Name name[AHEAD][2],
 ) except -1:
-    """Take some names, and ask for the memory that finding them needs.
+    """Convert some names, and prefetch their buckets.
 
-    Return the first one that cannot be taken, else ``last``.
+    Return the position of the first invalid name, else ``last``.
     """
     cdef Py_ssize_t i
     cdef str text
     try:
         for i in range(first, last):
-            # The columns hold on to them, but not to those of a subclass.
+            # The list keeps a reference to the converted name.
             ids[i] = text = take_name('id', ids[i])
             take_text(text, &name[i - first][BY_ID])
             owners[i] = text = take_name('owner', owners[i])
@@ -186,7 +186,7 @@ cdef Py_ssize_t load_names(
 
 
 cdef int load_rows(Hosts hosts, const Entries *entries) except -1:
-    """Give new rows the steps of the entries."""
+    """Build the steps of new rows from the entries."""
     cdef Excess excess
     cdef Py_ssize_t number
     excess.at = 0
@@ -214,14 +214,15 @@ cdef Py_ssize_t build_rows(
     Row *rows, Py_ssize_t count, int lanes, const Entries *entries,
     Excess *excess,
 ) noexcept nogil:
-    """Return NO_ROW, NO_ROOM, or the row in which a sum is too high.
+    """Return NO_ROW, NO_ROOM, or the row in which a sum overflows.
 
-    A border is where an entry begins or ends: its time, then twice the
-    number of the entry, and one more at its end. O(n log n).
+    A border is the start or the end of an entry. Its upper half is the time,
+    its lower half twice the position of the entry, plus 1 for an end.
+    O(n log n).
     """
     cdef Py_ssize_t i, number, failed = NO_ROW
     cdef const Entry *entry
-    # Where the borders of a row end; as they go in, where they begin.
+    # By row, the end of its borders; after they are written, their begin.
     cdef Py_ssize_t *at = <Py_ssize_t *> calloc(
         count + 1, sizeof(Py_ssize_t)
     )
@@ -293,7 +294,7 @@ cdef Py_ssize_t add_up(
     int lanes, const Entries *entries, const uint64_t *border,
     Py_ssize_t count, uint32_t *times, int32_t *sums, Excess *excess,
 ) noexcept nogil:
-    """Write the steps between ascending borders; return how many, or -1."""
+    """Write the steps between ascending borders; return their number or -1."""
     cdef int64_t value[LANES]
     cdef int32_t delta[LANES]
     cdef Py_ssize_t i = 0, steps = 0, entry
@@ -328,7 +329,7 @@ cdef Py_ssize_t add_up(
 cdef int differs(
     int lanes, const int64_t *value, const int32_t *sums, Py_ssize_t steps
 ) noexcept nogil:
-    """Return a lane that is not as in the last step; -1 if there is none."""
+    """Return a lane that differs from the last step; -1 if none does."""
     cdef int lane
     if steps > 0:
         for lane in range(lanes):

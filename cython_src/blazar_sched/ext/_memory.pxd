@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: asked for ahead of its use, and given back to the system."""
+"""Memory: prefetching it, and returning it to the system."""
 
 cdef extern from *:
     """
@@ -12,7 +12,7 @@ cdef extern from *:
     #endif
     #define blazar_prefetch(address) __builtin_prefetch(address)
     """
-    # So that waits for several lines of memory overlap.
+    # Several cache lines can be on their way at the same time.
     void prefetch 'blazar_prefetch'(const void *address) noexcept nogil
-    # The C library keeps what is freed between blocks that are not.
+    # The C library keeps free memory between used blocks.
     int give_back 'blazar_give_back'() noexcept nogil

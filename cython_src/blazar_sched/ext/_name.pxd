@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ids and owners of entries, in 16 bytes each.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 from cpython.object cimport PyObject
@@ -20,9 +20,9 @@ cdef extern from 'Python.h':
 
 
 cdef struct Name:
-    uint64_t high           # a UUID's bytes; of any other name, its hash
-    uint64_t low            # and its address
-    bint text               # it is any other name
+    uint64_t high           # bytes of a UUID; or the hash of another name
+    uint64_t low            # and the address of its str
+    bint text               # not a UUID
 
 
 cdef void take_text(str text, Name *name) noexcept
@@ -32,7 +32,7 @@ cdef str name_text(const Name *name)
 
 
 cdef inline void name_keep(const Name *name) noexcept:
-    """Hold on to what a name borrows."""
+    """Take a reference to the str of a name."""
     if name.text:
         Py_INCREF(<object> <PyObject *> <size_t> name.low)
 
@@ -53,7 +53,7 @@ cdef inline bint same_name(const Name *a, const Name *b) noexcept:
 
 
 cdef inline uint64_t name_hash(const Name *name) noexcept nogil:
-    """Return 64 well-mixed bits; the mixer is that of SplitMix64."""
+    """Return 64 well-mixed bits, by the mixer of SplitMix64."""
     cdef uint64_t bits = name.high
     if not name.text:
         bits ^= name.low * <uint64_t> 0x9e3779b97f4a7c15

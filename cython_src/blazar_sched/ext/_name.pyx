@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names in 16 bytes: the ids and owners of entries.
 
-A UUID in its canonical form (36 characters, lower case) is kept as the number
-that it is. Any other name is a counted reference to its Python string, beside
-the hash that Python has of it. Nothing here runs Python code.
+A UUID in canonical form (36 characters, lower case) is stored as a number. Any
+other name is stored as a counted reference to its str, with the hash of the
+str. No function here runs Python code.
 """
 
 from cpython.object cimport PyObject
@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 
 
 cdef bint read_uuid(const uint8_t *text, Name *name) noexcept nogil:
-    """Take 36 characters, unless they are no canonical UUID."""
+    """Convert 36 characters; False unless they are a canonical UUID."""
     cdef uint8_t digit[32]
     cdef uint8_t both[16]
     cdef uint8_t wrong = (
@@ -26,7 +26,7 @@ cdef bint read_uuid(const uint8_t *text, Name *name) noexcept nogil:
     memcpy(digit + 12, text + 14, 4)
     memcpy(digit + 16, text + 19, 4)
     memcpy(digit + 20, text + 24, 12)
-    # Without a branch, compilers take many at once.
+    # Without branches, so that compilers can vectorize the loop.
     for i in range(32):
         number = <uint8_t> (digit[i] - c'0')
         letter = <uint8_t> (digit[i] - c'a')
@@ -41,7 +41,7 @@ cdef bint read_uuid(const uint8_t *text, Name *name) noexcept nogil:
 
 
 cdef void take_text(str text, Name *name) noexcept:
-    """Take an exact str. The name borrows it: see name_keep."""
+    """Convert an exact str. The name borrows it: see name_keep."""
     if (
         PyUnicode_IS_COMPACT_ASCII(text) and PyUnicode_GET_LENGTH(text) == 36
         and read_uuid(<const uint8_t *> PyUnicode_DATA(text), name)
@@ -53,7 +53,7 @@ cdef void take_text(str text, Name *name) noexcept:
 
 
 cdef str name_text(const Name *name):
-    """Return a name as the str that it was."""
+    """Return a name as a str."""
     if name.text:
         return <str> <PyObject *> <size_t> name.low
     cdef str text = PyUnicode_New(36, 127)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request and the rows that it asks about.
+"""A request and its rows, and the order of picked rows.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 cimport cython
@@ -19,15 +19,15 @@ from libc.stdint cimport int32_t, int64_t
 cdef class Query:
     cdef Request request
     cdef Rows rows
-    cdef const int *numbers         # of the rows asked; NULL for all
-    cdef const int64_t *room        # by row asked; NULL for capacities
-    cdef Py_ssize_t count           # of the rows asked
+    cdef const int *numbers         # of the requested rows; NULL for all
+    cdef const int64_t *room        # by requested row; NULL for capacities
+    cdef Py_ssize_t count           # of requested rows
     cdef const int[::1] asked
     cdef const int64_t[::1] given
     cdef bint everyone
     cdef bint has_room
-    cdef Row *view                  # the rows without an owner's entries
-    cdef int *past                  # which of them are copies
+    cdef Row *view                  # the rows without the ignored entries
+    cdef int *past                  # the rows of the view that are copies
     cdef Py_ssize_t copies
     cdef int want(self, int classes, amounts, bint whole) except -1
     cdef int about(self, rows, headroom) except -1
@@ -53,13 +53,13 @@ cdef class Query:
         )
 
     cdef inline const Row *look(self, Py_ssize_t i, int32_t *limit) noexcept:
-        """Return the i-th row that is asked about, and its limits."""
+        """Return the i-th requested row, and write its limits."""
         limits(&self.request, self.room_of(i), limit)
         return &self.rows.row[number_of(self.numbers, i)]
 
 
 cdef enum:
-    TOGETHER = 128          # rows that fit in the nearest memory
+    TOGETHER = 128          # rows that fit into the nearest cache
 
 
 cdef enum Order:
@@ -70,8 +70,8 @@ cdef Order take_order(order) except? FULLEST
 
 
 cdef struct Run:
-    int64_t copies          # how many fit; 0 where that does not matter
-    int64_t length          # negated where the longest comes first
+    int64_t copies          # how many fit; 0 unless the order needs it
+    int64_t length          # negated if the longest is first
     Py_ssize_t i
 
 
@@ -79,9 +79,9 @@ cdef int compare_runs(const void *a, const void *b) noexcept nogil
 
 
 cdef struct Least:
-    Run *run                # a heap: none comes after the first
+    Run *run                # a heap: the first is the greatest
     Py_ssize_t count
-    Py_ssize_t most         # that are kept
+    Py_ssize_t most         # the limit
 
 
 cdef void keep_runs(

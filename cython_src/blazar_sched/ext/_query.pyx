@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request and the rows that it is about, in C."""
+"""A request and its rows, converted to C; the order of picked rows."""
 
 cimport cython
 from blazar_sched.ext._arguments cimport exact, take_amounts
@@ -41,7 +41,7 @@ cdef class Query:
         free(self.past)
 
     cdef int want(self, int classes, amounts, bint whole) except -1:
-        """Take the request."""
+        """Convert the request."""
         cdef int64_t taken[LANES]
         if not whole:
             take_amounts('amounts', amounts, classes, 0, taken)
@@ -49,7 +49,7 @@ cdef class Query:
         return 0
 
     cdef int about(self, rows, headroom) except -1:
-        """Take the rows that the query is about, and their headroom."""
+        """Convert the rows of the query, and their headroom."""
         self.everyone = rows is None
         if not self.everyone:
             self.asked = rows
@@ -61,9 +61,10 @@ cdef class Query:
     cdef int begin(
         self, Hosts hosts, const Entries *entries, ignore
     ) except -1:
-        """Look at the rows: until the query has its answer they must stay.
+        """Refer to the rows, which must not change before the answer.
 
-        :param ignore: the owner to look past, a tuple of owners, or None.
+        :param ignore: an owner whose entries are ignored, a tuple of owners,
+            or None.
         """
         cdef Py_ssize_t i
         self.rows = hosts.rows()
@@ -79,7 +80,7 @@ cdef class Query:
                 raise errors.InvalidAmount('headroom', self.given.base)
             self.room = &self.given[0] if self.count else NULL
         if isinstance(ignore, tuple):
-            # Each once, and without any code of theirs.
+            # Without duplicates, and without running code of subclasses.
             for owner in {exact(o) for o in ignore if isinstance(o, str)}:
                 self.look_past(hosts, entries, owner)
         elif isinstance(ignore, str):
@@ -89,7 +90,7 @@ cdef class Query:
     cdef int look_past(
         self, Hosts hosts, const Entries *entries, str ignore
     ) except -1:
-        """Put copies without an owner's entries in the place of its rows."""
+        """Replace the rows of an owner by copies without its entries."""
         cdef Name owner
         cdef Py_ssize_t first, i
         take_text(ignore, &owner)
@@ -106,7 +107,7 @@ cdef class Query:
         return 0
 
     cdef int open_view(self, Hosts hosts) except -1:
-        """Look at rows of one's own, some of which copies may replace."""
+        """Copy the array of rows, so that copies can replace some of them."""
         self.past = <int *> malloc(hosts.count * sizeof(int))
         self.view = <Row *> malloc(hosts.count * sizeof(Row))
         if self.past == NULL or self.view == NULL:
@@ -143,14 +144,14 @@ cdef class Query:
         return 0
 
     cdef void only(self, HostStates looked) noexcept:
-        """Make it about HostStates, with the room that they have."""
+        """Set the rows and their room to those of HostStates."""
         self.everyone = False
         self.numbers = looked.number
         self.room = looked.room
         self.count = looked.known
 
     cdef bint plain(self) noexcept:
-        """Say whether it is about the rows as they are, and all of them."""
+        """Return whether the query is about all rows, and unchanged."""
         return self.everyone and self.room == NULL and self.view == NULL
 
 cdef dict ORDERS = {
@@ -176,7 +177,7 @@ cdef int compare_runs(const void *a, const void *b) noexcept nogil:
 
 
 cdef void keep(Least *least, Run run) noexcept:
-    """Keep a run unless `most` others come before it, in O(log most)."""
+    """Keep a run if it is among the `most` least, in O(log most)."""
     cdef Py_ssize_t i, child
     if least.count < least.most:
         i = least.count
@@ -207,7 +208,7 @@ cdef void keep_runs(
     Query query, int64_t start, int64_t end, const char *fits,
     Py_ssize_t first, Py_ssize_t last, Order order, Least *least,
 ) noexcept:
-    """Keep the runs of some of the rows asked, of those that fit."""
+    """Keep the runs of some of the requested rows, if they fit."""
     cdef Py_ssize_t i
     cdef int32_t limit[LANES]
     cdef const Row *row
@@ -232,7 +233,7 @@ cdef int64_t run_around(
     const Request *request, const int32_t *limit, const Row *row,
     int64_t start, int64_t end,
 ) noexcept:
-    """Return how long the request keeps fitting, before and after as well."""
+    """Return the length of the free run that contains the window."""
     cdef int64_t until = FOREVER
     if end != FOREVER:
         until = first_blocked(request, limit, row, end, FOREVER)
@@ -243,7 +244,7 @@ cdef int64_t copies(
     const Request *request, const int64_t *room, const Row *row,
     int64_t start, int64_t end,
 ) noexcept:
-    """Return how many of a request fit where one does; 1 for whole hosts."""
+    """Return how often a request that fits does; 1 for whole hosts."""
     cdef int64_t most[LANES]
     cdef int64_t least = FOREVER
     cdef int k, lane

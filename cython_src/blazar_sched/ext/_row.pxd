@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Skyline rows. `_row.pyx` describes their structure.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 from libc.stdint cimport (
@@ -16,24 +16,24 @@ from libc.stdint cimport (
 
 
 cdef enum:
-    CHUNK = 32              # the most steps of a chunk
-    PACKED = 28             # how many a bulk load puts into one
-    ROOM = 2                # a chunk's memory grows by so many
-    JOINED = 28             # two neighbours with no more become one
-    LANES = 32              # the most that there are
+    CHUNK = 32              # the limit of steps per chunk
+    PACKED = 28             # steps per chunk after a bulk load
+    ROOM = 2                # steps by which a chunk grows
+    JOINED = 28             # neighbours with fewer steps are joined
+    LANES = 32              # the limit of lanes
 
 
 cdef struct Chunk:
-    uint16_t steps          # how many there are
-    uint16_t room           # and how many there is room for
+    uint16_t steps          # number of steps
+    uint16_t room           # steps for which there is memory
     # Then follow the times, room x uint32, and the sums, room x lanes x int32.
 
 
 cdef struct Row:
-    uint32_t chunks         # how many there are
-    uint32_t room           # and how many there is room for
-    uint32_t entries        # on this host
-    int64_t lifted          # no lift is more, either way
+    uint32_t chunks         # number of chunks
+    uint32_t room           # chunks for which there is memory
+    uint32_t entries        # of the host
+    int64_t lifted          # a bound for the magnitude of any lift
     # The directory, one block of memory that begins with the chunks.
     Chunk **chunk
     uint32_t *first         # time, by chunk
@@ -76,7 +76,7 @@ cdef uint64_t row_bytes(const Row *row, int lanes) noexcept nogil
 # Finding
 
 cdef inline Py_ssize_t row_chunk(const Row *row, int64_t at) noexcept nogil:
-    """Return the chunk whose steps hold at an instant."""
+    """Return the chunk with the step at a time."""
     cdef Py_ssize_t low = 0, n = row.chunks, half
     while n > 1:
         half = n >> 1
@@ -88,7 +88,7 @@ cdef inline Py_ssize_t row_chunk(const Row *row, int64_t at) noexcept nogil:
 cdef inline Py_ssize_t chunk_step(
     const Chunk *chunk, int64_t at
 ) noexcept nogil:
-    """Return the step of a chunk that holds at an instant, at least 0."""
+    """Return the step of a chunk at a time, at least 0."""
     cdef const uint32_t *times = times_of(chunk)
     cdef Py_ssize_t low = 0, n = chunk.steps, half
     while n > 1:
@@ -101,7 +101,7 @@ cdef inline Py_ssize_t chunk_step(
 cdef inline int64_t chunk_until(
     const Row *row, Py_ssize_t c
 ) noexcept nogil:
-    """Return when the last step of a chunk ends."""
+    """Return the end of the last step of a chunk."""
     return row.first[c + 1] if c + 1 < row.chunks else FOREVER
 
 

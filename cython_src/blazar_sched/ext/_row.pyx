@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A skyline row: the steps of one host, in chunks.
 
-The steps say what the lanes hold from one time to the next, the first from 0
-on, no two neighbours equal, as in the plain-Python Timeline. A chunk holds a
-few dozen of them; a directory has each chunk's first time, its peak in each
-lane, and its lift: what is to be added to all its sums. So a change costs
-O(log steps + CHUNK + chunks that it covers), since it only lifts the chunks
-that lie wholly within, and so does a look at the peak.
+A step has the sums of the lanes from its time to the next time. The first time
+is 0, and no two neighbours are equal, as in the plain-Python Timeline. A chunk
+has a few dozen steps. A directory has the first time of each chunk, its peak
+in each lane, and its lift: an amount to add to all sums of the chunk. A change
+only lifts the chunks that are completely inside its window. So a change, and a
+query for the peak, cost O(log steps + CHUNK + chunks in the window).
 
-A finite time fits uint32 and a sum int32: both limits are checked on the way
-in. A stored sum is what it was when its chunk had no lift, so it fits too.
+A finite time fits into uint32 and a sum into int32; the limits are checked
+before a change. A stored sum is a sum from before its chunk was lifted, so it
+fits, too.
 """
 
 from libc.stdint cimport (
@@ -31,7 +32,7 @@ cdef inline size_t directory_bytes(int lanes, Py_ssize_t room) noexcept nogil:
     )
 
 
-# Memory. What returns bint returns False without memory, with nothing done.
+# Memory. Without memory, functions return False and change nothing.
 
 cdef inline Chunk *chunk_new(int lanes, Py_ssize_t room) noexcept nogil:
     cdef Chunk *chunk = <Chunk *> malloc(chunk_bytes(lanes, room))
@@ -44,7 +45,7 @@ cdef inline Chunk *chunk_new(int lanes, Py_ssize_t room) noexcept nogil:
 cdef bint chunk_resize(
     Chunk **place, int lanes, Py_ssize_t room
 ) noexcept nogil:
-    """Give a chunk room for so many steps, no fewer than it has."""
+    """Resize a chunk to room for a number of steps, at least its own."""
     cdef Chunk *chunk = place[0]
     cdef Py_ssize_t old = chunk.room
     cdef size_t sums = chunk.steps * lanes * sizeof(int32_t)
@@ -53,7 +54,7 @@ cdef bint chunk_resize(
         chunk.room = <uint16_t> room
     cdef void *moved = realloc(chunk, chunk_bytes(lanes, room))
     if moved == NULL:
-        # A smaller one may stay where it is: only its end is not used.
+        # After shrinking, the old block serves as well.
         return room < old
     chunk = place[0] = <Chunk *> moved
     if room > old:
@@ -65,7 +66,7 @@ cdef bint chunk_resize(
 cdef bint row_widen(
     Row *row, int lanes, Py_ssize_t room
 ) noexcept nogil:
-    """Give the directory room for so many chunks, no fewer than it has."""
+    """Resize the directory to room for a number of chunks."""
     cdef Py_ssize_t n = row.chunks
     cdef char *block = <char *> malloc(directory_bytes(lanes, room))
     if block == NULL:
@@ -86,7 +87,7 @@ cdef bint row_widen(
 
 
 cdef bint row_init(Row *row, int lanes) noexcept nogil:
-    """Make a row of one step from 0 on, with nothing in any lane."""
+    """Initialize a row with one step from 0 on, with 0 in all lanes."""
     cdef int32_t nothing[LANES]
     cdef uint32_t since = 0
     memset(row, 0, sizeof(Row))
@@ -106,7 +107,7 @@ cdef bint row_pack(
     Row *row, int lanes, const uint32_t *times, const int32_t *sums,
     Py_ssize_t steps,
 ) noexcept nogil:
-    """Replace the steps of a row; the new ones are in canonical form."""
+    """Replace the steps of a row; no two new neighbours are equal."""
     cdef Py_ssize_t chunks = (steps + PACKED - 1) // PACKED
     cdef Py_ssize_t c, done = 0, n
     cdef Chunk *chunk
@@ -115,7 +116,7 @@ cdef bint row_pack(
     if not row_widen(&packed, lanes, chunks):
         return False
     for c in range(chunks):
-        # As even as it goes, so that each has some room to grow.
+        # Evenly, so that each chunk has some room to grow.
         n = (steps - done) // (chunks - c)
         chunk = chunk_new(lanes, n)
         if chunk == NULL:
@@ -141,7 +142,7 @@ cdef bint row_pack(
 cdef bint row_copy(
     Row *row, const Row *source, int lanes
 ) noexcept nogil:
-    """Make a row with the steps of another one."""
+    """Initialize a row as a copy of another row."""
     cdef uint32_t c
     cdef size_t size
     cdef Chunk *chunk
@@ -179,7 +180,7 @@ cdef uint64_t row_bytes(const Row *row, int lanes) noexcept nogil:
 cdef void chunk_peak(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
-    """Note the peak of a chunk anew."""
+    """Compute the peak of a chunk."""
     cdef const int32_t *sums = sums_of(row.chunk[c])
     cdef int32_t *peak = row.peak + c * lanes
     cdef Py_ssize_t step
@@ -194,7 +195,7 @@ cdef void chunk_peak(
 cdef void chunk_settle(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
-    """Put the lift of a chunk into its sums."""
+    """Add the lift of a chunk to its sums."""
     cdef int32_t *sums = sums_of(row.chunk[c])
     cdef int32_t *lift = row.lift + c * lanes
     cdef Py_ssize_t step
@@ -242,7 +243,7 @@ cdef void row_lift(
     Row *row, int lanes, Py_ssize_t first, Py_ssize_t last,
     const int32_t *delta,
 ) noexcept nogil:
-    """Add to all steps of some chunks, eight of them at once."""
+    """Lift some chunks, eight at a time."""
     cdef int32_t eight[8 * LANES]
     cdef int32_t *lift = row.lift + first * lanes
     cdef Py_ssize_t c, i, n = (last - first) * lanes, wide = 8 * lanes
@@ -275,7 +276,7 @@ cdef void chunk_add(
     cdef Py_ssize_t step = 0
     cdef int32_t *sums
     cdef int lane
-    cdef bint sinks = False     # a sum from the peak, so that it may as well
+    cdef bint sinks = False     # a sum that equals the peak decreases
     chunk_settle(row, lanes, c)
     if times[0] < start:
         step = chunk_step(chunk, start)
@@ -292,7 +293,7 @@ cdef void chunk_add(
 
 
 cdef bint row_cut(Row *row, int lanes, int64_t at) noexcept nogil:
-    """Make a step begin at an instant."""
+    """Split a step at a time."""
     cdef Py_ssize_t c = row_chunk(row, at)
     cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
     if times_of(row.chunk[c])[step] == at:
@@ -332,7 +333,7 @@ cdef void chunk_shift(
 cdef bint row_split(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
-    """Give the second half of a chunk to a new one."""
+    """Move the second half of a chunk to a new chunk."""
     cdef Chunk *chunk = row.chunk[c]
     cdef Py_ssize_t kept = chunk.steps // 2, given = chunk.steps - kept
     cdef Chunk *other
@@ -374,7 +375,7 @@ cdef void row_shift(
 
 
 cdef void row_merge(Row *row, int lanes, int64_t at) noexcept nogil:
-    """Drop the step that begins at an instant if nothing changes there."""
+    """Remove the step that begins at a time if its sums do not change."""
     cdef Py_ssize_t c = row_chunk(row, at)
     cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
     cdef Py_ssize_t before = c if step > 0 else c - 1
@@ -403,7 +404,7 @@ cdef void row_merge(Row *row, int lanes, int64_t at) noexcept nogil:
 
 
 cdef void row_tidy(Row *row, int lanes, Py_ssize_t c) noexcept nogil:
-    """Give back memory where a chunk has lost a step."""
+    """Free memory after a chunk has lost a step."""
     cdef Chunk *chunk = row.chunk[c]
     if chunk.steps == 0:
         free(chunk)
@@ -422,7 +423,7 @@ cdef void row_tidy(Row *row, int lanes, Py_ssize_t c) noexcept nogil:
 cdef bint row_join(
     Row *row, int lanes, Py_ssize_t c
 ) noexcept nogil:
-    """Put the steps of the next chunk into this one, if they are few."""
+    """Join a chunk with the next one, if both have few steps."""
     cdef Chunk *other = row.chunk[c + 1]
     cdef Py_ssize_t steps = row.chunk[c].steps, more = other.steps
     if steps + more > JOINED:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Walks over the steps of one row.
 
-The functions with a body run once per step, row or entry; `_timeline.pyx`
-says what it costs to call them in another module.
+The functions with a body run once per step, row or entry: `_timeline.pyx` says
+why they are inline.
 """
 
 from blazar_sched.ext._row cimport (
@@ -22,11 +22,11 @@ cdef enum:
 
 
 cdef struct Request:
-    int classes             # of the index; lanes are these and two more
+    int classes             # of the index; there are two more lanes
     int lanes
-    int asked               # in how many lanes it can be blocked
-    int lane[LANES]         # which, the classes first
-    int64_t amount[LANES]   # how much it takes of each class
+    int asked               # number of lanes that can block it
+    int lane[LANES]         # these lanes, the classes first
+    int64_t amount[LANES]   # by class
 
 
 cdef void ask(
@@ -35,14 +35,14 @@ cdef void ask(
 
 
 cdef inline int32_t clamped(int64_t value) noexcept nogil:
-    # No sum is beyond either bound, so nothing is lost.
+    # All sums are between the bounds, so clamping changes no answer.
     return <int32_t> max(<int64_t> INT32_MIN, min(value, <int64_t> INT32_MAX))
 
 
 cdef inline void limits(
     const Request *request, const int64_t *room, int32_t *limit
 ) noexcept nogil:
-    """Write the most that each lane asked may hold already."""
+    """Write, by requested lane, the largest sum on which the request fits."""
     cdef int k, lane
     cdef int64_t far = <int64_t> 1 << 40
     for k in range(request.asked):
@@ -58,7 +58,7 @@ cdef inline void lower(
     const Request *request, const int32_t *limit, const Row *row,
     Py_ssize_t c, int32_t *within,
 ) noexcept nogil:
-    """Write the limits for the stored sums of a chunk."""
+    """Write the limits for the stored sums of a chunk, without its lift."""
     cdef const int32_t *lift = row.lift + c * request.lanes
     cdef int k
     for k in range(request.asked):
@@ -68,10 +68,10 @@ cdef inline void lower(
 cdef inline bint blocked(
     const Request *request, const int32_t *limit, const int32_t *sums
 ) noexcept nogil:
-    """Say whether the request does not fit on top of these sums."""
+    """Return whether the request does not fit in addition to the sums."""
     cdef int k
     cdef bint over = False
-    # No lane is worth a guess by the processor, which may be wrong.
+    # Without branches, which would be mispredicted.
     for k in range(request.asked):
         over |= sums[request.lane[k]] > limit[k]
     return over
@@ -79,11 +79,11 @@ cdef inline bint blocked(
 
 cdef struct Place:
     Py_ssize_t chunk
-    Py_ssize_t step         # in that chunk
+    Py_ssize_t step         # in the chunk
 
 
 cdef inline Place place_of(const Row *row, int64_t at) noexcept nogil:
-    """Return the step that holds at an instant."""
+    """Return the step at a time."""
     cdef Place place
     place.chunk = row_chunk(row, at)
     place.step = chunk_step(row.chunk[place.chunk], at)
@@ -115,7 +115,7 @@ cdef void peak(
 cdef inline int64_t place_until(
     const Row *row, const Place *place
 ) noexcept nogil:
-    """Return when a step ends."""
+    """Return the end of a step."""
     cdef const Chunk *chunk = row.chunk[place.chunk]
     if place.step + 1 < chunk.steps:
         return times_of(chunk)[place.step + 1]
@@ -123,7 +123,7 @@ cdef inline int64_t place_until(
 
 
 cdef inline void next_place(const Row *row, Place *place) noexcept nogil:
-    """Move on to the next step; there is one."""
+    """Move to the next step, which exists."""
     place.step += 1
     if place.step == row.chunk[place.chunk].steps:
         place.chunk += 1
@@ -131,9 +131,9 @@ cdef inline void next_place(const Row *row, Place *place) noexcept nogil:
 
 
 cdef struct Excess:
-    int lane                # where a limit is passed; -1 if it is nowhere
+    int lane                # the lane above its limit; -1 for none
     int64_t at
-    int64_t short           # by how much
+    int64_t short           # the excess
 
 
 cdef Excess row_excess(

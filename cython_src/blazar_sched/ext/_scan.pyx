@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks over one row: what queries and checks ask of it.
+"""Walks over the steps of one row.
 
-O(log steps + chunks + CHUNK) at most, since a chunk that lies wholly within
-the window is passed over by its peak wherever that says enough.
+O(log steps + chunks + CHUNK) at most: a chunk that is completely inside the
+window is skipped if its peak gives the answer.
 """
 
 from blazar_sched.ext._row cimport (
@@ -21,7 +21,7 @@ from libc.stdint cimport int32_t, INT64_MAX as FOREVER, int64_t, uint32_t
 cdef void ask(
     Request *request, int classes, const int64_t *amounts, bint whole
 ) noexcept nogil:
-    """Set up a request for amounts, or with ``whole`` for a whole host."""
+    """Initialize a request for amounts, or for a whole host."""
     cdef int i
     request.classes = classes
     request.lanes = classes + 2
@@ -42,11 +42,11 @@ cdef int64_t next_change(
     const Request *request, const int32_t *limit, const Row *row,
     Place *place, int64_t start, int64_t end, bint to_blocked,
 ) noexcept nogil:
-    """Return the first instant in a window that is blocked, or is free.
+    """Return the first time in a window that is blocked, or that is free.
 
-    If there is none, return the end of the window.
+    If there is no such time, return the end of the window.
 
-    :param place: of the start; where there is one, of the instant then.
+    :param place: the step at the start; set to the step at the returned time.
     """
     cdef int32_t within[LANES]
     cdef const int32_t *most = limit
@@ -97,7 +97,7 @@ cdef int64_t first_blocked(
 cdef int64_t free_since(
     const Request *request, const int32_t *limit, const Row *row, int64_t at
 ) noexcept nogil:
-    """Return where the free run begins that an instant lies in."""
+    """Return the begin of the free run that contains a time."""
     cdef int32_t within[LANES]
     cdef Py_ssize_t c = row_chunk(row, at)
     cdef Py_ssize_t step = chunk_step(row.chunk[c], at)
@@ -123,7 +123,7 @@ cdef int64_t free_since(
 cdef void peak(
     const Row *row, int lanes, int64_t start, int64_t end, int64_t *most
 ) noexcept nogil:
-    """Write the most that each lane reaches within a window."""
+    """Write the maximum of each lane within a window."""
     cdef Place place = place_of(row, start)
     cdef Py_ssize_t c = place.chunk, step = place.step
     cdef int64_t sums[LANES]
@@ -153,7 +153,7 @@ cdef Excess row_excess(
     const Row *row, int lanes, int64_t start, int64_t end,
     const int32_t *delta,
 ) noexcept nogil:
-    """Return the first sum in a window that would pass AMOUNT_LIMIT."""
+    """Return the first sum in a window that would exceed AMOUNT_LIMIT."""
     cdef Excess excess
     cdef Py_ssize_t c = row_chunk(row, start)
     cdef Py_ssize_t step = chunk_step(row.chunk[c], start)
@@ -184,9 +184,9 @@ cdef Excess over_capacity(
     const Row *row, int lanes, int64_t start, int64_t end,
     const int64_t *capacity, uint32_t worse,
 ) noexcept nogil:
-    """Return the first excess in a window, in a lane that became worse.
+    """Return the first excess in a window, in an increased lane.
 
-    :param worse: a bit for each such lane.
+    :param worse: a bit for each increased lane.
     """
     cdef Excess excess
     cdef int64_t sums[LANES]
@@ -201,7 +201,7 @@ cdef Excess over_capacity(
         lifted(row, lanes, c, row.peak + c * lanes, sums)
         judge(&excess, lanes, sums, capacity, worse)
         if excess.lane < 0:
-            # Not even the peaks are too high together.
+            # Even the peaks of all lanes together are within the limits.
             step = row.chunk[c].steps
         while step < row.chunk[c].steps and times[step] < end:
             lifted(
@@ -222,7 +222,7 @@ cdef void judge(
     Excess *excess, int lanes, const int64_t *sums, const int64_t *capacity,
     uint32_t worse,
 ) noexcept nogil:
-    """Note the first lane whose sum is too high, -1 if there is none."""
+    """Set the first lane with an excess, -1 if there is none."""
     cdef int classes = lanes - 2, lane
     cdef int64_t takers
     excess.lane = -1
@@ -231,7 +231,7 @@ cdef void judge(
             excess.lane = lane
             excess.short = sums[lane] - capacity[lane]
             return
-    # All who share the host count as one beside those who want it whole.
+    # All shared entries together count as one beside whole-host entries.
     takers = sums[classes + 1] + min(sums[classes], 1)
     if sums[classes + 1] > 0 and takers > 1 and worse >> classes & 3:
         excess.lane = classes + 1

@@ -9,33 +9,33 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
 cdef enum:
     LEVELS = 16
-    GROUP = 8               # stretches that have a column together
-    PAIR = 2                # stretches that have one for the most
-    BLOCK = 128             # rows of which a column has one cache line
-    TILE = 2048             # bytes of a column that are looked at together
-    SAMPLE = 1 << 16        # times of steps that the stretches are cut by
+    GROUP = 8               # stretches with a common column
+    PAIR = 2                # stretches with a common column of the most
+    BLOCK = 128             # rows per cache line of a column
+    TILE = 2048             # bytes of a column that are read together
+    SAMPLE = 1 << 16        # sampled times of steps
 
 
 cdef struct Sketch:
-    int most                # stretches that it may have, 0 for no sketch
-    int stretches           # that it has; 0 until it is made
+    int most                # the limit of stretches; 0 disables the sketch
+    int stretches           # number of stretches; 0 before it is built
     int pairs
-    int columns             # least, most of pairs, and least of groups
-    int classes             # then comes a lane for whole hosts
-    int lanes               # that anybody asked for, and so are drawn
-    int lane[LANES]         # which
-    Py_ssize_t rows         # that it knows
+    int columns             # of least, most of pairs, least of groups
+    int classes             # the next lane is for whole hosts
+    int lanes               # that a query requested, and so are built
+    int lane[LANES]         # these lanes
+    Py_ssize_t rows         # number of rows
     Py_ssize_t width        # bytes of a column
     uint32_t *border        # stretches + 1: from 0 to NEVER
-    int64_t least[LANES][LEVELS]    # that is free, by class and level
+    int64_t least[LANES][LEVELS]    # free amount, by class and level
     uint8_t *level[LANES]   # by lane: columns x width
-    # What changed: the rows, how many, and over what time each.
+    # The changed rows, their number, and the changed time of each row.
     uint32_t *changed
     Py_ssize_t changes
-    uint32_t *since         # rows; NEVER for one that has not
+    uint32_t *since         # rows; NEVER for an unchanged row
     uint32_t *until
-    uint64_t writes         # since it was made
-    # For a look: the rows that it cannot tell, and answers of both kinds.
+    uint64_t writes         # since it was built
+    # For a query: the undecided rows, and the answers of sketch and rows.
     int *unsure
     char *answer
     char *by_rows
@@ -52,15 +52,15 @@ cdef void sketch_touch(
 ) noexcept nogil
 
 
-# Looking at it
+# Queries
 
 cdef struct Look:
-    int inner[2]            # the stretches from one to before another that
-    int outer[2]            # are in the window, and that it touches
-    int lanes               # asked: which, and of each the levels that
-    int lane[LANES]         # surely fit, and those below which it surely
-    int enough[LANES]       # does not
-    int needed[LANES]
+    int inner[2]            # the stretches inside the window
+    int outer[2]            # the stretches that overlap the window
+    int lanes               # number of requested lanes
+    int lane[LANES]         # these lanes
+    int enough[LANES]       # levels on which the request certainly fits
+    int needed[LANES]       # levels below which it certainly does not
 
 
 cdef bint sketch_ready(

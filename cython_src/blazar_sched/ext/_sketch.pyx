@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sketch: a coarse picture of what is free, by stretch of time.
+"""The sketch: approximate levels of the free amounts, by stretch of time.
 
-Time is cut where the steps are, into stretches with about as many steps in
-each. Of each stretch, class and row it has the levels of the least and of the
-most that is free at a time: numbers from 0 to 15, two to a byte. A request
-fits where the least is enough in all stretches that its window touches. It is
-blocked where the least is too little in one that is wholly in the window, or
-the most in one that it touches. Who is neither is looked up in the rows, so
-answers are exact. One column serves all rows at once; the least of eight
-stretches together has one as well. The most, which matters less, has one for
-two stretches only. A class that nobody asks for is not drawn.
+Time is divided into stretches with about the same number of steps. For each
+stretch, class and row, the sketch has the levels of the least and of the most
+free amount during the stretch: numbers from 0 to 15, two per byte. A request
+fits on a row if the least is enough in all stretches that overlap the window.
+It is blocked if the least is too small in a stretch inside the window, or the
+most in a stretch that overlaps it. All other rows are looked up in the steps,
+so that answers are exact. A column has the levels of all rows; the least of
+eight stretches together has a column as well. The most, which is less useful,
+has one column for two stretches. Classes are built when first requested.
 
-A row that changes is only noted, and brought up to date before the next look.
+A changed row is only recorded, and updated before the next query.
 """
 
 from blazar_sched.ext._fit cimport Rows
@@ -37,7 +37,7 @@ from libc.string cimport memcpy, memset
 
 
 cdef void sketch_clear(Sketch *sketch) noexcept nogil:
-    """Forget all; it is made anew when it is asked for."""
+    """Discard the sketch; the next query builds it again."""
     cdef int k
     for k in range(sketch.lanes):
         free(sketch.level[sketch.lane[k]])
@@ -68,7 +68,7 @@ cdef uint64_t sketch_bytes(const Sketch *sketch) noexcept nogil:
 cdef void sketch_touch(
     Sketch *sketch, Py_ssize_t number, uint32_t start, uint32_t end
 ) noexcept nogil:
-    """Note that a row has changed over a window."""
+    """Record that a row has changed over a window."""
     if sketch.stretches == 0:
         return
     if number >= 2 * sketch.width:
@@ -111,7 +111,7 @@ cdef inline uint8_t *least_in_group(
 
 
 cdef int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
-    """Return the stretch that an instant lies in."""
+    """Return the stretch that contains a time."""
     cdef int low = 0, high = sketch.stretches, middle
     while high - low > 1:
         middle = (low + high) >> 1
@@ -122,7 +122,7 @@ cdef int stretch_at(const Sketch *sketch, uint32_t at) noexcept nogil:
     return low
 
 
-# Making it
+# Building
 
 cdef int compare_times(
     const void *a, const void *b
@@ -135,12 +135,12 @@ cdef int compare_times(
 cdef bint sketch_make(
     Sketch *sketch, const Rows *rows, int classes
 ) noexcept nogil:
-    """Set up a sketch; False, and none, without memory. O(steps)."""
+    """Initialize the sketch; False, and none, without memory. O(steps)."""
     cdef size_t size
     sketch_clear(sketch)
     sketch.classes = classes
     sketch.rows = rows.count
-    # With some room for hosts to come.
+    # With some room for new hosts.
     sketch.width = (rows.count // BLOCK + 2) * BLOCK // 2
     sketch.changes = 0
     sketch.writes = 0
@@ -167,7 +167,7 @@ cdef bint sketch_make(
 cdef bint sketch_draw(
     Sketch *sketch, const Rows *rows, const Request *request
 ) noexcept nogil:
-    """Draw the lanes of a request that nobody asked for before.
+    """Build the lanes of a request that are requested first.
 
     False, and no sketch, without memory. O(steps).
     """
@@ -203,7 +203,7 @@ cdef bint is_drawn(const Sketch *sketch, int lane) noexcept nogil:
 
 
 cdef bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
-    """Choose the stretches: with as many of a sample of steps in each."""
+    """Set the stretches, with equal numbers of a sample of the steps."""
     cdef uint32_t *times = <uint32_t *> malloc(
         (SAMPLE + 1) * sizeof(uint32_t)
     )
@@ -239,7 +239,7 @@ cdef bint sketch_cut(Sketch *sketch, const Rows *rows) noexcept nogil:
 cdef Py_ssize_t sample(
     const Rows *rows, uint32_t *times
 ) noexcept nogil:
-    """Write the times of up to SAMPLE steps; return how many."""
+    """Write the times of up to SAMPLE steps; return their number."""
     cdef Py_ssize_t i, total = 0, count = 0, every, step, skip = 0
     cdef uint32_t c
     for i in range(rows.count):
@@ -260,8 +260,8 @@ cdef Py_ssize_t sample(
 cdef void sketch_scale(
     Sketch *sketch, const Rows *rows
 ) noexcept nogil:
-    """Set the levels: from what the largest host has down, by halves and
-    by quarters less.
+    """Set the levels: the largest capacity, and less of it in steps of
+    alternately 3/4 and 2/3.
     """
     cdef int lane, level
     cdef int64_t most
@@ -273,7 +273,7 @@ cdef void sketch_scale(
         sketch.least[lane][0] = -FOREVER
         sketch.least[lane][1] = 1
         for level in range(2, LEVELS):
-            # 3/256, 1/64, 3/128, 1/32, … 1/2, 3/4, 1 of it.
+            # 3/256, 1/64, 3/128, 1/32, … 1/2, 3/4, 1 of the largest.
             i = LEVELS - 1 - level
             sketch.least[lane][level] = max(
                 sketch.least[lane][level - 1],
@@ -284,7 +284,7 @@ cdef void sketch_scale(
 cdef inline int level_of(
     const Sketch *sketch, int lane, int64_t left
 ) noexcept nogil:
-    """Return the highest level that is not above what is free."""
+    """Return the highest level that is not above the free amount."""
     cdef const int64_t *least = sketch.least[lane]
     cdef int level = 8 if left >= least[8] else 0
     if left >= least[level + 4]:
@@ -305,7 +305,7 @@ cdef void next_levels(
     const Sketch *sketch, const Rows *rows, Py_ssize_t number, Place *place,
     int stretch, Levels *levels,
 ) noexcept nogil:
-    """Write the levels of a row in a stretch; move on to the next one."""
+    """Write the levels of a row in a stretch; move to the next stretch."""
     cdef int64_t least[LANES]
     cdef int64_t most[LANES]
     cdef int64_t left[LANES]
@@ -337,7 +337,7 @@ cdef void what_is_left(
     const Row *row, int classes, const Place *place, const int64_t *capacity,
     int64_t *left,
 ) noexcept nogil:
-    """Write what a step leaves of each class, and 1 if it is nobody's."""
+    """Write the free amounts of a step, and 1 if the host is free."""
     cdef int64_t sums[LANES]
     cdef int lanes = classes + 2, lane
     lifted(
@@ -345,7 +345,7 @@ cdef void what_is_left(
         sums_of(row.chunk[place.chunk]) + place.step * lanes, sums,
     )
     for lane in range(classes):
-        # A host that is taken as a whole has nothing free.
+        # Nothing is free on a host with a whole-host entry.
         left[lane] = 0 if sums[classes + 1] > 0 else (
             capacity[lane] - sums[lane]
         )
@@ -370,7 +370,7 @@ cdef inline void put_level(
 cdef void put_most(
     Sketch *sketch, int stretch, int lane, Py_ssize_t number, int level
 ) noexcept nogil:
-    """Set the most of a row in a stretch, that of the first of a pair first.
+    """Set the most of a row in a stretch; the first of a pair is set first.
     """
     cdef uint8_t *place = most_in(sketch, stretch, lane)
     if stretch % PAIR > 0:
@@ -382,9 +382,9 @@ cdef void sketch_block(
     Sketch *sketch, const Rows *rows, int drawn, Py_ssize_t first,
     Py_ssize_t last,
 ) noexcept nogil:
-    """Draw rows that share their cache lines, a stretch after the other.
+    """Build rows that share their cache lines, stretch by stretch.
 
-    :param drawn: so many lanes are.
+    :param drawn: the number of lanes that are built already.
     """
     cdef Place place[BLOCK]
     cdef Levels levels
@@ -428,14 +428,14 @@ cdef void draw_group(
 
 
 cdef inline uint8_t least_of_both(uint8_t a, uint8_t b) noexcept nogil:
-    """Return the lesser of the low halves, and of the high ones."""
+    """Return the minima of the low halves and of the high halves."""
     return <uint8_t> (min(a & 15, b & 15) | min(a & 240, b & 240))
 
 
 cdef void sketch_refresh(
     Sketch *sketch, const Rows *rows
 ) noexcept nogil:
-    """Draw anew what has changed."""
+    """Update the changed rows."""
     cdef Py_ssize_t i, number
     cdef Levels levels
     cdef int stretch, first, last, k, lane
@@ -443,7 +443,7 @@ cdef void sketch_refresh(
     for i in range(sketch.changes):
         number = sketch.changed[i]
         first = stretch_at(sketch, sketch.since[number])
-        # From the first of a pair to the last of one.
+        # Whole pairs of stretches.
         first -= first % PAIR
         last = stretch_at(sketch, sketch.until[number] - 1)
         last += PAIR - 1 - last % PAIR
@@ -464,14 +464,14 @@ cdef void sketch_refresh(
 cdef void change_least(
     Sketch *sketch, int stretch, int lane, Py_ssize_t number, int level
 ) noexcept nogil:
-    """Set the least of a row in a stretch, and in the group that it is in."""
+    """Set the least of a row in a stretch, and in the group of it."""
     cdef uint8_t *place = least_in(sketch, stretch, lane)
     cdef int group = stretch // GROUP, other
     cdef uint8_t *least = least_in_group(sketch, group, lane)
     cdef int old = get_level(place, number)
     put_level(place, number, level)
     if level > old and old == get_level(least, number):
-        # It may have been the least one alone.
+        # No other stretch of the group may have the former least.
         for other in range(
             group * GROUP, min((group + 1) * GROUP, sketch.stretches)
         ):
@@ -486,10 +486,10 @@ cdef void change_least(
 cdef bint sketch_ready(
     Sketch *sketch, const Rows *rows, const Request *request
 ) noexcept nogil:
-    """Bring the sketch up to date; False if there is none."""
+    """Update the sketch; False if there is none."""
     if sketch.most == 0 or rows.count == 0:
         return False
-    # Where the steps have moved, other stretches may serve better.
+    # After many changes, other stretches may be better.
     if (
         sketch.stretches == 0 or sketch.rows != rows.count
         or sketch.writes > <uint64_t> rows.count * sketch.most
@@ -503,11 +503,11 @@ cdef bint sketch_look(
     const Sketch *sketch, const Request *request, int64_t start, int64_t end,
     Look *look,
 ) noexcept nogil:
-    """Set up a look; False if the sketch knows nothing of such a request."""
+    """Initialize a look; False if the sketch cannot answer the request."""
     cdef int k, lane, level
     cdef uint32_t last = NEVER if end == FOREVER else <uint32_t> end
     look.lanes = 0
-    # The last lane asked, that nobody has it whole, is in all the others.
+    # The last lane, of whole-host entries, is part of all other lanes.
     for k in range(request.asked - 1):
         lane = request.lane[k]
         look.lane[k] = lane
@@ -535,7 +535,7 @@ cdef bint sketch_look(
 cdef void lower_to(
     const uint8_t *level, Py_ssize_t bytes, uint8_t *low, uint8_t *high
 ) noexcept nogil:
-    """Take a column into the least levels of even and of odd rows."""
+    """Reduce the least levels of even and of odd rows by a column."""
     cdef Py_ssize_t i
     for i in range(bytes):
         low[i] = min(low[i], <uint8_t> (level[i] & 15))
@@ -546,7 +546,7 @@ cdef void look_tile(
     const Sketch *sketch, const Look *look, Py_ssize_t first,
     Py_ssize_t bytes, uint8_t *fits, uint8_t *open,
 ) noexcept nogil:
-    """Write, by half and byte, whether rows fit, or may fit."""
+    """Write, by half and byte, whether rows fit, and whether they may."""
     cdef uint8_t least[2 * TILE]
     cdef uint8_t most[2 * TILE]
     cdef int k, lane, number
@@ -588,7 +588,7 @@ cdef void look_tile(
 cdef void at_least(
     const uint8_t *level, uint8_t least, uint8_t *still
 ) noexcept nogil:
-    """Keep those of a tile whose level is high enough."""
+    """Clear the rows of a tile whose level is too low."""
     cdef Py_ssize_t i
     for i in range(2 * TILE):
         still[i] &= level[i] >= least
@@ -597,9 +597,9 @@ cdef void at_least(
 cdef Py_ssize_t sketch_fits(
     Sketch *sketch, const Look *look
 ) noexcept nogil:
-    """Answer for all rows that the sketch can tell.
+    """Write the answers of all rows that the sketch can decide.
 
-    Write the numbers of the others; return how many they are.
+    Write the numbers of the other rows; return their number.
     """
     cdef uint8_t fits[2 * TILE]
     cdef uint8_t open[2 * TILE]
@@ -623,8 +623,9 @@ cdef Py_ssize_t list_unsure(
     const uint8_t *open, Py_ssize_t bytes, Py_ssize_t first, Py_ssize_t rows,
     int *unsure, Py_ssize_t count,
 ) noexcept nogil:
-    """Add the numbers of the rows of a tile that are open; return how many
-    there are then. Eight bytes are passed over at once.
+    """Append the numbers of the undecided rows of a tile; return the count.
+
+    Eight bytes without such a row are skipped at once.
     """
     cdef const uint64_t *eight = <const uint64_t *> open
     cdef Py_ssize_t i, j, number

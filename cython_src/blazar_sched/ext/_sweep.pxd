@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t, uint32_t
 
 cdef enum:
     FIRST_STRETCH = 7 * 24 * 3600   # seconds
-    POOR = 4                        # runs a row, up to which stretches double
-    SLICES = 1 << 14                # the most that are counted at a time
+    POOR = 4                        # runs per row: few, so stretches double
+    SLICES = 1 << 14                # the limit of slices counted at a time
 
     NO_START = -1
     NO_MEMORY = -2
@@ -18,23 +18,23 @@ cdef enum:
 cdef struct Sweep:
     const Request *request
     const Rows *rows
-    const int *numbers      # count; NULL for the first ones
+    const int *numbers      # count; NULL for the first rows
     Py_ssize_t count
     Py_ssize_t enough
     int64_t duration
 
 
 cdef struct Starts:
-    uint32_t first          # of one run of one row, and the last one
+    uint32_t first          # and last start of one run of one row
     uint32_t last
-    int i                   # which of the rows asked
+    int i                   # position in the requested rows
 
 
 cdef struct Stretch:
-    int64_t low             # the starts from here on, and before that
+    int64_t low             # the starts from low on, before high
     int64_t high
-    int64_t end             # of what a start may need
-    Starts *starts          # by run, those of a row after each other
+    int64_t end             # of the longest window of a start
+    Starts *starts          # by run, row by row
     Py_ssize_t runs
     Py_ssize_t room
 

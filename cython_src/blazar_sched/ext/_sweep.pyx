@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sweep: the first start at which enough rows fit at the same time.
 
-A row fits from any start in its free runs that leaves the duration. The rows
-are walked once for a stretch of time, and the starts of each run noted; all
-that follows looks at the notes. They are counted into slices of time: how many
-rows fit somewhere in a slice is no less than how many fit at once, so only a
-slice with enough of them is counted again, second by second. Stretches double
-while they are poor in runs, so that a near answer is cheap, a far one costs
-no more than twice the walk to it, and the notes stay few.
+A request can start on a row at each time at which a free run of the row
+continues for the duration. One walk over the rows collects the starts of all
+runs in a stretch of time. The starts are counted into slices of time: the
+number of rows that fit at any time in a slice is an upper bound for the number
+that fit at once, so only a slice with enough rows is counted again, second by
+second. The stretches double in length while they have few runs. So a near
+answer is cheap, a far one costs at most twice the walk to it, and the memory
+stays small.
 """
 
 from blazar_sched.ext._fit cimport (
@@ -36,8 +37,8 @@ cdef int64_t first_start(
 ) noexcept nogil:
     """Return the first start from ``after`` to ``last``, or NO_START.
 
-    :param stretch: is written, the one that the start lies in; its starts
-        are to be freed.
+    :param stretch: set to the stretch with the start; the caller frees its
+        starts.
     """
     cdef int64_t at = NO_START, span = FIRST_STRETCH
     stretch.starts, stretch.room = NULL, 0
@@ -58,7 +59,7 @@ cdef int64_t first_start(
 
 
 cdef inline bint walk(const Sweep *sweep, Stretch *stretch) noexcept nogil:
-    """Note the starts of all rows; False without memory."""
+    """Collect the starts of all rows; False without memory."""
     cdef Turn turns[2]
     cdef Turn *turn = &turns[0]
     cdef Turn *following = &turns[1]
@@ -97,11 +98,11 @@ cdef inline bint walk_row(
     const Sweep *sweep, Stretch *stretch, Py_ssize_t i, const Row *row,
     const int32_t *limit, const Place *place,
 ) noexcept nogil:
-    """Note the starts of one row, run by run; False without memory.
+    """Collect the starts of one row, run by run; False without memory.
 
-    Where runs begin and end is as good as random, and a processor that
-    guesses wrong loses more than a note costs. So one is written at every
-    step, and is kept if a run that is long enough has ended there.
+    A processor cannot predict where runs begin and end, and a misprediction
+    costs more than writing. So starts are written at every step, and kept if
+    a run that is long enough ends there.
     """
     cdef const Request *request = sweep.request
     cdef int32_t within[LANES]
@@ -141,7 +142,7 @@ cdef inline bint walk_row(
         step = 0
     if not make_room(stretch):
         return False
-    # A run that goes on has no last start in this stretch.
+    # The last start of a run that continues is after this stretch.
     stretch.runs += was & note(
         stretch, stretch.runs, i, since, stretch.high
     )
@@ -152,7 +153,7 @@ cdef inline bint note(
     const Stretch *stretch, Py_ssize_t run, Py_ssize_t i, int64_t first,
     int64_t last,
 ) noexcept nogil:
-    """Write the starts of a run; say whether there are any."""
+    """Write the starts of a run; return whether it has any."""
     stretch.starts[run].i = <int> i
     stretch.starts[run].first = <uint32_t> first
     stretch.starts[run].last = <uint32_t> min(last, stretch.high - 1)
@@ -160,7 +161,7 @@ cdef inline bint note(
 
 
 cdef inline bint make_room(Stretch *stretch) noexcept nogil:
-    """See that the runs of one more chunk find room."""
+    """Reserve room for the runs of one more chunk."""
     cdef Py_ssize_t room = 2 * stretch.room + 2 * CHUNK
     cdef Starts *starts
     if stretch.runs + CHUNK <= stretch.room:
@@ -204,7 +205,7 @@ cdef inline void count_starts(
     const Stretch *stretch, int64_t low, int64_t high, int shift,
     int32_t *change,
 ) noexcept nogil:
-    """Add up by how much the rows to start on change from slice to slice.
+    """Add the changes of the number of rows to start on, by slice.
 
     :param shift: a slice has 2 ** shift seconds.
     """

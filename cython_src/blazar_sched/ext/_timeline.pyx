@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled timeline index: answers as blazar_sched.ext.timeline does.
+"""The compiled timeline index, the twin of blazar_sched.ext.timeline.
 
-That module is the specification, and the place to read what each call means;
-here are the costs. R is the number of classes, H of hosts, n the rows asked,
-k the chunks of steps of a row that lie in the window.
+That module specifies and documents each method; the docstrings here give the
+costs. R is the number of classes, H of hosts, n of requested rows, and k of
+chunks of steps of a row in the window.
 
 It consists of small modules, one idea each. ``_row`` has the steps, which
 define every answer; ``_scan`` and ``_fit`` walk over the steps of one row or
 of many; ``_horizon``, ``_sketch`` and ``_sweep`` only give some answers
-sooner. ``_entries`` and ``_name`` are the registry. ``_arguments``, ``_batch``,
-``_host_state``, ``_load`` and ``_query`` convert between Python and C.
+sooner. ``_entries`` and ``_name`` are the registry. ``_arguments``,
+``_batch``, ``_host_state``, ``_load`` and ``_query`` convert between Python
+and C.
 
-The GIL is held throughout, but while a bulk load builds its rows. A query
-first turns its arguments into C, then ``begin``s: from there until it has its
-answer it makes no object that the garbage collector tracks and runs no Python
-code, so no other thread gets in between, and an answer never mixes two
-generations. A batch of changes does the same.
+The GIL is held except while a bulk load builds its rows. A query converts its
+arguments to C and then calls ``begin``. From there to the answer it creates no
+object that the garbage collector tracks and runs no Python code. So no other
+thread runs in between, and no answer mixes two generations. The same holds
+for a batch of changes.
 
 Each ``.pyx`` is a module of its own, and the other modules call its functions
 through pointers, which the C compiler cannot inline. So a function that runs
@@ -186,7 +187,7 @@ cdef int CLASSES_LIMIT = errors.CLASSES_LIMIT
 
 
 def _is_compiled():
-    """Tell this module from its plain-Python twin."""
+    """Return True: this is the compiled implementation."""
     return True
 
 
@@ -202,11 +203,11 @@ cdef class TimelineIndex:
     cdef Entries _entries
     cdef Horizons _horizons
     cdef Sketch _sketch
-    cdef int64_t _now       # see advance; -1 before
-    cdef int _source[LANES]     # of the classes, in HostStates
+    cdef int64_t _now       # set by advance; -1 before
+    cdef int _source[LANES]     # attributes of HostStates, by class
 
     def __init__(self, resource_classes, horizons=32, sketch=540):
-        """Make an empty index."""
+        """Create an empty index."""
 
     def __cinit__(self, resource_classes, horizons=32, sketch=540):
         cdef tuple names = tuple(take_names(
@@ -243,7 +244,7 @@ cdef class TimelineIndex:
         return self._entries.count
 
     def __contains__(self, id):
-        """Say whether there is an entry with this id, in O(1)."""
+        """Return whether an entry with this id exists, in O(1)."""
         return has(&self._entries, id)
 
     @property
@@ -266,7 +267,7 @@ cdef class TimelineIndex:
             raise error
 
     cdef void _run(self, Batch batch) noexcept:
-        """Do all that was read, or nothing, and run no Python code."""
+        """Apply all converted changes or none, without running Python code."""
         cdef Py_ssize_t i
         for i in range(batch.changes):
             if i % TURN == 0:
@@ -285,7 +286,7 @@ cdef class TimelineIndex:
     cdef void _ask_ahead(
         self, Batch batch, Py_ssize_t first, Py_ssize_t last
     ) noexcept:
-        """Ask for the memory that the next changes need, as ``fit`` does."""
+        """Prefetch the memory of the next changes, as ``fit`` does."""
         cdef Turn starts, ends
         cdef Entries *entries = &self._entries
         cdef Py_ssize_t i, moved = entries.count
@@ -301,7 +302,7 @@ cdef class TimelineIndex:
             if change.named:
                 entries_ask(entries, BY_ID, &change.id)
             if change.kind == REMOVE and moved > 0:
-                # The last entry takes the place of the one removed.
+                # The last entry moves to the position of the removed one.
                 moved -= 1
                 self._ask_names(moved)
         for i in range(first, last):
@@ -319,7 +320,7 @@ cdef class TimelineIndex:
         find_places(&ends, self._hosts.lanes)
 
     cdef void _ask_names(self, Py_ssize_t i) noexcept:
-        """Ask for the slots of both names of an entry."""
+        """Prefetch the buckets of both names of an entry."""
         cdef Name name
         for which in range(2):
             name = entry_name(&self._entries.entry[i], which)
@@ -354,7 +355,7 @@ cdef class TimelineIndex:
         self, Turn *starts, Turn *ends, Py_ssize_t row, int64_t start,
         int64_t end,
     ) noexcept:
-        """Ask for a row, and note where in it a change begins and ends."""
+        """Prefetch a row, and add the start and the end of a change."""
         cdef Hosts hosts = self._hosts
         prefetch(&hosts.row[row])
         prefetch(&hosts.row[row].peak)
@@ -408,7 +409,7 @@ cdef class TimelineIndex:
     cdef bint _is(
         self, Py_ssize_t i, Py_ssize_t row, const Change *change
     ) noexcept:
-        """Say whether an entry is the one to add, the same in everything."""
+        """Return whether an entry equals the one to add."""
         cdef const Entry *entry = &self._entries.entry[i]
         cdef Name owner = entry_name(entry, BY_OWNER)
         cdef int32_t delta[LANES]
@@ -464,9 +465,9 @@ cdef class TimelineIndex:
         self, Batch batch, Py_ssize_t i, const Entry *new,
         const int32_t *delta,
     ) noexcept:
-        """Put an entry over another window, maybe of another host.
+        """Move an entry to another window, maybe of another host.
 
-        :param batch: None to undo it: nothing is checked or noted then.
+        :param batch: None to undo a move, without checks.
         """
         cdef Entry *entry = &self._entries.entry[i]
         cdef Part part[4]
@@ -496,7 +497,7 @@ cdef class TimelineIndex:
     ) noexcept:
         """Add to the lanes of a host over a window.
 
-        :param batch: None to undo it: nothing is checked or noted then.
+        :param batch: None to undo a change, without checks.
         """
         cdef Hosts hosts = self._hosts
         cdef int32_t signed[LANES]
@@ -524,7 +525,7 @@ cdef class TimelineIndex:
     cdef void _touch(
         self, Py_ssize_t row, int64_t start, int64_t end
     ) noexcept:
-        """Tell the layers above the rows what changed."""
+        """Record a change of a row in the horizons and the sketch."""
         horizons_touch(&self._horizons, row)
         sketch_touch(
             &self._sketch, row, <uint32_t> start, short_time(end)
@@ -583,7 +584,7 @@ cdef class TimelineIndex:
     cdef bint _insert(
         self, Py_ssize_t row, str host, const int64_t *capacity
     ) noexcept:
-        """Put a host at a row; False without memory."""
+        """Insert a host at a row; False without memory."""
         try:
             self._hosts.insert(row, host, capacity)
         except MemoryError:
@@ -595,12 +596,12 @@ cdef class TimelineIndex:
         try:
             self._hosts.delete(row)
         except MemoryError:
-            # Numbers are set where there are some: it takes no more.
+            # Not raised: only existing numbers are replaced.
             pass
         self._renumber(row + 1, -1)
 
     cdef void _renumber(self, Py_ssize_t row, int by) noexcept:
-        """Move what is at rows from one on, after the hosts were."""
+        """Update the rows of entries after a host came or went."""
         cdef Py_ssize_t i
         cdef bint last = by > 0 and row == self._hosts.count - 1
         if not last:
@@ -613,7 +614,7 @@ cdef class TimelineIndex:
             self._touch(row, 0, FOREVER)
 
     cdef void _keep(self, Batch batch) noexcept:
-        """Give up what only served to undo the batch."""
+        """Release what was stored for undoing the batch."""
         cdef Py_ssize_t i
         cdef int did, any = NOTHING
         for i in range(batch.changes):
@@ -628,7 +629,7 @@ cdef class TimelineIndex:
             self.generation += 1
 
     cdef void _undo(self, Batch batch) noexcept:
-        """Undo every change that was done, the last one first."""
+        """Undo all applied changes in reverse order."""
         cdef Py_ssize_t i
         for i in range(batch.changes - 1, -1, -1):
             self._undo_one(&batch.change[i])
@@ -658,7 +659,7 @@ cdef class TimelineIndex:
             Py_DECREF(<object> change.host)
 
     cdef bint _judge(self, Batch batch) noexcept:
-        """Look for the first excess that the batch made."""
+        """Find the first excess that the batch caused."""
         cdef Hosts hosts = self._hosts
         cdef Py_ssize_t i, row
         cdef const Worse *worse
@@ -677,7 +678,7 @@ cdef class TimelineIndex:
         return True
 
     cdef Py_ssize_t _find(self, const Change *change) noexcept:
-        """Return the entry that a change names, or -1."""
+        """Return the entry of a change, or -1."""
         if not change.named:
             return -1
         return entries_find(&self._entries, BY_ID, &change.id)
@@ -686,15 +687,15 @@ cdef class TimelineIndex:
         self, hosts, capacity, ids, owners, rows, starts, ends, amounts,
         whole,
     ):
-        """Replace everything, from columns, in O(n log n)."""
+        """Replace all content by columns, in O(n log n)."""
         part = ids, owners, rows, starts, ends, amounts, whole
         self.load_parts(hosts, capacity, [part])
 
     def load_parts(self, hosts, capacity, parts):
-        """Replace everything, from columns in parts, in O(n log n).
+        """Replace all content by columns in parts, in O(n log n).
 
-        64-bit columns are read where they are. The rows are built without
-        the GIL, aside.
+        64-bit columns are not copied. The rows are built without the GIL, in
+        a new index.
         """
         cdef TimelineIndex other = TimelineIndex(self.resource_classes, 0, 0)
         load_hosts(other._hosts, hosts, capacity)
@@ -712,7 +713,7 @@ cdef class TimelineIndex:
         self.generation += 1
 
     def columns(self):
-        """Return what ``load`` makes the same index of, in O(n)."""
+        """Return the columns from which ``load`` makes an equal index."""
         cdef Hosts hosts = self._hosts
         cdef Py_ssize_t i, count = self._entries.count
         cdef int classes = hosts.classes, lane
@@ -730,7 +731,7 @@ cdef class TimelineIndex:
         cdef int64_t[::1] room = capacity, number = rows, start = starts
         cdef int64_t[::1] end = ends, amount = amounts
         if generation != self.generation:
-            # Somebody came in between.
+            # Another thread has changed the index.
             return self.columns()
         for i in range(hosts.count * classes):
             room[i] = hosts.capacity[i]
@@ -757,7 +758,7 @@ cdef class TimelineIndex:
         return held_by(self._hosts, &self._entries, owner)
 
     def forget(self, before):
-        """Drop the entries that end by ``before``, in O(entries)."""
+        """Remove the entries that end by ``before``, in O(entries)."""
         cdef int64_t limit = take_time('before', before)
         cdef Py_ssize_t i
         cdef Name id
@@ -771,17 +772,17 @@ cdef class TimelineIndex:
         return len(over)
 
     def advance(self, now):
-        """Answer queries from ``now`` on sooner, those that start then.
+        """Set the clock: queries whose windows start at it are faster.
 
-        The first such query for a request is a look at each row, O(H log +
-        k); those that follow take O(H), a comparison for each.
+        The first such query for a request walks over each row, O(H (log +
+        k)); the next ones take O(H), one comparison per row.
         """
         self._now = take_time('now', now)
 
     # Queries
 
     def rows(self, hosts):
-        """Return the row number of each host, -1 for an unknown one."""
+        """Return the row number of each host, -1 for an unknown host."""
         return array.array('i', [
             self._hosts.number(exact(host)) if isinstance(host, str) else -1
             for host in hosts
@@ -803,8 +804,8 @@ cdef class TimelineIndex:
     ):
         """Return one byte per row: 1 if the request fits.
 
-        O(n), a comparison each, from now on; O(n (log + k)) by the rows;
-        between the two where the sketch tells most of it.
+        O(n), one comparison per row, from the clock on; O(n (log + k)) by
+        the rows; between the two if the sketch decides most rows.
         """
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
@@ -836,7 +837,7 @@ cdef class TimelineIndex:
     def horizon(
         self, rows, at, amounts, headroom=None, whole=False, ignore=None
     ):
-        """Return the seconds that it keeps fitting; the costs of ``fits``."""
+        """Return how long the request keeps fitting; costs as ``fits``."""
         cdef int64_t begin = take_time('at', at), until
         cdef Query query = self._query(rows, amounts, headroom, whole)
         cdef int32_t limit[LANES]
@@ -866,9 +867,9 @@ cdef class TimelineIndex:
         self, count, duration, after, amounts, rows=None, not_after=None,
         whole=False, ignore=None,
     ):
-        """Return the first start at which ``count`` hosts fit, and those.
+        """Return the first start at which ``count`` hosts fit, and these.
 
-        O(m) for m steps up to twice as far as the answer.
+        O(m) for m steps up to twice the distance of the answer.
         """
         cdef Py_ssize_t enough = take_count('count', count)
         cdef int64_t lasting = take_end('duration', 0, duration)
@@ -902,7 +903,7 @@ cdef class TimelineIndex:
         self, Query query, const Stretch *stretch, int64_t at,
         Py_ssize_t most, list found,
     ) except -1:
-        """Put the first hosts into a list that the sweep noted as free."""
+        """Append the first hosts on which the request can start."""
         cdef const Starts *starts
         cdef Py_ssize_t run
         for run in range(stretch.runs):
@@ -934,7 +935,7 @@ cdef class TimelineIndex:
         self, Query query, int64_t start, int64_t end, Py_ssize_t most,
         Order order, list found,
     ) except -1:
-        """Put the first hosts that fit into a list, in an order."""
+        """Append the first hosts that fit, in an order."""
         cdef Py_ssize_t i
         cdef char *fits = <char *> malloc(query.count + 1)
         cdef Least least
@@ -959,13 +960,13 @@ cdef class TimelineIndex:
         self, Query query, int64_t start, int64_t end, Order order,
         char *fits, Least *least,
     ) noexcept:
-        """Keep the least runs of a query without headroom."""
+        """Collect the least runs of a query without headroom."""
         cdef Py_ssize_t first, count
         if order == FIRST or query.numbers == NULL:
             self._answer(query, start, end, fits)
             keep_runs(query, start, end, fits, 0, query.count, order, least)
             return
-        # Some at a time, so that a row's run is looked at while it is near.
+        # In groups, so that the rows are still cached for their runs.
         for first in range(0, query.count, TOGETHER):
             count = min(<Py_ssize_t> TOGETHER, query.count - first)
             fit(
@@ -977,7 +978,7 @@ cdef class TimelineIndex:
             )
 
     def levels(self, host, start, end, buckets):
-        """Return each lane's peak in each part of a window.
+        """Return the peak of each lane in each part of a window.
 
         O(buckets log steps + k).
         """
@@ -1031,9 +1032,9 @@ cdef class TimelineIndex:
         return rows, room
 
     def select(self, host_states, start, end, amounts, ignore=None):
-        """Return those of Nova's HostStates that fit, the same objects.
+        """Return the HostStates, the same objects, on which the request fits.
 
-        The costs of ``fits``; reading the HostStates is the larger part.
+        Reading the HostStates costs more than ``fits``.
         """
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
@@ -1055,11 +1056,11 @@ cdef class TimelineIndex:
         return passing
 
     cdef HostStates _look(self, list states, const int64_t *amounts):
-        """Read HostStates; from then on no other code may run."""
+        """Read HostStates; the caller runs no Python code afterwards."""
         cdef HostStates looked = HostStates(states, self._hosts.classes)
         cdef Hosts hosts = None
         cdef Py_ssize_t numbering = -1
-        # Reading them may let others in, who may number the rows anew.
+        # Reading runs Python code, which may change the row numbers.
         while hosts is not self._hosts or numbering != hosts.numbering:
             hosts = self._hosts
             numbering = hosts.numbering
@@ -1070,7 +1071,7 @@ cdef class TimelineIndex:
     # Looking inside
 
     def memory(self):
-        """Return the bytes that each layer holds, in O(steps)."""
+        """Return the bytes of each layer, in O(steps)."""
         return {
             'rows': self._hosts.bytes(),
             'entries': entries_bytes(&self._entries),
@@ -1079,7 +1080,7 @@ cdef class TimelineIndex:
         }
 
     def dump(self):
-        """Return everything in the index, for tests and for looking at."""
+        """Return the whole content of the index, for tests and debugging."""
         cdef Py_ssize_t number
         names, _, ids, owners, rows, starts, ends, amounts, whole = (
             self.columns()
@@ -1114,22 +1115,22 @@ cdef class TimelineIndex:
         cdef Hosts hosts = self._hosts
         cdef TimelineIndex other = TimelineIndex(self.resource_classes, 0, 0)
         cdef Py_ssize_t number
-        # Rows are numbered by their position, each host once.
+        # Row numbers are positions, without duplicate hosts.
         assert hosts.count == len(hosts.names) == len(hosts.numbers)
         assert hosts.count <= hosts.size
         for number, host in enumerate(hosts.names):
             assert hosts.numbers[host] == number
             self._check_row(number)
         self._check_registry()
-        # Every entry could be added now, to a host that exists, and the
-        # steps are those of the entries.
+        # Each entry is valid, its host exists, and the steps equal those
+        # that the entries give.
         other.load(*self.columns())
         for number in range(hosts.count):
             assert hosts.steps(number) == other._hosts.steps(number)
             assert hosts.row[number].entries == (
                 other._hosts.row[number].entries
             )
-            # The bounds hold: this one is exact.
+            # The bounds hold; the ceiling of `other` is exact.
             for lane in range(hosts.classes):
                 i = hosts.classes * number + lane
                 assert hosts.debt[i] == other._hosts.debt[i]
@@ -1141,25 +1142,25 @@ cdef class TimelineIndex:
         cdef int32_t peaks[LANES]
         cdef uint32_t c
         times, sums = self._hosts.steps(number)
-        # There is room for what there is, and no chunk is empty.
+        # There is enough room, and no chunk is empty.
         assert 1 <= row.chunks <= row.room
         for c in range(row.chunks):
             assert 1 <= row.chunk[c].steps <= row.chunk[c].room <= CHUNK
-            # The directory has each chunk's first time, its peak, its lift.
+            # The directory has the first time, peak and lift of each chunk.
             assert row.first[c] == times_of(row.chunk[c])[0]
             memcpy(peaks, row.peak + c * lanes, lanes * sizeof(int32_t))
             chunk_peak(row, lanes, c)
             for lane in range(lanes):
                 assert peaks[lane] == row.peak[c * lanes + lane]
                 assert abs(row.lift[c * lanes + lane]) <= row.lifted
-        # Capacities are amounts, and none is negative.
+        # Capacities are amounts that are not negative.
         capacity = self._hosts.capacities(number)
         assert all(0 <= amount <= AMOUNT_LIMIT for amount in capacity)
-        # Steps begin at 0 and ascend, within the limit of time.
+        # The times begin at 0 and ascend, below TIME_LIMIT.
         assert times[0] == 0
         assert all(a < b for a, b in zip(times, times[1:]))
         assert times[len(times) - 1] < TIME_LIMIT
-        # No step goes on as the one before it.
+        # No step has the sums of the step before it.
         assert all(a != b for a, b in zip(sums, sums[1:]))
         return 0
 
@@ -1168,8 +1169,8 @@ cdef class TimelineIndex:
         cdef Py_ssize_t i, at, ring = 0
         cdef Name name
         assert entries.count <= entries.size
-        # Each entry is found by its id, and each owner leads to a ring of
-        # its own, where all are.
+        # Each entry is found by its id, and each owner has one ring with
+        # all of its entries.
         for i in range(entries.count):
             name = entry_name(&entries.entry[i], BY_ID)
             assert entries_find(entries, BY_ID, &name) == i
@@ -1193,7 +1194,7 @@ cdef class TimelineIndex:
         return 0
 
     cdef int _check_table(self, int which) except -1:
-        """Each slot leads to a name, and all are counted on their ways."""
+        """Assert that each slot has its name, and that counts are right."""
         cdef Entries *entries = &self._entries
         cdef const Table *table = &entries.table[which]
         cdef uint64_t b, way, names = 0
@@ -1231,7 +1232,7 @@ cdef class TimelineIndex:
     cdef void _answer(
         self, Query query, int64_t start, int64_t end, char *answer
     ) noexcept:
-        """Write whether each row asked fits, by what tells it soonest."""
+        """Write whether each requested row fits, by the fastest layer."""
         cdef Horizon *horizon = self._horizon(query, start)
         cdef Py_ssize_t i
         if horizon != NULL and query.plain():
@@ -1251,7 +1252,7 @@ cdef class TimelineIndex:
             )
 
     cdef Horizon *_horizon(self, Query query, int64_t start) noexcept:
-        """Return the horizon that knows the answer, NULL if there is none."""
+        """Return the horizon for a query, NULL if there is none."""
         cdef Horizon *horizon = NULL
         if start == self._now and query.view == NULL:
             horizon = horizons_get(
@@ -1274,7 +1275,7 @@ cdef class TimelineIndex:
     cdef bint _from_sketch(
         self, Query query, int64_t start, int64_t end, char *answer
     ) noexcept:
-        """Answer by the sketch, and by the rows where that cannot tell."""
+        """Answer by the sketch, and by the steps of undecided rows."""
         cdef Sketch *sketch = &self._sketch
         cdef Look look
         cdef Py_ssize_t i, count
@@ -1308,7 +1309,7 @@ cdef bint same_window(const Entry *a, const Entry *b) noexcept:
 cdef int outside(
     const Entry *entry, const Entry *other, int sign, Part *part
 ) noexcept:
-    """Write the parts of an entry's window that another does not cover."""
+    """Write the parts of an entry's window outside of another entry's."""
     cdef int64_t until = entry_end(entry), begin = entry.start
     cdef int parts = 0
     if entry.row == other.row:
