@@ -6,7 +6,6 @@ from concurrent import futures
 import contextlib
 import time
 
-from keystoneauth1 import adapter
 from oslo_config import cfg
 from oslo_log import log
 
@@ -84,9 +83,6 @@ class Manager:
         keystone: Keystone | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        def api(group: str) -> adapter.Adapter | None:
-            return rest.load_adapter(conf, group)
-
         # An option that cannot be parsed stops the manager now, and not each
         # lease later.
         placing_options.read(conf.manager)
@@ -106,146 +102,113 @@ class Manager:
             self.ledger, self.notifier, lambda: self._loops
         )
         self.metrics.registry.register(self._gauges)
-        if nova is None:
-            compute = api(nova_conf.GROUP)
-            nova = Nova(
-                compute, Glance(rest.beside(compute, 'image'))
-            )
-        keystone = keystone or keystone_client.load(conf)
-        self.services = base.Services(
-            ledger=self.ledger,
-            nova=nova,
-            placement=placement
-            or Placement(api(placement_conf.GROUP)),
-            neutron=neutron or Neutron(api(neutron_conf.GROUP)),
-            keystone=keystone,
-            freepool=freepool.Freepool(conf, nova),
-            vacater=vacating.Vacater(
-                conf, self.ledger, nova, self.notifier
-            ),
-            before_end=before_end.Actions(
-                conf, self.ledger, nova, keystone
-            ),
-        )
+        self.services = self._make_services(nova, placement, neutron, keystone)
+        nova = self.services.nova
         drivers = resources.Drivers(self.services)
         self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
-        self.instances = instance_sync.Instances(
-            conf,
-            self.ledger,
-            nova,
-            lifetime.Lifetimes(
-                conf,
-                self.ledger,
-                nova,
-                self.notifier,
-                self.enforcement,
-                self.clock,
-            ),
-            self.notifier,
+        lifetimes = lifetime.Lifetimes(
+            conf, self.ledger, nova, self.notifier, self.enforcement,
             self.clock,
         )
-        self.flavors = flavor_sync.Flavors(self.ledger, self.services.nova)
-        self._flavor_sync = loop.Loop(
-            'flavor sync',
-            self.flavors.sync,
-            lambda: conf.manager.flavor_sync_interval,
+        self.instances = instance_sync.Instances(
+            conf, self.ledger, nova, lifetimes, self.notifier, self.clock
         )
-        self._pruner = loop.Loop(
-            'pruner', self._prune, lambda: conf.manager.prune_interval
-        )
-        self.trusts = trust.Trusts(self.ledger, keystone)
+        self.flavors = flavor_sync.Flavors(self.ledger, nova)
+        self.trusts = trust.Trusts(self.ledger, self.services.keystone)
         transitions = transition.Transitions(
-            self.ledger,
-            self.notifier,
-            self.trusts,
-            self.enforcement,
+            self.ledger, self.notifier, self.trusts, self.enforcement
         )
         self.runner = Runner(
-            conf,
-            self.ledger,
-            drivers,
-            transitions,
-            self.clock,
-            monotonic,
-            self.instances.wake,
-            pool,
-            self.metrics,
+            conf, self.ledger, drivers, transitions, self.clock, monotonic,
+            self.instances.wake, pool, self.metrics,
         )
         self.leases = lease.Leases(
-            conf,
-            self.ledger,
-            drivers,
-            self.runner,
-            self.trusts,
-            self.notifier,
-            self.enforcement,
-            self.clock,
-            wait,
+            conf, self.ledger, drivers, self.runner, self.trusts,
+            self.notifier, self.enforcement, self.clock, wait,
         )
         self.hosts = host.Hosts(
-            conf,
-            self.ledger,
-            nova,
-            self.services.placement,
-            self.services.freepool,
-            self.clock,
+            conf, self.ledger, nova, self.services.placement,
+            self.services.freepool, self.clock,
         )
         self.healer = healing.Healer(
             conf, self.ledger, self.notifier, self.runner.wake, self.clock
         )
+        floating_ip_healer = floating_ip_healing.Healer(
+            self.ledger, self.services.neutron, self.healer, self.clock
+        )
         self.monitor = monitor.Monitor(
-            conf,
-            self.ledger,
-            nova,
-            self.healer,
-            self.notifier,
-            floating_ip_healing.Healer(
-                self.ledger, self.services.neutron, self.healer, self.clock
-            ),
+            conf, self.ledger, nova, self.healer, self.notifier,
+            floating_ip_healer,
         )
         self.restorer = restorer.Restorer(
             conf, self.ledger, nova, self.clock, monotonic
-        )
-        self._host_sync = loop.Loop(
-            'host sync',
-            self.hosts.sync,
-            lambda: conf.manager.host_sync_interval,
         )
         self.floating_ips = floating_ip.FloatingIPs(
             self.ledger, self.services.neutron, self.clock
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
-        self.endpoint = rpc.Counted(
-            endpoint.Endpoint(
-                self.ledger,
-                self.leases,
-                self.hosts,
-                self.healer,
-                self.floating_ips,
-                self.capacity,
-                self.clock,
-            ),
-            self.metrics,
+        end_point = endpoint.Endpoint(
+            self.ledger, self.leases, self.hosts, self.healer,
+            self.floating_ips, self.capacity, self.clock,
         )
-        # A part that announces the work of other parts is started first, and
-        # stopped last.
-        self._parts: tuple[loop.Part, ...] = (
+        self.endpoint = rpc.Counted(end_point, self.metrics)
+        self._parts = self._ordered_parts()
+        self._loops = tuple(
+            each for part in self._parts for each in part.loops
+        )
+        self._server: rpc.Server | None = None
+
+    def _make_services(
+        self,
+        nova: Nova | None,
+        placement: Placement | None,
+        neutron: Neutron | None,
+        keystone: Keystone | None,
+    ) -> base.Services:
+        conf = self._conf
+        if nova is None:
+            compute = rest.load_adapter(conf, nova_conf.GROUP)
+            nova = Nova(compute, Glance(rest.beside(compute, 'image')))
+        keystone = keystone or keystone_client.load(conf)
+        return base.Services(
+            ledger=self.ledger,
+            nova=nova,
+            placement=placement
+            or Placement(rest.load_adapter(conf, placement_conf.GROUP)),
+            neutron=neutron
+            or Neutron(rest.load_adapter(conf, neutron_conf.GROUP)),
+            keystone=keystone,
+            freepool=freepool.Freepool(conf, nova),
+            vacater=vacating.Vacater(conf, self.ledger, nova, self.notifier),
+            before_end=before_end.Actions(conf, self.ledger, nova, keystone),
+        )
+
+    def _ordered_parts(self) -> tuple[loop.Part, ...]:
+        """Return the parts in the order of their start.
+
+        A part that announces the work of other parts is started first, and
+        stopped last.
+        """
+        options = self._conf.manager
+        return (
             self._fanout,
             self.notifier,
-            self._pruner,
+            loop.Loop('pruner', self._prune, lambda: options.prune_interval),
             self.instances,
-            self._flavor_sync,
-            self._host_sync,
+            loop.Loop(
+                'flavor sync', self.flavors.sync,
+                lambda: options.flavor_sync_interval,
+            ),
+            loop.Loop(
+                'host sync', self.hosts.sync,
+                lambda: options.host_sync_interval,
+            ),
             self.monitor,
             self.runner,
             self.restorer,
             self.trusts,
             *self._listeners(),
         )
-        self._loops = tuple(
-            each for part in self._parts for each in part.loops
-        )
-        self._server: rpc.Server | None = None
 
     def start(self) -> None:
         """Answer RPC calls and execute due events, in threads.
