@@ -8,8 +8,8 @@ import ipaddress
 from urllib import parse
 import uuid
 
-from tests.standins.cloud import answer
-from tests.standins.cloud import Service
+from tests.standins.rest import answer
+from tests.standins.rest import Service
 
 NETWORK = 'dd24c2a3-bb0b-4a52-b7d5-bbd2a5b2a3a1'
 # Not an external one.

@@ -28,8 +28,8 @@ from tests.cloud import home
 from tests.functional.importing import database
 from tests.services import database as servers
 from tests.standins.cloud import CloudApi
-from tests.standins.cloud import SLOT_TOTALS
 from tests.standins.neutron import NeutronApi
+from tests.standins.placement import SLOT_TOTALS
 
 # The last one is not Blazar's.
 HOSTS = ('compute-1', 'compute-2', 'compute-3', 'compute-4')

@@ -11,8 +11,8 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.importing.plan import ImportedLease
 from blazar_sched.service.ledger.ledger import Ledger
 from tests.functional.importing import database
-from tests.standins.cloud import answer
 from tests.standins.neutron import NETWORK
+from tests.standins.rest import answer
 
 HOUR = database.HOUR
 

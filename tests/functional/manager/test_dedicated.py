@@ -9,8 +9,8 @@ import pytest
 
 from blazar_sched.domain import exception
 from tests.functional.manager.managed_cloud import ManagedCloud
-from tests.standins.cloud import answer
-from tests.standins.cloud import Trouble
+from tests.standins.rest import answer
+from tests.standins.rest import Trouble
 
 TROUBLES = {
     'fails': lambda: Trouble(False, answer(500)),

@@ -11,9 +11,9 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
 from tests.functional.manager.managed_cloud import ManagedCloud
 from tests.standins.cloud import Acting
-from tests.standins.cloud import answer
-from tests.standins.cloud import conflict
-from tests.standins.cloud import Trouble
+from tests.standins.rest import answer
+from tests.standins.rest import conflict
+from tests.standins.rest import Trouble
 
 # What can go wrong with any request, and what with some.
 ANYWHERE = {

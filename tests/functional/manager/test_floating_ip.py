@@ -18,12 +18,12 @@ from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import floating_ip_healing
-from tests.standins.cloud import answer
-from tests.standins.cloud import Trouble
 from tests.standins.neutron import INTERNAL
 from tests.standins.neutron import NETWORK
 from tests.standins.neutron import refusal
 from tests.standins.neutron import SUBNET
+from tests.standins.rest import answer
+from tests.standins.rest import Trouble
 
 ONE, TWO, THREE = (f'203.0.113.{n}' for n in (101, 102, 103))
 

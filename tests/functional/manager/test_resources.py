@@ -11,8 +11,8 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import resource_class
-from tests.standins.cloud import answer
-from tests.standins.cloud import Service
+from tests.standins.rest import answer
+from tests.standins.rest import Service
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@
 import pytest
 
 from tests.functional.manager.managed_cloud import NotifyingCloud
-from tests.standins.cloud import Trouble
+from tests.standins.rest import Trouble
 
 INTERVAL = 60
 

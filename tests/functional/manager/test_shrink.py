@@ -28,10 +28,10 @@ from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import instance
 from tests.functional.manager.managed_cloud import ManagedCloud
-from tests.standins.cloud import answer
 from tests.standins.cloud import CloudApi
-from tests.standins.cloud import conflict
-from tests.standins.cloud import Trouble
+from tests.standins.rest import answer
+from tests.standins.rest import conflict
+from tests.standins.rest import Trouble
 
 # Four slots fit on each.
 HOSTS = ('a', 'b', 'c')

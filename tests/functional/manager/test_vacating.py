@@ -19,8 +19,8 @@ from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import vacating
 from tests.functional.manager.managed_cloud import at
 from tests.functional.manager.managed_cloud import NotifyingCloud
-from tests.standins.cloud import answer
-from tests.standins.cloud import Trouble
+from tests.standins.rest import answer
+from tests.standins.rest import Trouble
 
 NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
 LEAD, NOTICE = 600, 120

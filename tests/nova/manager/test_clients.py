@@ -25,8 +25,8 @@ from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
 from blazar_sched.service.clients.placement import MAX_TRIES
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
-from tests.standins.cloud import answer
-from tests.standins.cloud import Service
+from tests.standins.rest import answer
+from tests.standins.rest import Service
 
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}

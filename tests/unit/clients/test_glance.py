@@ -7,8 +7,8 @@ from blazar_sched.domain import exception
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
-from tests.standins.cloud import answer
-from tests.standins.cloud import Service
+from tests.standins.rest import answer
+from tests.standins.rest import Service
 
 IMAGE = 'i1'
 
