@@ -626,7 +626,8 @@ def give_up(cloud, placement, names, id_, held, amount):
         'nova': Nova(cloud),
         'placement': placement,
         'ledger': types.SimpleNamespace(
-            claiming=lambda ids: [], look=lambda query: query(replica)
+            claiming=lambda ids: [],
+            read_replica=lambda query: query(replica),
         ),
     }
     driver = instance.InstanceResource(base.Services(**services))

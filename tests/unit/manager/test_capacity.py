@@ -47,7 +47,7 @@ class Ledger:
     def commit(self, *records):
         self.replica.apply(self.replica.revision + 1, records)
 
-    def look(self, query):
+    def read_replica(self, query):
         found = query(self.replica)
         if self.later:
             self.commit(*self.later.pop(0))

@@ -49,7 +49,9 @@ def has_room(world, wanted, at, duration):
 
 def refuse(world, lease):
     """Return what a lease that has no room is offered."""
-    ledger = types.SimpleNamespace(look=lambda query: query(world.replica))
+    ledger = types.SimpleNamespace(
+        read_replica=lambda query: query(world.replica)
+    )
     try:
         lease_placing.place(world.replica, lease, lease.window)
     except exception.NotEnoughHostsAvailable as e:
