@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova runs on native threads in these tests.
+"""Shared setup of the tests; Nova runs on native threads.
 
-It refuses to if anything has imported eventlet before, and oslo.messaging
-does wherever eventlet is installed. So this comes before any test module.
+Nova refuses native threads if any module has imported eventlet before, and
+oslo.messaging imports eventlet wherever eventlet is installed. Therefore this
+setup runs before any test module is imported.
 """
 
 import importlib.util
@@ -60,7 +61,7 @@ def compiled_statements():
 
 @pytest.fixture(autouse=True)
 def loggers():
-    """Give back what a test changes of logging, which all tests share."""
+    """Restore the configuration of logging, which all tests share."""
     root = logging.getLogger()
     handlers = [(each, each.level, each.filters[:]) for each in root.handlers]
     levels = [(each, each.level) for each in [root, *_loggers()]]
@@ -70,7 +71,7 @@ def loggers():
         handler.setLevel(level)
         handler.filters[:] = filters
     for logger, level in levels:
-        # It costs a walk over all loggers.
+        # setLevel walks over all loggers.
         if logger.level != level:
             logger.setLevel(level)
     logging.disable(logging.NOTSET)

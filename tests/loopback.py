@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a program on the same machine asks an API that has noauth."""
+"""Requests from a program on the same machine to an API that has noauth."""
 
 from wsgiref import types as wsgi
 
@@ -9,7 +9,7 @@ from tests import serving
 
 
 def client(application: wsgi.WSGIApplication) -> testing.TestClient:
-    """Return a client of the API in process, an admin's by default."""
+    """Return a client of the API in process, by default an admin's."""
     return testing.TestClient(
         application, headers={'Host': 'localhost', **serving.ADMIN}
     )

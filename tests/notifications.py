@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versioned notifications as Nova sends them, and who hears of them."""
+"""Versioned notifications as Nova sends them, and a listener for them."""
 
 import threading
 
@@ -9,7 +9,7 @@ from blazar_sched.conf import service as service_conf
 
 
 def of_server(uuid):
-    """Return a payload as Nova's, but for all that nobody reads."""
+    """Return a notification of a server, with the fields that are read."""
     return {
         'nova_object.name': 'InstanceActionPayload',
         'nova_object.namespace': 'nova',
@@ -19,10 +19,9 @@ def of_server(uuid):
 
 
 def nova(url, topic):
-    """Return what notifies as Nova does, by its own nova.conf.
+    """Return a function that sends notifications as Nova does, with nova.conf.
 
-    Call it with an event type, a payload and, unless that is info, a
-    priority.
+    The arguments are an event type, a payload and a priority, by default info.
     """
     conf = service_conf.load(files=[])
     conf.set_override('transport_url', url)
@@ -41,9 +40,9 @@ def nova(url, topic):
 
 
 class Heard:
-    """Whom a listener may call with what it hears.
+    """An end point that records the calls that it receives.
 
-    :param timeout: seconds that are waited for anything
+    :param timeout: seconds to wait for a call
     """
 
     def __init__(self, timeout):
@@ -57,7 +56,7 @@ class Heard:
             self._changed.notify_all()
 
     def wait(self, count, timeout=None):
-        """Return the arguments of the calls, once they are so many."""
+        """Return the arguments of the calls, once there are `count` calls."""
         with self._changed:
             self._changed.wait_for(
                 lambda: len(self._seen) >= count, timeout or self._timeout

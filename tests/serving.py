@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service in a process of its own begins with, in any test."""
+"""The configuration of a service that a test runs in a process of its own."""
 
 import pathlib
 import socket
 
-# An administrator, to an API that has noauth.
+# An administrator, for an API that has noauth.
 ADMIN = {'X-Auth-Token': 'admin'}
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now."""
+    """Return a port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         return probe.getsockname()[1]
@@ -20,7 +20,7 @@ def write_config(
 ) -> pathlib.Path:
     """Write a configuration for one node: everything in one process.
 
-    :param more: what follows, in `[api]` at first
+    :param more: further lines of the configuration, first those of `[api]`
     """
     path = folder / 'blazar-sched.conf'
     path.write_text(

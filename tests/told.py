@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom leases that end soon are told to: real servers on loopback."""
+"""Receivers of announcements: real mail and web servers on loopback."""
 
 import asyncio
 from email import message_from_bytes
@@ -13,9 +13,9 @@ from aiosmtpd import smtp
 
 
 class Mail:
-    """A mail server; `messages` is what it took: (recipients, message).
+    """A mail server; `messages` has the accepted (recipients, message).
 
-    `answers` are what it says to the next messages, else that it takes them.
+    `answers` are the responses to the next messages, else the server accepts.
 
     :param options: aiosmtpd's
     """
@@ -60,14 +60,14 @@ class Mail:
 
 
 def tls(certificate, key):
-    """Return what a server needs to speak TLS."""
+    """Return the TLS context of a server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     return context
 
 
 class Hook:
-    """A web server; `asked` is what it was: (path, headers, body).
+    """A web server; `asked` has the requests: (path, headers, body).
 
     `answers` are the next statuses, else 204.
     """
@@ -84,7 +84,7 @@ class Hook:
         ).start()
 
     def requests(self):
-        """Return what it was asked since the last look."""
+        """Return the requests since the last call."""
         return [self.asked.get() for _ in range(self.asked.qsize())]
 
     def stop(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports the modules of the clients, in the process that is forked.
+"""Imports of the clients' modules, in the process that is forked.
 
 The help of a command imports the modules of the command, and fills the caches
 of entry points.
@@ -29,6 +29,6 @@ for shell, command in _HELPS:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         shell.main(command)
-# Their defaults are the arguments of this process: each fork imports these
-# two modules again.
+# The defaults of these two modules are the arguments of this process: each
+# fork imports the modules again.
 del sys.modules['blazarclient.shell'], sys.modules['openstackclient.shell']

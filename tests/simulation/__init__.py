@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole service in one thread, from a seed, with everything going wrong.
+"""The whole service in one thread, with random faults drawn from a seed.
 
-See README.md: what is real, how to play a seed again, how to add to it.
+README.md says what is real, how to repeat a seed, and how to add to the
+simulation.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m tests.simulation``: see the package."""
+"""The command ``python -m tests.simulation``: see the package."""
 
 import argparse
 import multiprocessing
@@ -48,7 +48,7 @@ def tell(seed, control):
 
 def search(seeds, jobs, control):
     failed = []
-    # Forked, so that a mend that is off is off in all of them.
+    # The processes are forked, so that a patch is applied in all of them.
     context = multiprocessing.get_context('fork')
     with (
         context.Pool(jobs, _prepare) as pool,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was promised of each reservation, as it was shown over time.
+"""The reservations as the ledger showed them over time.
 
-The promises about servers go by this and by what the cloud did, never by the
-project's own accounting.
+The promises about servers use these reservations and the history of the cloud,
+never the accounting of the service.
 """
 
 import dataclasses
@@ -18,16 +18,16 @@ _OVER = (states.LEASE_DELETING, states.LEASE_TERMINATED)
 class Reservation:
     """A reservation as it was last seen.
 
-    :ivar projects: all that could ever use it
-    :ivar nodes: all that it ever had, by hostname
-    :ivar start: of its lease, and so `end`
-    :ivar over_at: since when it is over, None if it is not
-    :ivar gone: whether it is not in the ledger any more
-    :ivar opened: whether it was ever active
-    :ivar told_of: the end that the next two are about
-    :ivar notice: when that end was first to be told of
-    :ivar noticed_at: when that was first seen done, after it was there
-    :ivar trouble: whether something of its lease was given up
+    :ivar projects: all projects that could ever use the reservation
+    :ivar nodes: the hostnames of all hosts that it ever had
+    :ivar start: the start of the lease; `end` is the end of the lease
+    :ivar over_at: when the reservation was over, None if it is not
+    :ivar gone: whether the reservation was deleted from the ledger
+    :ivar opened: whether the reservation was ever active
+    :ivar told_of: the end to which the next two fields refer
+    :ivar notice: when that end was first to be announced
+    :ivar noticed_at: when the announcement was first seen done
+    :ivar trouble: whether an event of the lease was given up
     """
 
     id: str
@@ -57,12 +57,12 @@ class Reservation:
         return self.end <= at or self.over_at is not None
 
     def owns(self, server, arrived):
-        """Tell whether a server is one of its own.
+        """Tell whether a server belongs to the reservation.
 
-        By a hint of a project that may use it; or by having come to a whole
-        host of its own project's, in its window, without a hint.
+        The server has a hint, of a project that may use the reservation; or it
+        came without a hint to a whole host of its project, in the window.
 
-        :param arrived: when it came to its host
+        :param arrived: when the server came to its host
         """
         if self.resource_type == reservation.INSTANCE_LIFETIME:
             return server.uuid == self.instance_id
@@ -81,23 +81,23 @@ class Reservation:
 
 
 class Book:
-    """All reservations that there ever were, by id.
+    """All reservations that ever existed, by id.
 
-    :param ledger: says what is promised now
+    :param ledger: has the current reservations
     """
 
     def __init__(self, ledger):
         self.reservations = {}
-        # The leases that there are now, by id.
+        # The current leases, by id.
         self.leases = {}
-        # What is allocated now, by id: `domain.allocation.Allocation`.
+        # The current allocations, by id: `domain.allocation.Allocation`.
         self.allocations = {}
-        # The time of the last look.
+        # The time of the last `look`.
         self.at = 0
         self._ledger = ledger
 
     def look(self, now, nodes):
-        """Read what is promised by now.
+        """Read the current reservations.
 
         :param nodes: the hostnames by uuid
         """
@@ -119,7 +119,7 @@ class Book:
             known.nodes.add(nodes[allocation.host])
 
     def of(self, server, arrived):
-        """Yield the reservations that a server is of."""
+        """Yield the reservations to which a server belongs."""
         for known in self.reservations.values():
             if known.owns(server, arrived):
                 yield known
@@ -153,10 +153,10 @@ class Book:
             known.over_at = None
 
     def _note_notice(self, lease, known, now):
-        """Note when an end is to be told of, for the first time, and was.
+        """Record when an end was first to be announced, and was announced.
 
-        It may be told of once more for a reservation that was added: what
-        was done for the others stays done.
+        The end may be announced again for an added reservation: the actions of
+        the other reservations stay done.
         """
         if known.told_of != lease.end:
             known.told_of = lease.end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controls: with a mend switched off, the simulation has to find the fault."""
+"""Negative controls: with a fix undone, the simulation must find the fault."""
 
 from collections.abc import Callable
 import contextlib
@@ -41,13 +41,13 @@ from tests.simulation.features import UNSEEN
 
 @dataclasses.dataclass(frozen=True)
 class Control:
-    """A mend that can be switched off.
+    """A fix that can be undone.
 
-    :ivar features: of the worlds in which it is missed
-    :ivar words: by which the fault is told of, a regular expression
-    :ivar first: the first seed that is tried
-    :ivar off: returns a context in which the mend is switched off
-    :ivar often: the actions by which it is missed, by name
+    :ivar features: the features of a world in which the fault appears
+    :ivar words: a regular expression for the message of the fault
+    :ivar first: the first seed to try
+    :ivar off: returns a context in which the fix is undone
+    :ivar often: the names of actions that provoke the fault
     """
 
     features: tuple[str, ...] | None
@@ -57,7 +57,7 @@ class Control:
     often: tuple[str, ...] = ()
 
     def finds(self, broken):
-        """Tell whether that is what is looked for."""
+        """Tell whether a message reports the fault."""
         return broken is not None and re.search(self.words, broken, re.DOTALL)
 
 
@@ -65,7 +65,7 @@ NONE = Control(None, '')
 
 
 def _patched(*patches):
-    """Return a context that has all of some patches."""
+    """Return a context with all given patches."""
     stack = contextlib.ExitStack()
     for patch in patches:
         stack.enter_context(patch)
@@ -73,14 +73,14 @@ def _patched(*patches):
 
 
 def _images_for_any_end():
-    """An image is taken for one that was made for an earlier end."""
+    """An image of an earlier end counts for the current end."""
     return mock.patch.object(
         snapshot, 'image_mark', lambda id_, ending: {flavor.RESERVATION: id_}
     )
 
 
 def _announced_at_the_start():
-    """What is short is announced at its start, before that is done."""
+    """A shortage is announced at the start, before the start is done."""
     real = draft._before_end
 
     def before_end(conf, asked, window):
@@ -99,7 +99,7 @@ def _announced_at_the_start():
 
 
 def _announced_once():
-    """What is added after the end was announced is not announced."""
+    """A reservation added after the end was announced is not announced."""
     return mock.patch.object(
         draft.Drafts, '_announced_late', lambda self, old, new, now: new
     )
@@ -115,7 +115,7 @@ def _given_up_for_good():
 
 
 def _capacities_as_they_are():
-    """Capacities are not capped, and every record has to be usable."""
+    """Capacities are not capped, and every record must be usable."""
     apply, load = state.Replica.apply, state.Replica.load
     return _patched(
         mock.patch.object(inventory, 'countable', int),
@@ -135,14 +135,14 @@ def _capacities_as_they_are():
 
 
 def _given_back_twice():
-    """Also what a server that has gone had of a host is given back."""
+    """The use of a deleted server is subtracted from its host once more."""
     return mock.patch.object(
         present.Present, '_refused', lambda self, *args: set()
     )
 
 
 def _kept_until_the_end():
-    """Servers that a lease keeps are past their end when it ends."""
+    """Servers that a lease keeps are past their end when the lease ends."""
     return _patched(
         mock.patch.object(record.Reservation, 'keeps', False),
         mock.patch.object(
@@ -157,7 +157,7 @@ def _kept_until_the_end():
 
 
 def _claim_for_ever(real):
-    """Return `server_reservation.claim` without an end of what is over."""
+    """Return `server_reservation.claim` without an end for past leases."""
 
     def claim(replica, server, host, now):
         noun = replica.reservations.get(server.reservation_id or '')
@@ -167,7 +167,7 @@ def _claim_for_ever(real):
 
 
 def _ended_without_an_image():
-    """A server's own end with snapshot deletes the server at once."""
+    """The end of a server's lifetime deletes the server without a snapshot."""
     real = lifetime.LifetimeResource.end
 
     def end(self, *args):
@@ -180,7 +180,7 @@ def _ended_without_an_image():
 
 
 def _counted_twice():
-    """Leases find no room where a reservation's own servers are, too."""
+    """A reservation's own servers are counted beside the reservation."""
     real = accounting.LedgerAccounting.steps
 
     def steps(noun, overdue):
@@ -194,7 +194,7 @@ def _counted_twice():
 
 
 def _copied_by_hint():
-    """Only servers with a hint at a reservation are copied before its end."""
+    """Only servers with a hint are copied before the end of a reservation."""
     real = on_hosts.OnHostsResource.before_end
 
     def before_end(self, part):
@@ -227,7 +227,7 @@ def _records_stay():
 
 
 def _ended_whenever_made():
-    """A late end also takes what has come after the window."""
+    """A late end also deletes servers that came after the window."""
     real = server_reservation.draws_on
 
     def draws_on(noun, server, known, host):
@@ -241,21 +241,21 @@ def _ended_whenever_made():
 
 
 def _moved_whenever():
-    """Nobody asks Nova when a server without a record has moved."""
+    """No manager queries Nova when a server without a record has moved."""
     return mock.patch.object(
         servers.Servers, 'has_moved', lambda self, server, since: False
     )
 
 
 def _deleted_at_a_start():
-    """What is past its end is deleted by the next lease's start."""
+    """The start of the next lease deletes servers that are past their end."""
     return mock.patch.object(
         vacating.Vacater, '_shelved', lambda self, servers, now: set()
     )
 
 
 def _records_never_late():
-    """Who has no record has come since the start has cleared the host."""
+    """A server without a record has come after the start cleared the host."""
     real = server_reservation.draws_on
 
     def draws_on(noun, server, known, host):
@@ -268,7 +268,7 @@ def _records_never_late():
 
 
 def _drawn_until_deleted():
-    """A lease that is deleted has its window until it is gone."""
+    """A lease that is being deleted has its window until it is deleted."""
     return mock.patch.object(
         lease, 'ending_now', lambda old, now: dataclasses.replace(
             old, status=states.LEASE_DELETING, updated_at=now
@@ -277,7 +277,7 @@ def _drawn_until_deleted():
 
 
 def _strangers_drawn():
-    """A magnetic reservation draws servers of all who share it."""
+    """A magnetic reservation draws servers of all projects that share it."""
 
     def drawn(replica, asked, host_states, now):
         hosts = {
@@ -294,7 +294,8 @@ def _strangers_drawn():
 
 
 def _strangers_ended():
-    """The end of a reservation takes servers of all who share it."""
+    """The end of a reservation deletes servers of all projects that share it.
+    """
     real = server_reservation.draws_on
 
     def draws_on(noun, server, known, host):
@@ -309,7 +310,7 @@ def _strangers_ended():
 
 
 def _taken_back():
-    """A lease is gone again after its 201."""
+    """A lease is deleted again after the 201 response."""
     real = lease.Leases.create
 
     def create(self, *args, **kwargs):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a world: without trouble all gets done, and nothing is left."""
+"""The end of a world: without faults, all work is completed."""
 
 from blazar_sched.domain import states
 from tests.simulation import features
@@ -7,15 +7,15 @@ from tests.simulation import looks
 from tests.simulation.actions import hosts
 from tests.simulation.promises import registry
 
-# Rounds in which everything must be done, and seconds in which what was given
-# up in an active lease must.
+# The rounds in which everything must be done, and the seconds for events of
+# active leases that were given up.
 ROUNDS = 200
 PATIENCE = 900
 PAUSE = 40
 
 
 def end(world):
-    """Play a world to its end.
+    """Run a world to its end.
 
     :raises Broken: if a promise does not hold
     """
@@ -39,7 +39,7 @@ def end(world):
 
 
 def _calm(world):
-    """No more trouble: all are up again and have the right time."""
+    """Stop all faults: all managers run again with the right time."""
     world.tell('all is calm from here on')
     world.trouble = world.crashes = 0.0
     world.cloud.trouble = world.outside.trouble = 0.0
@@ -62,7 +62,7 @@ def _pass(world, seconds):
 
 
 def _open_what_is_active(world):
-    """What could not be opened in an active lease is, now that it can be."""
+    """Check that given-up starts in active leases are done now."""
     until = world.time + PATIENCE
     while waiting := _half_open(world):
         if world.time > until:
@@ -71,9 +71,9 @@ def _open_what_is_active(world):
 
 
 def _half_open(world):
-    """Return the reservations of active leases that are not as promised.
+    """Return the reservations of active leases that are not complete.
 
-    Of those leases that have long to live yet.
+    Leases that end soon are left out.
     """
     found = []
     for lease in world.ledger.leases():
@@ -96,7 +96,8 @@ def _half_open(world):
 def _has_slots(world, lease, r):
     """Tell whether Nova and Placement have what the ledger says.
 
-    A failed host that was given up may have slots yet: its servers hold them.
+    A failed host that was given up may still have slots, because its servers
+    hold them.
     """
     name = f'CUSTOM_RESERVATION_{r.id.upper().replace("-", "_")}'
     own = [
@@ -124,7 +125,7 @@ def _to_do(world):
 
 
 def _clean_up(world):
-    """Delete what something has failed of, as its users do."""
+    """Delete the leases that are in ERROR or degraded, as users do."""
     for lease in world.ledger.leases():
         if lease.status == states.LEASE_ERROR:
             world.delete(lease.id)
@@ -132,7 +133,7 @@ def _clean_up(world):
 
 
 def _check_records(world):
-    """The records are what Nova says, after one look at all."""
+    """Check that the instance records equal Nova's servers after one sync."""
     world.members[0].run(lambda m: m.instances.sync())
     hosts = {h.hypervisor_hostname: h.uuid for h in world.ledger.hosts()}
     true = {

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a world may have beside the plain: each has some, as its seed says.
+"""The optional features of a world, which each seed draws.
 
-With all of them at once most worlds would be alike.
+With all features at once most worlds would be alike.
 """
 
-# Reservations whose servers are kept, or shelved, at their end.
+# Reservations whose servers are kept or shelved at their end.
 ON_END = 'on_end'
 # Reservations that draw servers without a hint.
 MAGNETIC = 'magnetic'
 # Reservations that several projects share.
 SHARING = 'sharing'
-# What is done before an end: snapshot, e-mail, webhook.
+# Actions before an end: snapshot, e-mail, webhook.
 BEFORE_END = 'before_end'
-# Servers with an end of their own.
+# Servers with a declared end.
 LIFETIMES = 'lifetimes'
 PREEMPTIBLE = 'preemptible'
-# Servers on hosts that somebody named, past the filters.
+# Servers on hosts that a user chose, past the filters.
 FORCED = 'forced'
-# Nova and Placement not to be reached for minutes.
+# Nova and Placement that are unreachable for minutes.
 AWAY = 'away'
-# Hosts that fail, and what heals.
+# Hosts that fail, and healing.
 FAILURES = 'failures'
-# Servers that come and go before a manager has looked.
+# Servers that come and go before a manager sees them.
 UNSEEN = 'unseen'
 # Hosts with more of a resource class than 2**31.
 LARGE = 'large'
-# Managers that are killed, or stand still.
+# Managers that are killed or suspended.
 KILLS = 'kills'
 # Managers whose clocks are wrong.
 CLOCKS = 'clocks'

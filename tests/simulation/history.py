@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What really happened to servers, for promises to be held against."""
+"""The true history of servers, with which the promises are compared."""
 
 import dataclasses
 
 from blazar_sched.service.clients import nova
 
-# By others than the service.
+# Changes by others than the service.
 BOOTED = 'booted'
 REMOVED = 'removed'
 MOVED = 'moved'
-# By the service.
+# Changes by the service.
 DELETED = 'deleted'
 SHELVED = 'shelved'
 IMAGED = 'imaged'
 TOLD = 'told'
-# By either.
+# Changes by either.
 ARRIVED = 'arrived'
 
-# What becomes of an image.
+# Changes of an image.
 SAVING, ACTIVE, LOST = 'saving', 'active', 'lost'
 
 
 @dataclasses.dataclass(frozen=True)
 class Did:
-    """A change of a server; `server` is what it was just before.
+    """A change of a server; `server` is the server just before the change.
 
-    But for what `booted`, `arrived` and `told` tell of: what it is by then.
+    For `booted`, `arrived` and `told`, `server` is the server after the
+    change.
     """
 
     at: int
@@ -35,9 +36,7 @@ class Did:
 
 @dataclasses.dataclass
 class Image:
-    """An image of a server: it takes until `ready`, and the server has to be
-    there as long.
-    """
+    """An image of a server, which must exist until `ready`."""
 
     at: int
     ready: int

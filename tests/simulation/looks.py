@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How things look: in the form in which they can be compared."""
+"""Representations of objects in which they can be compared."""
 
 import dataclasses
 import datetime
@@ -12,7 +12,7 @@ from blazar_sched.replica import puller
 
 
 def garbled(answer, random_):
-    """Return a page with one field changed."""
+    """Return a page of records with one field changed."""
     changed = dict(answer)
     name = random_.choice(sorted(changed))
     changed[name] = random_.choice((None, 'x', -1, 10**9, [], {}, [['a']]))
@@ -20,7 +20,7 @@ def garbled(answer, random_):
 
 
 def size(reservation, own):
-    """Return how many hosts or instances its own allocations hold."""
+    """Return how many hosts or instances a reservation's allocations hold."""
     if reservation.resource_type == 'physical:host':
         return len(own)
     slot = reservation.slot()
@@ -28,13 +28,15 @@ def size(reservation, own):
 
 
 def wanted(reservation):
-    """Return how many hosts or instances it was promised at least."""
+    """Return how many hosts or instances a reservation was promised at least.
+    """
     parameters = reservation.parameters
     return parameters.get('amount') or parameters['min']
 
 
 def rebuild(ledger, revision, now):
-    """Return the replica that SQL makes, None if it is at another revision."""
+    """Return the replica built from SQL, None if SQL is at another revision.
+    """
     pages = []
     after = None
     while True:
@@ -55,9 +57,9 @@ def rebuild(ledger, revision, now):
 
 
 def anew(ledger):
-    """Return the replica that a manager makes of a ledger when it starts.
+    """Return the replica that a manager builds from a ledger when it starts.
 
-    :raises ValueError: if it cannot
+    :raises ValueError: if the manager cannot build the replica
     """
     ledger.replica = None
     ledger.warm()
@@ -65,7 +67,7 @@ def anew(ledger):
 
 
 def image(replica):
-    """Return all that a replica knows, as a set of texts."""
+    """Return the content of a replica as a set of texts."""
     nouns = (replica.hosts, replica.reservations, replica.instances)
     hosts, _, ids, owners, rows, starts, ends, amounts, whole = (
         replica.indexes.main.columns()
@@ -95,19 +97,19 @@ def date(at):
 
 
 def time(text):
-    """Return the time that `date` has made a text of."""
+    """Return the time of a text that `date` has made."""
     return int(datetime.datetime.strptime(
         f'{text} +0000', '%Y-%m-%d %H:%M:%S %z'
     ).timestamp())
 
 
 def shown(at):
-    """Return a time as the newest version of the API shows it."""
+    """Return a time as the newest version of the API shows the time."""
     return duration.format_time(at)
 
 
 def blazar_date(at):
-    """Return a time as notifications show it."""
+    """Return a time as notifications show the time."""
     return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(
         '%Y-%m-%dT%H:%M:%S.000000'
     )

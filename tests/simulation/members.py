@@ -25,9 +25,9 @@ class Inline:
 
 
 class Member:
-    """A manager's process; `manager` is None while it is dead.
+    """A manager's process; `manager` is None while the process is dead.
 
-    `skew` is how far its clock is from the true time.
+    `skew` is the difference of the process's clock from the true time.
     """
 
     def __init__(self, world, number):
@@ -56,7 +56,8 @@ class Member:
         self.manager.clock.ask(self.manager.ledger.next_event)
 
     def run(self, work):
-        """Return `work(manager)`, None if the process is killed meanwhile."""
+        """Return `work(manager)`, or None if the process is killed meanwhile.
+        """
         world, before = self._world, self._world.acting
         world.acting = self
         try:
@@ -75,7 +76,7 @@ class Member:
 
 
 class Bus:
-    """Calls between processes: JSON both ways, lost now and then."""
+    """Calls between processes: JSON in both directions, with random losses."""
 
     def __init__(self, world):
         self._world = world

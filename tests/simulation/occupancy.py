@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What will be in use of a host at each time, added up the slow way."""
+"""The future use of a host at each time, computed the slow way."""
 
 from collections import Counter
 import dataclasses
@@ -12,7 +12,7 @@ from blazar_sched.domain import window
 
 @dataclasses.dataclass(frozen=True)
 class _Gone:
-    """A server that only its record still has on the host."""
+    """A server that has left the host but still has a record there."""
 
     uuid: str
     amounts: dict
@@ -21,9 +21,9 @@ class _Gone:
 def levels(world, node, servers, start, end):
     """Yield (time, amounts in use) for each time in a window.
 
-    Of the times those at which something changes, as far as that is known.
+    The times are those at which something is known to change.
 
-    :param servers: those that are known on the host
+    :param servers: the servers that are known on the host
     """
     host = world.cloud.nodes[node].uuid
     allocations = [
@@ -43,10 +43,10 @@ def _levels(world, node, allocations, servers, stays, start, end):
 
 
 def levels_at_most(world, node, known, start, end):
-    """Yield (time, the most that may be counted as in use), as `levels`.
+    """Yield (time, the most that may be counted as in use), like `levels`.
 
-    Of each server that has a record there. One whose record is out of date
-    may be counted for ever, as may one whose time is up.
+    This counts each server that has a record on the host. A server whose
+    record is out of date, or whose end has passed, may be counted for ever.
 
     :param known: the records by uuid
     """
@@ -70,9 +70,9 @@ def levels_at_most(world, node, known, start, end):
 
 
 def stays_until(world, server):
-    """Return until when a server is there, as far as anybody can know.
+    """Return until when a server stays, as far as anyone can know.
 
-    One that has to go by now is not counted, nor is one that yields.
+    A server that should have left by now, or that yields, is not counted.
     """
     if server.preemptible:
         return 0
@@ -89,10 +89,10 @@ def stays_until(world, server):
 
 
 def _lets_go(world, r):
-    """Tell whether who stays after a reservation is known to stay.
+    """Tell whether the stay of servers after a reservation is known.
 
-    From when somebody begins with its end; if they may be killed at that,
-    from when the end is done.
+    The stay is known once a manager begins the end; if the manager may be
+    killed then, once the end is done.
     """
     if r.gone or r.lease_status == states.LEASE_TERMINATED:
         return True
@@ -102,7 +102,7 @@ def _lets_go(world, r):
 
 
 def end_of_own(world, server):
-    """Return the end of a server's own: declared, or as its lease has it."""
+    """Return the end of a server: declared, or the end of its lease."""
     own = world.book.reservations.get(reservation.lifetime_id(server.uuid))
     if own is None:
         return server.end
@@ -110,7 +110,7 @@ def end_of_own(world, server):
 
 
 def drawn_on(world, server):
-    """Yield the reservations within which a server counts."""
+    """Yield the reservations against which a server counts."""
     if isinstance(server, _Gone):
         return
     yield from world.book.of(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is told of ends outside of OpenStack: a mail server and a webhook."""
+"""Receivers of announcements outside OpenStack: mail server and webhook."""
 
 import contextlib
 import dataclasses
@@ -14,7 +14,8 @@ EMAIL, WEBHOOK = 'email', 'webhook'
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """A message; `about` is what it says of the end, `key` tells it by."""
+    """A message; `about` is what the message says of the end, `key` its key.
+    """
 
     at: int
     how: str
@@ -24,7 +25,8 @@ class Told:
 
 
 class Keystone:
-    """Everybody has an address, and nobody has a trust."""
+    """A Keystone in which every user has an address, and no user has a trust.
+    """
 
     def create_trust(self, *args):
         return None
@@ -40,7 +42,8 @@ class Keystone:
 
 
 class Outside:
-    """Takes messages, fails now and then; `told` has those that came."""
+    """A receiver of messages that fails now and then; `told` has the messages.
+    """
 
     def __init__(self, luck, clock, tell):
         self.trouble = 0.0
@@ -51,7 +54,7 @@ class Outside:
 
     @contextlib.contextmanager
     def reached(self):
-        """Have the actions of this process reach it."""
+        """Have the actions of this process send to this receiver."""
         with (
             mock.patch.object(smtplib, 'SMTP', lambda *a, **k: _Smtp(self)),
             mock.patch.object(requests, 'post', self._post),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays seeds: each a world of its own, over a copy of an empty ledger."""
+"""The player of seeds: each seed is a world over a copy of an empty ledger."""
 
 import logging
 import pathlib
@@ -11,7 +11,7 @@ from tests.simulation import world
 
 
 class Player:
-    """Plays seeds in a directory of its own, in memory where there is one."""
+    """A player of seeds in a directory of its own, in memory if possible."""
 
     def __init__(self):
         shared = pathlib.Path('/dev/shm')
@@ -24,11 +24,11 @@ class Player:
         ledger.close()
 
     def play(self, seed, features=None, often=()):
-        """Return what happened, and what broke or None."""
+        """Return the history of a world, and the broken promise or None."""
         played = world.World(
             seed, self._empty, self._directory.name, features, often
         )
-        # What goes wrong on purpose is logged at length.
+        # The errors that are provoked on purpose are logged at length.
         logging.disable()
         try:
             played.run()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova-scheduler: Nova's handler and our filters, over a replica that pulls.
+"""nova-scheduler: Nova's handler and the filters, over a pulling replica.
 
-What HostStates say is made of what is really there at that moment.
+HostStates are made from the true state of the cloud at that moment.
 """
 
 import contextlib
@@ -35,10 +35,10 @@ objects.register_all()
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a user asks nova-api for.
+    """A request to nova-api.
 
-    :param end: when it is declared to end, epoch seconds
-    :param on_end: what is declared to become of it then, None for nothing
+    :param end: the declared end in epoch seconds
+    :param on_end: the declared action at the end, None for none
     """
 
     uuid: str
@@ -61,13 +61,13 @@ class Request:
 
     @property
     def claim(self):
-        """The reservation that it says it draws on."""
+        """The reservation on which the server claims to draw."""
         of_flavor = flavor_rules.reservation_id(self.flavor.extra_specs)
         return of_flavor or self.reservation_id
 
     @property
     def slots(self):
-        """The resource class of its reservation's slots, if it takes one."""
+        """The resource class of the slots of its reservation, if any."""
         start = f'resources:{inventory.SLOT_PREFIX}'
         return next(
             (
@@ -81,8 +81,8 @@ class Request:
 class Scheduler:
     """A worker of nova-scheduler.
 
-    :param call: asks a manager, as `Puller` does
-    :param max_age: seconds after which its replica is stale
+    :param call: calls a manager, as `Puller` does
+    :param max_age: seconds after which the replica is stale
     """
 
     def __init__(self, cloud, call, clock, uptime, max_age):
@@ -109,7 +109,7 @@ class Scheduler:
     def place(self, request, choose):
         """Return the hostname that a request gets, None if none.
 
-        :param choose: takes one of the hostnames that pass
+        :param choose: chooses one of the hostnames that pass
         :raises AssertionError: if a filter fails
         """
         states = [
@@ -132,7 +132,7 @@ class Scheduler:
 
     @contextlib.contextmanager
     def _as_process(self):
-        """Have the filters find this worker."""
+        """Make the filters use this worker."""
         with mock.patch.multiple(
             process, _worker=self._worker, _pid=os.getpid(), _clock=self._clock
         ):
@@ -182,7 +182,7 @@ class Scheduler:
             ),
             is_bfv=False,
             scheduler_hints=hints,
-            # What `consume_from_request` looks for beside that.
+            # The other fields that `consume_from_request` reads.
             numa_topology=None,
             pci_requests=None,
             instance_group=None,
@@ -190,7 +190,7 @@ class Scheduler:
 
 
 def has_room(cloud, name, request):
-    """Tell whether Placement gives a request a place on a node now."""
+    """Tell whether Placement has room for a request on a node now."""
     if not cloud.nodes[name].up:
         return False
     if request.slots is not None:

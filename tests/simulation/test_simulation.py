@@ -16,7 +16,7 @@ from tests.simulation import play
 
 SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '15'))
 BLOCK = 5
-# Seeds within which a control has to find what it switches off a mend of.
+# The seeds among which a control must find its fault.
 SEARCHED = 30
 
 
@@ -41,7 +41,7 @@ def test_every_promise_holds(player, first):
 
 @pytest.mark.parametrize('name', sorted(controls.ALL))
 def test_without_its_mend_a_fault_is_found(player, name):
-    """A negative control: see controls.py."""
+    """A fault whose fix is undone is found, as a negative control."""
     control = controls.ALL[name]
     with control.off():
         for seed in range(control.first, control.first + SEARCHED):
@@ -52,7 +52,7 @@ def test_without_its_mend_a_fault_is_found(player, name):
 
 
 def test_a_seed_is_played_the_same_anywhere(player):
-    """Also by a process that hashes otherwise."""
+    """A seed is played the same in a process with another hash seed."""
     script = (
         'import json, sys; from tests.simulation import play; '
         'json.dump(play.Player().play(3), sys.stdout)'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actors of a world, the time, and the trouble that they meet.
+"""The actors of a world, the time, and the faults that are injected.
 
-What may happen is in `actions`, what must hold whatever does in `promises`.
+`actions` has what may happen, `promises` has what must hold.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ MAX_AGE = 120
 
 @dataclasses.dataclass(frozen=True)
 class LetIn:
-    """A request that a scheduler has just given a host."""
+    """A request for which a scheduler has just chosen a host."""
 
     request: Request
     node: str
@@ -60,19 +60,20 @@ class LetIn:
 
 
 class World:
-    """Everything, at one instant.
+    """A world: all actors, at one instant.
 
-    Each kind of chance has a stream of its own, made of the seed: so another
-    number of calls to Nova does not make another world.
+    Each kind of chance has a random stream of its own, made of the seed, so
+    that another number of calls to Nova does not make another world.
 
-    :param features: what it has beside the plain, None for as the seed says
+    :param features: the optional features of the world, None to draw them
     :param often: names of actions that happen more often than otherwise
-    :ivar luck: whom trouble strikes
-    :ivar other_ledger: the same, for who starts anew
-    :ivar news: what became of servers in the last action
-    :ivar let_in: who was let in by it, None if nobody was
-    :ivar placed: the allocations that a new lease has got by it
-    :ivar refused: what was asked of a lease that it has found no room for
+    :ivar luck: decides where faults are injected
+    :ivar other_ledger: the same, for a manager that starts anew
+    :ivar news: the changes of servers in the last action
+    :ivar let_in: the request admitted in the last action, None if none
+    :ivar placed: the allocations of a lease created in the last action
+    :ivar refused: the request of a lease that was refused in it for lack of
+        room
     :ivar recorded: where the ledger had servers before it: hosts by uuid
     """
 
@@ -91,16 +92,16 @@ class World:
         self.placed = []
         self.recorded = {}
         self.changes = 0
-        # By scheduler, at which revision and time its replica was looked at.
+        # The revision and time at which each scheduler's replica was checked.
         self.compared = {}
-        # By id, whether a lease was last seen active.
+        # Whether a lease was last seen active, by id.
         self.started = {}
-        # What leases were promised, by id; and keys with what they asked for.
+        # The promised state of leases, by id; and the requests by key.
         self.promised = {}
         self.keys = {}
-        # When it was first asked to delete a lease, by id.
+        # When the deletion of a lease was first requested, by id.
         self.ended_by_users = {}
-        # What was asked for of each server, by uuid.
+        # The request of each server, by uuid.
         self.requests = {}
         weather = random.Random(f'{seed}/weather')
         drawn = feature_draws.draw(weather)
@@ -142,7 +143,7 @@ class World:
         self.other_ledger = Ledger(f'sqlite:///{path}')
         self.file = sqlite3.connect(path)
         self._seen = None
-        # SQLite has no clock of its own: it has that of the world.
+        # SQLite has no clock of its own: the clock of the world replaces it.
         self._database_time = sa.bindparam(
             'time', callable_=lambda: float(self.time), type_=sa.Float
         )
@@ -159,7 +160,7 @@ class World:
         ]
 
     def _brew(self, weather):
-        """Say how probable trouble is at each chance."""
+        """Set the probability of each kind of fault."""
         self.trouble = self.crashes = 0.0
         if weather.random() < 0.5:
             self.trouble = weather.choice((0.0, 0.02, 0.1))
@@ -195,12 +196,12 @@ class World:
             self.other_ledger.close()
 
     def check(self):
-        """Hold each promise against what the last action has done.
+        """Check each promise after the last action.
 
-        :raises Broken: if one does not hold
+        :raises Broken: if a promise does not hold
         """
         self.news, self.cloud.done = self.cloud.done, []
-        # Another one for each change of the file by somebody else.
+        # The version changes when another connection changes the file.
         [version] = self.file.execute('PRAGMA data_version').fetchone()
         changed, self._seen = version != self._seen, version
         self.changes += changed
@@ -218,7 +219,7 @@ class World:
         if changed:
             self.recorded = {i.uuid: i.host for i in self.ledger.instances()}
 
-    # What actions make use of
+    # Helpers of actions
 
     def tell(self, text):
         self.trace.append(f'{self.time - EPOCH:+6.0f}s {text}')
@@ -230,7 +231,7 @@ class World:
         return self.random.random() < probability
 
     def strikes(self, probability):
-        """Tell whether trouble of that probability comes now."""
+        """Tell whether a fault of this probability happens now."""
         return probability > 0 and self.luck.random() < probability
 
     def pass_time(self, seconds):
@@ -239,14 +240,14 @@ class World:
         self.cloud.settle()
 
     def node_names(self):
-        """Return the nodes' hostnames by uuid."""
+        """Return the hostnames of the nodes by uuid."""
         return {n.uuid: name for name, n in self.cloud.nodes.items()}
 
     def some_project(self):
         return self.random.choice(PROJECTS)
 
     def some_projects(self):
-        """Return two of them: another one than any is among them."""
+        """Return two different projects."""
         return sorted(self.random.sample(PROJECTS, 2))
 
     def some_node(self):
@@ -256,7 +257,7 @@ class World:
         return self.random.choice(self.members)
 
     def some_lease(self):
-        """Return the id of a lease that was promised, None if none is left."""
+        """Return the id of a promised lease, None if none is left."""
         ids = [i for i, known in self.promised.items() if 'gone' not in known]
         going_on = [
             i for i in ids
@@ -279,7 +280,7 @@ class World:
                 member.start()
 
     def step_all(self):
-        """Let managers do what is due."""
+        """Run the due steps of the managers."""
         for member in self.members:
             if self.happens(0.8):
                 self.quietly(member, lambda m: m.runner.step())
@@ -287,7 +288,7 @@ class World:
                 self.quietly(member, lambda m: m.runner.renew())
 
     def quietly(self, member, work):
-        """Have a manager do what a loop would log and try again."""
+        """Run work of a manager whose errors a loop would log and retry."""
         if not member.alive:
             return
         try:
@@ -296,18 +297,18 @@ class World:
             self.tell(f'failed: {e}')
 
     def hear(self, uuid_):
-        """Have a manager told of a server, and look."""
+        """Notify a manager of a server, and let the manager poll servers."""
         member = self.some_member()
         if member.alive:
             member.run(lambda m: m.instances.notice(uuid_))
             self.quietly(member, lambda m: m.instances.poll())
 
     def boot(self, request, wanted=None, heard=None):
-        """Boot a server where a scheduler lets it in.
+        """Boot a server where a scheduler admits it.
 
-        :param wanted: the hostname that is taken if it may be
+        :param wanted: the hostname to take if it passes
         :param heard: as of `put`
-        :returns: the hostname, None if it is let in nowhere
+        :returns: the hostname, None if no host passes
         """
         by = self.random.choice(self.schedulers)
         if self.happens(0.8):
@@ -329,14 +330,14 @@ class World:
         return node
 
     def pull(self, scheduler):
-        """Have a worker of nova-scheduler ask for what is new."""
+        """Have a worker of nova-scheduler pull the newest changes."""
         with contextlib.suppress(puller.Unanswered, puller.Unusable):
             scheduler.pull()
 
     def put(self, request, node, heard=None):
-        """Have a server on a node.
+        """Put a server on a node.
 
-        :param heard: whether a manager is told of it, None for perhaps
+        :param heard: whether a manager is notified, None for at random
         """
         self.requests[request.uuid] = request
         self.cloud.boot(
@@ -348,20 +349,21 @@ class World:
             self.hear(request.uuid)
 
     def place(self, request, choose):
-        """Return where a scheduler lets a request in, None for nowhere."""
+        """Return the host on which a scheduler admits a request, None if none.
+        """
         return self.random.choice(self.schedulers).place(request, choose)
 
     def _place_again(self, server):
-        """Return where a server goes that is to move or to come back."""
+        """Return the new host of a server that moves or is unshelved."""
         by = self.luck.choice(self.schedulers)
         return by.place(self.requests[server.uuid], self.luck.choice)
 
-    # What is asked of the API
+    # Requests to the API
 
     def ask(self, method, path, body, project, key=None, version='1.2'):
-        """Return the API's answer.
+        """Return the API's response.
 
-        :raises Broken: if it is a fault
+        :raises Broken: if the response is a server error
         """
         headers = {
             'X-Auth-Token': 'admin' if project == 'admin'
@@ -380,9 +382,9 @@ class World:
         return answer
 
     def create(self, key):
-        """Ask for a lease; what is accepted is promised.
+        """Request a lease; an accepted lease is promised.
 
-        :returns: the lease as it is shown, None if it is not made
+        :returns: the lease as the API shows the lease, None if it is refused
         """
         project, body = self.keys[key]
         self.creating = True
@@ -412,7 +414,7 @@ class World:
         return lease
 
     def change(self, lease_id, body):
-        """Ask for a change of a lease, as an admin."""
+        """Change a lease, as an admin."""
         answer = self.ask('PUT', f'/v1/leases/{lease_id}', body, 'admin')
         if lease_id in self.promised:
             if answer.status_code == 200:
@@ -421,7 +423,7 @@ class World:
                 self.promised[lease_id]['unsure'] = True
 
     def delete(self, lease_id):
-        """Ask for a lease to be deleted, as an admin."""
+        """Delete a lease, as an admin."""
         self.ended_by_users.setdefault(lease_id, self.time)
         answer = self.ask('DELETE', f'/v1/leases/{lease_id}', None, 'admin')
         known = self.promised.get(lease_id, {})
@@ -432,17 +434,17 @@ class World:
 
     def _promise(self, lease):
         known = self.promised[lease['id']]
-        # What is being deleted may go at any time.
+        # A lease that is being deleted may disappear at any time.
         if lease['status'] != states.LEASE_DELETING:
             known.pop('unsure', None)
         known['window'] = (lease['start_date'], lease['end_date'])
 
-    # Trouble
+    # Faults
 
     def _pull_call(self, method, **kwargs):
         answer = self.bus.call({}, method, **kwargs)
         if self.strikes(self.trouble):
-            # The bus delivers it once more.
+            # The bus delivers the message once more.
             with contextlib.suppress(exception.BlazarSchedError):
                 self.bus.call({}, method, **kwargs)
         if self.strikes(self.trouble / 4):
@@ -451,7 +453,7 @@ class World:
 
     @contextlib.contextmanager
     def _armed(self):
-        """Have the product meet this world's trouble."""
+        """Inject the faults of this world into the service."""
         faults.arm(self._point)
         try:
             with (
@@ -468,7 +470,7 @@ class World:
             raise Crash(name)
 
     def _commit(self, connection, real=retry.commit):
-        """Commit; or not; or commit without anybody hearing of it."""
+        """Commit, or fail, or commit and lose the answer."""
         trouble = self.trouble / 2 if self.acting is not None else 0.0
         draw = self.luck.random() if trouble else 1.0
         if draw < trouble:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may happen in a world, one subject a file: see README.md."""
+"""The actions that may happen in a world, one subject a file: see README.md.
+"""
 
 from tests.simulation.actions import hosts
 from tests.simulation.actions import leases

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of hosts, and of the cloud as a whole."""
+"""Actions on hosts, and on the cloud as a whole."""
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
@@ -11,26 +11,26 @@ from tests.simulation.cloud import nodes
 
 @registry.action(4, features.FAILURES)
 def fail(world):
-    """Have a host fail, or come back."""
+    """Make a host fail, or recover."""
     name = world.some_node()
     world.cloud.set_up(name, not world.cloud.nodes[name].up)
 
 
 @registry.action(5)
 def watch(world):
-    """A manager looks which hosts are up, and heals."""
+    """Have a manager check which hosts are up, and heal leases."""
     world.quietly(world.some_member(), lambda m: m.monitor.step())
 
 
 @registry.action(2)
 def sync_hosts(world):
-    """A manager looks what hosts have."""
+    """Have a manager synchronize the hosts with Nova and Placement."""
     world.quietly(world.some_member(), lambda m: m.hosts.sync())
 
 
 @registry.action(4, features.LARGE)
 def resize(world):
-    """Give a host more of something than 2**31, or its usual size."""
+    """Resize a resource of a host to more than 2**31, or to its usual size."""
     name = world.some_node()
     large = world.random.choice((
         {}, {inventory.DISK_GB: nodes.LARGE},
@@ -44,7 +44,7 @@ def resize(world):
 
 @registry.action(4, features.AWAY)
 def go_away(world):
-    """Have Nova and Placement answer nobody for some time."""
+    """Make Nova and Placement unreachable for some time."""
     if not world.cloud.is_away:
         seconds = world.random.choice((60, 400, 1200))
         world.cloud.away_until = world.time + seconds
@@ -53,7 +53,8 @@ def go_away(world):
 
 @registry.action(3, features.AWAY)
 def change_while_away(world):
-    """Change what is open for as long as nobody answers, and give that up."""
+    """Change an open lease while Nova is away, until the change is given up.
+    """
     world.cloud.away_until = 0
     leases.open_now(world)
     active = [

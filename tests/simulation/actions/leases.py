@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What projects ask of the API about their leases."""
+"""Actions of projects on their leases, through the API."""
 
 from blazar_sched.domain import states
 from blazar_sched.domain.reservation import ON_END
@@ -14,7 +14,7 @@ NEWEST = '1.2'
 
 @registry.action(14)
 def create(world):
-    """Ask for a lease."""
+    """Request a lease."""
     draw = world.random
     start = world.time + draw.choice((0, 0, 60, 300, 900))
     end = start + draw.choice((60, 120, 600, 1500, HOUR, 3 * HOUR))
@@ -32,7 +32,7 @@ def create(world):
 
 @registry.action(6)
 def open_now(world):
-    """Ask for a lease that starts at once, and have it opened."""
+    """Request a lease that starts at once, and have the lease started."""
     world.start_all()
     hours = world.random.choice((1, 3))
     draw = world.random.choice((small, whole_host))
@@ -47,14 +47,15 @@ def open_now(world):
 
 @registry.action(3)
 def create_again(world):
-    """Ask as a client that had no answer does, or that asks twice."""
+    """Repeat a request, as a client without a response or a double click does.
+    """
     if world.keys:
         world.create(world.random.choice(list(world.keys)))
 
 
 @registry.action(6)
 def follow_on(world):
-    """Ask for a whole host from just when another lease leaves it."""
+    """Request a whole host from the moment at which another lease ends."""
     held = [
         a for _, a in sorted(world.book.allocations.items())
         if a.end > world.time
@@ -77,7 +78,7 @@ def follow_on(world):
 
 @registry.action(5)
 def update(world):
-    """Give a lease another end or name."""
+    """Change the end or the name of a lease."""
     lease_id = world.some_lease()
     if lease_id is not None:
         end = world.time + world.random.choice((5, 120, 600, 2 * HOUR))
@@ -88,7 +89,7 @@ def update(world):
 
 @registry.action(5)
 def move_near_end(world):
-    """Prolong or shorten the lease that ends next; it ends soon."""
+    """Extend or shorten the lease that ends next, when the end is near."""
     open_ = [
         r for r in world.book.reservations.values()
         if r.lease_id in world.promised
@@ -107,7 +108,7 @@ def move_near_end(world):
 
 @registry.action(8, features.BEFORE_END)
 def change_once_announced(world):
-    """Prolong a lease whose end has just been announced, or add to it."""
+    """Extend a lease whose end was just announced, or add a reservation."""
     active = [
         lease for _, lease in sorted(world.book.leases.items())
         if lease.status == states.LEASE_ACTIVE and lease.id in world.promised
@@ -143,7 +144,7 @@ def end_now(world):
 
 @registry.action(5)
 def reshape(world):
-    """Add a reservation to a lease, take one out, or give it more or less."""
+    """Add, remove, grow or shrink a reservation of a lease."""
     lease_id = world.some_lease()
     if lease_id in world.book.leases:
         reshape_lease(world, world.book.leases[lease_id])
@@ -170,7 +171,7 @@ def delete(world):
 
 @registry.action(2, features.AWAY)
 def delete_failed(world):
-    """Delete a lease that something has failed of."""
+    """Delete a lease that is degraded or in ERROR."""
     failed = sorted({
         lease.id for lease in world.book.leases.values()
         if lease.status == states.LEASE_ERROR and lease.id in world.promised
@@ -181,7 +182,7 @@ def delete_failed(world):
 
 @registry.action(3, features.LIFETIMES)
 def move_own_end(world):
-    """Give the lease of a server's lifetime another end."""
+    """Change the end of the lease of a server's lifetime."""
     own = sorted({
         r.lease_id for r in world.book.reservations.values()
         if r.instance_id and not r.is_over(world.time)
@@ -194,10 +195,10 @@ def move_own_end(world):
 
 
 def ask(world, body, project=None):
-    """Ask for a lease under a key of its own.
+    """Request a lease under a key of its own.
 
-    :param project: None for any
-    :returns: the lease as it is shown, None if it is not made
+    :param project: None for a random project
+    :returns: the lease as the API shows the lease, None if no lease is created
     """
     key = f'key-{len(world.keys)}'
     named = {'name': f'lease {len(world.keys)}', **body}
@@ -206,7 +207,7 @@ def ask(world, body, project=None):
 
 
 def reservation(world):
-    """Draw what a reservation asks for."""
+    """Draw a request for a reservation."""
     if world.happens(0.5):
         return whole_host(world)
     draw = world.random
@@ -217,7 +218,7 @@ def reservation(world):
 
 
 def small(world):
-    """Draw what a reservation asks for that nearly always finds room."""
+    """Draw a request for a reservation that nearly always finds room."""
     return slots(world, vcpus=1, amount=1, affinity=None)
 
 
@@ -250,7 +251,7 @@ def whole_host(world):
 
 
 def is_on(node):
-    """Return the requirement that a host is a certain one."""
+    """Return the requirement for one host."""
     return f'["==", "$hypervisor_hostname", "{node}"]'
 
 

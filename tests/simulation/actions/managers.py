@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of the managers' processes, of time, and of replicas."""
+"""Actions on the managers' processes, on time, and on replicas."""
 
 from tests.simulation import features
 from tests.simulation.actions import registry
@@ -15,7 +15,7 @@ def tick(world):
 
 @registry.action(14)
 def reach_next(world):
-    """Let time pass until just after something is due."""
+    """Advance time until just after the next event is due."""
     next_ = world.ledger.next_event()[0]
     if next_ is not None and world.time < next_ < world.time + HOUR:
         world.pass_time(next_ - world.time + world.random.choice((0, 1, 12)))

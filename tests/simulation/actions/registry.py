@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions that there are: see README.md for how to add one."""
+"""The registry of actions: see README.md for how to add an action."""
 
 from collections.abc import Callable
 import dataclasses
@@ -7,10 +7,10 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """What may happen: `do` takes the world.
+    """An action; `do` takes the world.
 
-    :ivar weight: how often, beside the others
-    :ivar feature: only in worlds that have it, None for in all
+    :ivar weight: how often the action happens, relative to others
+    :ivar feature: the feature of a world that the action needs, or None
     """
 
     do: Callable
@@ -33,9 +33,9 @@ def action(weight, feature=None):
 
 
 def choose(random, features, often=()):
-    """Return one of those that worlds with these features have.
+    """Return a random action of a world with these features.
 
-    :param often: names of those that weigh `OFTEN` times as much
+    :param often: names of actions whose weight is `OFTEN` times as large
     """
     there = [a for a in _ALL if a.feature is None or a.feature in features]
     weights = [

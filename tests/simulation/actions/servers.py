@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users do with their servers, and what managers hear of them."""
+"""Actions of users on their servers, and notifications to managers."""
 
 from blazar_sched.domain import window
 from blazar_sched.domain.flavor import Flavor
@@ -20,10 +20,10 @@ def boot(world):
 
 @registry.action(16)
 def boot_bound(world):
-    """Boot a server in a reservation that is open.
+    """Boot a server in an open reservation.
 
-    By its flavor, by a hint, or, as it draws its project's servers, by
-    nothing at all.
+    The server names the reservation by its flavor, by a hint, or not at all if
+    the reservation draws the servers of its project.
     """
     open_ = _open(world)
     if open_:
@@ -55,7 +55,7 @@ def boot_in(world, reservation):
 
 @registry.action(6, features.LIFETIMES)
 def boot_bounded(world):
-    """Boot a server that declares its end, and what it then ends with."""
+    """Boot a server that declares its end and the action at the end."""
     lives = world.random.choice((60, 300, 1000, 4000))
     world.boot(request(
         world, end=world.time + lives,
@@ -70,9 +70,9 @@ def boot_preemptible(world):
 
 @registry.action(2, features.FORCED)
 def force(world):
-    """Boot a server where somebody says, past all filters.
+    """Boot a server on a chosen host, past all filters.
 
-    Often on a host that one of its projects has.
+    The host is often one that is reserved for the project.
     """
     open_ = [r for r in _open(world) if r.nodes]
     if open_ and world.happens(0.6):
@@ -88,7 +88,7 @@ def force(world):
 
 @registry.action(4)
 def remove(world):
-    """Have a server deleted by its owner."""
+    """Delete a server, as its owner."""
     server = world.some_server()
     if server is not None and server.task is None:
         world.tell(f'server {server.uuid} is removed by its owner')
@@ -97,7 +97,7 @@ def remove(world):
 
 @registry.action(5, features.LIFETIMES)
 def replace(world):
-    """Have a server deleted by its owner, and another one booted at once."""
+    """Delete a server, as its owner, and boot another server at once."""
     old = world.some_server()
     if old is None or old.task is not None:
         return
@@ -110,7 +110,7 @@ def replace(world):
 
 @registry.action(2)
 def move(world):
-    """Have an operator move a server to another host."""
+    """Move a server to another host, as an operator."""
     server = world.some_server()
     if server is None or server.node is None or server.task is not None:
         return
@@ -122,7 +122,7 @@ def move(world):
 
 @registry.action(4)
 def hear(world):
-    """A manager is told of a server, perhaps of one that has gone."""
+    """Notify a manager of a server, possibly of a deleted server."""
     known = {i.uuid for i in world.ledger.instances()}
     heard = sorted(known.union(world.cloud.servers_))
     if heard:
@@ -131,13 +131,13 @@ def hear(world):
 
 @registry.action(6)
 def sync(world):
-    """A manager looks at all servers."""
+    """Have a manager synchronize all servers."""
     world.quietly(world.some_member(), lambda m: m.instances.sync())
 
 
 @registry.action(2)
 def restore(world):
-    """A manager brings back who had to go."""
+    """Have a manager unshelve the servers that were vacated."""
     world.quietly(world.some_member(), lambda m: m.restorer.step())
 
 
@@ -145,9 +145,9 @@ def request(
     world, project=None, flavor=None, hint=None, end=window.FOREVER,
     on_end=None, specs=None, vcpus=None,
 ):
-    """Draw what is asked of nova-api, but for what is given.
+    """Draw a request to nova-api, with the given fields.
 
-    :param vcpus: the size, of which memory and disk follow
+    :param vcpus: the size; memory and disk are in proportion
     """
     if flavor is None:
         vcpus = vcpus or world.random.choice(SIZES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of servers and hosts before a manager has looked at it."""
+"""Actions on servers and hosts that no manager has seen yet."""
 
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
@@ -16,9 +16,9 @@ HALF = nodes.VCPUS // 2
 
 @registry.action(4, features.UNSEEN)
 def end_late(world):
-    """Have a project boot servers where the end of its lease is not done.
+    """Boot servers of a project whose lease has ended without its end event.
 
-    No manager does it in time, or Nova does not answer.
+    The event is late because no manager runs it, or Nova is unreachable.
     """
     own = _open_host(world, 120)
     if own is None:
@@ -33,7 +33,7 @@ def end_late(world):
 
 @registry.action(4, features.UNSEEN)
 def delete_late(world):
-    """Have a project boot servers where its lease is still being deleted."""
+    """Boot servers of a project while its lease is being deleted."""
     own = _open_host(world, leases.HOUR)
     if own is None:
         return
@@ -46,7 +46,7 @@ def delete_late(world):
 
 @registry.action(4, features.UNSEEN)
 def come_before(world):
-    """Have a server on a host that its project then gets, with no record."""
+    """Boot a server, without a record, on a host that is then reserved."""
     node = _emptiest(world)
     there = servers.request(world)
     if world.boot(there, node, heard=False) is None:
@@ -59,7 +59,7 @@ def come_before(world):
 
 @registry.action(4, features.LIFETIMES)
 def follow_lifetime(world):
-    """Have a lease start on a host when a server there comes to its end."""
+    """Start a lease on a host at the end of the lifetime of a server there."""
     world.start_all()
     end = world.time + 300
     there = servers.request(
@@ -84,9 +84,9 @@ def follow_lifetime(world):
 
 @registry.action(4, features.UNSEEN)
 def replace_unseen(world):
-    """Have a server leave a host that is to have a lease, and one come.
+    """Replace a server on a host just before a lease starts there.
 
-    It asks for all that is free there now. No manager looks in between.
+    The new server takes all free capacity. No manager looks in between.
     """
     world.start_all()
     node = _emptiest(world)
@@ -115,7 +115,7 @@ def replace_unseen(world):
 
 
 def _open_host(world, seconds, project=None, properties=''):
-    """Return a reservation of whole hosts that has just been opened.
+    """Return a reservation of whole hosts that was just started, or None.
 
     None if it was not.
     """
@@ -140,12 +140,12 @@ def _open_host(world, seconds, project=None, properties=''):
 
 
 def _stay_away(world):
-    """Have Nova answer nobody for a moment."""
+    """Make Nova unreachable for a moment."""
     world.cloud.away_until = max(world.cloud.away_until, world.time + 30)
 
 
 def _come_after(world, own):
-    """Have servers come to where a reservation was, then its end done."""
+    """Boot servers where a reservation was, before the end event is done."""
     for node in sorted(own.nodes):
         _move_to(world, own.project_id, node)
         world.boot(servers.request(world, own.project_id), node)
@@ -160,7 +160,7 @@ def _look(world):
 
 
 def _move_to(world, project, node):
-    """Have a server of a project that is elsewhere move to a node."""
+    """Move a server of a project from another node to a node."""
     for id_, server in sorted(world.cloud.servers_.items()):
         if (
             server.project_id == project
@@ -174,7 +174,7 @@ def _move_to(world, project, node):
 
 
 def _rather(node):
-    """Return what chooses a node if it is one of some, else the first."""
+    """Return a function that prefers the nodes in `some`."""
     return lambda found: node if node in found else found[0]
 
 
@@ -183,12 +183,12 @@ def _emptiest(world):
 
 
 def _taken(world, node):
-    """Return how many VCPUs servers have on a node."""
+    """Return how many VCPUs servers use on a node."""
     return sum(s.amounts[inventory.VCPU] for s in world.cloud.on(node))
 
 
 def _who_yields(world):
-    """Draw what is asked for a server that has gone when the lease starts."""
+    """Draw a request for a server that yields when the lease starts."""
     if features.PREEMPTIBLE in world.features and world.happens(0.5):
         return servers.request(
             world, specs={flavor.PREEMPTIBLE: 'true'}, vcpus=HALF
@@ -199,7 +199,7 @@ def _who_yields(world):
 
 
 def _leave(world, request, node):
-    """Have a server leave its host: it is deleted, or moves to another."""
+    """Delete a server, or move the server to another host."""
     server = world.cloud.servers_[request.uuid]
     other = None
     if world.happens(0.3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call to Nova or Placement meets: an answer, trouble, or nobody."""
+"""The base class of calls to Nova and Placement, with random failures."""
 
 from blazar_sched.domain import exception
 
@@ -9,12 +9,12 @@ class Calls:
 
     :param luck: decides which calls fail
     :param clock: returns the true time
-    :param tell: is told of each change
+    :param tell: called with each change
     """
 
     def __init__(self, luck, clock, tell):
         self.trouble = 0.0
-        # Until then nobody answers.
+        # The time until which every call fails.
         self.away_until = 0
         self._luck = luck
         self._clock = clock
@@ -25,7 +25,7 @@ class Calls:
         return self._clock() < self.away_until
 
     def _call(self, work=lambda: None, what=None):
-        """Do what was asked for; now and then not, or without an answer."""
+        """Make a call; fail now and then, before or after the call."""
         if self.is_away:
             raise exception.Unavailable('nova cannot be reached')
         draw = self._luck.random() if self.trouble else 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that there is in Nova and Placement."""
+"""The whole cloud: all that Nova and Placement have."""
 
 from tests.simulation import history
 from tests.simulation.cloud import names
@@ -9,20 +9,20 @@ from tests.simulation.cloud import slots
 
 
 class Cloud(nodes.Nodes, slots.Slots, names.Names, servers.Servers):
-    """All that there is in Nova and Placement; see `base.Calls`.
+    """The whole cloud; see `base.Calls`.
 
     :param ids: draws the uuids of servers
-    :param place: chooses a host for a server that moves or comes back
+    :param place: chooses a host for a server that moves or is unshelved
     """
 
     def __init__(self, luck, clock, tell, ids, place):
-        # Each base passes on what it does not take.
+        # Each base class passes on the arguments that it does not use.
         super().__init__(luck, clock, tell)
         self._ids = ids
         self._place = place
 
     def leftovers(self):
-        """Return all that reservations have made here."""
+        """Return all objects that reservations have created here."""
         return [
             *self.flavors_, *self.aggregates, *self.server_groups,
             *self.classes, *self.slots,

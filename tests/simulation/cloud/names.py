@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reservation is called in Nova: flavor, aggregate, server group."""
+"""Nova's objects of a reservation: flavor, aggregate, server group."""
 
 import dataclasses
 import uuid
@@ -9,10 +9,10 @@ from tests.simulation.cloud import base
 
 
 class Names(base.Calls):
-    """Flavors of reservations, and who may use them; aggregates; groups.
+    """The flavors of reservations and their access; aggregates; groups.
 
-    :ivar flavors_: those that are there, by id
-    :ivar projects: who may use them, by id
+    :ivar flavors_: the existing flavors, by id
+    :ivar projects: the projects with access, by flavor id
     :ivar aggregates: by name
     :ivar server_groups: their ids, by name
     """

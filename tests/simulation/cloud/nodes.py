@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute nodes, and what Placement says that each of them has."""
+"""Compute nodes, and their inventories in Placement."""
 
 import dataclasses
 import uuid
@@ -16,8 +16,8 @@ SIZE = {
     inventory.MEMORY_MB: Inventory(VCPUS * 1024),
     inventory.DISK_GB: Inventory(VCPUS * 10),
 }
-# As 400 TB of Ceph with a disk_allocation_ratio of 9999 have it: far more
-# than 2**31.
+# Like 400 TB of Ceph with a disk_allocation_ratio of 9999: far more than
+# 2**31.
 LARGE = Inventory(400_000, 0, 9999.0)
 
 
@@ -42,12 +42,13 @@ class Nodes(base.Calls):
         self._tell(f'{name} {"is up" if up else "fails"}')
 
     def resize(self, name, other):
-        """Give a node its usual inventories, but for what is in `other`."""
+        """Set the inventories of a node to the usual ones, except for `other`.
+        """
         self.sizes[name] = {**SIZE, **other}
         self._generations[name] = self._generations.get(name, 0) + 1
 
     def name_of(self, uuid_):
-        """Return the hostname of a node's uuid."""
+        """Return the hostname of the node with a uuid."""
         return next(n.hostname for n in self.nodes.values() if n.uuid == uuid_)
 
     # Nova

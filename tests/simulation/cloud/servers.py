@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers and their images, with a record of all that became of them."""
+"""Servers and their images, with a record of all their changes."""
 
 import dataclasses
 import uuid
@@ -10,20 +10,19 @@ from blazar_sched.service.clients import nova
 from tests.simulation import history
 from tests.simulation.cloud import base
 
-# Seconds that Nova takes to delete a server, and Glance to have its image.
+# Seconds that Nova takes to delete a server, and Glance to store an image.
 DELETES_IN = 3
 COPIES_IN = 20
 SHELVED = 'SHELVED_OFFLOADED'
 
 
 class Servers(base.Calls):
-    """The servers that are there, by uuid.
+    """The existing servers, by uuid.
 
-    :ivar done: what became of servers, a `history.Did` for each change; who
-        plays takes them out
-    :ivar came: when each came to its host
-    :ivar images: all that were ever asked for, by server
-    :ivar slots_of: the resource class that each takes one of, or None
+    :ivar done: a `history.Did` for each change; the player removes them
+    :ivar came: when each server came to its host
+    :ivar images: all images that were ever requested, by server
+    :ivar slots_of: the resource class of which each server uses one, or None
     """
 
     # Draws uuids; chooses a host for a server as nova-scheduler does.
@@ -39,12 +38,12 @@ class Servers(base.Calls):
         self.slots_of = {}
         self._deleting = {}
 
-    # What others than the service do
+    # Actions of others than the service
 
     def boot(self, id_, node, project_id, amounts, slots=None, **values):
-        """Have a server on a node, as nova-scheduler has chosen.
+        """Create a server on a node that nova-scheduler has chosen.
 
-        :param slots: the resource class that it takes one of, if any
+        :param slots: the resource class of which the server uses one, if any
         """
         self.slots_of[id_] = slots
         server = nova.Server(**{
@@ -69,24 +68,24 @@ class Servers(base.Calls):
         return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
 
     def remove(self, server):
-        """Have its owner's deletion done at once."""
+        """Delete a server at once, as its owner."""
         self._note(history.REMOVED, server)
         self._gone(server.uuid)
 
     def move(self, server, node):
-        """Have a server on another node."""
+        """Move a server to another node."""
         self._note(history.MOVED, server)
         self._change(server, node=node, arrived=True)
 
     def on(self, node):
-        """Return the servers on a node, not those that are being deleted."""
+        """Return the servers on a node that are not being deleted."""
         return [
             s for s in self.servers_.values()
             if s.node == node and s.task != 'deleting'
         ]
 
     def settle(self):
-        """Let Nova and Glance finish what takes them time."""
+        """Let Nova and Glance complete the actions that take time."""
         now = self._clock()
         for id_, since in list(self._deleting.items()):
             if now >= since + DELETES_IN:
@@ -95,7 +94,7 @@ class Servers(base.Calls):
             for image in images:
                 image.settle(now)
 
-    # What the service asks for
+    # Requests of the service
 
     def servers(self, host=None, project_id=None, **filters):
         self._call()
@@ -169,7 +168,8 @@ class Servers(base.Calls):
     def create_image(self, server, name, metadata):
         mark = dict(metadata)
         made = self.images[server.uuid]
-        # Evaluated first: what fails after it was done is found by the next.
+        # This is evaluated before the call, so that the next call finds an
+        # image that was made although the call failed.
         known = [i for i in made if (i.name, i.metadata) == (name, mark)]
         if known:
             self._call()

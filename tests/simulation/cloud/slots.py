@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement's custom resource classes, which are slots of reservations."""
+"""Custom resource classes in Placement: the slots of reservations."""
 
 from tests.simulation.cloud import base
 
 
 class Slots(base.Calls):
-    """Resource classes, how much hosts have of them, and who uses that.
+    """Resource classes, their totals on hosts, and their consumers.
 
     :ivar slots: totals by (hostname, resource class)
-    :ivar holders: the uuids of those that use some, by the same
+    :ivar holders: the uuids of the consumers, by the same key
     """
 
     def __init__(self, *args):
@@ -21,7 +21,7 @@ class Slots(base.Calls):
         self.holders.setdefault((hostname, name), set()).add(uuid)
 
     def let_go(self, uuid):
-        """Have a server that has left its host use none."""
+        """Remove the allocation of a server that has left its host."""
         for holders in self.holders.values():
             holders.discard(uuid)
 

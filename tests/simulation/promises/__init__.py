@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold whatever happens, one subject a file: see README.md."""
+"""The promises that must always hold, one subject a file: see README.md."""
 
 from tests.simulation.promises import filters
 from tests.simulation.promises import images

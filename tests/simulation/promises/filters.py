@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody is let in on what a lease is to have, and on their own all are."""
+"""The filters protect leases, and let servers into their own reservations."""
 
 from tests.simulation import occupancy
 from tests.simulation.promises import registry
@@ -7,9 +7,9 @@ from tests.simulation.promises import registry
 
 @registry.promise
 def who_is_let_in_leaves_room_for_leases(world):
-    """For as long as it says that it stays, beside all who are known.
+    """An admitted server leaves room for leases while it stays.
 
-    By a scheduler that knows the newest revision.
+    This holds for a scheduler that knows the newest revision.
     """
     let_in = world.let_in
     if let_in is None or not _is_newest(world, let_in.by):
@@ -25,7 +25,7 @@ def who_is_let_in_leaves_room_for_leases(world):
         r.magnetic and _holds(world, r, let_in.node)
         for r in occupancy.drawn_on(world, server)
     ):
-        # What it has is counted by its reservation.
+        # The use of the server is counted by its reservation.
         return
     end = server.end
     if server.preemptible:
@@ -41,7 +41,7 @@ def who_is_let_in_leaves_room_for_leases(world):
 
 
 def _bound(world, server):
-    """Yield what is wrong with a server that draws on a reservation."""
+    """Yield the faults of a server that draws on a reservation."""
     r = world.book.reservations.get(server.reservation_id)
     if (
         r is None or not _holds(world, r, server.node)
@@ -51,7 +51,7 @@ def _bound(world, server):
 
 
 def _holds(world, r, node):
-    """Tell whether a reservation has a node now."""
+    """Tell whether a reservation currently has a node."""
     held = world.cloud.nodes[node].uuid, r.id
     return any(
         (a.host, a.reservation_id) == held and a.start <= world.time < a.end

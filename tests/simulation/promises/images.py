@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image that was asked for is made, for the end that comes."""
+"""A requested snapshot is made, for the right end."""
 
 from blazar_sched.domain import states
 from tests.simulation import history
@@ -11,10 +11,10 @@ _SNAPSHOT = 'snapshot'
 
 @registry.promise
 def a_server_has_an_image_when_its_end_comes(world):
-    """Where ``before_end`` is snapshot: one that was made for this end.
+    """A server has an image for this end if ``before_end`` is snapshot.
 
-    But of who came when that had been done, and where the lease was ended
-    before, or says that something failed.
+    This excludes servers that came after the snapshots were made, leases that
+    were ended early, and leases that report a failure.
     """
     for did in world.news:
         if did.what not in (history.DELETED, history.SHELVED):
@@ -29,7 +29,7 @@ def a_server_has_an_image_when_its_end_comes(world):
 
 @registry.promise
 def a_server_has_an_image_when_its_own_end_comes(world):
-    """Where its lifetime ends with snapshot: one made at this very end."""
+    """A server has an image if its own lifetime ends with snapshot."""
     for did in world.news:
         if did.what != history.DELETED:
             continue
@@ -62,7 +62,7 @@ def _is_done(world, did, r):
         return True
     was_deleted = r.gone or r.lease_status == states.LEASE_DELETING
     if was_deleted and (r.over_at < r.notice or r.noticed_at is None):
-        # By its users, before.
+        # The server was deleted earlier, by its user.
         return True
     joined = world.cloud.came[did.server.uuid]
     if r.noticed_at is not None and joined >= r.notice > r.start:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was accepted is there, as it was accepted, until its end."""
+"""An accepted lease exists as it was accepted, until its end."""
 
 from blazar_sched.domain import states
 from tests.simulation import looks
@@ -23,7 +23,7 @@ def an_accepted_lease_is_there(world):
                 yield f'the accepted lease {id_} is not there'
             known['gone'] = True
         elif 'gone' in known:
-            # What cannot be ended shows that it could not be.
+            # A lease that cannot be ended has a status that says so.
             if lease.status not in (
                 states.LEASE_DELETING, states.LEASE_ERROR
             ):
@@ -54,6 +54,6 @@ def _as_promised(world, lease, known):
             not reservation.missing_resources or not lease.degraded
         ):
             yield f'{reservation.id} has only {own}'
-        # What is active is placed anew from now on where it changes.
+        # A changed active lease is placed anew from now on.
         if any(a.start < lease.start or a.end != lease.end for a in own):
             yield f'{reservation.id} of {lease} has {own}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No lease is put where somebody who is known is to stay."""
+"""No new lease is placed on a host where a known server will stay."""
 
 from tests.simulation import occupancy
 from tests.simulation.promises import registry
@@ -7,7 +7,7 @@ from tests.simulation.promises import registry
 
 @registry.promise_of_ledger()
 def a_new_lease_finds_its_place_free(world):
-    """Of the servers that the ledger has a record of, where they are."""
+    """A new lease finds its hosts free of servers that have a record there."""
     for a in world.placed:
         if world.book.reservations[a.reservation_id].instance_id:
             continue

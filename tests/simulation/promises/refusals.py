@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No lease is refused for want of room where there is room."""
+"""No lease is refused for lack of room while there is room."""
 
 from blazar_sched.domain import inventory
 from tests.simulation import looks
@@ -11,7 +11,8 @@ _WHOLE = 'physical:host'
 
 @registry.promise
 def a_refused_lease_finds_no_room(world):
-    """Of one reservation that any host will do for."""
+    """A refused lease with one reservation, open to any host, finds no room.
+    """
     asked = world.refused
     if asked is None or len(asked['reservations']) != 1:
         return
@@ -30,7 +31,7 @@ def a_refused_lease_finds_no_room(world):
 
 
 def _open(world):
-    """Return the hostnames of the hosts that may be reserved."""
+    """Return the hostnames of the reservable hosts."""
     return [
         host.hypervisor_hostname for host in world.ledger.hosts()
         if host.available

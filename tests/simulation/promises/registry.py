@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promises that there are: see README.md for how to add one."""
+"""The registry of promises: see README.md for how to add a promise."""
 
 from collections.abc import Callable
 import dataclasses
@@ -11,10 +11,10 @@ class Broken(AssertionError):
 
 @dataclasses.dataclass(frozen=True)
 class Promise:
-    """`broken` takes the world and yields what does not hold, in words.
+    """A promise; `broken` takes the world and yields the faults, as texts.
 
-    :ivar changes: it is looked at after so many changes of the ledger; 0 for
-        after each action
+    :ivar changes: the promise is checked after this number of changes of the
+        ledger; 0 for after each action
     """
 
     broken: Callable
@@ -22,20 +22,20 @@ class Promise:
 
 
 _ALL = []
-# Promises that the service does not hold yet, by name.
+# Promises that the service does not keep yet, by name.
 AWAITED = set()
 
 
 def promise(broken):
-    """Register what is to hold after each action."""
+    """Register a promise that is checked after each action."""
     _ALL.append(Promise(broken, 0))
     return broken
 
 
 def promise_of_ledger(changes=1):
-    """Register what only a change of the ledger can break.
+    """Register a promise that only a change of the ledger can break.
 
-    :param changes: look after so many: some looks are slow
+    :param changes: check after this number of changes: some checks are slow
     """
 
     def register(broken):
@@ -46,9 +46,9 @@ def promise_of_ledger(changes=1):
 
 
 def check(world, changed):
-    """Hold each promise.
+    """Check each promise.
 
-    :param changed: whether the ledger is another one than at the last look
+    :param changed: whether the ledger has changed since the last check
     :raises Broken: naming the promise
     """
     for each in _ALL:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every replica is what the ledger says, and there can always be a new one."""
+"""Every replica equals the ledger, and a new replica can always be built."""
 
 from tests.simulation import looks
 from tests.simulation.promises import registry
@@ -7,13 +7,14 @@ from tests.simulation.promises import registry
 
 @registry.promise_of_ledger(changes=4)
 def the_ledger_can_be_read_anew(world):
-    """A manager that starts now has what those have that are there."""
+    """A manager that starts now builds the replica that other managers have.
+    """
     try:
         new = looks.anew(world.other_ledger)
     except ValueError as e:
         yield f'{type(e).__name__}: {e}'
         return
-    # By turns: one load is enough for each look.
+    # The managers take turns: one load is enough for each check.
     member = world.members[new.revision % len(world.members)]
     replica = member.manager and member.manager.ledger.replica
     if replica and replica.revision == new.revision:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No server is lost that need not be."""
+"""No server is lost without need."""
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
@@ -17,8 +17,11 @@ _ENDS = {
 
 @registry.promise
 def a_server_goes_at_its_end_or_is_told(world):
-    """The service ends a reservation's own servers, at its end and as it
-    says; any other one only once it has been told, if it does not yield.
+    """A server is deleted at its end, or after a notice.
+
+    The service ends a reservation's own servers at the end of the reservation,
+    by its `on_end`; it deletes any other server only after a notice, unless
+    the server yields.
     """
     for did in world.news:
         if did.what in _ENDS and not _may_go(world, did):
@@ -30,7 +33,7 @@ def a_server_goes_at_its_end_or_is_told(world):
 
 
 def reservations_of(world, server):
-    """Yield the reservations that a server is of."""
+    """Yield the reservations to which a server belongs."""
     return world.book.of(server, world.cloud.came[server.uuid])
 
 
@@ -47,7 +50,7 @@ def _may_go(world, did):
 
 
 def _told(server):
-    """Return when a server was told to go, or a time that never comes."""
+    """Return when a server got its notice, or a time that never comes."""
     try:
         return duration.parse_time(
             server.metadata.get(vacating.VACATE_AT), vacating.VACATE_AT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has started has its room, but for what is said to be in its way."""
+"""A started lease has its room, except where it reports servers in the way."""
 
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
@@ -9,7 +9,7 @@ from tests.simulation.promises import servers
 
 @registry.promise_of_ledger()
 def a_started_reservation_has_its_room(world):
-    """Right after its start."""
+    """A reservation has its room right after its start."""
     leases = world.book.leases
     for lease in leases.values():
         started = world.started.get(lease.id)

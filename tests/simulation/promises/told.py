@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asked to be told of an end is told of it, and once."""
+"""Every requested announcement of an end is sent, and sent once."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from tests.simulation.promises import registry
 
 @registry.promise_of_ledger()
 def everybody_is_told_of_the_end(world):
-    """Of each lease that came to its end, and of that very end."""
+    """Each lease that came to its end was announced, with that end."""
     for r in world.book.reservations.values():
         if (
             r.before_end not in (outside.EMAIL, outside.WEBHOOK)
@@ -30,7 +30,8 @@ def everybody_is_told_of_the_end(world):
 
 @registry.promise
 def nobody_is_told_twice(world):
-    """Not unless something failed in between; then by the same key."""
+    """No end is announced twice, except after a failure and with the same key.
+    """
     if not world.is_calm or 'away' in world.features:
         return
     told = Counter((t.how, t.key) for t in world.outside.told)
