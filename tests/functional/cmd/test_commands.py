@@ -137,7 +137,7 @@ def test_a_database_that_lets_nobody_in_is_not_tried_again(config, command):
     refused = run(*command, '--config-file', config)
     assert refused.returncode == 1
     [line] = refused.stderr.splitlines()
-    assert 'denies access' in line
+    assert 'denied access' in line
     assert 'unable to open database file' in line
 
 

@@ -239,7 +239,8 @@ def test_every_way_leads_to_the_truth(store, open_ledger, nouns, seed):
             assert_same(replica_of(image, since), expected)
     assert_same(replica_of({}, 0), state.Replica(accounting.LedgerAccounting))
     assert any(
-        any(map(each.indexes.held, each.reservations)) for each in truths
+        any(map(each.indexes.allocations, each.reservations))
+        for each in truths
     )
     assert any(each.instances for each in truths)
     assert any(r.aggregate for t in truths for r in t.reservations.values())
@@ -328,7 +329,7 @@ def test_a_snapshot_is_whole_whatever_the_size_of_its_pages(
     assert new.load(page.revision, *packing.split(items)) == set()
 
     assert_same(new, scheduler_of(store))
-    assert any(map(new.indexes.held, new.reservations))
+    assert any(map(new.indexes.allocations, new.reservations))
     assert any(map(new.indexes.extra.owns, new.reservations))
 
 
