@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command with a cloud to test on, or keeps one up.
+"""Run a command against a new cloud, or keep a cloud running.
 
-``python -m tests.cloud COMMAND`` gives it an administrator's ``OS_*``
-variables and the cloud's description; ``python -m tests.cloud --keep`` prints
-the former. Its logs are kept if the command, or the cloud, fails.
+``python -m tests.cloud COMMAND`` gives the command the ``OS_*`` variables of
+an administrator and the description of the cloud; ``python -m tests.cloud
+--keep`` prints these variables. The logs of the cloud are kept if the command,
+or the cloud, fails.
 """
 
 import argparse
@@ -24,9 +25,9 @@ from tests.cloud import processes
 from tests.cloud.cloud import Cloud
 from tests.services import private
 
-# The description, as JSON.
+# The description of the cloud, as JSON.
 VARIABLE = 'BLAZAR_SCHED_TEST_CLOUD'
-# Seconds between two looks at the processes.
+# Seconds between two checks of the processes.
 PAUSE = 0.2
 
 
@@ -76,7 +77,8 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run(cloud: Cloud, command: list[str]) -> int:
-    """Run the command, and again what of the cloud ends meanwhile."""
+    """Run the command, and restart processes of the cloud that end meanwhile.
+    """
     process = subprocess.Popen(
         command, env={**os.environ, **_variables(cloud)}
     )

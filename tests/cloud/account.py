@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in the cloud, as an administrator sees it."""
+"""The objects in the cloud, as an administrator sees them."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -27,19 +27,19 @@ class Nova:
         return self._compute.find_flavor(flavor_id, get_extra_specs=True)
 
     def projects_of(self, flavor_id: str) -> set[str]:
-        """Return who may use a private flavor."""
+        """Return the projects with access to a private flavor."""
         access = self._compute.get_flavor_access(flavor_id)
         return {each['tenant_id'] for each in access}
 
     def hosts_in(self, aggregate: str) -> list[str] | None:
-        """Return a host aggregate's hosts, None if there is none."""
+        """Return the hosts of an aggregate, None if there is no aggregate."""
         for found in self._compute.aggregates():
             if found.name == aggregate:
                 return sorted(found.hosts or ())
         return None
 
     def set_down(self, host: str, down: bool) -> None:
-        """Say that a compute host has failed, or is back."""
+        """Mark a compute host as failed, or as recovered."""
         [service] = self._compute.services(binary='nova-compute', host=host)
         self._compute.update_service_forced_down(service, forced=down)
 
@@ -57,9 +57,9 @@ class Placement:
     def change(
         self, host: str, what: str, edit: Callable[[Any], object]
     ) -> None:
-        """Change a host's `inventories` or `traits`.
+        """Change the `inventories` or `traits` of a host.
 
-        What Nova has to say of them it says again within a minute.
+        Nova reports its own values again within a minute.
         """
         provider = self._placement.find_resource_provider(host)
         path = f'/resource_providers/{provider.id}/{what}'
@@ -68,7 +68,7 @@ class Placement:
         self._placement.put(path, json=body, microversion='1.6')
 
     def slots(self, reservation_id: str) -> dict[str, int]:
-        """Return a reservation's slots by host."""
+        """Return the slots of a reservation by host."""
         return {
             provider.name.removeprefix('blazar_'): inventory.total
             for provider in self._placement.resource_providers()
@@ -89,7 +89,8 @@ def _class(reservation_id: str) -> str:
 
 def clear(admin: Person) -> None:
     """Remove servers, leases, hosts, reservable addresses and images."""
-    # Servers first: whose lease alone is removed may get another.
+    # Servers are removed first: a server whose lease alone is removed may get
+    # another lease.
     compute = admin.sdk.compute
     for server in compute.servers(all_projects=True, details=False):
         compute.delete_server(server, force=True)
@@ -111,7 +112,8 @@ def _remove(admin: Person, collection: str) -> None:
         return [each['id'] for each in admin.get(collection)[name]]
 
     def gone() -> bool:
-        # One that is just being started or ended is refused for a while.
+        # A lease that is just being started or ended cannot be deleted for a
+        # while.
         for each in ids():
             admin.reservation.delete(f'/{collection}/{each}')
         return not ids()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar 18 on the cloud: its own programs, on the same other services.
+"""Blazar 18 on the cloud: its own programs, with the same other services.
 
-As service user it has ours, so that trusts for the one are for the other.
+Blazar has the service user of blazar-sched, so that trusts for one service are
+valid for the other.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ PLUGINS = (
     'flavor.instance.plugin',
     'virtual.floatingip.plugin',
 )
-# blazar-api alone ends at once: its server is a daemon thread.
+# blazar-api by itself ends at once: its server is a daemon thread.
 _API = (
     'import threading; from blazar.cmd import api; api.main(); '
     'threading.Event().wait()'
@@ -40,11 +41,11 @@ def client(person: Person, url: str) -> blazarclient.Client:
 
 
 class Blazar:
-    """Blazar's API and manager.
+    """The API and the manager of Blazar.
 
-    :param folder: for its configuration and logs
+    :param folder: the folder of the configuration and logs
     :param database: an SQLAlchemy URL
-    :param description: the cloud's
+    :param description: the description of the cloud
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Blazar:
 
 
 def credentials(description: dict[str, str]) -> dict[str, object]:
-    """Return the service user's, as keystoneauth's options."""
+    """Return the credentials of the service user, as keystoneauth options."""
     return {
         'auth_type': 'password',
         'auth_url': description['auth_url'],

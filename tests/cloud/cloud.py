@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud on loopback, from nothing to the first server that it takes."""
+"""A cloud on loopback, from its creation to its first server."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -40,12 +40,12 @@ SERVICES: tuple[type[Service], ...] = (
 
 
 class Cloud:
-    """One that is up.
+    """A running cloud.
 
-    :param folder: for its configuration, state and logs
-    :param stack: what it needs is made on it, and goes with it
-    :param computes: how many compute hosts it has
-    :param hold: how they are held, unless their registration says it
+    :param folder: the folder of its configuration, state and logs
+    :param stack: the exit stack that removes the cloud
+    :param computes: the number of compute hosts
+    :param hold: the hold of hosts whose registration names none
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Cloud:
         self.processes = Processes(
             folder, venv / 'bin', self._environment()
         )
-        # They end before the databases go.
+        # The processes end before the databases are removed.
         stack.callback(self.processes.end)
         self.services = [
             service(self.site, self.processes) for service in SERVICES
@@ -84,7 +84,7 @@ class Cloud:
         self._up()
 
     def describe(self) -> dict[str, Any]:
-        """Return what a user, or a test, has to know of it."""
+        """Return the description of the cloud for users and tests."""
         return {
             'folder': str(self.site.folder),
             'auth_url': self._auth_url,
@@ -121,7 +121,8 @@ class Cloud:
         _at_once(service.start for service in others)
         self._told(', '.join(service.name for service in others))
         self._computes.start()
-        # Anew: a token has the catalog that there was when it was made.
+        # A new token is needed: a token has the catalog of the time at which
+        # it was made.
         admin = self._admin()
         seed.content(admin)
         self._told('image, flavors, network')
@@ -132,7 +133,7 @@ class Cloud:
         return person.connect(self._auth_url, 'admin', 'admin')
 
     def _told(self, what: str) -> None:
-        """Say what there is now, and since when."""
+        """Report what is running now, and since when."""
         passed = time.monotonic() - self._began
         print(f'{passed:6.1f} s  {what}', flush=True)
 
@@ -142,7 +143,8 @@ def _database(server: str) -> Iterator[str]:
     with database.made(server) as url:
         engine = sa.create_engine(url, isolation_level='AUTOCOMMIT')
         with engine.connect() as connection:
-            # Whatever the server's own is: theirs have keys of this width.
+            # The default of the server may differ: the services have keys of
+            # this width.
             connection.exec_driver_sql(
                 'ALTER DATABASE CHARACTER SET utf8mb3'
             )
@@ -151,7 +153,7 @@ def _database(server: str) -> Iterator[str]:
 
 
 def _at_once(calls: Iterable[Any]) -> None:
-    """Make all calls at the same time; raise what the first one raises."""
+    """Make all calls at the same time; raise the first error."""
     with futures.ThreadPoolExecutor() as pool:
         for future in [pool.submit(call) for call in calls]:
             future.result()

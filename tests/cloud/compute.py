@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute hosts whose servers are nothing but Nova's notes of them."""
+"""Compute hosts with fake servers."""
 
 import pathlib
 
@@ -8,13 +8,13 @@ import openstack
 from tests.cloud.processes import Processes
 from tests.cloud.site import Site
 
-# By its path: that of this tree's other modules is not to be searched, as
-# some have names of Nova's.
+# The module is run by its path: the folder must not be on the module path,
+# because some of its modules have the names of Nova's.
 _PROGRAM = ('-P', pathlib.Path(__file__).with_name('hypervisor.py'))
 
 
 class Computes:
-    """nova-compute with its fake driver, once for each host."""
+    """nova-compute with a fake driver, once for each host."""
 
     def __init__(
         self, site: Site, processes: Processes
@@ -36,7 +36,8 @@ class Computes:
             self._site.write(f'{host}.conf', sections)
 
     def start(self) -> None:
-        """Start them; Placement must answer, or they wait for a minute."""
+        """Start all computes; without Placement they would wait for a minute.
+        """
         for host in self._site.hosts:
             files = (
                 f'--config-file={self._site.etc / name}'
@@ -45,7 +46,7 @@ class Computes:
             self._processes.start(host, 'python', *_PROGRAM, *files)
 
     def wait(self, admin: openstack.connection.Connection) -> None:
-        """Wait until Nova may send a server to each of them."""
+        """Wait until Nova may send a server to each host."""
         for host in self._site.hosts:
             self._processes.wait(
                 host, lambda host=host: _is_there(admin, host)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real cloud: `make test-cloud` brings one up.
+"""A real cloud, created by `make test-cloud`.
 
-The tests share it and leave it as they found it: empty.
+The tests share the cloud and leave it empty, as they found it.
 """
 
 import collections
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope='session')
 def description():
-    """What `python -m tests.cloud` tells of the cloud."""
+    """The description that `python -m tests.cloud` makes of the cloud."""
     return json.loads(os.environ[main.VARIABLE])
 
 
@@ -71,7 +71,7 @@ def register(admin):
     """register('compute-1', extra='…') registers a host; returns it."""
 
     def register(name, **settings):
-        # From 1.1 on a host shows what Blazar's have not.
+        # From version 1.1 on a host has fields that Blazar's hosts lack.
         return admin.create('os-hosts', '1.1', name=name, **settings)
 
     return register
@@ -79,7 +79,7 @@ def register(admin):
 
 @pytest.fixture
 def host_of(admin):
-    """host_of(lease) -> the ids of the hosts that a lease has."""
+    """host_of(lease) -> the ids of the hosts of a lease."""
 
     def host_of(lease):
         answer = admin.get(f'os-hosts/allocations?lease_id={lease["id"]}')
@@ -94,19 +94,19 @@ def host_of(admin):
 
 @pytest.fixture
 def nova(admin):
-    """What an administrator sees in Nova."""
+    """Nova, as an administrator."""
     return account.Nova(admin)
 
 
 @pytest.fixture
 def placement(admin):
-    """What an administrator sees in Placement."""
+    """Placement, as an administrator."""
     return account.Placement(admin)
 
 
 @pytest.fixture(scope='session')
 def notified(description):
-    """notified(event_type) -> the payloads of our notifications of a type."""
+    """notified(event_type) -> the payloads of blazar-sched's notifications."""
     conf = service_conf.load(files=[])
     conf.set_override('transport_url', description['bus'])
     payloads = collections.defaultdict(list)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual environment that the cloud's services run in.
+"""The virtual environment in which the cloud's services run.
 
-It is made once and kept, apart from everything else of a cloud. ``python -m
-tests.cloud.home`` makes it, and the environment of Blazar, ahead of the tests.
+The environment is made once and kept, apart from the state of the clouds.
+``python -m tests.cloud.home`` makes it, and the environment of Blazar, ahead
+of the tests.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ import pathlib
 import subprocess
 import sys
 
-# The folder that it is kept in.
+# The folder of the environment.
 VARIABLE = 'BLAZAR_SCHED_CLOUD_HOME'
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -29,7 +30,7 @@ REQUIREMENTS = (
     'nova==34.0.0',
     'openstack-placement==16.0.0',
 )
-# Blazar as it was released last, and drivers for its database.
+# The last release of Blazar, and drivers for its database.
 BLAZAR = ('blazar==18.0.0', 'PyMySQL', 'psycopg2-binary')
 
 
@@ -42,9 +43,9 @@ def folder() -> pathlib.Path:
 
 
 def venv() -> pathlib.Path:
-    """Return the environment's folder, with this tree installed in it.
+    """Return the folder of the environment, with this tree installed in it.
 
-    :raises subprocess.CalledProcessError: if something cannot be installed
+    :raises subprocess.CalledProcessError: if a package cannot be installed
     """
     home = folder()
     home.mkdir(parents=True, exist_ok=True)
@@ -54,7 +55,7 @@ def venv() -> pathlib.Path:
             if due:
                 _run(sys.executable, '-m', 'venv', '--clear', str(made))
                 _install(made, *REQUIREMENTS)
-        # Python code is live; what is built from these files is not.
+        # Python code is used in place; extensions are built from these files.
         with _once(home / 'installed', _digest(_sources())) as due:
             if due:
                 _install(made, '--editable', f'{ROOT}[mysql]')
@@ -62,9 +63,9 @@ def venv() -> pathlib.Path:
 
 
 def blazar() -> pathlib.Path:
-    """Return the folder of an environment that has nothing but Blazar.
+    """Return the folder of an environment that has only Blazar.
 
-    :raises subprocess.CalledProcessError: if something cannot be installed
+    :raises subprocess.CalledProcessError: if a package cannot be installed
     """
     home = folder()
     home.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def _alone(home: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _once(stamp: pathlib.Path, digest: str) -> Iterator[bool]:
-    """Say whether there is something to do; note that it is done."""
+    """Tell whether a step is still to be done; record that it was done."""
     due = not stamp.exists() or stamp.read_text() != digest
     yield due
     stamp.write_text(digest)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova-compute, whose fake driver makes images with something in them.
+"""nova-compute with a fake driver that uploads images.
 
-Nova's own one leaves an image SAVING for ever. It is run by its path, in the
-environment of the cloud's services: see `compute`.
+Nova's own fake driver leaves an image SAVING for ever. This module is run by
+its path, in the environment of the cloud's services: see `compute`.
 """
 
 import io
 import sys
 
-# First: it has Nova patch the standard library.
+# This import is first, because it makes Nova patch the standard library.
 from nova.cmd import compute
 from nova.image import glance
 from nova.virt import fake
 
-# Of a server that has none.
+# The image of a server that has none.
 DISK = bytes(512)
 
 _snapshot = fake.FakeDriver.snapshot

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone: who is who."""
+"""Keystone: users, projects, roles and the catalog."""
 
 from collections.abc import Mapping
 

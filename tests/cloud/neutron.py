@@ -32,7 +32,7 @@ class Neutron(service.Service):
                 'core_plugin': 'ml2',
                 'service_plugins': 'router',
                 'state_path': state,
-                # Nobody would listen.
+                # No service would receive the notifications.
                 'transport_url': 'fake://',
                 'notify_nova_on_port_status_changes': False,
                 'notify_nova_on_port_data_changes': False,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova but for its computes.
+"""Nova without its computes.
 
-Our filters and weighers are in its scheduler, and our filter in its API.
+The filters and weighers of blazar-sched are in its scheduler, and the hint
+filter is in its API.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from tests.cloud import home
 from tests.cloud import service
 from tests.cloud.site import Site
 
-# What the README has, which this cloud has elsewhere.
+# Values of the README that differ in this cloud.
 _STATE = '/var/lib/nova'
 _BUS = 'rabbit://blazar_sched:password@controller:5672/blazar_sched'
 
@@ -22,7 +23,7 @@ class Nova(service.Service):
     type = 'compute'
     path = '/v2.1'
     application = 'nova.wsgi.osapi_compute:application'
-    # What it takes to open some leases at once is mostly Nova's own time.
+    # Starting some leases at once takes mostly Nova's own time.
     workers = 2
     threads = 8
     databases = ('nova_api', 'nova_cell0', 'nova_cell1')
@@ -77,7 +78,7 @@ class Nova(service.Service):
         self._write_pipelines()
 
     def _write_pipelines(self) -> None:
-        """Write Nova's own ones, changed as the README tells."""
+        """Write Nova's own pipelines, changed as the README says."""
         name = 'api-paste.ini'
         pipelines = configparser.ConfigParser(interpolation=None)
         pipelines.read(self._site.venv / 'etc/nova' / name)
@@ -104,7 +105,7 @@ class Nova(service.Service):
 
 
 def _readme(title: str) -> str:
-    """Return the lines of configuration that a section of the README has."""
+    """Return the lines of configuration in a section of the README."""
     readme = (home.ROOT / 'README.md').read_text()
     [section] = re.findall(
         rf'^### {title}$(.*?)^###', readme, re.MULTILINE | re.DOTALL

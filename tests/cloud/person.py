@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody who uses the cloud, as a program or at a terminal."""
+"""A user of the cloud, by the SDK or by the command line clients."""
 
 import datetime
 import json
@@ -18,7 +18,7 @@ from tests.cloud import site
 
 
 def variables(auth_url: str, user: str, project: str) -> dict[str, str]:
-    """Return what the command line clients read from the environment."""
+    """Return the environment variables that the command line clients read."""
     return {
         'OS_AUTH_URL': auth_url,
         'OS_USERNAME': user,
@@ -52,13 +52,13 @@ def connect(
 
 
 class Refused(Exception):
-    """The answer was no; the message is what was said."""
+    """A refused request; the message is that of the response."""
 
 
 class Person:
     """A user in a project.
 
-    `sdk` is the SDK, `reservation` its adapter for our API.
+    `sdk` is the SDK, `reservation` is its adapter for the reservation API.
     """
 
     def __init__(self, auth_url: str, user: str, project: str) -> None:
@@ -74,9 +74,9 @@ class Person:
         )
 
     def command(self, *arguments: object) -> str:
-        """Run the command line client; return what it prints.
+        """Run the command line client; return its output.
 
-        :raises Refused: if it fails
+        :raises Refused: if the command fails
         """
         done = programs.run(
             ['openstack', *map(str, arguments)],
@@ -87,12 +87,12 @@ class Person:
         return done.stdout
 
     def openstack(self, *arguments: object) -> Any:
-        """Run a command that shows something; return it.
+        """Run a command that prints JSON; return the parsed JSON.
 
-        :raises Refused: if it fails
+        :raises Refused: if the command fails
         """
         printed = self.command(*arguments, '-f', 'json')
-        # Blazar's part of it says in a line before that what it has made.
+        # Blazar's plugin prints a line about the created object first.
         [document] = re.findall(r'^[{\[].*', printed, re.M | re.S)
         return json.loads(document)
 
@@ -104,10 +104,10 @@ class Person:
         zone: str | None = None,
         **hints: str,
     ) -> Any:
-        """Boot a server by the command line client, and wait for it.
+        """Boot a server with the command line client; wait until it is active.
 
         :param zone: an availability zone, or ZONE:HOST
-        :raises Refused: if it cannot be; also by the scheduler
+        :raises Refused: if Nova, or its scheduler, refuses the server
         """
         made = self.openstack(
             'server', 'create', '--nic', 'none',
@@ -121,14 +121,14 @@ class Person:
             now = self.sdk.compute.get_server(made['id'])
             return now.status != 'BUILD' and now
 
-        # The client itself would look every five seconds only.
+        # The client itself would poll only every five seconds.
         server = polling.until(look)
         if server.status == 'ERROR':
             raise Refused(server.fault['message'])
         return server
 
     def finds_no_host(self, name: str, *args: str, **hints: str) -> bool:
-        """Say whether Nova's scheduler, and nobody else, refuses a boot."""
+        """Tell whether a boot is refused, and by Nova's scheduler alone."""
         try:
             self.boot(name, *args, **hints)
         except Refused as e:
@@ -143,9 +143,9 @@ class Person:
     def create(
         self, collection: str, microversion: str | None = None, **body: Any
     ) -> Any:
-        """Make one of our API's nouns; return it.
+        """Create an object through the reservation API; return the object.
 
-        :raises Refused: if it is not made
+        :raises Refused: if the request is refused
         """
         answer = self.reservation.post(
             f'/{collection}', json=body, microversion=microversion
@@ -156,9 +156,9 @@ class Person:
     def update(
         self, path: str, microversion: str | None = None, **body: Any
     ) -> Any:
-        """Change one of our API's nouns; return it.
+        """Change an object through the reservation API; return the object.
 
-        :raises Refused: if it stays as it was
+        :raises Refused: if the request is refused
         """
         answer = self.reservation.put(
             f'/{path}', json=body, microversion=microversion
@@ -179,9 +179,9 @@ class Person:
         length: datetime.timedelta = datetime.timedelta(hours=1),
         microversion: str | None = None,
     ) -> Any:
-        """Make a lease that starts now, or `start` from now.
+        """Create a lease that starts now, or `start` from now.
 
-        :raises Refused: if it is not made
+        :raises Refused: if the lease is refused
         """
         begins = datetime.datetime.now(datetime.UTC)
         if start is not None:
@@ -200,7 +200,7 @@ class Person:
         return self.get(f'leases/{lease["id"]}')['lease']
 
     def wait_for(self, lease: Any, status: str) -> Any:
-        """Return a lease once it has a status."""
+        """Wait until a lease has a status; return the lease."""
 
         def look() -> Any:
             now = self.lease(lease)
@@ -210,7 +210,8 @@ class Person:
         return polling.until(look)
 
     def opened(self, lease: Any) -> Any:
-        """Return an active lease once it is open as it was changed."""
+        """Wait until the change of an active lease is done; return the lease.
+        """
 
         def look() -> Any:
             now = self.lease(lease)
@@ -224,13 +225,13 @@ class Person:
         return polling.until(look)
 
     def end(self, lease: Any) -> Any:
-        """End an active lease, and wait until it is over."""
+        """End an active lease, and wait until the lease is over."""
         self.update_lease(lease, end_date='now')
         return self.wait_for(lease, 'TERMINATED')
 
 
 def hosts(number: int = 1, **parameters: Any) -> dict[str, Any]:
-    """Return what is asked for as whole hosts."""
+    """Return the request for a reservation of whole hosts."""
     return {
         'resource_type': 'physical:host',
         'min': number,
@@ -242,7 +243,7 @@ def hosts(number: int = 1, **parameters: Any) -> dict[str, Any]:
 
 
 def instances(amount: int = 1, **parameters: Any) -> dict[str, Any]:
-    """Return what is asked for as instances of a size."""
+    """Return the request for a reservation of instances."""
     return {
         'resource_type': 'virtual:instance',
         'amount': amount,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement: what there is, and what of it is used now."""
+"""Placement: inventories and their use."""
 
 from collections.abc import Mapping
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for what is to come about."""
+"""Waiting for a state by polling."""
 
 from collections.abc import Callable
 import time
 from typing import TypeVar
 
-# Seconds: everything runs on one machine, which has other work too.
+# Seconds; everything runs on one machine, which may be busy.
 PATIENCE = 120
 PAUSE = 0.25
 
@@ -13,7 +13,7 @@ T = TypeVar('T')
 
 
 def until(look: Callable[[], T], patience: float = PATIENCE) -> T:
-    """Look again and again until there is something; return it."""
+    """Poll until the result is true; return the result."""
     deadline = time.monotonic() + patience
     while not (seen := look()):
         assert time.monotonic() < deadline, f'not in {patience} s'

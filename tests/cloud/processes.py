@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud's processes, each with a log and a file with its id."""
+"""The processes of a cloud, each with a log and a pid file."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -11,22 +11,22 @@ import subprocess
 import sys
 import time
 
-# Seconds until a process does what it was started for: on a busy machine.
+# Seconds until a process is ready, on a busy machine.
 PATIENCE = 240
-# Seconds until one that was told to end is killed.
+# Seconds after which a process that was terminated is killed.
 GRACE = 10
 
 
 class Failed(Exception):
-    """A process did not do what it was started for; its log says why."""
+    """A process that failed to start; its log says why."""
 
 
 class Processes:
     """All processes of one cloud.
 
-    :param folder: theirs, for logs and ids
-    :param programs: where the programs are
-    :param environment: of them all, beside our own
+    :param folder: the folder of logs and pid files
+    :param programs: the folder of the programs
+    :param environment: variables of all processes, beside the usual ones
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class Processes:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def run(self, name: str, program: str, *arguments: object) -> None:
-        """Run a program to its end.
+        """Run a program until it exits.
 
-        :raises Failed: if it says so
+        :raises Failed: if the exit status is not 0
         """
         process = self._popen(name, self._command(program, *arguments))
         if process.wait():
@@ -55,9 +55,9 @@ class Processes:
         self._start(name)
 
     def wait(self, name: str, ready: Callable[[], bool]) -> None:
-        """Wait until a process that was started is ready.
+        """Wait until a started process is ready.
 
-        :raises Failed: if it ends before, or takes too long
+        :raises Failed: if the process exits first, or takes too long
         """
         deadline = time.monotonic() + PATIENCE
         while not ready():
@@ -67,10 +67,10 @@ class Processes:
             time.sleep(0.1)
 
     def revive(self) -> None:
-        """Start those again that have ended, as a service manager would."""
+        """Restart processes that have exited, as a service manager would."""
         for name, process in self._running.items():
             if process.poll() is not None:
-                # One that nobody has killed is a defect.
+                # A process that exits without being killed is a defect.
                 print(
                     f'{name} ended with {process.returncode}: started again',
                     file=sys.stderr,
@@ -78,7 +78,7 @@ class Processes:
                 self._start(name)
 
     def end(self) -> None:
-        """End them all, and what they have started."""
+        """Terminate all processes and their children."""
         for process in self._running.values():
             _signal(process, signal.SIGTERM)
         deadline = time.monotonic() + GRACE
@@ -107,7 +107,8 @@ class Processes:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # A group of its own: nova-scheduler forks.
+                # Each process has a group of its own, because nova-scheduler
+                # forks.
                 start_new_session=True,
             )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""blazar-sched itself, as its console script runs it."""
+"""blazar-sched itself, run by its console script."""
 
 from tests.cloud import service
 
@@ -7,7 +7,7 @@ from tests.cloud import service
 MAX_LEASE_DURATION = 365 * 24 * 3600
 
 _CONF = 'blazar-sched.conf'
-# Whose APIs it calls, as a user of its own.
+# The services whose APIs blazar-sched calls, as a user of its own.
 _CALLED = ('keystone', 'neutron', 'nova', 'placement')
 
 
@@ -30,11 +30,11 @@ class Reservation(service.Service):
             },
             'manager': {
                 'default_hold': self._site.hold,
-                # Longer than any test waits: servers are known by Nova's
-                # notifications alone.
+                # The interval is longer than any test: servers are known by
+                # Nova's notifications alone.
                 'sync_interval': 600,
                 'enable_notification_monitor': True,
-                # What the tests wait for.
+                # The intervals for which the tests wait.
                 'flavor_sync_interval': 2,
                 'host_sync_interval': 2,
                 'polling_interval': 5,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cloud holds before anybody has used it."""
+"""The initial content of the cloud."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ import openstack
 from tests.cloud import site
 from tests.cloud.service import Service
 
-# Each is a project with a member of the same name.
+# The projects, each with a member of the same name.
 PROJECTS = ('demo', 'alt')
 IMAGE = 'tiny'
 # vcpus, MB of memory, GB of disk.
@@ -24,7 +24,7 @@ def identity(
     cloud: openstack.connection.Connection,
     services: Sequence[Service],
 ) -> None:
-    """Make projects, users and the catalog."""
+    """Create projects, users and the catalog."""
     keystone = cloud.identity
     roles = {role.name: role.id for role in keystone.roles()}
 
@@ -37,7 +37,7 @@ def identity(
 
     service = keystone.create_project(name='service', domain_id='default')
     for each in services:
-        # The bootstrap has made Keystone's own.
+        # The bootstrap has created the catalog entry of Keystone.
         if each.name == 'keystone':
             continue
         user(each.name, service.id, 'admin', 'service')
@@ -55,7 +55,7 @@ def identity(
 
 
 def content(cloud: openstack.connection.Connection) -> None:
-    """Make an image, flavors and a network for floating IPs."""
+    """Create an image, flavors and a network for floating IPs."""
     cloud.image.create_image(
         name=IMAGE,
         data=bytes(512),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves a WSGI application on loopback, by gunicorn.
+"""Serve a WSGI application on loopback with gunicorn.
 
 Arguments: MODULE:NAME PORT WORKERS THREADS ACCESS_LOG.
 
-Keystone, Glance and Neutron give the command line of whatever loads them to
-oslo.config, which takes no server's options. So there is nothing on it.
+Keystone, Glance and Neutron pass the command line of the loading process to
+oslo.config, which accepts no options of a server. Therefore gunicorn gets its
+options from this module.
 """
 
 import sys
@@ -29,8 +30,8 @@ class Server(base.BaseApplication):
             'workers': int(workers),
             'threads': int(threads),
             'timeout': 300,
-            # Longer than clients pause: a connection that is closed just
-            # when the next request comes is an error to them.
+            # This is longer than clients pause: a connection that is closed
+            # just when the next request comes is an error to clients.
             'keepalive': 75,
             'accesslog': access_log,
             'control_socket_disable': True,
@@ -39,7 +40,7 @@ class Server(base.BaseApplication):
 
     def load_config(self) -> None:
         for name, value in self._settings.items():
-            # Not every version has all of them.
+            # Some versions lack some of these.
             if name in self.cfg.settings:
                 self.cfg.set(name, value)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the services of the cloud have in common."""
+"""The base class of the services of the cloud."""
 
 from collections.abc import Mapping
 import pathlib
@@ -13,10 +13,10 @@ from tests.cloud.site import Site
 class Service:
     """A service with a REST API, served by `serve`.
 
-    :cvar name: its project's, and its user's
+    :cvar name: the name of its project and its user
     :cvar type: its service type in the catalog
-    :cvar path: of its endpoint
-    :cvar application: WSGI, as MODULE:NAME
+    :cvar path: the path of its endpoint
+    :cvar application: the WSGI application, as MODULE:NAME
     """
 
     name: str
@@ -36,7 +36,7 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Its endpoint."""
+        """Return the URL of the endpoint."""
         return self._site.url(self.name) + self.path
 
     @property
@@ -45,23 +45,24 @@ class Service:
 
     @classmethod
     def environment(cls, site: Site) -> Mapping[str, str]:
-        """Return what tells its programs where their configuration is."""
+        """Return the variables that name the configuration for its programs.
+        """
         return {}
 
     def configure(self) -> None:
-        """Write its configuration."""
+        """Write the configuration."""
         raise NotImplementedError
 
     def upgrade(self) -> None:
-        """Make its tables."""
+        """Create the tables."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """Start its processes, and return once it answers."""
+        """Start the processes, and wait until the service responds."""
         self._processes.start(
             self.name,
             'python',
-            # Our modules are called like theirs.
+            # Modules of this tree have the names of the service's modules.
             '-P',
             pathlib.Path(__file__).with_name('serve.py'),
             self.application,

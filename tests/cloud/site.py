@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where everything of one cloud is."""
+"""The folders, ports and URLs of one cloud."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -11,11 +11,12 @@ import random
 import socket
 
 REGION = 'RegionOne'
-# Of every user: they are all on loopback, and gone with the cloud.
+# The password of every user: they exist on loopback alone, as long as the
+# cloud.
 PASSWORD = 'secret'
 
-# Below those that the system gives to outgoing connections: between our look
-# at a port and its service's there are thousands of these.
+# These ports are below those of outgoing connections, of which thousands are
+# opened between the check of a port and its use.
 _PORTS = range(20000, 32000)
 
 Sections = Mapping[str, Mapping[str, object]]
@@ -23,15 +24,15 @@ Sections = Mapping[str, Mapping[str, object]]
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """One cloud's places.
+    """The folders, ports and URLs of one cloud.
 
-    :param folder: its own: configuration, state and logs
-    :param venv: the virtual environment that its services run in
+    :param folder: the folder of configuration, state and logs
+    :param venv: the virtual environment of the services
     :param databases: an SQLAlchemy URL by name
     :param bus: a transport_url
-    :param ports: where each service listens on loopback, by name
-    :param hosts: the names of its compute hosts
-    :param hold: how they are held whose registration does not say it
+    :param ports: the port of each service on loopback, by name
+    :param hosts: the names of the compute hosts
+    :param hold: the hold of hosts whose registration names none
     """
 
     folder: pathlib.Path
@@ -50,7 +51,7 @@ class Site:
         return self.made('etc')
 
     def made(self, *names: str) -> pathlib.Path:
-        """Return a folder of ours, which is there."""
+        """Return a folder of the cloud, which is created if missing."""
         folder = self.folder.joinpath(*names)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -60,7 +61,8 @@ class Site:
         (self.etc / name).write_text(ini(sections) + more)
 
     def credentials(self, user: str) -> dict[str, object]:
-        """Return a service user's, as keystoneauth's options."""
+        """Return the credentials of a service user, as keystoneauth options.
+        """
         return {
             'auth_type': 'password',
             'auth_url': f'{self.url("keystone")}/v3',
@@ -73,7 +75,7 @@ class Site:
         }
 
     def authtoken(self, user: str) -> dict[str, object]:
-        """Return the options of a service that is given tokens."""
+        """Return the options of a service that validates tokens."""
         return {
             **self.credentials(user),
             'www_authenticate_uri': self.url('keystone'),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure how late leases are ACTIVE that are due in the same second.
+"""Measure the delay of leases that start in the same second.
 
-``python -m tests.cloud python -m tests.cloud.starts --rounds 10`` does so on
-a cloud of its own. With ``--refuse 400`` Placement refuses the first change
-of inventories that each lease asks for.
+``python -m tests.cloud python -m tests.cloud.starts --rounds 10`` measures on
+a cloud of its own. With ``--refuse 400`` Placement refuses the first change of
+inventories of each lease.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from tests.cloud import person
 from tests.cloud import polling
 from tests.cloud.__main__ import VARIABLE
 
-# Seconds ahead that leases are made for, and between two looks at them. Each
-# look takes time from what is measured.
+# Seconds from the creation of leases to their start, and between two polls.
+# Each poll takes time from the measured work.
 AHEAD = 6
 PAUSE = 0.2
 # Seconds within which all leases of a round should be ACTIVE.
@@ -42,7 +42,7 @@ REASON = {
 
 
 class Placement(server.BaseHTTPRequestHandler):
-    """Passes requests on to Placement, and refuses some.
+    """A proxy of Placement that refuses some requests.
 
     :cvar target: the URL of Placement
     :cvar status: the status of a refusal, None if nothing is refused
@@ -54,7 +54,8 @@ class Placement(server.BaseHTTPRequestHandler):
     status: int | None
     refused: set[str]
     lock = threading.Lock()
-    # Connections are kept: new ones would take time from what is measured.
+    # Connections are kept alive: new connections would take time from the
+    # measured work.
     session = requests.Session()
 
     def handle_any(self) -> None:
@@ -72,7 +73,7 @@ class Placement(server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_DELETE = handle_any
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _is_refused(self, body: bytes) -> bool:
         path = self.path.partition('?')[0]
@@ -99,9 +100,9 @@ class Placement(server.BaseHTTPRequestHandler):
 def proxied(
     admin: person.Person, folder: pathlib.Path, status: int
 ) -> Iterator[None]:
-    """Have the manager reach Placement through a proxy that refuses.
+    """Make the manager reach Placement through a proxy that refuses requests.
 
-    :param folder: the cloud's
+    :param folder: the folder of the cloud
     """
     Placement.target = admin.sdk.placement.get_endpoint().rstrip('/')
     Placement.status = status
@@ -126,7 +127,7 @@ def proxied(
 
 
 def restart_manager(admin: person.Person, folder: pathlib.Path) -> None:
-    """Kill the manager, and wait until the next one answers."""
+    """Kill the manager, and wait until the next manager responds."""
     file = folder / 'manager.pid'
     killed = file.read_text()
     os.kill(int(killed), signal.SIGKILL)
@@ -135,7 +136,7 @@ def restart_manager(admin: person.Person, folder: pathlib.Path) -> None:
 
 
 def play(admin: person.Person, leases: int) -> list[float]:
-    """Return the seconds after its start at which each lease is ACTIVE."""
+    """Return the seconds from each lease's start until it is ACTIVE."""
     start = int(time.time()) + AHEAD
     window = [
         datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(
@@ -177,8 +178,8 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         if args.refuse:
             stack.enter_context(proxied(admin, folder, args.refuse))
-        # A cloud that has just come up does everything for the first time in
-        # round 0, which does not count.
+        # A new cloud does everything for the first time in round 0, which is
+        # not counted.
         for number in range(args.rounds + 1):
             seconds = play(admin, args.leases)
             latest.append(seconds[-1])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the scenarios of Blazar's tempest plugin on the cloud.
+"""Run the scenario tests of Blazar's tempest plugin on the cloud.
 
-They want one compute host, held the dedicated way. Its other tests, of the
-API, know only DevStack's addresses.
+They need one dedicated compute host. The API tests of the plugin know only the
+addresses of DevStack.
 """
 
 import json
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     (folder / 'etc/tempest.conf').write_text(
         site.ini(_configuration(admin, description['auth_url']))
     )
-    # They all want the same host.
+    # All scenarios use the same host.
     command = ['tempest', 'run', '--serial']
     return subprocess.run(
         [*command, *(arguments or ['--regex', SCENARIOS])], cwd=folder

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody tries who means no good: it is refused, or does no harm.
+"""Attacks by users are refused, or do no harm.
 
-Two projects, a reader of one of them, and an admin, on a real cloud. What
-was tried on version 0.1 is told by the page on defects.
+The attackers have two projects, a reader of one project, and an admin, on a
+real cloud. The page on defects says what was tried on version 0.1.
 """
 
 import datetime
@@ -21,14 +21,15 @@ V1_1 = '1.1'
 V1_2 = '1.2'
 LATER = datetime.timedelta(days=1)
 LONGEST = datetime.timedelta(seconds=MAX_LEASE_DURATION)
-# As a proxy of Keystone's would have it.
+# The header that a proxy of Keystone would send.
 CLAIMED = {
     'X-Identity-Status': 'Confirmed',
     'X-User-Id': 'admin',
     'X-Project-Id': 'admin',
     'X-Roles': 'admin,member,reader',
 }
-# A line end, what empties a screen, what turns text around.
+# A line end, a control sequence that clears the screen, and one that reverses
+# text.
 HOSTILE = ('%0A', '%0D', '%1B%5B2J', '%E2%80%AE')
 
 
@@ -39,7 +40,7 @@ def host(register):
 
 @pytest.fixture
 def reader(admin, demo, new_person):
-    """Somebody who may look at what demo has."""
+    """A user with the reader role in project demo."""
     identity = admin.sdk.identity
     name = f'reader-{uuid.uuid4()}'
     user = identity.create_user(
@@ -53,7 +54,7 @@ def reader(admin, demo, new_person):
 
 
 def ask(who, method, path, body=None):
-    """Return the status of an answer to a request."""
+    """Return the status of the response to a request."""
     answer = who.reservation.request(
         f'/{path}', method, json=body, microversion=V1_2
     )
@@ -128,7 +129,8 @@ def test_nobody_draws_or_ends_the_servers_of_another_project(
             lease, V1_2, reservations=[{'id': reservation['id'], **trap}]
         )
         demo.opened(lease)
-    # Elsewhere there is room, too; and nova-scheduler is not asked for this.
+    # Other hosts have room, too, and nova-scheduler is not asked for this
+    # server.
     theirs = alt.boot('theirs')
     forced = admin.boot('forced', zone='nova:compute-1')
     assert nova.host_of(theirs) != 'compute-1'
@@ -150,7 +152,7 @@ def test_a_shelved_and_locked_server_stays_so_whatever_its_owner_writes(
     admin.sdk.compute.shelve_server(resting)
     until(lambda: nova.status_of(resting) == 'SHELVED_OFFLOADED')
     admin.sdk.compute.lock_server(resting, locked_reason='abuse')
-    # Each time that this one is seen to, all servers are looked at.
+    # Each time the manager handles this server, it lists all servers.
     for _ in range(3):
         compute.set_server_metadata(running, **mark)
         until(lambda: not compute.get_server(running).metadata)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who passes nova-scheduler with our filters, by the command line client."""
+"""Boots with the filters in nova-scheduler, by the command line client."""
 
 import datetime
 
@@ -12,7 +12,7 @@ HOUR = datetime.timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def hosts(register, description):
-    """All are reservable: a refused server has nowhere else to go."""
+    """All hosts are reservable: a refused server has no other host."""
     for name in description['hosts']:
         register(name)
 

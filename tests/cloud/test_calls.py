@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request for a lease costs the rest of the cloud."""
+"""The calls to other services that a request for a lease makes."""
 
 from collections import Counter
 import datetime
@@ -14,7 +14,7 @@ SERVICES = ('keystone', 'neutron', 'nova', 'placement')
 
 @pytest.fixture
 def calls(description):
-    """calls() counts the calls of our processes since the last time."""
+    """calls() counts the calls of blazar-sched since the last call."""
     logs = {
         name: pathlib.Path(description['access_logs'][name])
         for name in SERVICES
@@ -41,7 +41,7 @@ def test_a_lease_to_come_is_made_without_nova_or_placement(
     demo, register, calls
 ):
     register('compute-1')
-    # Calls are seen, if there are any.
+    # The test is valid only if calls are counted.
     assert calls().keys() >= {'nova', 'placement'}
     costs = []
     for day in range(1, 11):
@@ -51,8 +51,8 @@ def test_a_lease_to_come_is_made_without_nova_or_placement(
             start=datetime.timedelta(days=day),
         )
         costs.append(calls())
-    # The manager's own looks at the cloud may fall into some of these.
+    # The manager's periodic calls may happen during some of these.
     assert min(cost['nova'] + cost['placement'] for cost in costs) == 0
     assert min(cost['neutron'] for cost in costs) == 0
-    # A trust; the check of the token is not known by our name.
+    # The trust; the validation of the token is not counted as a call of ours.
     assert min(cost['keystone'] for cost in costs) <= 1

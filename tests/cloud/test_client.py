@@ -39,7 +39,7 @@ def test_a_lease_is_booked_moved_and_cancelled(demo, register, admin):
     assert made['id'] in str(allocation)
 
     def change(*options):
-        """Return by how much it starts and ends later than it was booked."""
+        """Return by how much the start and the end of a lease were moved."""
         demo.command(*LEASE, 'set', *options, 'night-run')
         now = demo.lease(made)
         return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts held the dedicated way, as Blazar holds all of its own."""
+"""Dedicated hosts, which are reserved as in Blazar."""
 
 import pytest
 

@@ -17,9 +17,9 @@ def hosts(register):
 
 @pytest.fixture
 def new_flavor(admin, demo):
-    """new_flavor(extra specs) -> the id of a flavor of Nova's.
+    """new_flavor(extra specs) -> the id of a flavor in Nova.
 
-    Nobody can book it before it has its extra specs.
+    The flavor cannot be reserved before it has its extra specs.
     """
     made = []
 
@@ -40,7 +40,7 @@ def new_flavor(admin, demo):
 
 
 def book(who, flavor_id, affinity=None):
-    """Book, once the service knows the flavor."""
+    """Reserve a flavor once the service knows the flavor."""
     wanted = {
         'resource_type': 'flavor:instance',
         'flavor_id': flavor_id,

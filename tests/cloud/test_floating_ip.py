@@ -32,7 +32,7 @@ def register_address(admin, network_id):
 
 @pytest.fixture
 def wanted(network_id):
-    """What is asked for as one address."""
+    """The request for a reservation of one address."""
     return {
         'resource_type': 'virtual:floatingip',
         'network_id': network_id,
@@ -42,7 +42,7 @@ def wanted(network_id):
 
 @pytest.fixture
 def take_away(admin, network_id):
-    """take_away(address) gives an address to somebody else."""
+    """take_away(address) gives an address to another project."""
     taken = []
 
     def take_away(address):
@@ -58,7 +58,7 @@ def take_away(admin, network_id):
 
 @pytest.fixture
 def floating_ips(admin):
-    """floating_ips() -> those that Neutron has."""
+    """floating_ips() -> the floating IPs in Neutron."""
     return lambda: list(admin.sdk.network.ips())
 
 

@@ -8,14 +8,15 @@ import pytest
 from tests.cloud import person
 
 LATER = datetime.timedelta(days=1)
-# What compute-1 has by `altered`, and Nova says nothing of.
+# The properties that `altered` gives to compute-1, and that Nova does not
+# report.
 TRAIT = 'HW_GPU_API_VULKAN'
 ZONE = 'elsewhere'
 
 
 @pytest.fixture
 def altered(admin, placement):
-    """altered() has compute-1 in another zone, smaller, and with a trait."""
+    """altered() changes the zone, the size and the traits of compute-1."""
     compute = admin.sdk.compute
     zone = compute.create_aggregate(name=ZONE, availability_zone=ZONE)
 
@@ -105,7 +106,8 @@ def test_a_host_is_shown_as_nova_and_placement_have_it_now(
     host = register('compute-1')
 
     def look():
-        # Again and again: Nova may say otherwise just then.
+        # The change is repeated, because Nova may report its own value just
+        # then.
         altered()
         now = admin.get(f'os-hosts/{host["id"]}', '1.1')['host']
         return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar 18 is followed by us: what it has promised, and made, goes on."""
+"""Leases of Blazar 18 continue under blazar-sched after the import."""
 
 import contextlib
 import datetime
@@ -29,16 +29,16 @@ _CALLED = ('keystone', 'neutron', 'nova', 'placement')
 
 @pytest.fixture
 def blazar(tmp_path, description, admin):
-    """Blazar, running on a cloud that has a freepool: and `database`."""
+    """Blazar on a cloud that has a freepool, and its `database`."""
     compute, placement = admin.sdk.compute, admin.sdk.placement
-    # Blazar wants to make the hosts' children itself. Those of tests before
-    # must not be deleted: see Placement.create_child.
+    # Blazar creates the resource providers of hosts itself. Those of earlier
+    # tests must not be deleted: see Placement.create_child.
     for provider in placement.resource_providers():
         if provider.name.startswith('blazar_'):
             placement.update_resource_provider(
                 provider, name=f'before-{provider.id}'
             )
-    # A test before may have had us make it.
+    # An earlier test may have made blazar-sched create the provider.
     pool = (
         compute.find_aggregate(FREEPOOL)
         or compute.create_aggregate(name=FREEPOOL)
@@ -56,14 +56,14 @@ def blazar(tmp_path, description, admin):
 
 
 class Ours:
-    """blazar-sched, all in one process, with a ledger of its own."""
+    """blazar-sched in one process, with a ledger of its own."""
 
     def __init__(self, folder, description):
         self._file = folder / 'blazar-sched.conf'
         self._port = site.free_ports(['ours'])['ours']
         user = blazar_service.credentials(description)
         sections = {
-            # Alone: the cloud's nova-scheduler is fed by another.
+            # The cloud's nova-scheduler follows another ledger.
             'DEFAULT': {'transport_url': 'fake://'},
             'database': {'connection': f'sqlite:///{folder}/ledger.sqlite'},
             'api': {
@@ -82,7 +82,7 @@ class Ours:
         return f'http://127.0.0.1:{self._port}/v1'
 
     def db(self, *arguments):
-        """Run an action of `blazar-sched db`; return what it prints."""
+        """Run a command of `blazar-sched db`; return its output."""
         done = subprocess.run(
             [
                 PROGRAMS / 'blazar-sched', 'db', '--config-file', self._file,
@@ -151,14 +151,14 @@ def active(owner, lease):
 
 
 def gone(owner):
-    """Delete all leases, and wait until they are gone."""
+    """Delete all leases, and wait until they are deleted."""
     for lease in owner.lease.list():
         owner.lease.delete(lease['id'])
     polling.until(lambda: not owner.lease.list())
 
 
 def fill(root, member, network_id, flavor_id):
-    """Have a lease of each type; return those of instances."""
+    """Create a lease of each type; return the leases of instances."""
     root.host.create('compute-1', gpu='yes')
     root.host.create('compute-2')
     root.host.create('compute-3')
@@ -201,7 +201,7 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
     opened = fill(root, member, network_id, flavor_id)
     in_group = opened[-1]['reservations'][0]
     [host] = placement.slots(in_group['id'])
-    # By force: the cloud's scheduler goes by our ledger, which is another.
+    # The host is forced: the cloud's scheduler follows another ledger.
     server = helper.boot('by force', in_group['id'], zone=f'nova:{host}')
     before = shown.shown(root)
     blazar.stop()
@@ -215,7 +215,7 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
     assert shown.shown(root) == before
     assert nova.status_of(server) == 'ACTIVE'
 
-    # What is to come has something there too, until it is tidied.
+    # Pending leases have objects there too, until the cleanup.
     assert '1 leases' in ours.db('tidy-blazar')
     gone(member)
     assert nova.status_of(server) is None

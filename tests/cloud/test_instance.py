@@ -74,9 +74,9 @@ def test_as_many_boot_as_an_active_one_is_grown_and_shrunk_to(
         change(1)
 
     demo.sdk.compute.delete_server(second['id'])
-    # Placement forgets it a little after Nova's API.
+    # Placement is updated a little later than Nova's API.
     until(lambda: can_be(1))
-    # It is given up before the answer: somebody else may have it then.
+    # The slot is given up before the response: another lease may get it then.
     assert slots() == 1
     assert demo.finds_no_host('third', reservation['id'])
 
@@ -97,7 +97,7 @@ def test_a_server_group_keeps_the_affinity(
     demo, nova, placement, affinity, policy
 ):
     lease = demo.book(person.instances(2, affinity=affinity))
-    # There with the answer, for who boots at once.
+    # The flavor exists when the response comes, for a user who boots at once.
     [reservation] = lease['reservations']
     group = nova.server_group(reservation['id'])
     assert group.id == reservation['server_group_id']

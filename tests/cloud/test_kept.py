@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that a lease has kept are ordinary ones, on a real cloud."""
+"""Servers kept after their lease are ordinary servers, on a real cloud."""
 
 import datetime
 
@@ -8,7 +8,7 @@ import pytest
 from tests.cloud import person
 
 V1_1 = '1.1'
-# Time to boot what is kept, and from then on until the next lease.
+# Seconds to boot the kept server, and from then until the next lease.
 LENGTH = datetime.timedelta(seconds=60)
 NEXT = datetime.timedelta(seconds=110)
 LATER = datetime.timedelta(days=1)
@@ -52,7 +52,7 @@ def test_the_next_lease_has_a_kept_server_told_and_moved(
     demo, alt, keep, nova, until, notified
 ):
     lease, boot = keep(LENGTH)
-    # Booked while nobody knows of a server without an end.
+    # The lease is created while the server without an end is not known.
     following = alt.book(person.hosts(), start=NEXT)
     server = boot()
     assert nova.host_of(server) == 'compute-1'
@@ -71,7 +71,7 @@ def test_the_next_lease_has_a_kept_server_told_and_moved(
     until(lambda: told() == {server['id']})
     assert nova.status_of(server) == 'ACTIVE'
     assert nova.host_of(server) != 'compute-1'
-    # Nobody tells it any longer, or ends it with the lease.
+    # The server is not announced or ended with the lease any more.
     until(lambda: TOLD not in demo.sdk.compute.get_server(server).metadata)
     alt.end(following)
     assert nova.status_of(server) == 'ACTIVE'
@@ -88,7 +88,7 @@ def test_a_kept_server_counts_as_any_server_without_an_end(
     else:
         demo.end(lease)
     assert nova.status_of(server) == 'ACTIVE'
-    # At once, and not only with the next look at all servers.
+    # The change is seen at once, not only at the next sync of all servers.
     for start in (None, LATER * 2):
         with pytest.raises(person.Refused, match='409'):
             alt.book(person.hosts(), start=start)

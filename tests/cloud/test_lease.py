@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is the same for leases of everything."""
+"""Properties of leases of every resource type."""
 
 import datetime
 
@@ -10,7 +10,7 @@ from tests.cloud.reservation import MAX_LEASE_DURATION
 
 LONGEST = datetime.timedelta(seconds=MAX_LEASE_DURATION)
 LATER = datetime.timedelta(days=1)
-# As the service has it by default.
+# The default of the service.
 BEFORE_END = datetime.timedelta(hours=1)
 SOON = datetime.timedelta(seconds=25)
 SECOND = datetime.timedelta(seconds=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers whose hints alone make their leases."""
+"""Servers whose hints create their leases."""
 
 import datetime
 import json
@@ -35,7 +35,7 @@ def lease_of(until):
 
 
 def after(time):
-    """Return the moment that is so long from now, as hints have it."""
+    """Return the time that is `seconds` from now, in the format of hints."""
     moment = datetime.datetime.now(datetime.UTC) + time
     return moment.strftime('%Y-%m-%dT%H:%M:%SZ')
 
@@ -56,7 +56,8 @@ def test_a_server_with_a_lifetime_has_a_lease_that_ends_it(
 
 
 def test_the_image_of_a_server_is_its_projects(demo, nova, lease_of, until):
-    """The service makes it as an administrator; the owner can delete it."""
+    """The service makes the image as an admin; the owner can delete the image.
+    """
     server = demo.boot('mine', lifetime='1h', lease_on_end='snapshot')
     demo.end(lease_of(demo, server))
     assert nova.status_of(server) is None

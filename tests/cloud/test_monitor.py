@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that fail, and come back."""
+"""Hosts that fail and recover."""
 
 import datetime
 
@@ -12,7 +12,7 @@ SOON = datetime.timedelta(minutes=30)
 
 @pytest.fixture
 def fail(nova):
-    """fail(host) has Nova say that a host has failed; returns its undoing."""
+    """fail(host) makes Nova report a host as failed; returns the reversal."""
     failed = []
 
     def fail(host):

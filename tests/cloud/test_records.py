@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service knows of servers, by Nova's notifications alone.
+"""The service's records of servers, from Nova's notifications alone.
 
-It looks at all of them more rarely than any test waits.
+The periodic sync of all servers is rarer than any test.
 """
 
 import datetime

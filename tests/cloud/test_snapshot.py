@@ -8,7 +8,7 @@ import pytest
 from tests.cloud import person
 
 V1_2 = '1.2'
-# Shorter than the notice of an end is by default.
+# Seconds; shorter than the default notice of an end.
 HALF_AN_HOUR = datetime.timedelta(minutes=30)
 SOON = datetime.timedelta(seconds=20)
 
@@ -40,7 +40,7 @@ def images_of(who, server):
 
 
 def assert_left_as_image(who, server, nova):
-    """Nothing but one complete image, its owner's, is left of a server."""
+    """Check that only one complete image of a server is left, its owner's."""
     assert nova.status_of(server) is None
     [image] = images_of(who, server)
     assert (image.status, image.size) == ('active', 512)
@@ -73,7 +73,7 @@ def test_a_lease_that_is_shorter_than_the_notice_copies_its_servers(
         if event['event_type'] == kind
     )
     # The operator's notice is an hour. The lease starts when the manager reads
-    # the clock, which may be a second or two after the client has.
+    # the clock, which may be a second or two after the client has read it.
     short_by = HALF_AN_HOUR / 2 - (end - notice)
     assert datetime.timedelta(0) <= short_by <= datetime.timedelta(seconds=2)
     if wanted is person.hosts:
@@ -81,7 +81,8 @@ def test_a_lease_that_is_shorter_than_the_notice_copies_its_servers(
     else:
         server = demo.boot('mine', reservation['id'])
     assert not images_of(demo, server)
-    # It keeps half of what is left then, and need not be waited for.
+    # The lease keeps half of the remaining time then, for which the test need
+    # not wait.
     soon = datetime.datetime.now(datetime.UTC) + SOON
     demo.update_lease(
         lease, V1_2, end_date=soon.strftime('%Y-%m-%d %H:%M:%S')
@@ -93,7 +94,7 @@ def test_a_lease_that_is_shorter_than_the_notice_copies_its_servers(
 
 
 def test_the_image_of_a_guest_is_the_guests(demo, alt, nova, book):
-    """An administrator makes it: the lease has no trust of the guest's."""
+    """An admin makes the image: the lease has no trust of the guest."""
     lease = book(
         person.hosts(before_end='snapshot', projects=[alt.project_id])
     )

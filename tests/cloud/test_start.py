@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases that start in the same second, on a real cloud.
 
-How late they are depends on the machine: ``python -m tests.cloud.starts``
-measures it.
+Their delay depends on the machine: ``python -m tests.cloud.starts`` measures
+the delay.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import pytest
 from tests.cloud import starts
 
 LEASES = 6
-# Seconds, on a machine that has other work too.
+# Seconds, on a busy machine.
 LATEST = 30
 
 
@@ -33,6 +33,6 @@ def test_they_are_active_soon_though_placement_refuses_each_once(
         if refuse:
             assert len(starts.Placement.refused) == LEASES
     assert seconds[-1] < LATEST
-    # What Placement refuses is asked for again at once: no start has failed,
-    # to be tried again after a pause.
+    # A request that Placement refuses is repeated at once: no start fails and
+    # waits for a retry.
     assert 'start_lease' not in log.read_text()[seen:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases that act for a creator whose token, or who themselves, are gone."""
+"""Leases whose creator's token has expired, or whose creator was deleted."""
 
 import datetime
 import uuid
@@ -18,7 +18,7 @@ LATER = datetime.timedelta(days=1)
 
 @pytest.fixture
 def eve(admin, demo, new_person):
-    """Somebody of demo's project, whom the tests may delete."""
+    """A user in project demo, whom the tests may delete."""
     identity = admin.sdk.identity
     name = f'eve-{uuid.uuid4()}'
     user = identity.create_user(
@@ -33,7 +33,7 @@ def eve(admin, demo, new_person):
 
 @pytest.fixture
 def trusts(admin):
-    """trusts(person) -> the ids of the trusts that they have made."""
+    """trusts(person) -> the ids of the trusts of a user."""
 
     def trusts(trustor):
         answer = admin.sdk.identity.get(
@@ -46,7 +46,7 @@ def trusts(admin):
 
 @pytest.fixture
 def is_gone(nova, placement):
-    """is_gone(lease) tells whether nothing is left of its slots."""
+    """is_gone(lease) tells whether all slots of a lease are removed."""
 
     def is_gone(lease):
         [reservation] = lease['reservations']
@@ -80,13 +80,13 @@ def test_a_lease_lives_without_the_token_that_made_it(
     admin.wait_for(lease, 'ACTIVE')
     [reservation] = lease['reservations']
     assert nova.projects_of(reservation['id']) == {eve.project_id}
-    # Nova has no way to make one for another project.
+    # Nova cannot make a server group for another project.
     group = nova.server_group(reservation['id'])
     assert (group.project_id, group.user_id) == (eve.project_id, eve.user_id)
     admin.wait_for(lease, 'TERMINATED')
     assert is_gone(lease)
     assert nova.server_group(reservation['id']) is None
-    # Keystone is asked after the commit that ends the lease.
+    # Keystone is called after the commit that ends the lease.
     until(lambda: trusts(eve) == [])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who else may use a reservation, and what becomes of its servers."""
+"""Sharing of a reservation, and the end of servers in it."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers in the way of a lease that is to start, on a real cloud."""
+"""Servers in the way of a lease that will start, on a real cloud."""
 
 import datetime
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.cloud import person
 
-# Time to boot what is in the way, and for it to go.
+# Seconds to boot the servers in the way, and to vacate them.
 AHEAD = datetime.timedelta(seconds=40)
 TOLD = 'blazar_vacate_at'
 
@@ -37,7 +37,7 @@ def test_who_is_in_the_way_is_told_and_gone_when_a_lease_starts(
     host = nova.host_of(yielding)
     register(host)
     lease = demo.book(person.hosts(), start=AHEAD)
-    # Nova's scheduler is not asked for these.
+    # Nova's scheduler is not asked for these servers.
     running, stopped = forced = [
         admin.boot(name, zone=f'nova:{host}') for name in ('runs', 'stopped')
     ]
@@ -53,9 +53,9 @@ def test_who_is_in_the_way_is_told_and_gone_when_a_lease_starts(
     }
     assert told == {server['id'] for server in (yielding, *forced)}
     assert nova.status_of(yielding) is None
-    # Nova moves it as it runs; the other it can only shelve.
+    # Nova live-migrates this server; it can only shelve the other one.
     assert nova.status_of(running) == 'ACTIVE'
     until(lambda: nova.status_of(stopped) == 'ACTIVE')
     assert host not in {nova.host_of(server) for server in forced}
-    # What they were told is over.
+    # The notice in the metadata is removed.
     until(lambda: not any(map(metadata, forced)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova and Placement at the edge: over HTTP, as far as our clients ask.
+"""Nova and Placement over HTTP, as far as the clients use them.
 
-It notes each effect, which is a request that changed something. One that
-comes twice changes nothing the second time, and is answered as the real
-services would.
+The stand-in records each effect, which is a request that changed something. A
+repeated request changes nothing, and is answered as the real services would
+answer.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Answer = tuple[int, Body | None]
 
 
 class Cloud:
-    """A running cloud; below `url` are both services' end points.
+    """A running cloud; below `url` are the endpoints of both services.
 
     :param hosts: the hostnames of its hypervisors
     """
@@ -38,13 +38,14 @@ class Cloud:
         self.hosts = {
             name: str(uuid.uuid5(uuid.NAMESPACE_DNS, name)) for name in hosts
         }
-        # What was changed, in order.
+        # The changes, in order.
         self.effects: list[str] = []
-        # How many requests came to each service, and after which of them
-        # something was changed.
+        # The number of requests to each service, and the requests that changed
+        # something.
         self.asked = {'compute': 0, 'placement': 0}
         self.changed_at: list[tuple[str, int]] = []
-        # Called with the method and the path of a request before it is done.
+        # Called with the method and the path of a request before the request
+        # is handled.
         self.before: Callable[[str, str], object] = lambda method, path: None
         self.servers: dict[str, Body] = {}
         self.flavors: dict[str, set[str]] = {}
@@ -76,14 +77,14 @@ class Cloud:
         self._server.server_close()
 
     def forget(self) -> None:
-        """Count requests and effects anew."""
+        """Count requests and effects from zero again."""
         with self._lock:
             self.effects.clear()
             self.changed_at.clear()
             self.asked.update(compute=0, placement=0)
 
     def left(self) -> Body:
-        """Return what reservations have in the cloud."""
+        """Return the objects of reservations in the cloud."""
         with self._lock:
             reserved = {
                 (p['name'], class_): held['total']
@@ -106,7 +107,7 @@ class Cloud:
             }
 
     def boot(self, host: str, project_id: str, reservation_id: str) -> None:
-        """Have a server there that draws on a reservation."""
+        """Create a server that draws on a reservation."""
         id_ = str(uuid.uuid4())
         self.servers[id_] = {
             'id': id_,
@@ -193,7 +194,7 @@ class Cloud:
         return 204, None
 
     def _list_flavors(self, **_: Any) -> Answer:
-        # None but those of reservations, which are left out.
+        # All flavors belong to reservations, and are left out.
         return 200, {'flavors': []}
 
     def _make_flavor(self, body: Body, **_: Any) -> Answer:
@@ -363,7 +364,7 @@ class Cloud:
         return 204, None
 
 
-# The documents of versions, by the path of the endpoint.
+# The version documents, by the path of the endpoint.
 _VERSIONS = {
     '/compute': NovaMicroversionDiscovery(
         'compute', 'v2.1', min_version='2.1', version='2.100'
@@ -426,7 +427,7 @@ def _handler(cloud: Cloud) -> type[server.BaseHTTPRequestHandler]:
         protocol_version = 'HTTP/1.1'
 
         def handle(self) -> None:
-            # Whoever asked may be killed before the answer.
+            # The client may be killed before the response.
             with contextlib.suppress(ConnectionError):
                 super().handle()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services to break: real processes on real servers.
+"""Real services in processes, on real servers, to be killed.
 
-Only on servers that are named: `make test-services` names some. What runs on
-SQLite too is on it in the first place.
+The tests run on the servers that are named: `make test-services` names some.
+Tests that can use SQLite use SQLite first.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what the tests measured."""
+    """Print the measurements of the tests."""
     for report in terminalreporter.getreports('passed'):
         for name, value in report.user_properties:
             terminalreporter.write_line(f'{name}: {value}')
@@ -43,7 +43,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture
 def database_on(tmp_path):
-    """Makes an empty database: database_on(engine, name) is its URL."""
+    """database_on(engine, name) -> the URL of a new empty database."""
     with contextlib.ExitStack() as stack:
 
         def make(engine, name='ledger'):
@@ -59,13 +59,13 @@ def database_on(tmp_path):
 
 @pytest.fixture(params=ENGINES)
 def database_url(request, database_on):
-    """The URL of an empty database, on each engine."""
+    """The URL of an empty database, for each engine."""
     return database_on(request.param)
 
 
 @pytest.fixture
 def processes(tmp_path, database_on):
-    # They end before the databases go.
+    # The processes end before the databases are removed.
     processes = Processes(tmp_path)
     yield processes
     processes.end()
@@ -81,7 +81,8 @@ def cloud():
 def bus(tmp_path_factory):
     """The transport_url of the broker.
 
-    Ask for it first: whoever listens there must end before the turn does.
+    Request this fixture first: listeners on the broker must end before it
+    does.
     """
     with broker.turn(tmp_path_factory.getbasetemp().parent) as url:
         yield url

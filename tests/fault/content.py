@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replica holds, in short."""
+"""The content of a replica, in short."""
 
 from collections.abc import Iterator
 import hashlib
@@ -12,7 +12,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 
 
 def digest(replica: state.Replica) -> str:
-    """Return a digest of all that it knows."""
+    """Return a digest of the content of a replica."""
     lines = sorted(
         json.dumps(record.encode(noun), sort_keys=True)
         for noun in _nouns(replica)
@@ -29,5 +29,5 @@ def _nouns(replica: state.Replica) -> Iterator[record.Entity]:
 
 
 def rebuilt(ledger: Ledger) -> state.Replica:
-    """Return a new replica of what is in SQL."""
+    """Return a new replica built from SQL."""
     return ledger._run(snapshot.load)

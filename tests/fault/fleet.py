@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole service in processes: managers, APIs, and a nova-scheduler."""
+"""A whole service in processes: managers, APIs and a nova-scheduler."""
 
 from collections.abc import Iterator
 import contextlib
@@ -24,7 +24,7 @@ Line = dict[str, Any]
 
 
 class Schedulers:
-    """The workers of a nova-scheduler, and what each has learned."""
+    """The workers of a nova-scheduler, and the log of each replica."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Schedulers:
         )
 
     def pids(self) -> list[int]:
-        """Return the workers that live, oldest first."""
+        """Return the pids of the living workers, oldest first."""
         files = sorted(
             self._folder.iterdir(), key=lambda path: path.stat().st_ctime
         )
@@ -61,12 +61,12 @@ class Schedulers:
         ]
 
     def learned(self, pid: int) -> list[Line]:
-        """Return what a worker's replica learned, step by step."""
+        """Return the states of a worker's replica, in order."""
         lines = (self._folder / str(pid)).read_text().splitlines(True)
         return [json.loads(line) for line in lines if line.endswith('\n')]
 
     def know(self, digest: str) -> bool:
-        """Say whether all workers live and know just that."""
+        """Tell whether all workers live and have exactly these leases."""
         last = [self.learned(pid)[-1:] for pid in self.pids()]
         return len(last) == self._count and all(
             line['content'] == digest and not line['stale']
@@ -76,7 +76,7 @@ class Schedulers:
 
 
 class Fleet:
-    """All of it, on one site.
+    """A whole service on one site.
 
     `running` has a process for each manager and then for each API.
     """
@@ -129,18 +129,18 @@ class Fleet:
         return self._processes.start(name, '--config-file', path)
 
     def has_started(self) -> bool:
-        """Say whether all that was started is at work."""
+        """Tell whether all started processes are ready."""
         return all('Started' in p.log.read_text() for p in self.running)
 
     def start(self, number: int) -> None:
-        """Start one of `running` again, which has ended."""
+        """Restart a process of `running` that has ended."""
         self.running[number] = self._start(*self._commands[number])
 
     @contextlib.contextmanager
     def at_work(self, clients: int = 2) -> Iterator[Traffic]:
-        """Have clients at work meanwhile; all must be as they know in the end.
+        """Run clients meanwhile; then check the leases that the clients know.
 
-        Without any further help.
+        Nothing else helps the service to recover.
         """
         with Traffic(self.ports, clients) as traffic:
             yield traffic
@@ -161,7 +161,7 @@ class Fleet:
         assert self.ledger.check() == []
 
     def fed(self) -> bool:
-        """Say whether every replica is equal to a rebuild from SQL."""
+        """Tell whether every replica equals a replica built from SQL."""
         now = content.digest(content.rebuilt(self.ledger))
         return self.schedulers.know(now)
 

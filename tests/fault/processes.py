@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes, each with a log.
 
-They are forked off a process that has imported everything, so that one is
-there in no time. What runs the service runs what the console script does.
+The processes are forked from a process that has imported everything, so that
+they start at once. A process of the service runs what the console script runs.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,9 @@ from typing import Any
 PATIENCE = 60
 
 _context = multiprocessing.get_context('forkserver')
-# To start a process is to ask after all others, and their status can be read
-# once: of two threads that ask at once one takes it for lost, which is 255.
+# Starting a process polls all others, and an exit status can be read only
+# once: of two threads that poll at once, one takes the process for lost, with
+# status 255.
 _asking = threading.Lock()
 _context.set_forkserver_preload(
     [
@@ -60,7 +61,7 @@ def _serve(argv: list[str]) -> int:
 
 
 class Process:
-    """A process that was started; `log` is what it says."""
+    """A started process; `log` is its output."""
 
     def __init__(self, log: pathlib.Path) -> None:
         self.log = log
@@ -74,7 +75,7 @@ class Process:
         os.kill(self.pid, number)
 
     def wait(self) -> int:
-        """Return its exit status once it has ended."""
+        """Wait until the process has ended; return the exit status."""
         status = self._poll(PATIENCE)
         assert status is not None, f'{self.log.name} does not end'
         return status
@@ -88,12 +89,12 @@ class Process:
         return self.wait()
 
     def _poll(self, seconds: float) -> int | None:
-        """Wait for it to end; return its exit status, None if it has not."""
+        """Poll the process; return the exit status, None while it runs."""
         raise NotImplementedError
 
 
 class _Forked(Process):
-    """Runs ``target(*args)``."""
+    """A fork that runs ``target(*args)``."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class _Forked(Process):
 
 
 class _Spawned(Process):
-    """Runs ``python -m module *args``, for what must not share anything."""
+    """A new process of ``python -m module *args``, which shares nothing."""
 
     def __init__(self, log: pathlib.Path, module: str, *args: str) -> None:
         super().__init__(log)
@@ -138,17 +139,17 @@ class _Spawned(Process):
 
 
 def barrier(parties: int) -> Any:
-    """Return a barrier for threads of several of our processes."""
+    """Return a barrier for threads of several processes."""
     return _context.Barrier(parties)
 
 
 def pipe() -> tuple[Any, Any]:
-    """Return the ends of a pipe to one of our processes."""
+    """Return the ends of a pipe to a process."""
     return _context.Pipe()
 
 
 class Processes:
-    """All that a test starts."""
+    """All processes of a test."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
@@ -156,7 +157,7 @@ class Processes:
         self._numbers = itertools.count()
 
     def start(self, *argv: object, **environment: str) -> Process:
-        """Run ``blazar-sched`` with `argv`."""
+        """Start ``blazar-sched`` with `argv`."""
         texts = list(map(str, argv))
         log = self._log(texts[0])
         return self._keep(_Forked(log, environment, _serve, texts))
@@ -179,7 +180,7 @@ class Processes:
         return process
 
     def end(self) -> None:
-        """Kill what still runs, and print every log's end."""
+        """Kill the running processes, and print the end of every log."""
         for process in self._started:
             if process.is_alive:
                 process.kill()

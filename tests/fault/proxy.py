@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy that can cut, refuse and swallow what passes it."""
+"""A TCP proxy that can cut, refuse and drop traffic."""
 
 from collections.abc import Callable
 import contextlib
 import socket
 import threading
 
-# What a link asks before it passes on bytes from the client, or to it: the
-# answer says what to do with them.
+# A link calls these functions before it forwards bytes from the client, or to
+# the client; the result decides about the bytes.
 PASS, CUT, CUT_AFTER = 'pass', 'cut', 'cut after'
 Judge = Callable[[bytes], str]
 
 
 class Proxy:
-    """Listens on `port` and passes everything to another port.
+    """A proxy that listens on `port` and forwards to another port.
 
-    `from_client` and `to_client` judge what passes. Other threads may set
+    `from_client` and `to_client` decide about traffic. Other threads may set
     them, and call `cut`, `block` and `unblock`, at any time.
     """
 
@@ -35,7 +35,7 @@ class Proxy:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        # Wakes who accepts.
+        # This wakes the thread that accepts.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -43,14 +43,14 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Reset every connection; new ones are let in."""
+        """Reset all connections; new connections are accepted."""
         with self._lock:
             links, self._links = self._links, set()
         for link in links:
             _close(link)
 
     def block(self) -> None:
-        """Pass nothing on, and tell nobody: a partition."""
+        """Forward nothing, silently, as in a network partition."""
         self._flows.clear()
 
     def unblock(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of the processes that race for the last slot."""
+"""A process of those that race for the last slot."""
 
 from concurrent import futures
 import multiprocessing.synchronize
@@ -31,12 +31,13 @@ def race(
 ) -> None:
     """Create a lease with each creator in every window that `pipe` names.
 
-    They meet at `barrier` first. The statuses of the answers go back.
+    The creators wait for each other at `barrier`. The statuses of the
+    responses go back through the pipe.
 
-    :param managers: how many there are here, each with connections, a replica
-        and a lock of its own, behind one API
-    :param pause: seconds between the check and the act
-    :param protocol: whether to commit as the ledger does, or without
+    :param managers: the number of managers in this process, each with
+        connections, a replica and a lock of its own, behind one API
+    :param pause: seconds between the check and the write
+    :param protocol: whether to commit as the ledger does, or without locking
     """
     conf = service_conf.load(files=[path])
     if not protocol:
@@ -82,7 +83,7 @@ def _pause_after_placing(seconds: float) -> None:
 
 
 def _commit_anyhow(ledger: Ledger, work: Any) -> Any:
-    """As Ledger.commit, but nobody waits and nobody looks again."""
+    """Commit as Ledger.commit does, without the lock of the ledger's row."""
     with ledger._lock, ledger._to_write.connect() as connection:
         result = work(PlacingTx(connection, ledger._load()))
         retry.commit(connection)

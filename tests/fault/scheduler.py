@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feeds replicas in forks, as nova-scheduler's workers have theirs.
+"""Feed replicas in forks, as in nova-scheduler's workers.
 
-``python -m tests.fault.scheduler CONFIG FOLDER WORKERS``: the master makes
-ready as it does when it loads our filters, and then oslo.service forks. Each
-worker writes to FOLDER/<pid> what its replica learns, a line of JSON each
-time. The times are of the monotonic clock, which is one for all processes.
+``python -m tests.fault.scheduler CONFIG FOLDER WORKERS``: the master prepares
+as nova-scheduler does when it loads the filters, and then oslo.service forks.
+Each worker writes the states of its replica to FOLDER/<pid>, one line of JSON
+each. The times are of the monotonic clock, which all processes share.
 """
 
-# It chooses the kind of threads, so it comes first.
+# This import comes first, because it selects the kind of threads.
 import oslo_service.backend as backend  # isort: skip
 
 backend.init_backend(backend.BackendType.THREADING)
@@ -25,12 +25,12 @@ from oslo_service import service  # noqa: E402
 from blazar_sched.worker import process  # noqa: E402
 from tests.fault import content  # noqa: E402
 
-# Seconds between two looks at the replica.
+# Seconds between two polls of the replica.
 PAUSE = 0.01
 
 
 class Watch(service.ServiceBase):
-    """A worker's life: it only looks at what its replica knows."""
+    """A worker, which only polls its replica."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
@@ -64,7 +64,7 @@ class Watch(service.ServiceBase):
                     reserved = set(replica.reservations)
                     digest = content.digest(replica)
                 except RuntimeError:
-                    # It is just being changed: look at it again.
+                    # The replica is being changed: poll again.
                     continue
                 line = {
                     'at': at,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database, a bus and a cloud, as the configuration of who uses them."""
+"""The configuration of a database, a bus and a cloud for their users."""
 
 from collections.abc import Callable
 import pathlib
@@ -14,7 +14,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 
 TIMEOUT = 60.0
 PAUSE = 0.05
-# A reservation of one instance, as small as they come.
+# A reservation of one instance, as small as possible.
 SLOT = {
     'resource_type': 'virtual:instance',
     'vcpus': 1,
@@ -25,7 +25,7 @@ SLOT = {
 
 
 def wait_for(what: str, probe: Callable[[], Any]) -> Any:
-    """Return what `probe` returns as soon as it is true."""
+    """Return the result of `probe` as soon as the result is true."""
     deadline = time.monotonic() + TIMEOUT
     while not (answer := probe()):
         assert time.monotonic() < deadline, what
@@ -34,12 +34,12 @@ def wait_for(what: str, probe: Callable[[], Any]) -> Any:
 
 
 class Site:
-    """What processes of one service have in common.
+    """The shared configuration of the processes of one service.
 
     :param database: a URL
     :param bus: a transport_url
     :param cloud: the URL of Nova and Placement
-    :param manager: options of that group, beside those that make it quick
+    :param manager: options of that group, beside those that shorten intervals
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Site:
         return service_conf.load(files=[str(self.file())])
 
     def ledger(self) -> Ledger:
-        """Open the ledger; its tables are made if they are not there."""
+        """Open the ledger; its tables are created if they are missing."""
         ledger = database.open_ledger(self.conf())
         ledger.upgrade()
         return ledger

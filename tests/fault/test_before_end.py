@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager is killed while it tells of a lease's end; another one goes on."""
+"""A manager is killed while it announces the end of a lease."""
 
 import signal
 import time
@@ -22,7 +22,7 @@ HOUR = 3600
 
 
 class Place:
-    """A site with somebody to tell, and the managers that do."""
+    """A site with a receiver of announcements, and managers."""
 
     def __init__(self, site, processes):
         self.mail = told.Mail()
@@ -39,7 +39,7 @@ class Place:
                 f'[webhook]\nurl = {self.hook.url}\n'
             )
         self._processes = processes
-        # Asked for by clients, so it does no events.
+        # This manager only serves clients, and runs no events.
         self.asked = Manager(service.load(files=[str(self._file)]))
         self.asked.ledger.upgrade()
 
@@ -71,7 +71,8 @@ def place(tmp_path, database_on, cloud, processes):
         ('before_end_lease:stepped', 1, 1),
         ('before_end_lease:stepped#2', 1, 1),
         ('before_end_lease:worked', 1, 1),
-        # Taken, and nobody has noted that: then it is said what it is.
+        # The message was accepted, but not recorded: the next attempt repeats
+        # the message.
         ('email:asked', 2, 1),
         ('webhook:asked', 1, 2),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks that jump by hours, and clocks that are hours apart."""
+"""Clocks that jump by hours, and clocks that differ by hours."""
 
 import collections
 import threading
@@ -20,14 +20,14 @@ from tests.fault.site import SLOT
 
 HOUR = 3600
 SERVERS = ('mysql', 'postgresql')
-# Of one event that this many looks find: a start, or an end.
+# The number of polls in which one event, a start or an end, is found.
 LOOKS = 3
-# Three of them are the time of a claim.
+# The number of renewals; a claim lasts as long as three of them.
 RENEWALS = 6
 
 
 class Member:
-    """A manager whose wall clock is its own: `ahead` of all others'."""
+    """A manager with a wall clock of its own, `ahead` of all others."""
 
     def __init__(self, site, pool=None):
         self.ahead = 0
@@ -37,7 +37,7 @@ class Member:
         self.manager.ledger.upgrade()
 
     def create(self, start, end, reservation=SLOT):
-        """Create a lease; times are seconds from now, by the true clock."""
+        """Create a lease; times are seconds from now by the true clock."""
         now = int(time.time())
         return self.manager.leases.create(
             {
@@ -52,7 +52,7 @@ class Member:
         ).id
 
     def look(self):
-        """Do what this manager takes to be due."""
+        """Run the events that are due for this manager."""
         for _ in range(LOOKS):
             self.manager.runner.step()
 
@@ -63,7 +63,8 @@ class Member:
         fault_site.wait_for(status, lambda: self.status(lease_id) == status)
 
     def wait_until_it_differs(self, differs):
-        """Return once the manager has looked at its clock."""
+        """Wait until the manager has compared its clock with the database's.
+        """
         fault_site.wait_for(
             'a look', lambda: self.manager.clock.differs == differs
         )
@@ -71,7 +72,7 @@ class Member:
 
 @pytest.fixture
 def new_member(tmp_path, database_on, cloud):
-    """new_member(engine): a manager that does no more than it is told to."""
+    """new_member(engine) -> a manager that runs only what the test runs."""
     made = []
 
     def make(engine):
@@ -94,14 +95,14 @@ def member(request, new_member):
 
 @pytest.fixture
 def own(monkeypatch):
-    """Have each manager go by its own clock, whatever the database's is."""
+    """Make each manager use its own clock, whatever the database's is."""
     monkeypatch.setattr(
         Clock, 'ask', lambda self, query: query()[0]
     )
 
 
 def ends_early(member, ahead):
-    """Tell whether a lease that lasts for an hour is over by now."""
+    """Tell whether a lease that lasts for an hour is already over."""
     lease = member.create('now', HOUR)
     member.look()
     assert member.status(lease) == 'ACTIVE'
@@ -152,7 +153,7 @@ def difference(member):
 
 
 def test_a_small_difference_is_put_right(member):
-    """The lease that starts in three seconds does not start yet."""
+    """The lease that starts in three seconds is not started early."""
     member.ahead = 4
     member.look()
     lease = member.create(600, HOUR)
@@ -167,7 +168,7 @@ def test_a_small_difference_is_put_right(member):
 
 
 def test_a_clock_that_jumps_between_two_looks_changes_nothing(member):
-    """What was due at the look is judged by the same clock when it is done."""
+    """An event is compared with the same clock when found and when done."""
     member.look()
     lease = member.create('now', HOUR)
     due = member.manager.runner.due()
@@ -181,7 +182,8 @@ def test_a_clock_that_jumps_between_two_looks_changes_nothing(member):
 
 @pytest.mark.parametrize('ahead', [-2 * HOUR, 2 * HOUR])
 def test_now_is_the_databases(member, ahead):
-    """Also for what is asked of a manager whose clock is hours away."""
+    """Requests to a manager whose clock is hours off use the database's clock.
+    """
     member.ahead = ahead
     member.look()
     lease = member.manager.ledger.lease(member.create('now', HOUR))
@@ -198,7 +200,7 @@ def test_on_sqlite_it_is_the_managers_own(new_member):
 
 @pytest.fixture
 def members(tmp_path, database_on, cloud):
-    """Two managers at work on one ledger, with two hosts."""
+    """Two running managers on one ledger, with two hosts."""
     site = Site(tmp_path, database_on('mysql'), cloud=cloud.url)
     members = [Member(site), Member(site)]
     for name in cloud.hosts:
@@ -211,7 +213,8 @@ def members(tmp_path, database_on, cloud):
 
 
 def test_clocks_that_jump(members, cloud):
-    """One manager's after the other's: what is due is done by the other."""
+    """The clocks jump one after the other: the other manager runs the events.
+    """
     first, second = members
     leases = []
     for wrong, ahead in ((first, 6 * HOUR), (second, -6 * HOUR)):
@@ -230,7 +233,7 @@ def test_clocks_that_jump(members, cloud):
 
 
 def test_a_claim_holds_whatever_the_clocks_say(own, members, cloud):
-    """A step that takes longer than a claim lasts is not done by another."""
+    """A step that lasts longer than a claim is not done by another manager."""
     go_on = threading.Event()
     asked = []
 

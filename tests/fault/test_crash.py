@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager is killed at any point of a lease's life; another one goes on.
+"""A manager is killed at any point of a lease; another manager continues.
 
-Whatever was half done in Nova, in Placement and in the ledger is done in the
-end, and once.
+Whatever was half done in Nova, in Placement and in the ledger is completed in
+the end, and done once.
 """
 
 import collections
@@ -22,9 +22,9 @@ from tests.fault.site import Site
 from tests.fault.site import wait_for
 
 HOSTS = ('compute-1', 'compute-2', 'compute-3')
-# How many lives go on at once; most of the time they wait.
+# The number of leases at the same time; most of the time they wait.
 AT_ONCE = 6
-# Seconds in which a manager that wakes up would go on.
+# Seconds in which a manager that wakes up would continue.
 AWAKE = 2
 PROJECT = 'project'
 
@@ -37,8 +37,8 @@ EVENT_POINTS = [
     )
     for step in ('claimed', 'stepped', 'worked', 'finished')
 ]
-# A claim and an outcome for each: a start, a before_end and another one when
-# the end moves, and an end that is looked at twice.
+# A claim and an outcome for each event: a start, a before_end, a second
+# before_end after the end was moved, and an end that is polled twice.
 COMMITS = 10
 COMMIT_POINTS = [
     f'commit:{when}#{number}'
@@ -54,7 +54,7 @@ class Life:
         self.cloud = cloud
         self._file = site.file()
         self._processes = processes
-        # Asked for by clients, so it does no events.
+        # This manager only serves clients, and runs no events.
         self._asked = Manager(site.conf())
         self._asked.ledger.upgrade()
         self.ledger = self._asked.ledger
@@ -64,9 +64,9 @@ class Life:
         self.managers = []
 
     def live(self, crash_at=None, once_active=lambda: None):
-        """Live it, with a manager that may be killed and then another.
+        """Run the lease, with a manager that may be killed and then another.
 
-        :param once_active: called in the middle of it
+        :param once_active: called when the lease is active
         """
         self.start(crash_at)
         reservations = [
@@ -107,7 +107,8 @@ class Life:
         self._finish(crash_at)
 
     def effects(self):
-        """How often each effect came, since the hosts were there."""
+        """Return how often each effect occurred, since the hosts were created.
+        """
         return collections.Counter(self.cloud.effects)
 
     def close(self):
@@ -125,7 +126,7 @@ class Life:
         self._asked.leases.update(self.id, PROJECT, values)
 
     def _await(self, event_type):
-        """Wait until an event is done, whoever lives to do it."""
+        """Wait until an event is done, by whichever manager is alive."""
 
         def done():
             if len(self.managers) == 1 and not self.managers[0].is_alive:
@@ -143,7 +144,7 @@ class Life:
         if crash_at:
             assert self.managers[0].wait() == -signal.SIGKILL
         for manager in self.managers[bool(crash_at) :]:
-            # One that has only just been started knows no signals yet.
+            # A process that has only just started handles no signals yet.
             assert manager.stop() in (0, -signal.SIGTERM)
         lease = self.ledger.lease(self.id)
         assert lease.status == 'TERMINATED'
@@ -177,7 +178,7 @@ def new_life(tmp_path, database_on, processes):
 
 @pytest.fixture
 def undisturbed(new_life):
-    """undisturbed(engine) -> what happens if nobody is killed."""
+    """undisturbed(engine) -> the effects if no manager is killed."""
 
     def live(engine):
         with new_life(engine, 'undisturbed') as life:
@@ -190,7 +191,7 @@ def undisturbed(new_life):
 
 @pytest.fixture
 def killed_at(new_life):
-    """killed_at(engine, points, effects) -> what went wrong, by point."""
+    """killed_at(engine, points, effects) -> the faults, by point."""
 
     def run(engine, points, effects):
         def live(point):
@@ -238,7 +239,8 @@ def test_after_a_request_that_changed_something(undisturbed, killed_at):
 
 
 def test_who_stood_still_does_no_more(new_life):
-    """A manager stops in a step; another takes over; then it wakes up."""
+    """A manager is suspended in a step; another takes over; the first resumes.
+    """
     asked = []
 
     def stop_the_first(method, path):
@@ -251,7 +253,7 @@ def test_who_stood_still_does_no_more(new_life):
         known = len(asked)
         life.managers[0].signal(signal.SIGCONT)
         time.sleep(AWAKE)
-        # Servers may be looked at by either one, as after every event.
+        # Either manager may list the servers, as after every event.
         assert [a for a in asked[known:] if a[0] != 'GET'] == []
 
     with new_life('mysql', 'stopped') as life:

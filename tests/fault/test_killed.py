@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managers are killed while clients wait for an answer.
+"""Managers are killed while clients wait for a response.
 
-A killed manager has taken the call off the queue, so nobody else would ever
-answer the call.
+A killed manager has taken the call off the queue, so no other manager would
+ever respond to the call.
 """
 
 import os
@@ -18,14 +18,15 @@ from tests.fault.site import Site
 from tests.fault.site import SLOT
 from tests.fault.site import wait_for
 
-# Seconds in which a client should have an answer whatever happens to managers,
-# and in which it must: 24 clients and all services share one machine.
+# Seconds in which a client should have a response whatever happens to
+# managers, and in which it must: 24 clients and all services share one
+# machine.
 WISH, BOUND = 10, 20
 CLIENTS, MANAGERS, APIS = 24, 3, 2
-# Seconds that managers are killed for, and between two kills.
+# Seconds during which managers are killed, and between two kills.
 KILLING = int(os.environ.get('BLAZAR_SCHED_KILL_SECONDS', '10'))
 BETWEEN = 5
-# So many creates meet each of two managers.
+# The number of creates that reach each of two managers.
 CREATES = 12
 
 
@@ -39,9 +40,9 @@ def lease(number):
 
 
 class Pair:
-    """An API in this process before two managers, one of them doomed.
+    """An API in this process before two managers, one of which is killed.
 
-    The doomed manager is killed by the first create that reaches it.
+    The first create that reaches this manager kills it.
     """
 
     def __init__(self, site, processes, point):
@@ -61,7 +62,7 @@ class Pair:
         assert answer.status_code == 201, answer.text
 
     def create_until_killed(self):
-        """Return each answer, with the seconds that it took."""
+        """Return each response, with the seconds that it took."""
         answers = []
         for number in range(CREATES):
             began = time.monotonic()
@@ -97,7 +98,8 @@ def pair(request, tmp_path, bus, cloud, database_on, processes):
 
 
 def test_a_create_is_answered_though_its_manager_dies(pair):
-    """By another manager: once, whether or not the lease was committed."""
+    """Another manager creates the lease once, whether or not it was committed.
+    """
     answers = pair.create_until_killed()
 
     assert {answer.status_code for answer, _ in answers} == {201}
@@ -108,7 +110,7 @@ def test_a_create_is_answered_though_its_manager_dies(pair):
 
 
 def test_sent_once_a_create_is_not_answered(pair, monkeypatch):
-    """The control: the same without another attempt."""
+    """The control: without a second attempt there is no response."""
     monkeypatch.setattr(rpc, 'ATTEMPTS', 1)
 
     [*_, (answer, _)] = pair.create_until_killed()
@@ -128,7 +130,7 @@ def test_nobody_waits_for_long_while_managers_are_killed(
         number = 0
         while time.monotonic() < end:
             time.sleep(BETWEEN)
-            # On a busy machine all of them would be down at once.
+            # On a busy machine all managers would be down at once.
             wait_for('the managers', fleet.has_started)
             fleet.running[number % MANAGERS].kill()
             fleet.start(number % MANAGERS)

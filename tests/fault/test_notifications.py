@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's notifications on a real broker, where exchanges and queues count."""
+"""Nova's notifications on a real broker, with its exchanges and queues."""
 
 import contextlib
 import uuid
@@ -21,7 +21,7 @@ def topic():
 
 @pytest.fixture
 def listening(bus, topic):
-    """listening(heard): so long as that is open, a manager listens."""
+    """listening(heard) -> a context in which a manager listens."""
     conf = service_conf.load(files=[])
     conf.set_override('transport_url', bus)
     conf.set_override('notification_topics', [topic], 'manager')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broker or the database goes away and comes back; nobody helps."""
+"""The broker or the database goes away and comes back, without help."""
 
 import contextlib
 import random
@@ -19,17 +19,17 @@ from tests.fault.site import wait_for
 from tests.services import database
 from tests.services import private
 
-# Seconds before an outage, and of one.
+# Seconds before an outage, and of an outage.
 BEFORE, DURING = 2, 4
-# How many leases are made one after the other, from when on.
+# The number of leases created one after the other, and from when on.
 LEASES, START = 30, 2_000_000_000
-# The share of commits that is cut.
+# The share of commits whose connection is cut.
 CUT = 0.3
 
 
 @pytest.fixture
 def own():
-    """own(private.MariaDB) -> a server that may be broken."""
+    """own(private.MariaDB) -> a server that the test may kill."""
     with contextlib.ExitStack() as stack:
 
         def start(server):
@@ -84,14 +84,14 @@ def test_partition_from_the_broker(own, proxied, new_fleet, database_on):
         time.sleep(BEFORE)
         proxy.block()
         time.sleep(DURING)
-        # What was on the way is lost with the connections.
+        # Messages in transit are lost with the connections.
         proxy.cut()
         proxy.unblock()
         goes_on(traffic)
 
 
 def goes_on(traffic):
-    """Leases are made again, without any help."""
+    """Check that leases are created again, without any help."""
     made = len(traffic.made)
     wait_for('new leases', lambda: len(traffic.made) > made + 10)
 
@@ -109,7 +109,7 @@ def test_of_the_database(outage, bus, own, new_fleet):
 
 
 def commits(data):
-    """Say whether bytes from a client ask the database to commit."""
+    """Tell whether bytes from a client ask the database to commit."""
     return re.search(rb'(?<!AUTO)COMMIT', data)
 
 
@@ -121,7 +121,7 @@ def before_commit(proxy, cut):
 
 
 def during_commit(proxy, cut):
-    """The database commits, but nobody is told."""
+    """The database commits, but the client gets no response."""
 
     def judge(data):
         if commits(data) and cut():
@@ -151,7 +151,7 @@ def after_commit(proxy, cut):
 @pytest.mark.parametrize('engine', ['mysql', 'postgresql'])
 @pytest.mark.parametrize('when', [before_commit, during_commit, after_commit])
 def test_of_a_connection(when, engine, proxied, database_on, cloud, tmp_path):
-    """Each lease is made once, wherever a commit loses its connection."""
+    """Each lease is created once, wherever a commit loses its connection."""
     proxy, url = proxied(database_on(engine))
     site = Site(tmp_path, url, cloud=cloud.url)
     manager = Manager(site.conf())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to the schedulers on a real broker: who hears which answer."""
+"""Queries to the schedulers on a real broker: each gets its responses."""
 
 from concurrent import futures
 import contextlib
@@ -12,8 +12,8 @@ from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus import schedulers
 from blazar_sched.worker import listener
 
-# Seconds that answers are waited for, and times that somebody asks: a worker
-# hears nothing until it has its queue.
+# Seconds to wait for responses, and the number of attempts: a worker hears
+# nothing until it has its queue.
 WAIT = 3
 TIMES = 20
 
@@ -31,7 +31,8 @@ def transport(bus):
 
 @pytest.fixture
 def workers(transport):
-    """Two workers; of a server one has decided what its name says."""
+    """Two workers, each with a decision on the server that is named after it.
+    """
     def explain(name):
         return lambda uuid, host: [
             {'server': uuid, 'host': host}
@@ -49,7 +50,7 @@ def workers(transport):
 
 
 def all_of_them(bus):
-    """Ask until both answer."""
+    """Repeat the query until both workers respond."""
     for _ in range(TIMES):
         found = schedulers.query(bus, WAIT, wire.REPORT_METHOD)
         if len(found) == 2:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""24 creators in three processes want the last slot, round after round.
+"""24 creators in three processes race for the last slot, round after round.
 
-Each has a whole API in front of it. The managers behind share nothing but the
+Each has a whole API in front of it. The managers behind share only the
 database.
 """
 
@@ -16,22 +16,22 @@ from tests.fault import processes as process_types
 from tests.fault import racer
 from tests.fault.site import Site
 
-# Beside the fleets of other tests the racers would be more than the
-# connections that PostgreSQL has by default.
+# Together with the fleets of other tests the racers would need more than the
+# default number of PostgreSQL's connections.
 pytestmark = pytest.mark.usefixtures('bus')
 
 PROCESSES = 3
 CREATORS = 24
-# Each keeps some connections open, of the 100 that PostgreSQL has by default.
+# Each keeps some connections open, of PostgreSQL's default of 100.
 MANAGERS = 6
 ROUNDS = 200
-# Enough to see that it can fail.
+# Enough rounds to see a failure.
 ROUNDS_WITHOUT = 3
 YEAR = 2030
 
 
 def window(number):
-    """The number-th day from the YEAR on."""
+    """Return the number-th day from YEAR on, as a window."""
     months, day = divmod(number, 28)
     years, month = divmod(months, 12)
     day = f'{YEAR + years}-{month + 1:02}-{day + 1:02}'
@@ -60,7 +60,7 @@ def site(tmp_path, database_url):
 
 @pytest.fixture
 def run(site, processes):
-    """run(rounds, pause, protocol) -> how often each status, by round."""
+    """run(rounds, pause, protocol) -> the count of each status, by round."""
 
     def run(rounds, pause, protocol):
         barrier = process_types.barrier(CREATORS)
@@ -103,7 +103,8 @@ def test_the_last_slot_is_won_once(run, site):
 
 
 def test_without_the_protocol_it_is_overbooked(run, site):
-    """The same race: no ledger row is taken, no replica brought forward."""
+    """The control: the same race without the lock and without a fresh replica.
+    """
     outcomes = run(ROUNDS_WITHOUT, pause=0.05, protocol=False)
 
     assert all(round_[201] > 1 for round_ in outcomes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several of everything, each signalled while clients are at work."""
+"""Several managers, APIs and workers, each signalled while clients work."""
 
 import os
 import signal
@@ -8,9 +8,9 @@ import time
 import pytest
 
 MANAGERS, APIS, WORKERS = 3, 2, 4
-# Seconds that clients work without any trouble, and between two signals.
+# Seconds that clients work without faults, and between two signals.
 QUIET, BETWEEN = 6, 1
-# Longer than a claim holds.
+# Seconds; longer than a claim.
 STOPPED = 4
 # Seconds in which a lease should reach every replica, and in which it must.
 WISH, BOUND = 1, 5
@@ -28,7 +28,7 @@ def fleet(bus, new_fleet, database_on):
 
 
 def latencies(schedulers, traffic, pids):
-    """Return seconds from when a lease was asked for until each saw it."""
+    """Return the seconds from each request until each worker had the lease."""
     asked = {
         lease['reservations'][0]['id']: traffic.times[id_][0]
         for id_, lease in list(traffic.made.items())
@@ -43,7 +43,7 @@ def latencies(schedulers, traffic, pids):
 
 
 def signal_services(fleet):
-    """End each manager and each API, one way and the other."""
+    """Terminate or kill each manager and each API."""
     for number in range(MANAGERS + APIS):
         fleet.running[number].signal(signal.SIGHUP)
         time.sleep(BETWEEN)
@@ -61,7 +61,7 @@ def signal_services(fleet):
 
 
 def signal_schedulers(schedulers):
-    """End workers and their master, one way and the other."""
+    """Terminate or kill workers and their master."""
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
         os.kill(schedulers.pids()[0], number)
         time.sleep(BETWEEN)

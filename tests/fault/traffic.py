@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that make and delete leases, and do not let go until it is done.
+"""Clients that create and delete leases, and retry until it is done.
 
-Each request is made again until it is answered, under the same key, through
-whichever API there is. So what the clients know in the end must be so.
+Each request is repeated until it is answered, with the same key, through any
+API. Therefore the leases must be as the clients know in the end.
 """
 
 import collections
@@ -18,32 +18,32 @@ import requests
 from tests import serving
 from tests.fault import site
 
-# Seconds until a client gives up on one answer, and on all of them.
+# Seconds until a client gives up on one response, and on all of them.
 TIMEOUT = 25
 PATIENCE = 90
-# Statuses that say: try again.
+# Statuses that ask the client to retry.
 AGAIN = (502, 503, 504)
-# How many leases a client has at most.
+# The maximum number of leases of a client.
 MOST = 6
 
 
 class Traffic:
-    """Clients at work, from __enter__ on until __exit__.
+    """Running clients, from __enter__ until __exit__.
 
-    :param ports: of the APIs
+    :param ports: the ports of the APIs
     """
 
     def __init__(self, ports: Sequence[int], clients: int = 2) -> None:
         self._ports = ports
         self._stopping = threading.Event()
-        # The leases that were made, as they were answered; the ids of those
-        # that were deleted.
+        # The created leases, as in the responses; the ids of the deleted
+        # leases.
         self.made: dict[str, dict[str, Any]] = {}
         self.deleted: set[str] = set()
-        # When each lease was asked for, and when answered.
+        # The times of the request for each lease, and of its response.
         self.times: dict[str, tuple[float, float]] = {}
-        # The seconds until each answer, and how often each status was given
-        # to each method.
+        # The seconds until each response, and the count of each status by
+        # method.
         self.waits: list[float] = []
         self.statuses: collections.Counter[str] = collections.Counter()
         self.troubles: list[str] = []
@@ -128,7 +128,7 @@ class _Client:
         answer = self._ask(
             'delete', f'/v1/leases/{lease_id}', headers=serving.ADMIN
         )
-        # Gone already, if it was the answer that was lost.
+        # The lease is already deleted, if only the response was lost.
         assert answer.status_code in (204, 404), answer.text
         self._traffic.deleted.add(lease_id)
 
@@ -152,6 +152,6 @@ class _Client:
             time.sleep(0.1)
 
     def _is_refused(self, method: str, answer: Any) -> bool:
-        """Say whether it is only for now that it is refused."""
+        """Tell whether a request is refused only for now."""
         busy = method == 'delete' and answer.status_code == 409
         return busy or answer.status_code in AGAIN

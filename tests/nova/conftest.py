@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cloud for each module, and a ledger that its scheduler follows.
 
-Only the manager is missing: tests write to the ledger what it would write.
+Only the manager is missing: tests write to the ledger what the manager would
+write.
 """
 
 import uuid
@@ -38,12 +39,12 @@ from blazar_sched.worker import process
 HOSTS = ('c1', 'c2', 'c3', 'c4')
 VCPUS = 8
 HOUR = 3600
-# A window that has not opened when the slowest test ends.
+# A window that opens after the end of the slowest test.
 SOON = 900
 
 
 class EndPoint:
-    """What pullers ask the manager for."""
+    """The manager's end point for pullers."""
 
     def __init__(self, ledger):
         self.ledger = ledger
@@ -61,7 +62,7 @@ class EndPoint:
 
 
 class Lab:
-    """Times are in seconds from now."""
+    """A cloud and a ledger; times are in seconds from now."""
 
     def __init__(self, cloud, end_point):
         self.cloud = cloud
@@ -71,7 +72,7 @@ class Lab:
         self._flavors = {}
 
     def flavor(self, vcpus=1, **extra_specs):
-        """Return a flavor; extra specs are of our namespace."""
+        """Return a flavor; the extra specs are in the namespace blazar."""
         key = vcpus, tuple(sorted(extra_specs.items()))
         if key not in self._flavors:
             self._flavors[key] = self.cloud.flavor(
@@ -109,10 +110,10 @@ class Lab:
         self, *names, start=SOON, end=SOON + HOUR, vcpus=0, gpus=0,
         project_id=None, projects=(), magnetic=False,
     ):
-        """Reserve `vcpus` on each host, else all of it; return the id.
+        """Reserve `vcpus` on each host, or whole hosts; return the id.
 
-        With `gpus` by a flavor. An end of None is for ever, a project of None
-        the one that boots.
+        With `gpus` the reservation is of a flavor. An end of None is for ever,
+        a project of None is the project that boots.
         """
         lease_id, reservation_id = str(uuid.uuid4()), str(uuid.uuid4())
         begin = self.now + start
@@ -181,7 +182,8 @@ class Lab:
         return reservation_id
 
     def know(self, server, end=None, **fields):
-        """Let the ledger know of a server; an end of None is for ever."""
+        """Add a record of a server to the ledger; an end of None is for ever.
+        """
         asked = server['flavor']
         noun = Instance(
             uuid=server['id'],
@@ -198,7 +200,7 @@ class Lab:
         self.sync()
 
     def sync(self):
-        """Wait until the scheduler has what the ledger has."""
+        """Wait until the scheduler's replica equals the ledger."""
         newest = self.ledger.changes(0, 1)['newest']
 
         def probe():
@@ -208,10 +210,10 @@ class Lab:
         wait_for(f'revision {newest}', probe)
 
     def passes(self, name, flavor=None, hints=None, project_id=None):
-        """Whether nova-scheduler places an instance on the host.
+        """Tell whether nova-scheduler selects the host for an instance.
 
-        The scheduler is asked as the conductor asks. What Placement has then
-        allocated is deleted; nothing is built.
+        The scheduler is called as the conductor calls it. Its allocations in
+        Placement are deleted; nothing is built.
         """
         project_id = project_id or self.cloud.project_id
         context = nova_context.RequestContext(
@@ -243,15 +245,16 @@ class Lab:
         return True
 
     def boots(self, name, flavor=None, hints=None, project_id=None):
-        """Whether an instance can be booted on the host; it is deleted again.
+        """Tell whether an instance can be booted on the host.
 
-        Unlike `passes` this asks nova-api, and takes some ten times as long.
+        The instance is deleted again. Unlike `passes` this uses nova-api, and
+        takes about ten times as long.
         """
         server = self.cloud.boot(
             flavor or self.flavor(), hints, host=name, project_id=project_id
         )
         if server['status'] == 'ERROR':
-            # Refused, not broken.
+            # The request was refused, and did not fail.
             fault = server['fault']
             assert 'No valid host was found' in fault['message'], str(fault)
             return False
@@ -260,7 +263,7 @@ class Lab:
         return True
 
     def passing(self, flavor=None, hints=None, project_id=None):
-        """The hosts that nova-scheduler places an instance on."""
+        """Return the hosts that nova-scheduler selects for an instance."""
         return [
             name for name in self.cloud.hosts
             if self.passes(name, flavor, hints, project_id)
@@ -304,16 +307,18 @@ def hostnames():
 
 @pytest.fixture(scope='module')
 def hooks():
-    """Whether nova-api has our filter, which spares the others much."""
+    """Whether nova-api has the filter; without it the other tests are faster.
+    """
     return False
 
 
 @pytest.fixture(scope='module')
 def bare_cloud(tmp_path_factory, hostnames, hooks):
-    """A cloud whose scheduler has no manager to pull from yet."""
-    # Before the cloud has its own temporary directory, which goes with it.
+    """A cloud whose scheduler has no manager to pull from."""
+    # This comes before the cloud has its own temporary directory, which is
+    # removed with the cloud.
     tmp_path_factory.getbasetemp()
-    # What is placed the ledger learns of from the tests, if it does.
+    # Tests tell the ledger of placed servers, if at all.
     options = {'pending_ttl': 0}
     with Cloud(hostnames, VCPUS, options=options, hooks=hooks) as cloud:
         yield cloud
@@ -346,7 +351,7 @@ def lab(cloud, end_point):
 def nova_notifies(cloud):
     """Nova sends its notifications, on the exchange that this returns.
 
-    Its own fixture keeps them to itself.
+    Nova's own fixture only records them.
     """
     notifier = oslo_messaging.Notifier(
         nova_rpc.NOTIFICATION_TRANSPORT,

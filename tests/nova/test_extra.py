@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A resource class that HostState does not know, in a real Nova."""
+"""A resource class that HostState does not have, in a real Nova."""
 
 from nova.virt import fake
 import pytest
@@ -13,7 +13,7 @@ GPUS = {'c1': 4, 'c2': 1}
 
 @pytest.fixture(scope='module', autouse=True)
 def driver():
-    """Have computes report GPUs, as a provider configuration file does."""
+    """Make computes report GPUs, as a provider configuration file does."""
     report = fake.FakeDriver.update_provider_tree
 
     def report_gpus(self, provider_tree, nodename, allocations=None):
@@ -80,7 +80,7 @@ class TestLifetime:
         assert {s['status'] for s in servers} == {'ERROR'}
         lab.cloud.delete(*servers)
 
-        # Elsewhere there is room for another one.
+        # Another host has room for another server.
         servers = lab.cloud.boot_many(2, gpu_flavor[1])
         assert sorted(map(host_of, servers)) == ['c1', 'c2']
 
@@ -115,7 +115,7 @@ class TestReservation:
         lab.know(server, end=HOUR, reservation_id=mine)
         assert lab.passes('c1', gpu_flavor[1], hint)
         assert not lab.passes('c1', gpu_flavor[2], hint)
-        # Of vCPUs there is as much left as was asked for.
+        # As many vCPUs are left as were requested.
         assert lab.passes('c1', lab.flavor(3), hint)
         assert not lab.passes('c1', lab.flavor(4), hint)
 
@@ -135,7 +135,7 @@ class TestReservation:
 
 @pytest.mark.parametrize('hours, host', [(1, 'c1'), (3, 'c2')])
 def test_the_weigher_sees_its_gaps(lab, gpu_flavor, hours, host):
-    # What is left of a resize would weigh too.
+    # The remains of a resize would affect the weights too.
     lab.cloud.report()
     lab.register('c1', 'c2')
     for name, start in (('c1', 2), ('c2', 20)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flavor asks of Placement, against Nova's own word for it."""
+"""The resources that a flavor requests of Placement, as Nova reports them."""
 
 from hypothesis import given
 from hypothesis import settings

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in nova-api, and nova-scheduler's request filter."""
+"""Middleware in nova-api, and nova-scheduler's request filter."""
 
 import datetime
 import uuid
@@ -22,7 +22,7 @@ from blazar_sched.worker import process
 
 HOUR = 3600
 MONTH = 30 * 24 * HOUR
-# A while for a request on its way.
+# Seconds for a request in transit.
 SOON = 30
 
 
@@ -32,7 +32,7 @@ def hooks():
 
 
 def hints(lab, server):
-    """As GET /servers/{id} shows them at 2.100."""
+    """Return the hints as GET /servers/{id} shows them at 2.100."""
     shown = lab.cloud.show(server)['scheduler_hints']
     return {name: hint for name, [hint] in shown.items()}
 
@@ -42,7 +42,7 @@ def seconds(text):
 
 
 def refused(lab, hints, **parameters):
-    """What is said of a boot that nova-api does not take."""
+    """Return the message of a boot that nova-api refuses."""
     with pytest.raises(client.OpenStackApiException) as e:
         lab.cloud.boot(lab.flavor(), hints, **parameters)
     assert e.value.response.status_code == 400
@@ -109,7 +109,7 @@ class TestHints:
         ids=str,
     )
     def test_what_is_wrong_is_refused_at_once(self, lab, said, name):
-        """A3, in Nova's own shape of it."""
+        """A3: the refusal has the shape of Nova's own refusals."""
         ours = refused(lab, said)
         novas = refused(lab, None, networks='nonsense')
 
@@ -130,7 +130,7 @@ class TestHints:
 
 
 class TestDefault:
-    """Each option alone, and what goes before it."""
+    """Each default option by itself, and the values that override it."""
 
     def declared(self, lab, hints_=None, project_id=None, **extra_specs):
         server = lab.cloud.boot(
@@ -185,7 +185,7 @@ class TestDefault:
 
 
 class TestLeases:
-    """What the manager makes of it, once it sees the servers."""
+    """The leases that the manager makes once it sees the servers."""
 
     @pytest.fixture(scope='class')
     def manager(self, cloud, tmp_path_factory):
@@ -209,7 +209,7 @@ class TestLeases:
 
     @pytest.fixture
     def leases(self, lab, manager):
-        """leases(hints) -> the server so booted, and its leases."""
+        """leases(hints) -> the booted server, and its leases."""
 
         def leases(hints_=None, **parameters):
             server = lab.boot(hints=hints_, **parameters)
@@ -306,7 +306,7 @@ class TestExtraSpecs:
 
 
 class TestNarrowing:
-    """F48: Placement hands out two hosts of four, always the same."""
+    """F48: Placement returns two hosts of four, always the same."""
 
     @pytest.fixture
     def reserve(self, lab):
@@ -314,7 +314,7 @@ class TestNarrowing:
         made = []
 
         def reserve(*names):
-            """Reserve hosts, and open that as the manager does."""
+            """Reserve hosts, and start the reservation as the manager does."""
             id_ = lab.reserve(*names, start=-60)
             aggregate = lab.cloud.api.post_aggregate(
                 {'aggregate': {'name': id_}}
@@ -346,7 +346,7 @@ class TestNarrowing:
         return {name: reserve(name) for name in lab.cloud.hosts}
 
     def where(self, lab, reservation_id):
-        """The host of a server that uses it; None if there is none."""
+        """Return the host of a server in the reservation; None if none."""
         server = lab.cloud.boot(
             lab.flavor(), {'reservation': reservation_id}
         )
@@ -412,7 +412,7 @@ class TestNarrowing:
     def test_what_is_unclear_is_not_narrowed(
         self, lab, monkeypatch, current
     ):
-        """And no request fails of it."""
+        """The request does not fail either."""
         lab.cloud.configure(narrow_placement=True)
         monkeypatch.setattr(
             request_filter,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that has left its host, and of which nobody has told yet."""
+"""A server that has left its host, before the ledger knows."""
 
 from nova.scheduler import host_manager
 import pytest
@@ -9,19 +9,19 @@ SOON = 900
 
 @pytest.fixture
 def site(lab):
-    """Half of c1 is reserved for others in a while."""
+    """A site where half of c1 will be reserved for others."""
     lab.register('c1')
     return lab
 
 
 def forget(site, server):
-    """Tell that a server is gone."""
+    """Delete the record of a server."""
     site.ledger.commit(lambda tx: tx.delete_instance(server['id']))
     site.sync()
 
 
 def test_a_deleted_server_opens_no_room_of_a_lease(site):
-    """It had an end, so its room was given back from there on."""
+    """The server had an end, so its room was given back from the end on."""
     server = site.boot(site.flavor(4), {'lifetime': '600'}, host='c1')
     site.know(server, end=600)
     site.cloud.report()
@@ -57,7 +57,7 @@ def test_a_reservation_whose_server_is_deleted_keeps_its_room(site):
 def test_nova_names_servers_also_without_track_instance_changes(
     site, monkeypatch
 ):
-    """Nova reads the servers of a host from its database then."""
+    """Nova then reads the servers of a host from its database."""
     monkeypatch.setattr(
         host_manager.HostManager, '_get_instance_info',
         lambda self, context, compute: (

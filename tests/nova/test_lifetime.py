@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server's time, from its hints to its end: Nova and the whole service.
+"""The lifetime of a server, from hints to end: Nova and the whole service.
 
-The service and nova-scheduler have a clock that is set ahead; Nova and the
-threads that look at it have the real one.
+The clock of the service and of nova-scheduler is set ahead; Nova and the
+threads that poll it have the real clock.
 """
 
-# Before anything that imports oslo.messaging: see its docstring.
+# This import comes before any import of oslo.messaging: see the docstring of
+# the module.
 from blazar_sched.demo.cloud import Cloud  # isort: skip
 
 import contextlib
@@ -54,7 +55,7 @@ class Clock:
 
 
 class LifetimeCloud:
-    """Times are in seconds from now."""
+    """A cloud with a whole service; times are in seconds from now."""
 
     def __init__(self, cloud, manager, port, clock):
         self.cloud = cloud
@@ -64,7 +65,7 @@ class LifetimeCloud:
         self._flavor = cloud.flavor(vcpus=2)
 
     def at(self, seconds):
-        """Return a time as text, as hints and requests have it."""
+        """Return a time as text, in the format of hints and requests."""
         return duration.format_time(int(self.clock()) + seconds)
 
     def client(self, project_id):
@@ -75,7 +76,8 @@ class LifetimeCloud:
         )
 
     def boot(self, project_id='alice', flavor=None, host=None, **hints):
-        # Leases of the test before it are gone, and the clock was set ahead.
+        # The leases of the previous test are over, and the clock was set
+        # ahead.
         self.told()
         placed = {'host': host} if host else {}
         server = self.cloud.boot(
@@ -85,7 +87,7 @@ class LifetimeCloud:
         return server
 
     def leases(self, project_id='alice'):
-        """Return the project's leases by the servers that they are of."""
+        """Return the project's leases by their servers."""
         answer = self.client(project_id).get('/leases', headers=VERSION)
         return {
             lease['reservations'][0]['instance_id']: lease
@@ -93,7 +95,7 @@ class LifetimeCloud:
         }
 
     def lease(self, server, status, project_id='alice'):
-        """Return a server's lease once it has that status."""
+        """Wait until a server's lease has a status; return the lease."""
 
         def probe():
             lease = self.leases(project_id).get(server['id'])
@@ -108,7 +110,7 @@ class LifetimeCloud:
         return answer.json()['lease']
 
     def reserve(self, start, end, reservation):
-        """Have bob reserve something."""
+        """Create a reservation of project bob."""
         self.client('bob').post('/leases', json={
             'name': 'lease',
             'start_date': self.at(start),
@@ -120,13 +122,14 @@ class LifetimeCloud:
         return self.manager.ledger.instance(server['id'])
 
     def known(self, server):
-        """Wait until all know the server's record; return it."""
+        """Wait until all replicas have the server's record; return the record.
+        """
         found = wait_for('record', lambda: self.record(server))
         self.told()
         return found
 
     def told(self):
-        """Wait until nova-scheduler knows what the ledger has now."""
+        """Wait until nova-scheduler's replica equals the ledger."""
         newest = self.manager.ledger.changes(0, 1)['newest']
 
         def probe():
@@ -142,7 +145,7 @@ class LifetimeCloud:
         )
 
     def place(self, lease):
-        """Return the name of the host that a lease has a place on."""
+        """Return the name of the host with an allocation of the lease."""
         [(held, _)] = self.manager.ledger.allocations(lease_id=lease['id'])
         names = {uuid: name for name, uuid in self.cloud.hosts.items()}
         return names[held.host]
@@ -160,9 +163,10 @@ def clock():
 
 @pytest.fixture(scope='module')
 def cloud(tmp_path_factory, clock):
-    # Before the cloud has its own temporary directory, which goes with it.
+    # This comes before the cloud has its own temporary directory, which is
+    # removed with the cloud.
     tmp_path_factory.getbasetemp()
-    # Servers come and go faster here than a worker may count on.
+    # Servers come and go faster here than a worker can rely on.
     options = {'pending_ttl': 0}
     with Cloud(HOSTS, options=options) as cloud, (
         pytest.MonkeyPatch.context()
@@ -183,7 +187,7 @@ def site(cloud, clock, tmp_path_factory):
         'sync_interval': 0.3,
         'vacate_lead_time': 0,
         'minutes_before_end_lease': 0,
-        # A busy machine may have a compute that is not heard of in time.
+        # On a busy machine a compute may report late.
         'enable_polling_monitor': False,
     }.items():
         conf.set_override(name, value, 'manager')
@@ -250,7 +254,7 @@ def test_climates_hint_makes_one(site):
 
 @pytest.mark.row('C33', 'C34', 'F53')
 def test_by_default_a_month(site):
-    """The hint is nova-api's middleware's for who declares nothing."""
+    """nova-api's middleware adds the hint if the user declares no end."""
     by_default = site.at(MONTH)
     server = site.boot(lease_default_end=by_default)
     lease = site.lease(server, 'ACTIVE')
@@ -269,10 +273,10 @@ def test_shelved_until_its_start_then_back_onto_its_place(site):
     lease = site.lease(server, 'PENDING')
     place = site.place(lease)
     wait_for('no record', lambda: site.record(server) is None)
-    # Nova's own weighers would send it where there is more memory.
+    # Nova's own weighers would prefer the host with more memory.
     rival = site.boot('bob', host=place, lease_end=site.at(4 * HOUR))
     site.known(rival)
-    # Whoever tries earlier has no host.
+    # An earlier boot finds no host.
     site.cloud.api.post_server_action(server['id'], {'unshelve': None})
     early = site.cloud.settled(server, 'SHELVED_OFFLOADED')
     assert host_of(early) is None
@@ -294,7 +298,7 @@ def test_shelved_until_its_start_then_back_onto_its_place(site):
 @pytest.mark.row('C32')
 def test_without_a_place_neither_lease_nor_server(site):
     site.reserve(HOUR, 3 * HOUR, BOTH)
-    # It may be deleted before it is seen.
+    # The server may be deleted before it is seen.
     with contextlib.suppress(client.OpenStackApiNotFoundException):
         site.boot(
             lease_start=site.at(2 * HOUR), lease_end=site.at(4 * HOUR)
@@ -319,7 +323,7 @@ class TestEnd:
     def test_by_shelve(self, site):
         server = self.ended(site, 'shelve')
         site.cloud.settled(server, 'SHELVED_OFFLOADED')
-        # Its owner may have it back: it has no end any more.
+        # The owner may unshelve the server: it has no end any more.
         back = site.cloud.act(server, 'unshelve')
         assert back['status'] == 'ACTIVE'
         site.known(server)
@@ -340,7 +344,7 @@ class TestEnd:
 
 @pytest.mark.row('F69')
 def test_extended_as_far_as_its_host_is_free(site):
-    """And nova-scheduler goes by the new end."""
+    """nova-scheduler uses the new end."""
     server = site.boot(host='c1', lease_end=site.at(HOUR))
     lease = site.lease(server, 'ACTIVE')
     site.known(server)
@@ -364,7 +368,7 @@ def test_nova_scheduler_goes_by_the_new_end(site):
     site.known(server)
     site.reserve(2 * HOUR, 3 * HOUR, SLOT_ON_C1)
     large = site.cloud.flavor(vcpus=6)
-    # By the time that the slot is taken the first one has gone.
+    # When the slot is reserved the first server is already deleted.
     other = site.boot('bob', large, host='c1', lifetime='150m')
     site.cloud.delete(other)
     wait_for('no record', lambda: site.record(other) is None)

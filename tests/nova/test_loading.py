@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How nova-scheduler gets our classes, and what comes along with them."""
+"""How nova-scheduler loads the classes, and what is imported with them."""
 
 import pickle
 import subprocess
@@ -63,7 +63,7 @@ def objects(monkeypatch, tmp_path):
     from blazar_sched.filters import all_filters
     from blazar_sched.weighers import all_weighers
 
-    # Nobody answers on this bus, and nobody waits for it.
+    # No service responds on this bus, and nothing waits for a response.
     monkeypatch.setattr(process, 'RPC_TIMEOUT', 0.1)
     options = {
         'transport_url': 'fake:/',
@@ -116,7 +116,7 @@ IMPORTS = textwrap.dedent(
 
 
 def imported(barred, modules, then='', everyone=False):
-    """What is imported of `barred`, by our own code or by everyone."""
+    """Return the modules of `barred` that are imported, by whom."""
     done = subprocess.run(
         [
             sys.executable, '-W', 'ignore', '-c',
@@ -171,7 +171,7 @@ def test_classes_bring_nothing_of_the_service():
 
 
 def spec(hints=None, **fields):
-    """A RequestSpec as Nova makes it."""
+    """A RequestSpec as Nova creates it."""
     held = {
         'vcpus': 2, 'memory_mb': 1024, 'root_gb': 10, 'ephemeral_gb': 5,
         'swap': 0, 'extra_specs': {}, **fields,
@@ -194,7 +194,7 @@ def read(asked, replica=None):
 
 
 class TestRequest:
-    """What is read of a RequestSpec."""
+    """The fields that are read from a RequestSpec."""
 
     @pytest.mark.parametrize(
         'fields, disk_gb',
@@ -221,7 +221,7 @@ class TestRequest:
         assert not asked.preemptible
 
     def test_a_megabyte_of_hint(self):
-        """A3, by whatever way it gets past the API's limit."""
+        """A3: a long hint, however the hint passes the limit of the API."""
         hint = 'x' * (1 << 20)
 
         asked = read(spec({'reservation': hint, 'lifetime': hint}))
@@ -238,9 +238,10 @@ class TestRequest:
     @pytest.mark.parametrize('seen', [False, True])
     @pytest.mark.parametrize('start', [NOW, NOW + 1])
     def test_back_onto_its_place(self, start, seen):
-        """Also if the feed still knows it where it was shelved.
+        """A shelved server returns to its allocation.
 
-        One that moves ahead of its start has no place yet.
+        This holds also if the feed still has the server where it was shelved.
+        A server that moves ahead of its start has no allocation yet.
         """
         asked = spec()
         uuid = asked.instance_uuid
@@ -271,14 +272,14 @@ class TestRequest:
 
 
 class TestFilterAll:
-    """It answers whatever it is given."""
+    """filter_all responds to any input."""
 
     @pytest.fixture
     def host_states(self):
         found = [
             host_manager.HostState(name, name, 'cell') for name in 'ab'
         ]
-        # One never reported, so it has no uuid.
+        # This host has never reported, so it has no uuid.
         found[0].uuid = '9a4d4a52-6a27-4b5e-8a10-6e9d3f1c2b77'
         return found
 

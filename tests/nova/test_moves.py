@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves follow the table by what is known of the instance, not its hints."""
+"""Moves use the known data of the instance, not its hints."""
 
 import datetime
 
@@ -14,7 +14,7 @@ OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
 
 @pytest.fixture(autouse=True)
 def as_reported(lab):
-    """Begin without what the moves of the test before left behind."""
+    """Begin without the remains of the previous test's moves."""
     lab.cloud.report()
 
 
@@ -23,13 +23,13 @@ def lasting(seconds):
 
 
 def only(lab, *hosts):
-    """Close all other hosts to what is not bound."""
+    """Close all other hosts to instances that are not bound."""
     others = [name for name in lab.cloud.hosts if name not in hosts]
     lab.register(*others, hold='dedicated')
 
 
 def cold(lab, server):
-    """Migrate and return the host it is on then."""
+    """Migrate a server; return its host afterwards."""
     server = lab.cloud.act(server, 'migrate', 'VERIFY_RESIZE', 'ACTIVE')
     if server['status'] == 'VERIFY_RESIZE':
         server = lab.cloud.act(server, 'confirmResize')
@@ -80,7 +80,7 @@ def test_stays_if_there_is_room_nowhere(lab, move):
 
 
 def test_known_end_goes_before_a_hint_that_is_out_of_date(lab):
-    """Its lifetime of then, from now on, would not be over in time."""
+    """The lifetime of the hint, counted from now on, would be too long."""
     only(lab, 'c1', 'c2')
     server = lab.boot(hints=lasting(HOUR), host='c1')
     lab.register('c1', 'c2')
@@ -141,7 +141,7 @@ def test_bound_instance_needs_room_in_its_reservation(lab):
 
 
 def test_known_reservation_goes_before_the_hint(lab):
-    """The reservation it was booted for is over, and it was let live."""
+    """The reservation of the hint is over, and the server was kept."""
     only(lab, 'c1', 'c2')
     lab.register('c1')
     mine = lab.reserve('c1', start=-60)
@@ -153,7 +153,7 @@ def test_known_reservation_goes_before_the_hint(lab):
 
 @pytest.mark.row('F43')
 class TestResize:
-    """In place and elsewhere."""
+    """Resizes on the same host and to another host."""
 
     @pytest.fixture(autouse=True)
     def in_place(self, lab):
@@ -175,7 +175,7 @@ class TestResize:
         lab.reserve('c1', start=SOON, vcpus=4)
         lab.know(server, end=HOUR)
 
-        # The compute tells the scheduler what is on it a moment later.
+        # The compute reports its servers to the scheduler a moment later.
         cloud.wait_for(
             'growth in place',
             lambda: self.resize(lab, server, lab.flavor(4)) == ('c1', 4),
@@ -202,11 +202,12 @@ class TestResize:
 
 @pytest.mark.row('F43')
 class TestUnshelve:
-    """It is on no host then: its hints are all that is known."""
+    """Unshelving: the server has no host, so its hints are all that is known.
+    """
 
     @staticmethod
     def until(lab, seconds):
-        """Return hints of an end, as nova-api has them with our filter."""
+        """Return the hints of an end, as nova-api stores them."""
         at = datetime.datetime.fromtimestamp(lab.now + seconds, datetime.UTC)
         return {'lease_end': at.isoformat()}
 
@@ -220,7 +221,7 @@ class TestUnshelve:
 
     @pytest.mark.parametrize('by_flavor', [False, True])
     def test_a_lifetime_does_not_begin_again(self, lab, by_flavor):
-        """When it began is not known any more."""
+        """The time at which the lifetime began is not known any more."""
         flavor = lab.flavor(lifetime='300') if by_flavor else None
         hints = None if by_flavor else lasting(300)
         server = lab.boot(flavor, hints, host='c1')
@@ -257,7 +258,7 @@ class TestUnshelve:
 
 @pytest.mark.row('F43')
 class TestRebuild:
-    """In place, it always passes."""
+    """A rebuild on the same host always passes."""
 
     @pytest.mark.parametrize('on_stale', ['closed', 'open'])
     def test_passes_where_nothing_else_would(self, lab, on_stale):
@@ -287,7 +288,7 @@ class TestRebuild:
 
 @pytest.mark.row('F43')
 class TestEvacuate:
-    """Its host is gone."""
+    """Evacuation from a host that has failed."""
 
     @pytest.fixture
     def failed(self, lab):
@@ -297,12 +298,12 @@ class TestEvacuate:
 
     @staticmethod
     def evacuate(lab, server):
-        """Return where it is and how, once Nova has done what it could."""
+        """Return the host and status of a server once Nova has finished."""
         lab.cloud.api.post_server_action(server['id'], {'evacuate': {}})
         lab.cloud.settled(server, 'ACTIVE', 'SHUTOFF')
 
         def done():
-            # Nova moves it to the other host after it is at rest.
+            # Nova changes the host of the server after the task is over.
             migrations = lab.cloud.api.api_get('/os-migrations').body
             return all(
                 m['status'] in ('done', 'error')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several instances in one request: each is counted for the next."""
+"""Several instances in one request: each counts for the next."""
 
 import collections
 
@@ -12,7 +12,7 @@ SOON = 900
 
 
 def placed(servers):
-    """How many servers are on each host."""
+    """Return the number of servers on each host."""
     return collections.Counter(
         cloud.host_of(server) for server in servers
         if server['status'] == 'ACTIVE'
@@ -28,7 +28,7 @@ def refused(servers):
 
 
 def only(lab, *hosts):
-    """Keep what declares no end off all other hosts."""
+    """Close all other hosts to servers that declare no end."""
     others = [name for name in lab.cloud.hosts if name not in hosts]
     lab.register(*others, hold='dedicated')
 
@@ -46,7 +46,7 @@ def test_as_many_as_there_is_room_for(lab):
 
 
 def test_five_with_room_for_three(lab):
-    """Nova gives all or nothing: the three that fit do not come either."""
+    """Nova boots all or none: the three that fit are not booted either."""
     only(lab, 'c1')
     lab.register('c1')
     lab.reserve('c1', vcpus=2)
@@ -60,7 +60,8 @@ def test_five_with_room_for_three(lab):
 
 
 def test_min_count_is_for_nova_a_matter_of_quota(lab):
-    """At least three of five, and three fit: Nova still refuses all."""
+    """At least three of five are requested, and three fit: Nova refuses all.
+    """
     only(lab, 'c1')
     lab.register('c1')
     lab.reserve('c1', vcpus=2)
@@ -117,7 +118,7 @@ def test_reservation_that_is_partly_used(lab):
 
 @pytest.mark.row('F42')
 def test_twenty_fill_what_the_window_leaves_and_no_more(lab):
-    """Three hosts have room for six beside what is reserved, the last two."""
+    """Three hosts have room for six beside the reservations."""
     only(lab, 'c1', 'c2', 'c3', 'c4')
     lab.register(*lab.cloud.hosts)
     lab.reserve('c1', 'c2', 'c3', vcpus=2)

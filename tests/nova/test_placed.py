@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduler has placed counts before anybody has told of it.
+"""A server that a scheduler has placed counts before any record of it.
 
-By Nova's own HostStates and handlers: a fresh HostState for each request, as
-Nova has them, that does not show yet what was placed a moment ago.
+The tests use Nova's own HostStates and handlers: each request gets a fresh
+HostState, as in Nova, which does not show the latest placements yet.
 """
 
 import gc
@@ -35,7 +35,7 @@ PROJECT = 'mine'
 
 
 class ReservedHost:
-    """One host of 8 VCPUs, of which a reservation has 6 in an hour."""
+    """One host with 8 VCPUs, of which 6 are reserved in an hour."""
 
     def __init__(self):
         self.replica = state.Replica(accounting.SchedulerAccounting)
@@ -75,7 +75,7 @@ class ReservedHost:
         return made
 
     def place(self, host_state, spec):
-        """Do what nova-scheduler does with one host; say whether it can."""
+        """Place a request on one host as nova-scheduler does, if it fits."""
         passing = self.passing(host_state, spec)
         for each in passing:
             each.consume_from_request(spec)
@@ -126,13 +126,13 @@ def ttl():
 
 
 def test_the_next_request_is_checked_beside_it(site):
-    """Two of eight are left in an hour: one of them fits."""
+    """Two of eight VCPUs are left in an hour: one request fits."""
     assert site.place(site.host_state(), lasting(3))
     assert not site.place(site.host_state(), lasting(3))
 
 
 def test_without_it_both_would_be_let_in(site, ttl):
-    """The control: a race that HostState does not show yet."""
+    """The control: HostState does not show the race yet."""
     ttl(0)
 
     assert site.place(site.host_state(), lasting(3))
@@ -164,7 +164,7 @@ def test_what_the_feed_knows_counts_once(site):
         first.instance_uuid, site.uuid, PROJECT, {'VCPU': 2}, NOW + 1800
     )))
 
-    # It will have gone when the reservation begins.
+    # The server will be deleted when the reservation begins.
     shown = site.host_state(vcpus_used=2)
     shown.instances = {first.instance_uuid: object()}
     assert site.place(shown, lasting(3))
@@ -178,7 +178,7 @@ def test_a_second_try_is_not_in_its_own_way(site):
 
 
 def test_its_own_use_is_not_counted_twice_beside_it(site):
-    """Eight are full with three others, and it has two of them."""
+    """Eight VCPUs are full with three others, and two are its own."""
     own = spec()
     site.tell(record.encode(Instance(
         own.instance_uuid, site.uuid, PROJECT,
@@ -198,7 +198,7 @@ def test_its_own_use_is_not_counted_twice_beside_it(site):
 
 
 def test_what_is_bound_counts_by_its_reservation(site, clock):
-    """Two of eight are nobody's in the window, whoever uses the six."""
+    """Two of eight VCPUs are free in the window, whoever uses the six."""
     clock[0] = NOW + HOUR
     assert site.place(site.host_state(), spec(reservation='r'))
 
@@ -214,7 +214,7 @@ def test_what_yields_keeps_nobody_off(site):
 
 
 def test_a_reservation_is_not_overdrawn(site, clock):
-    """Three slots, and nothing that has been heard of."""
+    """A reservation of three slots, with servers that have no records."""
     clock[0] = NOW + HOUR
 
     assert [
@@ -224,7 +224,7 @@ def test_a_reservation_is_not_overdrawn(site, clock):
 
 
 def test_a_host_state_goes_with_its_request(site):
-    """They are large: none waits until cycles are looked for."""
+    """HostStates are large: none must wait for the garbage collector."""
     here = site.host_state()
     known = weakref.ref(here)
     assert site.passing(here, lasting(3))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instance records follow Nova's servers, whatever Nova does to them.
+"""The instance records follow Nova's servers, whatever Nova does.
 
-The manager hears Nova's own versioned notifications over the bus in memory.
-Nothing but them, and no look at all servers, brings it up to date; but where
-they are lost, one such look does.
+The manager receives Nova's own versioned notifications over the bus in memory.
+These alone, without a sync of all servers, keep the records correct; where
+notifications are lost, one sync corrects the records.
 """
 
 import itertools
@@ -23,14 +23,14 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 
-# The fourth host of the cloud is none of ours.
+# The fourth host of the cloud is not reservable.
 HOSTS = ('c1', 'c2', 'c3')
 HOUR = 3600
 OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
 
 
 class RecordedCloud:
-    """A cloud, and a manager whose parts that look at its servers run."""
+    """A cloud, and a manager whose threads that poll servers run."""
 
     def __init__(self, cloud, conf):
         self.cloud = cloud
@@ -52,7 +52,7 @@ class RecordedCloud:
         return server
 
     def truth(self):
-        """Return what Nova says of servers on our hosts, by uuid."""
+        """Return Nova's servers on the reservable hosts, by uuid."""
         return {
             server['id']: (
                 self.cloud.hosts[demo_cloud.host_of(server)],
@@ -70,8 +70,8 @@ class RecordedCloud:
         }
 
     def figures(self, name):
-        """Return what Nova says is used of a host, as in HostState."""
-        # The last version that shows them.
+        """Return Nova's usage of a host, with the fields of HostState."""
+        # The last version that shows the usage.
         compute = adapter.Adapter(
             self.cloud.session(), service_type='compute',
             default_microversion='2.87',
@@ -85,25 +85,26 @@ class RecordedCloud:
         }
 
     def follows(self):
-        """Wait until the records are what Nova says; return them."""
+        """Wait until the records equal Nova's servers; return the records."""
         wait_for(
             'true records', lambda: self.records() == self.truth()
         )
         return self.records()
 
     def host_of(self, server):
-        """Return where the records have a server, as soon as they are true.
+        """Return the host of a server in the records, once they are correct.
 
-        The name of its host, None for none of ours.
+        The result is the name of the host, None for a host that is not
+        reservable.
         """
         names = {uuid: name for name, uuid in self.cloud.hosts.items()}
         host, *_ = self.follows().get(server['id'], (None,))
         return names.get(host)
 
-    # What Nova does.
+    # Actions in Nova.
 
     def resize(self, server, size):
-        """Have a server on its new host, to be confirmed."""
+        """Resize a server to another host, before the confirmation."""
         return self.cloud.act(
             server, 'resize', 'VERIFY_RESIZE', flavorRef=self.flavors[size]
         )
@@ -118,7 +119,7 @@ class RecordedCloud:
         )
 
     def evacuate(self, server):
-        """Have it off its host, which fails and comes back."""
+        """Evacuate a server from a host that fails and then recovers."""
         name = demo_cloud.host_of(server)
         self.cloud.stop_compute(name)
         self.cloud.api.post_server_action(server['id'], {'evacuate': {}})
@@ -147,14 +148,14 @@ def conf(tmp_path_factory):
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake:/')
     conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
-    # After the first one there is no look at all servers in these tests.
+    # After the first sync of all servers there is no other one in these tests.
     conf.set_override('sync_interval', 10.0 * HOUR, 'manager')
     return conf
 
 
 @pytest.fixture(scope='class')
 def listening(site, conf, nova_notifies):
-    """The manager hears of what Nova does."""
+    """The manager receives Nova's notifications."""
     conf.set_override('notification_exchange', nova_notifies, 'manager')
     listener = Listener(
         conf, site.manager.monitor.notice, site.manager.instances.notice
@@ -179,7 +180,7 @@ def site(cloud, conf):
 def clear(site):
     yield
     site.cloud.delete(*site.cloud.servers())
-    # Without what moves have left behind.
+    # Without the remains of moves.
     site.cloud.report()
 
 
@@ -207,18 +208,18 @@ class TestHeard:
         assert site.follows()
 
     def test_one_that_is_not_booted(self, site):
-        """It is on no host, and is no longer there at all."""
+        """The server has no host, and is later deleted."""
         server = site.cloud.boot(site.cloud.flavor(vcpus=99))
         assert server['status'] == 'ERROR'
         assert site.follows() == {}
 
     def test_forced_host(self, site):
-        """As Nova's filters are not asked."""
+        """Nova's filters are not called."""
         server = site.boot(availability_zone='nova:c2')
         assert site.host_of(server) == 'c2'
 
     def test_resize(self, site):
-        """It is on its new host before that is confirmed."""
+        """The server is on its new host before the confirmation."""
         server = site.boot(host='c1')
         assert site.host_of(server) == 'c1'
         site.resize(server, 1)
@@ -267,7 +268,7 @@ class TestHeard:
         assert site.follows() == before
 
     def test_soft_delete(self, site, reclaimed):
-        """Nova no longer lists it, and keeps its place."""
+        """Nova no longer lists the server, but keeps its allocation."""
         server = site.boot(host='c1')
         known = site.follows()
         site.cloud.api.delete_server(server['id'])
@@ -291,7 +292,7 @@ class TestHeard:
         assert site.manager.ledger.leases() == []
 
     def test_one_that_is_in_the_way_is_told_of(self, site):
-        """A host that is forced upon Nova, and reserved for tomorrow."""
+        """A server is forced onto a host that is reserved for tomorrow."""
         _impl_test.reset()
         now = int(time.time())
         lease = site.manager.leases.create({
@@ -322,7 +323,7 @@ class TestHeard:
 
 @pytest.mark.row('F44')
 def test_what_was_not_heard_of_is_found_by_one_look_at_all(site):
-    """Nova does all it can while nobody listens."""
+    """Nova performs all its actions while the manager does not listen."""
     hosts = itertools.cycle(site.cloud.hosts)
     hints = itertools.cycle([None, {'lifetime': '2h'}, None])
 
@@ -362,7 +363,7 @@ def test_what_was_not_heard_of_is_found_by_one_look_at_all(site):
 
 
 def test_records_have_what_nova_counts_in_the_figures_of_a_host(site):
-    """Its flavor's, where Placement goes by the extra specs."""
+    """The amounts of the flavor, where Placement uses the extra specs."""
     flavor_id = site.cloud.api.post_flavor({'flavor': {
         'name': 'overrides', 'vcpus': 2, 'ram': 1024, 'disk': 3,
         'OS-FLV-EXT-DATA:ephemeral': 2, 'swap': 1536,

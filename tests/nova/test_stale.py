@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without a replica to trust, the operator's choice decides."""
+"""Without a fresh replica, the operator's option decides."""
 
 import logging
 import threading
@@ -22,7 +22,7 @@ def lasting(seconds):
 
 
 class Setting:
-    """One reservable host with an open reservation, and an ordinary one."""
+    """One reservable host with an open reservation, and an ordinary host."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -30,7 +30,7 @@ class Setting:
         self.reservation_id = lab.reserve('c1', start=-60, vcpus=4)
 
     def passing(self):
-        """Who passes on the reservable host, and on the ordinary one."""
+        """Return the (request, host) pairs that pass."""
         bound = {'reservation': self.reservation_id}
         return {
             (who, name)
@@ -41,7 +41,7 @@ class Setting:
 
 
 CLOSED = {('ordinary', 'c3')}
-# Nothing says that c1 is reservable.
+# The ledger does not name c1 as reservable.
 UNKNOWN = {('ordinary', 'c1'), ('ordinary', 'c3')}
 OPEN = {
     ('ordinary', 'c1'), ('ordinary', 'c3'), ('bound', 'c1'), ('bound', 'c3'),
@@ -56,7 +56,7 @@ def setting(lab):
 
 @pytest.fixture
 def restart(lab):
-    """Start the worker anew and wait for what it comes to."""
+    """Restart the worker, and wait for the state of its replica."""
 
     def restart(probe):
         process.stop()
@@ -99,7 +99,7 @@ class TestStale:
         assert setting.passing() == passing
 
     def test_by_another_wire_version(self, lab, setting, on_stale, passing):
-        """F14: an old scheduler by a new manager is stale, not wrong."""
+        """F14: an old scheduler with a new manager is stale, and not wrong."""
         lab.cloud.configure(on_stale=on_stale, max_age=1)
         lab.end_point.answer = other_version
         cloud.wait_for('stale', is_stale)
@@ -128,7 +128,7 @@ class TestStale:
 def test_never_a_copy(
     lab, setting, restart, tmp_path, on_stale, on_unknown_hosts, passing
 ):
-    """A new cloud is not shut, unless its operator wants that."""
+    """A new cloud admits all servers, unless its operator closes it."""
     lab.cloud.configure(
         on_stale=on_stale, on_unknown_hosts=on_unknown_hosts,
         snapshot_path=str(tmp_path / 'snapshot'),
@@ -167,7 +167,7 @@ def test_without_a_copy_closed_is_closed(
 
 
 def test_what_holds_it_shut_is_the_list(lab, setting, restart, tmp_path):
-    """The control of the one above."""
+    """The control of the test above."""
     path = _kept(lab, tmp_path, restart)
     lab.end_point.answer = silence
     path.unlink()
@@ -182,7 +182,7 @@ def test_what_holds_it_shut_is_the_list(lab, setting, restart, tmp_path):
 def test_a_request_at_the_start_waits_for_the_file(
     lab, setting, restart, tmp_path, monkeypatch
 ):
-    """A restart opens nothing, however long the file takes to read."""
+    """A restart admits nothing, however long reading the file takes."""
     _kept(lab, tmp_path, restart)
     lab.end_point.answer = silence
     reading = snapshot.reading
@@ -222,7 +222,7 @@ def test_a_worker_that_does_not_wait_has_the_list(
 
 @pytest.mark.row('C16', 'F46')
 def test_good_snapshot_file_decides(lab, setting, restart, tmp_path):
-    """The manager need not be there for nova-scheduler to start."""
+    """nova-scheduler can start while no manager runs."""
     _kept(lab, tmp_path, restart)
     lab.end_point.answer = silence
 
@@ -244,7 +244,7 @@ def test_recovers_by_itself(lab, setting):
 
 
 class Broken:
-    """An index in which everything goes wrong but telling it the time."""
+    """An index whose every method but `advance` fails."""
 
     def advance(self, now):
         pass
@@ -259,7 +259,7 @@ class Broken:
 def test_error_of_our_own_fails_no_request(
     lab, setting, monkeypatch, on_stale, passing
 ):
-    """F11: the answer is by policy, and it is told of once a minute."""
+    """F11: the option decides, and one log line a minute reports the error."""
     lab.cloud.configure(on_stale=on_stale)
     replica, _ = process.current()
     monkeypatch.setattr(replica.indexes, 'main', Broken())
@@ -280,7 +280,7 @@ def test_error_of_our_own_fails_no_request(
 def test_error_of_the_worker_fails_no_request(
     lab, setting, monkeypatch, on_stale, passing
 ):
-    """What was known to be reservable still is."""
+    """Hosts that were known to be reservable still are."""
 
     def broken():
         raise RuntimeError('broken worker')
@@ -306,9 +306,9 @@ def test_stale_is_told_of_once_a_minute(lab, setting, monkeypatch):
 
 
 def _kept(lab, tmp_path, restart, age=0):
-    """Have the worker keep a snapshot file; return its path.
+    """Have the worker write a snapshot file; return the path.
 
-    :param age: how old to make it look, in seconds
+    :param age: the apparent age of the file, in seconds
     """
     path = tmp_path / 'snapshot'
     lab.cloud.configure(snapshot_path=str(path))
@@ -322,7 +322,7 @@ def _kept(lab, tmp_path, restart, age=0):
 
 
 def _warnings(monkeypatch):
-    """Collect what the filters warn of; Nova has the root logger here."""
+    """Collect the warnings of the filters; Nova has the root logger here."""
     told = []
 
     class Handler(logging.Handler):

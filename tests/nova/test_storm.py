@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boots, leases and host failures in any order, against a real Nova.
+"""Boots, leases and host failures in any order, with a real Nova.
 
-Afterwards everything is looked through the slow way: what Nova says is on
-each host, and what SQL says is promised of it, at every instant at which
-something starts.
+Afterwards the test checks in the slow way, for every instant at which
+something starts: Nova's servers on each host, and the reservations in SQL.
 
-One after the other, there is never too much. Where several are under way, a
-boot and a lease may be let in by what was there before either of them; then
-the lease moves, or there is no room and that is told.
+If the actions come one after the other, no host is ever overcommitted. If
+several run at a time, a boot and a lease may both be admitted by the state
+before either; then the lease moves, or is reported to have no room.
 
-A small storm runs with the other tests. A larger one:
+A small storm runs with the other tests. A larger storm:
 
-    BLAZAR_SCHED_STORM=500,50,20 python -m pytest tests/nova/test_storm.py
+BLAZAR_SCHED_STORM=500,50,20 python -m pytest tests/nova/test_storm.py
 """
 
-# Before anything that imports oslo.messaging: see its docstring.
+# This import comes before any import of oslo.messaging: see the docstring of
+# the module.
 from blazar_sched.demo.cloud import Cloud  # isort: skip
 
 from concurrent import futures
@@ -46,17 +46,17 @@ BOOTS, LEASES, FAILURES = map(int, (LARGE or '30,8,3').split(','))
 SEEDS = (1, 2, 3) if LARGE else (1,)
 HOSTS = tuple(f'c{n}' for n in range(1, 9))
 VCPUS = 8
-# So many servers are there at most; then one goes for each that comes.
+# The maximum number of servers; then each new server replaces one.
 MOST = 40
-# Seconds that are waited for a server, which may be on its way to a host that
-# has failed.
+# Seconds to wait for a server, which may be moving to a host that has failed.
 PATIENCE, PAUSE = 10, 0.5
 LEAST, MOST_SECONDS = 1800, 9000
 
 
 @pytest.fixture(scope='module')
 def cloud(tmp_path_factory):
-    # Before the cloud has its own temporary directory, which goes with it.
+    # This comes before the cloud has its own temporary directory, which is
+    # removed with the cloud.
     tmp_path_factory.getbasetemp()
     with Cloud(HOSTS, VCPUS) as cloud:
         yield cloud
@@ -69,7 +69,7 @@ def manager(cloud, nova_notifies, tmp_path):
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
-    # Each look is the test's own.
+    # The test itself runs each step.
     conf.set_override('sync_interval', 36000.0, 'manager')
     conf.set_override('polling_interval', 36000.0, 'manager')
     conf.set_override('enable_notification_monitor', True, 'manager')
@@ -89,10 +89,10 @@ def manager(cloud, nova_notifies, tmp_path):
 
 
 class Storm:
-    """Everything is drawn from a seed.
+    """Random actions, drawn from a seed.
 
-    :param at_once: so many acts are under way at a time; of one, what comes
-        of it is known to all before the next
+    :param at_once: the number of simultaneous actions; if it is 1, all
+        replicas know the result of an action before the next action
     """
 
     def __init__(self, cloud, manager, seed, at_once):
@@ -130,7 +130,7 @@ class Storm:
             wait_for('records', lambda: self._is_known(server))
 
     def _is_known(self, server):
-        """Whether the ledger has it, if any, and nova-scheduler the ledger."""
+        """Tell whether nova-scheduler's replica has the server."""
         ledger = self.manager.ledger
         placed = server is not None and is_placed(server)
         if placed and ledger.instance(server['id']) is None:
@@ -167,7 +167,7 @@ class Storm:
         return server
 
     def _delete(self, server):
-        # It may be on its way to a host that has failed.
+        # The server may be moving to a host that has failed.
         with contextlib.suppress(client.OpenStackApiException):
             self.cloud.api.delete_server(server['id'])
 
@@ -195,7 +195,7 @@ class Storm:
                 self.refused += 1
 
     def fail(self, draw):
-        """Have one host fail, and the one before come back."""
+        """Make one host fail, and the previous one recover."""
         with self.lock:
             self.recover()
             name = draw.choice(HOSTS)
@@ -209,7 +209,7 @@ class Storm:
         self.manager.monitor.step()
 
     def calm(self):
-        """Let everything come to rest."""
+        """Wait until all actions are complete."""
         self.recover()
 
         def resting():
@@ -222,7 +222,7 @@ class Storm:
         try:
             wait_for('rest', resting)
         except Timeout:
-            # What was on its way to a host that failed never comes.
+            # A server that was moving to a host that failed never arrives.
             for server in self.cloud.servers():
                 if server['OS-EXT-STS:task_state'] is not None:
                     self._delete(server)
@@ -240,7 +240,7 @@ def is_placed(server):
 
 
 def servers(cloud):
-    """Return (host, vcpus, end) of all servers that stay, as Nova has them."""
+    """Return (host, vcpus, end) of all servers that stay, from Nova."""
     for server in cloud.servers():
         specs = server['flavor']['extra_specs']
         host = host_of(server)
@@ -255,7 +255,7 @@ def servers(cloud):
 
 
 def faults(cloud, ledger, now):
-    """Yield each instant at which more is promised of a host than it has."""
+    """Yield each instant at which a host is overcommitted."""
     there = list(servers(cloud))
     held = [allocation for allocation, _ in ledger.allocations()]
     for uuid in cloud.hosts.values():
@@ -273,7 +273,7 @@ def faults(cloud, ledger, now):
 
 
 def told_at_risk(manager):
-    """Return the ids of the leases that were told to be at risk."""
+    """Return the ids of the leases that were reported to be at risk."""
     manager.notifier.step()
     return {
         message['payload']['lease_id']
@@ -300,11 +300,11 @@ def test_no_instant_has_more_promised_than_there_is(
     found = list(faults(cloud, manager.ledger, process.now()))
     told = told_at_risk(manager)
     assert found == [] or at_once > 1
-    # Of what a race has left nothing is unknown.
+    # Every result of a race has been reported.
     of = {a.id: lease_id for a, lease_id in manager.ledger.allocations()}
     for _, _, promised, _ in found:
         assert told & {of[a.id] for a in promised}
-    # It was a storm, and most of it came about.
+    # The storm was large enough, and most of its actions succeeded.
     assert storm.refused < LEASES
     assert list(servers(cloud))
     print(f'{len(found)} instants told of, {storm.refused} leases refused')
@@ -312,7 +312,7 @@ def test_no_instant_has_more_promised_than_there_is(
 
 
 def test_the_look_would_see_it(cloud, manager):
-    """The control: a server where a lease will have the whole host."""
+    """The control: a server on a host that a lease will have as a whole."""
     for name in HOSTS:
         manager.hosts.create(name, {})
     now = process.now()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who passes where: each row of the table, both ways, in a real Nova."""
+"""Each row of the admission table, accepted and refused, in a real Nova."""
 
 import datetime
 
@@ -97,7 +97,7 @@ class TestWholeHosts:
         ids=lambda hint: repr(hint)[:20],
     )
     def test_what_is_no_reservation_passes_nowhere(self, lab, hint):
-        """A3: no pass and no exception, on any host."""
+        """A3: no host passes, and the filter raises no exception."""
         server = lab.cloud.boot(lab.flavor(), {'reservation': hint})
 
         assert server['status'] == 'ERROR'
@@ -105,7 +105,8 @@ class TestWholeHosts:
 
 
 class TestInstanceReservation:
-    """Slots of a ``virtual:instance`` reservation, by hint or by flavor."""
+    """Slots of a ``virtual:instance`` reservation, by a hint or by its flavor.
+    """
 
     @pytest.mark.row('C41')
     def test_by_flavor(self, lab):
@@ -117,7 +118,7 @@ class TestInstanceReservation:
         assert not lab.passes('c1', flavor, project_id=THEIRS)
 
     def test_by_flavor_whatever_the_hint(self, lab):
-        """It takes a slot of its flavor's, so that one has to have room."""
+        """The server takes a slot of the reservation of its flavor."""
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', start=-60, vcpus=2)
         other = lab.reserve('c2', start=-60, vcpus=2)
@@ -237,7 +238,7 @@ class TestBounded:
         assert not lab.passes('c1', lab.flavor(3), lasting(HOUR))
 
     def test_passes_up_to_the_very_second(self, lab):
-        """Windows are half-open: it ends as the lease starts."""
+        """Windows are half-open: the server ends as the lease starts."""
         lab.register('c1')
         start = datetime.datetime.fromtimestamp(
             lab.now + SOON, datetime.UTC
@@ -365,7 +366,7 @@ class TestUnbounded:
 
 
 class TestMagnetic:
-    """Whole hosts whose reservation draws its project's servers."""
+    """Whole hosts whose reservation draws the servers of its project."""
 
     @pytest.mark.row('F51')
     def test_no_hint_is_needed(self, lab):
@@ -377,7 +378,7 @@ class TestMagnetic:
         assert not lab.passes('c1', project_id=THEIRS)
 
     def test_is_used_before_what_is_not_reserved(self, lab):
-        # Nova's own weighers would see that something runs there by then.
+        # Nova's own weighers would know by then that a server runs there.
         lab.cloud.configure(lease_gap_weight_multiplier=10.0)
         lab.register('c1', 'c2', 'c3')
         lab.reserve('c2', start=-60, magnetic=True)
@@ -393,7 +394,7 @@ class TestMagnetic:
 
 
 class TestDedicated:
-    """Held Blazar's way: for reservations, and for who yields."""
+    """Dedicated hosts: for reservations and preemptible servers only."""
 
     def test_nothing_else_passes(self, lab):
         lab.register('c1', hold='dedicated')
@@ -439,7 +440,7 @@ class TestNotReservable:
 
 
 class TestBoots:
-    """The table asks nova-scheduler; a boot has the same answer."""
+    """The table asks nova-scheduler; a boot has the same result."""
 
     def test_of_each_kind(self, lab):
         lab.register('c1', 'c2')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vacating in a real Nova: told, moved, shelved or deleted, and brought back.
+"""Vacating in a real Nova: notice, migration, shelving, deletion, return.
 
-The manager is the real one. Its clock is the tests': they set it ahead and
-have it do what is due, while Nova takes the time that it takes.
+The manager is the real one. The tests set its clock ahead and run the events
+that are due, while Nova takes its own time.
 """
 
 import time
@@ -26,7 +26,7 @@ LEAD, NOTICE, AHEAD = 600, 120, 1000
 
 
 class Clock:
-    """The time, and so many seconds `ahead` of it."""
+    """The time, set `ahead` by a number of seconds."""
 
     def __init__(self):
         self.ahead = 0
@@ -39,7 +39,7 @@ class Clock:
 
 
 class VacatedCloud:
-    """The scheduler's side is `lab`, the service's is `manager`."""
+    """A cloud; `lab` is the scheduler's side, `manager` is the service."""
 
     def __init__(self, lab, conf):
         self.lab = lab
@@ -63,7 +63,7 @@ class VacatedCloud:
         return int(self.clock())
 
     def book(self, name, vcpus=0):
-        """Book a host, or an instance on it, AHEAD; return the lease."""
+        """Reserve a host, or an instance on it, AHEAD; return the lease."""
         asked = {
             'resource_properties': f'["==", "$hypervisor_hostname", "{name}"]',
         }
@@ -90,7 +90,7 @@ class VacatedCloud:
         return lease
 
     def force(self, name, vcpus=1):
-        """Boot a server onto a host that no filter lets it on."""
+        """Boot a server on a host on which no filter admits it."""
         server = self.lab.boot(
             self.lab.flavor(vcpus), availability_zone=f'nova:{name}'
         )
@@ -98,7 +98,7 @@ class VacatedCloud:
         return server
 
     def run(self):
-        """Do what is due, each event until it waits."""
+        """Run the events that are due, until each one waits."""
         ledger = self.manager.ledger
         while any(
             self.manager.runner.run(event, claim)
@@ -107,12 +107,12 @@ class VacatedCloud:
             pass
 
     def set(self, at):
-        """Set the clock to `at` and do what is due."""
+        """Set the clock to `at` and run the events that are due."""
         self.clock.ahead += at - self.now
         self.run()
 
     def run_until(self, what, probe):
-        """Do what is due until something has come about in Nova."""
+        """Run the events that are due until Nova has reached a state."""
 
         def probe_again():
             self.clock.ahead += 1
@@ -125,12 +125,12 @@ class VacatedCloud:
         return self.cloud.show(server)['metadata'].get('blazar_vacate_at')
 
     def restore(self):
-        """Have the restorer look, a while later."""
+        """Run the restorer, a while later."""
         self.clock.ahead += 120
         self.manager.restorer.step()
 
     def begins(self, lease):
-        """Let a lease start; return whether it has all of its host."""
+        """Start a lease; return whether it has all of its host."""
         self.set(lease.start)
         kept = self.manager.ledger.lease(lease.id)
         assert kept.status == 'ACTIVE'
@@ -144,7 +144,7 @@ def url(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def end_point(url):
-    """What the scheduler's replica asks: the ledger that the manager has."""
+    """The end point of the scheduler's replica: the manager's ledger."""
     ledger = Ledger(url)
     ledger.upgrade()
     yield types.SimpleNamespace(
@@ -178,7 +178,7 @@ def test_a_forced_server_is_told_and_moved_to_another_host(site):
     lease = site.book('c1')
     server = site.force('c1')
     site.set(lease.start - LEAD)
-    # The clock goes on while Nova is asked.
+    # The clock advances during the request to Nova.
     told = duration.parse_time(site.told(server), '')
     assert lease.start - LEAD <= told - NOTICE <= site.now
     site.set(lease.start - LEAD + NOTICE + 5)
@@ -209,7 +209,8 @@ def test_with_nowhere_to_go_it_is_shelved_and_comes_back(site):
         lambda: site.cloud.show(server)['status'] == 'SHELVED_OFFLOADED',
     )
     assert site.begins(lease)
-    # There is no room yet: nova-scheduler says so, and it stays shelved.
+    # There is no room yet: nova-scheduler refuses, and the server stays
+    # shelved.
     site.restore()
     asleep = site.cloud.settled(server, 'SHELVED_OFFLOADED')
     assert asleep['status'] == 'SHELVED_OFFLOADED'
@@ -243,7 +244,7 @@ def test_preemptible_servers_fill_reservations_until_these_start(site):
     on_slot = [site.lab.boot(flavor, host='c2') for _ in range(2)]
     site.set(whole.start - LEAD + 5)
     assert all(map(site.told, on_whole))
-    # Of these one is enough.
+    # One of these is enough.
     [left] = [server for server in on_slot if not site.told(server)]
     site.set(whole.start - LEAD + NOTICE + 10)
     site.run_until(
@@ -257,7 +258,7 @@ def test_preemptible_servers_fill_reservations_until_these_start(site):
 @pytest.mark.row('F56')
 def test_a_lease_starts_on_time_and_says_what_is_in_its_way(site):
     lease = site.book('c1')
-    # In the last minute, and so unseen until it starts.
+    # The server boots in the last minute, and is not seen until the start.
     site.set(lease.start - LEAD)
     server = site.force('c1')
     assert not site.begins(lease)

@@ -26,7 +26,7 @@ def lasting(seconds):
 
 @pytest.fixture
 def gaps(lab):
-    """A lease in two, in five, and in twenty hours; c3 is unknown."""
+    """A lease in two, in five, and in twenty hours; c3 is not reservable."""
     lab.register('c1', 'c2', 'c4')
     lab.reserve('c1', start=20 * HOUR, end=2 * DAY)
     lab.reserve('c2', start=2 * HOUR, end=2 * DAY)
@@ -67,7 +67,7 @@ def test_preemptible_goes_where_the_next_window_is_farthest(lab):
 
 @pytest.fixture
 def crowded(lab):
-    """Equal gaps; what is preemptible is on all but c4, which is fullest."""
+    """Equal gaps; preemptible servers are on all hosts but c4, the fullest."""
     lab.register(*lab.cloud.hosts)
     lab.reserve(*lab.cloud.hosts, start=5 * HOUR, end=2 * DAY)
     preemptible = lab.flavor(preemptible='true')
@@ -99,7 +99,7 @@ def test_negative_multiplier_turns_it_around(gaps):
 
 
 def test_zero_multiplier_turns_it_off(gaps):
-    """Then Nova's own weighers decide: it spreads."""
+    """Nova's own weighers decide then: they spread servers."""
     gaps.cloud.configure(lease_gap_weight_multiplier=0.0)
     first = chosen(gaps, hints=lasting(HOUR))
 
@@ -164,11 +164,11 @@ def test_an_instance_is_read_once_until_anything_is_another(monkeypatch):
 
 
 class TestNothingToSay:
-    """All weights are zero, and the boot goes on."""
+    """All weights are zero, and the boot succeeds."""
 
     @pytest.fixture
     def weights(self, monkeypatch):
-        """The weights that it gave, call by call."""
+        """Return the weights of each call."""
         from blazar_sched.weighers import lease_gap
 
         given = []
@@ -201,7 +201,7 @@ class TestNothingToSay:
 
         gaps.boot()
 
-        # on_stale leaves one host, and Nova weighs nothing then.
+        # on_stale leaves one host, and Nova calls no weigher then.
         assert weights == []
         gaps.cloud.configure(on_stale='open')
         gaps.boot()

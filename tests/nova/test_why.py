@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``blazar-sched why``: asked over the bus, answered by the scheduler."""
+"""``blazar-sched why``: a query over the bus to nova-scheduler's workers."""
 
 import io
 
@@ -28,7 +28,7 @@ def bus():
 
 @pytest.fixture
 def ask(cloud, bus):
-    """Ask about a server until it is answered."""
+    """Query the decisions on a server until there are some."""
     def ask(server, host=None):
         answers = wait_for(
             'an answer',
@@ -49,7 +49,7 @@ def refused(lab, flavor, hints):
 
 
 def hosts(decisions):
-    """Return what is said of each host, by name; each is refused once."""
+    """Return the reason for each host, by name; each is refused once."""
     found = [each for told in decisions for each in told['hosts'].items()]
     assert len(found) == len(dict(found))
     return dict(found)
@@ -94,7 +94,7 @@ def test_a_reservation_before_its_window(lab, ask):
 
 def test_a_stale_replica(lab, ask):
     lab.register(*lab.cloud.hosts)
-    # What cannot be understood makes it stale at once.
+    # A change that cannot be parsed makes the replica stale at once.
     lab.end_point.answer = dict
     wait_for('stale', lambda: process.current()[1])
     server = refused(lab, lab.flavor(), None)

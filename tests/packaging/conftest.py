@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sdist, and what is built of it, once for all tests.
+"""The sdist, and the wheels built from it, once for all tests.
 
-To build and to install takes minutes: only where `-m packaging` asks for it.
+Building and installing take minutes, and are done only with `-m packaging`.
 """
 
 import pathlib
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope='session')
 def used_tree(tmp_path_factory):
-    """A working copy in which somebody has built and tested."""
+    """A working copy in which a developer has built and tested."""
     tree = source.copy(tmp_path_factory.mktemp('tree'))
     for name in (
         'blazar_sched/__pycache__/main.cpython-311.pyc',
@@ -49,7 +49,7 @@ def sdist(used_tree, tmp_path_factory):
 
 @pytest.fixture(scope='session')
 def plain_wheel(sdist, tmp_path_factory):
-    """A wheel that was built on a machine without a compiler."""
+    """A wheel that was built without a compiler."""
     return source.build(
         'wheel', sdist, tmp_path_factory.mktemp('plain'), CC='/bin/false'
     )
@@ -57,7 +57,7 @@ def plain_wheel(sdist, tmp_path_factory):
 
 @pytest.fixture(scope='session', params=pythons.promised())
 def bare(request, tmp_path_factory):
-    """An installation of nothing yet, for each Python that is here."""
+    """A venv without any package, for each installed Python."""
     path = pythons.find(request.param)
     if path is None:
         pytest.skip(f'there is no python{request.param} that makes venvs')
@@ -72,7 +72,7 @@ def compiled_wheel(bare, sdist):
 
 @pytest.fixture(scope='session', params=['compiled', 'plain'])
 def installed(request, bare, compiled_wheel, plain_wheel):
-    """An installation of either wheel: (it, whether it is compiled)."""
+    """An installation of either wheel: (installation, whether compiled)."""
     compiled = request.param == 'compiled'
     bare.install(compiled_wheel if compiled else plain_wheel)
     return bare, compiled

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of the project import, and how long that takes.
+"""The imports of the project's parts, and their duration.
 
-``python -m tests.packaging.imported`` prints the times, by the Python that
-runs it: the best of several, on the clock and of a CPU.
+``python -m tests.packaging.imported`` prints the times of the Python that runs
+it: the best of several, by the clock and by CPU time.
 """
 
 import os
@@ -16,14 +16,14 @@ MANAGER = 'import blazar_sched.cmd.main, blazar_sched.service.manager.manager'
 STATUS = "from blazar_sched.cmd import main; main.parser(['status'])"
 TRIES = 7
 
-# Only where they are asked for.
+# Imported only on demand.
 _BIG = {'matplotlib', 'nova', 'numpy', 'openstack'}
 _OF_THE_SERVICE = {
     'alembic', 'blazar_sched.service', 'falcon', 'jsonschema',
     'keystonemiddleware', 'sqlalchemy', 'waitress',
 }
 
-# Each with the packages that must not be imported along with it.
+# Each part with the packages that it must not import.
 PARTS = {
     INDEX: _BIG | _OF_THE_SERVICE | {'oslo_config', 'oslo_utils', 'rich'},
     REPLICA: _BIG | _OF_THE_SERVICE | {'rich'},
@@ -34,7 +34,7 @@ PARTS = {
 
 
 def measure(code: str) -> tuple[float, float]:
-    """Return the seconds that a new Python takes: on the clock, of a CPU."""
+    """Return the seconds of an import in a new Python: by clock and by CPU."""
     begin = time.perf_counter()
     command = [sys.executable, '-W', 'ignore', '-c', code]
     pid = os.posix_spawn(sys.executable, command, os.environ)

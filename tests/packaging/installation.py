@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installed blazar-sched, used as from anywhere but its sources."""
+"""An installed blazar-sched, used from outside the source tree."""
 
 import contextlib
 import pathlib
@@ -16,7 +16,7 @@ for each in importlib.metadata.distributions():
 
 
 class Installation:
-    """A venv with nothing but a wheel and what that needs."""
+    """A venv with only a wheel and its dependencies."""
 
     def __init__(self, folder: pathlib.Path, python: str) -> None:
         self.folder = folder
@@ -45,25 +45,25 @@ class Installation:
         return built
 
     def install(self, wheel: pathlib.Path) -> None:
-        """Install a wheel in the place of another, and what it needs."""
+        """Install a wheel in place of another, with its dependencies."""
         self._pip('install', wheel)
         self._pip('install', '--no-deps', '--force-reinstall', wheel)
 
     def packages(self) -> set[str]:
-        """Return the names of what is installed."""
+        """Return the names of the installed packages."""
         return set(self.python(_PACKAGES).split())
 
     def python(self, code: str) -> str:
-        """Run code, isolated; return what it prints."""
+        """Run code in isolated mode; return the output."""
         return self._run(self.bin / 'python', '-I', '-c', code).stdout
 
     def blazar_sched(self, *args: Any, check: bool = True) -> Any:
-        """Run the console script to its end."""
+        """Run the console script until it exits."""
         return self._run(self.bin / 'blazar-sched', *args, check=check)
 
     @contextlib.contextmanager
     def running(self, *args: Any) -> Any:
-        """Run the console script meanwhile."""
+        """Run the console script in the background."""
         process = subprocess.Popen(
             [self.bin / 'blazar-sched', *args], cwd=self.folder,
             env=source.environment(), stdout=subprocess.PIPE,

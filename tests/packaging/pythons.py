@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pythons that the project is for, as far as this machine has them."""
+"""The supported Python versions, as far as they are installed."""
 
 import pathlib
 import shutil
@@ -24,9 +24,9 @@ def promised() -> list[str]:
 
 
 def find(version: str) -> str | None:
-    """Return the path of that Python, if it is there and makes venvs.
+    """Return the path of a Python version, if it is installed and makes venvs.
 
-    What is on PATH may be a shim for what is not installed.
+    A program on PATH may be a shim of a version that is not installed.
     """
     path = shutil.which(f'python{version}')
     if path is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is built from: the files of a clone, and how to build of them."""
+"""The files of a clone, and builds of them."""
 
 import os
 import pathlib
@@ -10,14 +10,14 @@ import sys
 ROOT = pathlib.Path(__file__).parents[2]
 PATIENCE = 600
 
-# Builds and what they make go by what a test says alone.
+# A build depends only on the options that a test gives.
 _OURS = ('BLAZAR_SCHED_', 'CC', 'PYTHONPATH')
 
 
 def files() -> set[str]:
-    """Return the paths of what git has, or would have by `git add`.
+    """Return the paths of the files that git has, or `git add` would add.
 
-    Those whose names begin with a dot are for git and for CI alone.
+    Files whose names begin with a dot are for git and for CI alone.
     """
     listed = subprocess.run(
         ['git', 'ls-files', '-z', '--cached', '--others',
@@ -31,7 +31,7 @@ def files() -> set[str]:
 
 
 def copy(to: pathlib.Path) -> pathlib.Path:
-    """Copy the files of a clone, but not the history."""
+    """Copy the files of a clone, without the history."""
     for name in files():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, to / name)
@@ -39,9 +39,9 @@ def copy(to: pathlib.Path) -> pathlib.Path:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment without what would decide about a build.
+    """Return the environment without variables that influence a build.
 
-    Whatever asks git there finds nothing.
+    In this environment git finds no repository.
     """
     kept = {
         name: value for name, value in os.environ.items()
@@ -53,7 +53,7 @@ def environment(**more: str) -> dict[str, str]:
 def try_build(
     kind: str, source: pathlib.Path, to: pathlib.Path, **switches: str
 ) -> subprocess.CompletedProcess[str]:
-    """Build `kind`, sdist or wheel, in an environment of its own."""
+    """Build `kind`, sdist or wheel, in a build environment of its own."""
     return subprocess.run(
         [sys.executable, '-m', 'build', f'--{kind}', '--outdir', to, source],
         env=environment(**switches), capture_output=True, text=True,
@@ -64,7 +64,7 @@ def try_build(
 def build(
     kind: str, source: pathlib.Path, to: pathlib.Path, **switches: str
 ) -> pathlib.Path:
-    """Build `kind` and return the one file that it is."""
+    """Build `kind` and return its one file."""
     done = try_build(kind, source, to, **switches)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = to.iterdir()

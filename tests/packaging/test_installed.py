@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both wheels at work in a bare venv, away from the sources."""
+"""Both wheels in a bare venv, away from the sources."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ index.apply([('add', 'id', 'owner', 'host', 10, 20, (5,), False)])
 print([list(index.fits(None, *when, [4])) for when in ((0, 10), (0, 11))])
 """
 WHERE = 'import blazar_sched; print(blazar_sched.__file__)'
-# All but what cannot be imported by itself: it acts on its surroundings.
+# All modules except those that act on their surroundings when imported.
 EVERYTHING = """
 import importlib, pkgutil, blazar_sched
 alone = {'blazar_sched.wsgi', 'blazar_sched.service.ledger.migrations.env'}
@@ -32,9 +32,9 @@ for module in pkgutil.walk_packages(blazar_sched.__path__, 'blazar_sched.'):
     except ModuleNotFoundError as e:
         print(e.name.partition('.')[0])
 """
-# What the extras are for.
+# The packages of the extras.
 EXTRAS = {'fixtures', 'matplotlib', 'nova'}
-# None of these comes along by what the service needs.
+# None of these is a dependency of the service.
 UNWANTED = {
     'cython', 'matplotlib', 'nova', 'numpy', 'openstack-placement', 'pytest',
     'psycopg2-binary', 'pymysql',
@@ -47,7 +47,7 @@ def config(tmp_path, port):
 
 
 def get(url, process):
-    """GET as soon as somebody answers; return the status and the JSON."""
+    """GET until the server responds; return the status and the JSON."""
     deadline = time.monotonic() + source.PATIENCE
     while time.monotonic() < deadline:
         with contextlib.suppress(urllib.error.URLError):
@@ -63,7 +63,7 @@ def _get(url):
         with urllib.request.urlopen(request) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as e:
-        # GET / is 300, which urllib takes for an error.
+        # The status of GET / is 300, which urllib treats as an error.
         return e.code, json.load(e)
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in an sdist."""
+"""The content of an sdist."""
 
 import tarfile
 
 from tests.packaging import source
 
-# What setuptools itself writes.
+# The files that setuptools itself writes.
 METADATA = {'PKG-INFO', 'setup.cfg'}
 
 

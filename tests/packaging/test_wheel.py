@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a wheel, with and without a compiler."""
+"""The content of a wheel, with and without a compiler."""
 
 import os
 import pathlib

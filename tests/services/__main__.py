@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command with database servers and a broker to test on.
+"""Run a command with database servers and a broker for tests.
 
-``python -m tests.services COMMAND``. The servers are told to it by
-environment variables.
+``python -m tests.services COMMAND``. Environment variables name the servers.
 """
 
 import contextlib
@@ -33,7 +32,7 @@ def main(command: list[str]) -> int:
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
     process = subprocess.Popen(command, env=environment)
-    # pytest then drops what it has made, as after Ctrl-C.
+    # pytest then drops the databases of the tests, as after Ctrl-C.
     signal.signal(
         signal.SIGTERM, lambda *_: process.send_signal(signal.SIGINT)
     )
@@ -41,7 +40,7 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            # It has got that too.
+            # The command has got the signal too.
             continue
 
 

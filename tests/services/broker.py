@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual host of our own on a message broker."""
+"""A virtual host for the tests on a message broker."""
 
 from collections.abc import Iterator
 import contextlib
@@ -17,17 +17,18 @@ VARIABLE = 'BLAZAR_SCHED_TEST_BROKER'
 
 
 def named() -> str | None:
-    """Return the URL that the environment names."""
+    """Return the URL in the environment."""
     return os.environ.get(VARIABLE)
 
 
 @contextlib.contextmanager
 def turn(folder: pathlib.Path) -> Iterator[str | None]:
-    """Have the named broker to oneself; yield its URL.
+    """Lock the broker of the environment for one user; yield its URL.
 
-    There is one, so its users take turns, also those of other processes.
+    There is one broker, so its users take turns, also those of other
+    processes.
 
-    :param folder: the same for all of them
+    :param folder: the same folder for all users
     """
     with (folder / 'bus').open('w') as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -35,7 +36,7 @@ def turn(folder: pathlib.Path) -> Iterator[str | None]:
 
 
 def enter(url: str) -> None:
-    """Come in as a client would, or raise."""
+    """Log in as a client would, or raise."""
     parts = sa.make_url(url)
     connection = amqp.Connection(
         host=f'{parts.host}:{parts.port or 5672}',
@@ -50,10 +51,10 @@ def enter(url: str) -> None:
 
 @contextlib.contextmanager
 def made(url: str) -> Iterator[str]:
-    """Make a virtual host on the local broker at `url`; yield its URL.
+    """Create a virtual host on the local broker at `url`; yield its URL.
 
-    :raises OSError: if we may not
-    :raises subprocess.SubprocessError: if we may not
+    :raises OSError: if this user may not
+    :raises subprocess.SubprocessError: if this user may not
     """
     name = f'blazar_sched_test_{uuid.uuid4().hex}'
     user = sa.make_url(url).username or 'guest'

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers to test on.
+"""The servers that the tests use.
 
-They are those that the environment names, else those on the usual ports of
-this machine that let us in, else private ones, which end with the stack that
-they are found on.
+These are the servers in the environment, else servers on the usual ports of
+this machine that accept a login, else private servers, which end with the exit
+stack that they are started on.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ BROKER = 'rabbit://guest:guest@127.0.0.1:5672/'
 def databases(stack: contextlib.ExitStack) -> list[str]:
     """Return the URLs of all database servers.
 
-    :raises private.Missing: if one has to be started and is not installed
+    :raises private.Missing: if a server has to be started and is not installed
     """
     engines = database_tests.servers() or DATABASES
     return [database(stack, engine) for engine in engines]
@@ -38,7 +38,7 @@ def databases(stack: contextlib.ExitStack) -> list[str]:
 def database(stack: contextlib.ExitStack, engine: str) -> str:
     """Return the URL of one database server.
 
-    :raises private.Missing: if it has to be started and is not installed
+    :raises private.Missing: if a server has to be started and is not installed
     """
     named = database_tests.servers().get(engine)
     if named:
@@ -50,9 +50,9 @@ def database(stack: contextlib.ExitStack, engine: str) -> str:
 
 
 def broker(stack: contextlib.ExitStack) -> str:
-    """Return the transport_url of a virtual host of our own.
+    """Return the transport_url of a virtual host for the tests.
 
-    :raises private.Missing: if one has to be started and is not installed
+    :raises private.Missing: if a broker has to be started and is not installed
     """
     named = brokers.named()
     if named:
@@ -67,7 +67,7 @@ def broker(stack: contextlib.ExitStack) -> str:
 
 
 def _lets_in(url: str) -> bool:
-    """Say whether the server at `url` lets us make databases."""
+    """Tell whether the server at `url` lets this user create databases."""
     try:
         with database_tests.made(url):
             return True

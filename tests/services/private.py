@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private servers, started from what is installed, on free ports.
+"""Private servers, started from installed programs, on free ports.
 
-They keep what they hold over a restart, so a test may kill them. Each runs as
-an unprivileged user: the real ones refuse root.
+The servers keep their data over a restart, so a test may kill them. Each runs
+as an unprivileged user: most servers refuse to run as root.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from tests import serving
 from tests.services import broker
 
-# Seconds until a server that was started lets somebody in.
+# Seconds until a started server accepts a login.
 PATIENCE = 60
 USER = 'nobody'
 PLACES = (
@@ -38,10 +38,10 @@ class Missing(Exception):
 
 
 class Server:
-    """A server of our own.
+    """A private server.
 
-    A subclass says how its data is made, how it is started and how one gets
-    in. `url` is for clients.
+    A subclass creates the data, starts the server, and logs in. `url` is for
+    clients.
     """
 
     package: str
@@ -50,7 +50,7 @@ class Server:
     def __init__(self) -> None:
         self.port = serving.free_port()
         self._programs = {name: self._find(name) for name in self.programs}
-        # Its sockets' paths must be short.
+        # The paths of its sockets must be short.
         self._folder = pathlib.Path(
             tempfile.mkdtemp(prefix='bs-', dir='/tmp')
         )
@@ -71,7 +71,7 @@ class Server:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Make the data that the server starts with."""
+        """Create the initial data."""
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -80,7 +80,7 @@ class Server:
         return {}
 
     def enter(self) -> None:
-        """Come in as a client, or raise."""
+        """Log in as a client, or raise."""
         raise NotImplementedError
 
     def __enter__(self) -> 'Server':
@@ -96,7 +96,7 @@ class Server:
         self.stop()
 
     def start(self) -> None:
-        """Start it on what it held before and wait until it lets us in."""
+        """Start the server on its data, and wait until it accepts a login."""
         self._process = self._popen(*self.command())
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -109,12 +109,12 @@ class Server:
             time.sleep(0.1)
 
     def signal(self, number: int) -> None:
-        """Send a signal to it and to the processes that it has."""
+        """Send a signal to the server and to its child processes."""
         assert self._process is not None
         os.killpg(self._process.pid, number)
 
     def kill(self) -> None:
-        """End it as a power cut would; `start` brings it back."""
+        """Kill the server as a power cut would; `start` restarts it."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.signal(signal.SIGKILL)
@@ -122,12 +122,12 @@ class Server:
             self._process = None
 
     def stop(self) -> None:
-        """End it and remove what it held."""
+        """Stop the server and remove its data."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, *command: str) -> None:
-        """Run one of its programs to its end."""
+        """Run a program of the server until it exits."""
         process = self._popen(*command)
         if process.wait(PATIENCE):
             raise RuntimeError(self._log())
@@ -241,7 +241,8 @@ class RabbitMQ(Server):
     def environment(self) -> Mapping[str, str]:
         return {
             'RABBITMQ_NODENAME': f'{self._folder.name}@localhost',
-            # Not the system's: it may name ports, and is stronger than these.
+            # This replaces the system's file, which may set ports and takes
+            # precedence.
             'RABBITMQ_CONFIG_FILE': f'{self._folder}/rabbitmq',
             'RABBITMQ_CONF_ENV_FILE': f'{self._folder}/environment',
             'RABBITMQ_NODE_IP_ADDRESS': '127.0.0.1',

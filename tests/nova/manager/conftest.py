@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager and a real cloud: Nova, Placement and our filters."""
+"""The manager and a real cloud: Nova, Placement and the filters."""
 
 import time
 
@@ -20,7 +20,7 @@ def hostnames():
 
 @pytest.fixture(scope='module')
 def cloud(bare_cloud):
-    """The scheduler pulls from the manager of the test."""
+    """A cloud whose scheduler pulls from the manager of the test."""
     return bare_cloud
 
 
@@ -43,7 +43,7 @@ def placement(placement_api):
 
 @pytest.fixture
 def manager(cloud, nova, placement, tmp_path):
-    """A manager that runs, over an empty ledger."""
+    """A running manager with an empty ledger."""
     conf = service_conf.load(files=[])
     url = f'sqlite:///{tmp_path}/ledger.sqlite'
     conf.set_override('connection', url, 'database')
@@ -66,7 +66,7 @@ def wait_for():
 
 @pytest.fixture
 def settle(manager, wait_for):
-    """Wait until no event is due or in progress: then leases can change."""
+    """Wait until no event is due or in progress, so that leases can change."""
 
     def settle():
         wait_for(

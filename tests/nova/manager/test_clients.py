@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clients against real services, one step at a time and each twice."""
+"""The clients against real services; each step is done twice."""
 
 import dataclasses
 import json
@@ -93,7 +93,8 @@ class TestNova:
 
         assert shown().name == server['name']
         assert shown().status == 'ACTIVE'
-        # Twice, as one that is being shelved cannot be.
+        # Twice is impossible, because a server that is being shelved cannot
+        # be.
         for _ in range(2):
             assert not nova.shelve_servers([shown()])
         wait_for('it is shelved', lambda: nova.shelve_servers([shown()]))
@@ -216,7 +217,7 @@ class TestNova:
         assert nova.aggregate('mine') is None
 
     def test_server_group(self, cloud, nova):
-        """Of one project, which others of the same name are no use to."""
+        """A server group belongs to one project, and serves only it."""
         another = cloud.client('another')
         theirs = another.post_server_groups(
             {'name': 'mine', 'policy': 'affinity'}
@@ -253,7 +254,7 @@ class TestNova:
         assert found[plain['id']].end == window.FOREVER
         assert found[plain['id']].reservation_id is None
         assert not found[plain['id']].preemptible
-        # A reservation that nobody has lets no server in: it is on no host.
+        # A reservation without hosts admits no server.
         assert hinted['status'] == 'ERROR'
         shown = found[hinted['id']]
         assert shown.node is None
@@ -301,7 +302,7 @@ class TestNova:
         ],
     )
     def test_end(self, hints, specs, end):
-        """As /servers/detail shows them; unclear is unbounded."""
+        """The end as /servers/detail shows it; an unclear end is no end."""
         shown = {
             'id': 'x',
             'tenant_id': 'p',
@@ -323,12 +324,12 @@ class TestNova:
         elif end < 1e9:
             end += 1767225600
         assert server.end == end
-        # From a volume: no root disk; swap is rounded up.
+        # A server booted from a volume has no root disk; swap is rounded up.
         assert server.amounts['DISK_GB'] == 6
 
 
 def test_amounts_of_every_class():
-    """As its flavor asks for them, but for its slot."""
+    """The amounts that the flavor requests, except for the slot."""
     shown = {
         'id': 'x',
         'tenant_id': 'p',
@@ -366,7 +367,7 @@ def access(cloud, flavor_id):
 
 
 class Meddler(adapter.Adapter):
-    """An adapter that lets another one in before each PUT, `times` times."""
+    """An adapter that runs a function before each PUT, `times` times."""
 
     def __init__(self, api, meddle, times):
         super().__init__(
@@ -426,7 +427,7 @@ class TestPlacement:
                 microversion='1.29',
             )
             assert set(placement.traits(provider)) == set(traits)
-            # So it is seen that they have changed.
+            # The change of the generations is noticed.
             generation += 1
             assert placement.generations()[provider] == generation
 
@@ -454,7 +455,7 @@ class TestPlacement:
     def test_generation_conflicts_are_retried(
         self, placement, placement_api, provider, class_
     ):
-        """Another lease changes the same host's inventories meanwhile."""
+        """Another lease changes the inventories of the same host meanwhile."""
         other = resource_class(str(uuid.uuid4()))
         placement.create_resource_class(other)
         totals = iter(range(1, 100))
@@ -508,7 +509,7 @@ class TestPlacement:
             placement.delete_resource_class(name)
 
     def test_in_use(self, placement, placement_api, provider, class_):
-        """Not an error: the server that uses it is still going."""
+        """A slot in use is no error: its server is still being deleted."""
         placement.set_inventory(provider, HOST, class_, 1)
         [child] = self.children(placement_api, provider).values()
         consumer = str(uuid.uuid4())
@@ -531,7 +532,7 @@ class TestPlacement:
     def test_cut_while_a_server_boots(
         self, placement, placement_api, provider, class_, total, left
     ):
-        """It comes in between, and is not left without what it took."""
+        """A server that boots meanwhile keeps its allocation."""
         placement.set_inventory(provider, HOST, class_, 3)
         child = self.children(placement_api, provider)[f'blazar_{HOST}']
         consumer = str(uuid.uuid4())
@@ -565,7 +566,7 @@ class TestPlacement:
     def test_released_by_who_goes_on(
         self, placement, placement_api, provider, class_
     ):
-        """A server that stays keeps all that it has but its slot."""
+        """A server that stays keeps its allocations except for the slot."""
         other = resource_class(str(uuid.uuid4()))
         placement.create_resource_class(other)
         for name in (class_, other):
@@ -616,7 +617,7 @@ class TestPlacement:
 
 
 class Broken(Service):
-    """A service in trouble."""
+    """A service that fails."""
 
     def __init__(self, status):
         super().__init__()
@@ -641,7 +642,7 @@ def test_trouble_is_unavailable(status):
 
 
 def test_configured_by_a_file(cloud, placement_api, tmp_path):
-    """keystoneauth's own options, in our own groups."""
+    """The options are keystoneauth's own, in groups of blazar-sched."""
     file = tmp_path / 'blazar-sched.conf'
     endpoint = placement_api.get_endpoint()
     file.write_text(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts as Nova and Placement see them held, fail and come back."""
+"""Hosts in Nova and Placement: dedicated, failed and recovered."""
 
 import time
 
@@ -14,7 +14,7 @@ OWNER = 'owner'
 
 @pytest.fixture
 def lease(manager, wait_for):
-    """lease(values, **parameters) has a host whole; it is ACTIVE."""
+    """lease(values, **parameters) -> an ACTIVE lease of a whole host."""
 
     def create(values=None, **parameters):
         now = int(time.time())
@@ -53,7 +53,7 @@ def ended(manager, wait_for, settle):
 
 
 def settled(manager, wait_for, lease, status):
-    """Return the lease once it is so, and no event of it is under way."""
+    """Wait until a lease is as expected, with no event in progress."""
 
     def probe():
         shown = manager.ledger.lease(lease.id)
@@ -152,7 +152,7 @@ def test_copied_before_the_end_and_ended(
         {'before_end': before_end}, before_end='snapshot', on_end=on_end
     )
     id_ = mine.reservations[0].id
-    # By the name of its host, so that no filter has to be fed.
+    # The server names its host, so that no filter needs a replica.
     server = cloud.boot(
         cloud.flavor(), {'reservation': id_}, project_id=OWNER,
         availability_zone=f'nova:{name}',

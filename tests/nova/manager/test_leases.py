@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases as Nova and Placement see them come and go."""
+"""Objects of leases in Nova and Placement, from start to end."""
 
 import time
 
@@ -20,7 +20,7 @@ def both(manager, cloud):
 
 @pytest.fixture
 def lease(manager, wait_for):
-    """lease(reservation, …) creates one and returns it once it is ACTIVE."""
+    """lease(reservation, …) creates a lease and waits until it is ACTIVE."""
 
     def create(*reservations, length=600):
         created = manager.leases.create(
@@ -69,7 +69,7 @@ def having(manager, lease_id, status):
 
 
 def fed(cloud, manager, wait_for):
-    """The filters know all that this ledger knows, not the last test's."""
+    """Wait until the filters know this ledger, not that of the last test."""
     newest = manager.ledger.changes(0)['newest']
 
     def probe():
@@ -111,7 +111,7 @@ def flavors(cloud):
 
 
 def reserved(placement_api, cloud):
-    """Return every host's (name, class): total of reservations."""
+    """Return the totals of reservations by (host name, class)."""
     found = {}
     for name, uuid in cloud.hosts.items():
         providers = placement_api.get(
@@ -309,7 +309,7 @@ class TestInstances:
     def test_affinity_has_a_server_group(
         self, manager, cloud, both, lease, ended, wait_for, host_of
     ):
-        # Without trusts the group is of the service's own project.
+        # Without trusts the group belongs to the service's own project.
         mine = lease(slots(2, affinity=False, projects=[cloud.project_id]))
         [reservation] = mine.reservations
         fed(cloud, manager, wait_for)
@@ -341,7 +341,7 @@ class TestInstances:
         }
         manager.instances.sync()
         fed(cloud, manager, wait_for)
-        # Its flavor asks for a slot for ever; another one makes it movable.
+        # Its flavor requests a slot for ever; another flavor makes it movable.
         resized = cloud.act(
             server, 'resize', 'VERIFY_RESIZE', flavorRef=another
         )
@@ -350,7 +350,7 @@ class TestInstances:
     def test_twice_and_after_half_of_it(
         self, manager, cloud, placement_api, both, lease, delete
     ):
-        """Each step of a start and an end can be done again, and alone."""
+        """Each step of a start and an end can be repeated, also by itself."""
         mine = lease(slots(1))
         once = reserved(placement_api, cloud), flavors(cloud)
         parts = manager.runner._parts(mine)
@@ -445,12 +445,12 @@ class TestHosts:
     def test_what_was_forced_there_degrades_it(
         self, manager, cloud, both, lease, delete
     ):
-        """A forced host skips Nova's filters, and so ours."""
+        """A forced host skips Nova's filters, and so those of blazar-sched."""
         forced = [
             cloud.boot(cloud.flavor(), availability_zone=f'nova:{name}')
             for name in cloud.hosts
         ]
-        # As if the ledger had not been told yet: it places the lease there.
+        # The lease is placed as if the ledger had no record of the server yet.
         with manager.instances._lock:
             for known in manager.ledger.instances():
                 manager.ledger.commit(
@@ -495,7 +495,7 @@ class TestRegister:
     def test_given_up_it_leaves_an_empty_child(
         self, manager, placement, placement_api, both, lease, delete
     ):
-        """nova-compute would build nothing there without it."""
+        """Without the child provider nova-compute could not build a server."""
         mine = lease(slots(2, vcpus=8))
         delete(mine)
         for host in both:
