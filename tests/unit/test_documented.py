@@ -33,10 +33,10 @@ from blazar_sched.policies import base
 from blazar_sched.service import metrics
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import lease
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import routes
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.bus import notifier
 
 ROOT = pathlib.Path(__file__).parents[2]

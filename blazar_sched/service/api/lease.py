@@ -18,6 +18,7 @@ from blazar_sched.policies import lease as policies
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
+from blazar_sched.service.api import times
 from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
@@ -25,7 +26,6 @@ from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.api.schemas.reservation import BEFORE_END
 from blazar_sched.service.api.schemas.reservation import ON_HOSTS
 from blazar_sched.service.api.schemas.reservation import with_defaults
-from blazar_sched.service.api.views import time
 from blazar_sched.service.api.views.lease import FIELDS
 from blazar_sched.service.api.views.lease import LEASE
 from blazar_sched.service.api.views.reservation import RESERVATION
@@ -252,7 +252,7 @@ def _start(text: str | None) -> int | str:
 def _end(text: str | None, version: microversion_parse.Version) -> int:
     if text is None:
         return window.FOREVER
-    return duration.parse_time(text, 'end_date', time.no_end(version))
+    return duration.parse_time(text, 'end_date', times.no_end(version))
 
 
 def _before_end(text: str | None) -> int | str:

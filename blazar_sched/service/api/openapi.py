@@ -18,6 +18,7 @@ from microversion_parse import Version
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import described
@@ -33,7 +34,6 @@ from blazar_sched.service.api.schemas import capacity as capacity_schemas
 from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
 from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import property as property_schemas
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.allocation import ALLOCATION

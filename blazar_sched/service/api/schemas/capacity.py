@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of a query about the capacity."""
 
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.lease import DATE
 from blazar_sched.service.api.schemas.reservation import REQUIREMENT

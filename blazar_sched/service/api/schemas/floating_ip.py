@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of request bodies about a floating IP."""
 
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 
 NETWORK = Type(

@@ -8,13 +8,13 @@ from microversion_parse import Version
 
 from blazar_sched.domain import state_machine
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import reservation
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema

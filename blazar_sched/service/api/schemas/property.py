@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of a host property's request body, and of the query of a list."""
 
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
-from blazar_sched.service.api.schemas import meaning
 
 QUERY = (
     Field(

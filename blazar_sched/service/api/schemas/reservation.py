@@ -6,6 +6,7 @@ from typing import Any
 
 from microversion_parse import Version
 
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import described
 from blazar_sched.service.api.field import Field
@@ -16,7 +17,6 @@ from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.microversion import V1_2
 from blazar_sched.service.api.schemas import floating_ip
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema
 

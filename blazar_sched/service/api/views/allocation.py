@@ -3,12 +3,12 @@
 
 from operator import itemgetter
 
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT
-from blazar_sched.service.api.schemas import meaning
-from blazar_sched.service.api.views.time import WINDOW
+from blazar_sched.service.api.times import WINDOW
 
 _RESERVATION = Object(
     Field(

@@ -6,7 +6,7 @@ from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
 from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
-from blazar_sched.service.api.views.time import WINDOW
+from blazar_sched.service.api.times import WINDOW
 
 _RESOURCE = Object(
     Field('resource_class', 'Resource class in Placement', 'VCPU'),

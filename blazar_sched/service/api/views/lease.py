@@ -7,6 +7,7 @@ from microversion_parse import Version
 
 from blazar_sched.domain import event
 from blazar_sched.domain import state_machine
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Item
@@ -16,15 +17,14 @@ from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.microversion import V1_1
-from blazar_sched.service.api.schemas import meaning
+from blazar_sched.service.api.times import CREATED_AT
+from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import STAMPS
+from blazar_sched.service.api.times import UPDATED_AT
+from blazar_sched.service.api.times import WINDOW
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.reservation import RESERVATION
 from blazar_sched.service.api.views.reservation import statuses
-from blazar_sched.service.api.views.time import CREATED_AT
-from blazar_sched.service.api.views.time import DATE
-from blazar_sched.service.api.views.time import STAMPS
-from blazar_sched.service.api.views.time import UPDATED_AT
-from blazar_sched.service.api.views.time import WINDOW
 
 _ID = 'b1f5d6c4-0000-4000-8000-000000000000'
 _BLAZARS_EVENTS = (

@@ -6,7 +6,7 @@ from operator import itemgetter
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER_OR_NULL
 from blazar_sched.service.api.field import Object
-from blazar_sched.service.api.views.time import DATE
+from blazar_sched.service.api.times import DATE
 
 OFFER = Object(
     Field(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The view of a host property."""
 
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT
-from blazar_sched.service.api.schemas import meaning
 
 # A list without details has only the names.
 PROPERTY = Object(

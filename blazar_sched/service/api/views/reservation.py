@@ -11,6 +11,7 @@ from typing import Any
 from microversion_parse import Version
 
 from blazar_sched.domain import state_machine
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
@@ -22,10 +23,9 @@ from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.microversion import V1_2
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.schemas import reservation as schemas
+from blazar_sched.service.api.times import STAMPS
 from blazar_sched.service.api.validation import Schema
-from blazar_sched.service.api.views.time import STAMPS
 
 _ID = 'b1f5d6c4-0000-4000-8000-000000000001'
 

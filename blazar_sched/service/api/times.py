@@ -9,10 +9,10 @@ from operator import itemgetter
 from microversion_parse import Version
 
 from blazar_sched.domain import window
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.schemas import meaning
 from blazar_sched.service.api.validation import Schema
 
 _EPOCH = datetime.datetime(1970, 1, 1)
