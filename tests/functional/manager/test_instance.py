@@ -1,31 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instance records follow Nova's servers."""
 
+
 from collections import Counter
 import dataclasses
 import uuid
 
-import hypothesis
-from hypothesis import strategies
 from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.host import Host
-from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.domain.reservation import INSTANCE_LIFETIME
-from blazar_sched.domain.reservation import lifetime_id
-from blazar_sched.domain.reservation import PHYSICAL_HOST
-from blazar_sched.replica import accounting
-from blazar_sched.replica import record
-from blazar_sched.replica import state
-from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.manager import instance_sync
-from blazar_sched.service.manager import misplaced
-from blazar_sched.service.resources import instance_record
 
 
 @pytest.fixture
@@ -430,57 +417,6 @@ class TestSeveralAtOnce:
         assert sync(world)[server.uuid].host == new
 
 
-class TestEnd:
-    NOW = 1000
-
-    @pytest.fixture
-    def replica(self):
-        replica = state.Replica(accounting.LedgerAccounting)
-        replica.apply(1, [record.encode(Host(
-            'h', '', 'a', inventory={'VCPU': Inventory(8)},
-        ))])
-        return replica
-
-    def end(self, replica, **values):
-        server = Server(**{
-            'uuid': 'x', 'node': 'a', 'project_id': 'p',
-            'amounts': {'VCPU': 1}, 'end': window.FOREVER,
-            'reservation_id': None, 'preemptible': False, **values,
-        })
-        return instance_record.make(replica, 'h', server, self.NOW).end
-
-    def own(self, replica, start, end):
-        """Have the server a lease of its own."""
-        replica.apply(2, [record.encode(record.Reservation(
-            lifetime_id('x'), 'lease', 'p',
-            INSTANCE_LIFETIME, start, end,
-        ))])
-
-    def test_is_what_it_declares(self, replica):
-        assert self.end(replica) == window.FOREVER
-        assert self.end(replica, end=1500) == 1500
-        assert self.end(replica, end=900) == 900
-
-    def test_is_that_of_its_own_lease(self, replica):
-        self.own(replica, 500, 2500)
-        assert self.end(replica, end=1500) == 2500
-        assert self.end(replica) == 2500
-
-    def test_is_the_start_as_long_as_that_is_ahead(self, replica):
-        """It is shelved by then."""
-        assert self.end(replica, start=1200, end=1500) == 1200
-        assert self.end(replica, start=1000, end=1500) == 1500
-        self.own(replica, 1300, 1600)
-        assert self.end(replica, start=1200, end=1500) == 1300
-
-    def test_the_first_one_declared_stays(self, world, host):
-        """A resize to a flavor with another lifetime moves no end."""
-        server = world.add_server('a', end=world.now + 50)
-        sync(world)
-        change(world, server, end=world.now + 5000)
-        assert sync(world)[server.uuid].end == world.now + 50
-
-
 class TestBound:
     def lease(self, world, **values):
         return world.create(world_slots(), start='now', **values)
@@ -698,81 +634,6 @@ class TestMisplaced:
         assert self.told(world) == []
 
 
-CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_GPU')
-CAPACITY = 4
-UNTIL = 12
-TIMES = strategies.integers(0, UNTIL)
-AMOUNTS = strategies.fixed_dictionaries(
-    {c: strategies.integers(0, CAPACITY) for c in CLASSES}
-)
-WINDOWS = strategies.tuples(TIMES, TIMES).filter(lambda w: w[0] < w[1])
-
-
-@pytest.mark.row('F44')
-@hypothesis.given(
-    leases=strategies.lists(
-        strategies.tuples(WINDOWS, AMOUNTS, strategies.booleans()),
-        max_size=4,
-    ),
-    others=strategies.lists(strategies.tuples(TIMES, AMOUNTS), max_size=2),
-    own=strategies.tuples(TIMES, AMOUNTS),
-    now=strategies.integers(0, 4),
-)
-def test_in_the_way_of_is_found_second_by_second(leases, others, own, now):
-    held, nouns = [], []
-    for i, ((start, end), amounts, whole) in enumerate(leases):
-        if not whole and not any(amounts.values()):
-            continue
-        each = Allocation(
-            f'a{i}', f'r{i}', 'h', start, end, {} if whole else amounts, whole
-        )
-        held.append((each, f'l{i}'))
-        nouns.append(record.Reservation(
-            f'r{i}', f'l{i}', 'p', PHYSICAL_HOST, start, end
-        ))
-    servers = [
-        Instance(f's{i}', 'h', 'p', amounts, end)
-        for i, (end, amounts) in enumerate([own, *others])
-    ]
-    replica = state.Replica(accounting.LedgerAccounting)
-    replica.apply(1, map(record.encode, [
-        Host('h', '', 'a', inventory={
-            c: Inventory(CAPACITY) for c in CLASSES
-        }),
-        *nouns, *(a for a, _ in held), *servers,
-    ]))
-    replica.advance(now)
-
-    def there(server, at):
-        # One that is past its end stays until it is seen to be gone.
-        return server.end <= now or at < server.end
-
-    def is_short(at):
-        taken = Counter()
-        for each, _ in held:
-            if each.start <= at < each.end:
-                if each.whole:
-                    return True
-                taken.update(each.amounts)
-        for server in servers[1:]:
-            if there(server, at):
-                taken.update(server.amounts)
-        return any(
-            amount and taken[c] + amount > CAPACITY
-            for c, amount in servers[0].amounts.items()
-        )
-
-    expected = {
-        lease_id for each, lease_id in held
-        if any(
-            there(servers[0], at) and is_short(at)
-            for at in range(max(now, each.start), each.end)
-        )
-    }
-    found = misplaced.in_the_way_of(replica, servers[0], held, now)
-    assert found == sorted(expected)
-
-
 def world_slots():
     return {
         'resource_type': 'virtual:instance',
@@ -781,3 +642,11 @@ def world_slots():
         'disk_gb': 1,
         'amount': 2,
     }
+
+
+def test_the_first_one_declared_stays(world, host):
+    """A resize to a flavor with another lifetime moves no end."""
+    server = world.add_server('a', end=world.now + 50)
+    sync(world)
+    change(world, server, end=world.now + 5000)
+    assert sync(world)[server.uuid].end == world.now + 50

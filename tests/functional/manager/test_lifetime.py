@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server that declares its time has a lease of its own."""
 
+
 import dataclasses
 
-import hypothesis
-from hypothesis import strategies as st
 from oslo_messaging.notify import _impl_test
 import pytest
 
@@ -13,18 +12,7 @@ from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
-from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.host import Host
-from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.inventory import Inventory
-from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.window import Window
-from blazar_sched.replica import accounting
-from blazar_sched.replica import record
-from blazar_sched.replica import state
 from blazar_sched.service.manager import lifetime as lifetimes
-from blazar_sched.service.resources.lifetime import LifetimeResource
 
 HOUR = 3600
 
@@ -697,89 +685,6 @@ class TestExtend:
         assert world.held(lease) == []
         assert record_of(world, server).end == lease.end + 100
         world.check()
-
-
-class Tx:
-    def __init__(self, replica):
-        self.replica = replica
-        self.put = None
-
-    def put_instance(self, noun):
-        self.put = noun
-
-
-NOW = 1000
-CLASSES = {'VCPU': 4, 'MEMORY_MB': 4, 'DISK_GB': 4, 'CUSTOM_GPU': 4}
-amounts = st.fixed_dictionaries(
-    {c: st.integers(0, 3) for c in CLASSES}
-)
-spans = st.tuples(st.integers(0, 30), st.integers(1, 10))
-
-
-@pytest.mark.row('F69')
-@hypothesis.given(
-    held=st.lists(st.tuples(spans, st.booleans(), amounts), max_size=6),
-    takes=amounts,
-    lasts=st.integers(1, 10),
-    asks=st.integers(1, 40),
-)
-def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
-    """As a plain look at every second has it."""
-    replica = state.Replica(accounting.LedgerAccounting)
-    known = Instance('i', 'h', 'p', takes, end=NOW + lasts)
-    nouns = [
-        Host(
-            uuid='h', id='1', hypervisor_hostname='h',
-            inventory={
-                c: Inventory(n) for c, n in CLASSES.items()
-            },
-        ),
-        record.Reservation('r', 'l', 'p', 'virtual:instance', 0, NOW + 99),
-        known,
-    ]
-    others = [
-        Allocation(
-            f'a{n}', 'r', 'h', NOW + start, NOW + start + long,
-            {} if whole else some, whole,
-        )
-        for n, ((start, long), whole, some) in enumerate(held)
-        if whole or any(some.values())
-    ]
-    replica.apply(1, map(record.encode, [*nouns, *others]))
-    replica.advance(NOW)
-
-    def fits(at):
-        there = [a for a in others if a.start <= at < a.end]
-        return not any(a.whole for a in there) and all(
-            sum(a.amounts.get(c, 0) for a in there) + n <= CLASSES[c]
-            for c, n in takes.items()
-            if n
-        )
-
-    end = known.end + asks
-    furthest = next(
-        (at for at in range(known.end, end) if not fits(at)), end
-    )
-    own = Reservation(
-        'x', 'l', 'instance:lifetime', 'active', {'instance_id': 'i'}
-    )
-    lease = Lease('l', '', 'p', '', NOW, end, 'ACTIVE')
-    tx = Tx(replica)
-    driver = LifetimeResource.__new__(LifetimeResource)
-
-    def book():
-        driver.book(tx, lease, own, Window(NOW, end))
-
-    if furthest == end:
-        book()
-        assert tx.put == dataclasses.replace(known, end=end)
-    else:
-        text = duration.format_time(furthest)
-        with pytest.raises(
-            exception.NotEnoughHostsAvailable, match=f'at most {text}'
-        ):
-            book()
-        assert tx.put is None
 
 
 class TestForget:

@@ -4,31 +4,17 @@
 No server may ever have what the ledger has not, and no half may stay.
 """
 
-import contextlib
-import dataclasses
-import itertools
-import types
-import uuid
 
-import hypothesis
-from hypothesis import strategies
+import contextlib
+import itertools
+
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.flavor import Flavor
-from blazar_sched.domain.host import Host
-from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 from blazar_sched.service import faults
-from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
-from blazar_sched.service.resources import base
-from blazar_sched.service.resources import instance
 from tests.functional.manager.managed_cloud import ManagedCloud
-from tests.standins.cloud import CloudApi
 from tests.standins.rest import answer
 from tests.standins.rest import conflict
 from tests.standins.rest import Trouble
@@ -616,80 +602,3 @@ class TestTrouble:
         site.work(other)
         assert not site.ledger.due_events(site.clock.now)
         site.check(lease)
-
-
-def give_up(cloud, placement, names, id_, held, amount):
-    """Have the driver do it; return the slots left by host, None if none."""
-    services = dict.fromkeys(f.name for f in dataclasses.fields(base.Services))
-    replica = types.SimpleNamespace(reservations={})
-    services |= {
-        'nova': Nova(cloud),
-        'placement': placement,
-        'ledger': types.SimpleNamespace(
-            claiming=lambda ids: [],
-            read_replica=lambda query: query(replica),
-        ),
-    }
-    driver = instance.InstanceResource(base.Services(**services))
-    reservation = Reservation(
-        id_, 'lease', VIRTUAL_INSTANCE, 'active', slots(amount)
-    )
-    lease = Lease('lease', 'x', 'project', 'user', 0, 1, 'ACTIVE')
-    allocations = [
-        Allocation(
-            name, id_, name, 0, 1,
-            {c: count * n for c, n in reservation.slot().items()},
-        )
-        for name, count in zip(names, held, strict=True)
-    ]
-    hosts = {name: Host(name, '1', name) for name in names}
-    try:
-        kept = driver.give_up(
-            base.Part(lease, reservation, allocations, hosts)
-        )
-    except exception.CantUpdateParameter:
-        return None
-    left = {a.host: a.amounts['VCPU'] // 2 for a in kept}
-    return tuple(left.get(name, 0) for name in names)
-
-
-SIZES = strategies.lists(
-    strategies.integers(1, 4), min_size=1, max_size=4
-).flatmap(
-    lambda held: strategies.tuples(
-        strategies.just(held),
-        strategies.tuples(*(strategies.integers(0, n) for n in held)),
-        strategies.integers(1, sum(held)),
-    )
-)
-
-
-@hypothesis.settings(deadline=None, max_examples=60)
-@hypothesis.given(SIZES)
-def test_as_many_hosts_come_free_as_can(sizes):
-    """Against every other way to give up so many."""
-    held, used, amount = sizes
-    names = [f'host-{n}' for n in range(len(held))]
-    cloud = CloudApi(*names)
-    placement = Placement(cloud)
-    id_ = str(uuid.uuid4())
-    class_ = resource_class(id_)
-    placement.create_resource_class(class_)
-    for name, count, taken in zip(names, held, used, strict=True):
-        placement.set_inventory(cloud.uuid(name), name, class_, count)
-        for _ in range(taken):
-            assert cloud.take_slot(str(uuid.uuid4()), name, class_)
-    left = give_up(cloud, placement, names, id_, held, amount)
-    ways = [
-        way
-        for way in itertools.product(
-            *(range(u, n + 1) for u, n in zip(used, held, strict=True))
-        )
-        if sum(way) == amount
-    ]
-    if left is None:
-        assert sum(used) > amount
-        return
-    assert left in ways
-    assert left.count(0) == max(way.count(0) for way in ways)
-    assert left == tuple(cloud.total(name, class_) for name in names)

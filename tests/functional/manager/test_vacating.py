@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vacating: what Nova is asked for ahead of a lease, and when."""
 
-from collections import Counter
 import dataclasses
 import itertools
 
-from hypothesis import given
-from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import window
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.nova import Server
-from blazar_sched.service.resources import vacating
 from tests.functional.manager.managed_cloud import at
 from tests.functional.manager.managed_cloud import NotifyingCloud
 from tests.standins.rest import answer
@@ -748,60 +742,3 @@ class TestSlots:
         [reservation] = kept.reservations
         assert reservation.made['in_the_way'] == [servers[0]['id']]
         assert len(site.cloud.servers) == 3
-
-
-@st.composite
-def _servers(draw):
-    classes = st.fixed_dictionaries(
-        {'VCPU': st.integers(0, 4), 'MEMORY_MB': st.integers(0, 4)}
-    )
-    return [
-        Server(
-            uuid=str(n),
-            node='a',
-            project_id='project',
-            amounts=draw(classes),
-            end=draw(st.sampled_from([50, 200, 300, window.FOREVER])),
-            reservation_id=None,
-            preemptible=draw(st.booleans()),
-            created=draw(st.integers(0, 3)),
-        )
-        for n in range(draw(st.integers(0, 6)))
-    ]
-
-
-def _staying(server):
-    """Who of two stays: the greater one, told in words of its own."""
-    asks = server.preemptible or server.end <= 100
-    return not asks, -server.end, -server.created, server.uuid
-
-
-@given(_servers(), st.integers(-3, 12), st.integers(-3, 12))
-def test_as_few_go_as_needed(servers, vcpus, memory_mb):
-    """Of all ways out, the one that keeps who is to stay most."""
-    excess = {'VCPU': vcpus, 'MEMORY_MB': memory_mb}
-
-    def freed(some):
-        total = Counter()
-        for server in some:
-            total.update(server.amounts)
-        return total
-
-    most = freed(servers)
-    reached = {c: min(n, most[c]) for c, n in excess.items()}
-    ranked = sorted(servers, key=_staying, reverse=True)
-    ways = [
-        kept
-        for kept in itertools.product((True, False), repeat=len(ranked))
-        if all(
-            freed(
-                s for s, k in zip(ranked, kept, strict=True) if not k
-            )[c] >= n
-            for c, n in reached.items()
-        )
-    ]
-    best = max(ways)
-    going = vacating.choose(servers, excess, 100)
-    assert [s.uuid for s in going] == [
-        s.uuid for s, k in zip(ranked, best, strict=True) if not k
-    ][::-1]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sizes of leases are summed up as by hand."""
+
+import types
+
+import hypothesis
+from hypothesis import strategies as st
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import INSTANCES
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.enforcement import base
+from blazar_sched.service.enforcement import size
+
+RESERVATIONS = st.lists(
+    st.tuples(st.sampled_from(['physical:host', *INSTANCES]),
+              st.integers(1, 5)),
+    max_size=4,
+)
+MOST = st.integers(-1, 12)
+
+
+def build(id_, asked):
+    return Lease(
+        id_, 'lease', 'p1', 'u1', 0, 1, 'PENDING',
+        reservations=tuple(
+            Reservation(
+                str(n), id_, type_, 'pending',
+                {'min': 1, 'max': count}
+                if type_ == 'physical:host'
+                else {'amount': count},
+            )
+            for n, (type_, count) in enumerate(asked)
+        ),
+    )
+
+
+@hypothesis.given(
+    st.lists(RESERVATIONS, max_size=4), RESERVATIONS,
+    st.none() | RESERVATIONS, st.tuples(MOST, MOST, MOST, MOST),
+)
+def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
+    names = (
+        'max_hosts_per_lease', 'max_instances_per_lease',
+        'max_hosts_per_project', 'max_instances_per_project',
+    )
+    group = types.SimpleNamespace(
+        max_size_exempt_project_ids=[],
+        **dict(zip(names, most, strict=True)),
+    )
+    lease = build('mine', asked)
+    current = None if before is None else build('mine', before)
+    leases = [build(str(n), o) for n, o in enumerate(others)]
+    source = types.SimpleNamespace(open_leases=lambda p: [*leases, lease])
+
+    def hosts(many):
+        return sum(c for t, c in many if t == 'physical:host')
+
+    def instances(many):
+        return sum(c for t, c in many if t != 'physical:host')
+
+    beyond = False
+    for count, single, all_ in (
+        (hosts, most[0], most[2]), (instances, most[1], most[3]),
+    ):
+        new, old = count(asked), count(before or ())
+        rest = sum(map(count, others))
+        beyond |= new > old and (
+            -1 < single < new or -1 < all_ < rest + new
+        )
+    filter_ = size.MaxSizeFilter({'enforcement': group})
+    try:
+        filter_.check(base.LeaseRequest(lease, current, 0), source)
+        refused = False
+    except exception.LimitExceeded:
+        refused = True
+    assert refused == beyond
