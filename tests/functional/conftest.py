@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole service in one process, over SQLite and an in-memory bus.
+"""The whole service in one process, with SQLite and an in-memory bus.
 
 Only other services are stand-ins: Nova and Placement at the level of the
 clients' methods, with hosts of 16 VCPUs and no servers, and Neutron at the

@@ -95,7 +95,7 @@ def wait_for(api, lease_id, status):
 
 
 def everything(api):
-    """All that the API shows."""
+    """Return everything that the API shows."""
     return [
         api.simulate_get(path).text
         for path in ('/v1/leases', '/v1/os-hosts', '/v1/os-hosts/allocations')
@@ -218,9 +218,9 @@ def test_a_lease_of_nothing_but_dates(api):
     assert everything(api) == before
 
 
-# Dates on which readers disagree: what we answer.
+# Dates that other parsers read differently, and the expected result.
 DATES = [
-    # It does not exist on a clock in Europe, but it does in UTC.
+    # This time does not exist in most of Europe, but it exists in UTC.
     ('2027-03-28 02:30', '2027-03-28 03:30', 201, ''),
     ('2030-01-01T14:00:00+14:00', '2030-01-01 01:00', 201, ''),
     ('2030-01-01 00:00:00', '2030-01-01 00:00:01', 201, ''),
@@ -351,7 +351,7 @@ def test_a_lease_of_another_project_is_not_there(api):
         assert json.loads(said[0])['error_name'] == 'LeaseNotFound'
     assert api.simulate_get('/v1/leases', headers=BOB).json == {'leases': []}
     assert everything(api) == before
-    # The admin's answer is the proof that it is there.
+    # The admin's response proves that the lease exists.
     assert api.simulate_get(f'/v1/leases/{made["id"]}').status_code == 200
 
 
@@ -500,7 +500,7 @@ def test_an_admin_may_ask_for_a_private_property(api, secret):
     answer = ask_for(api, text, admin)
     assert answer.status_code == 201, answer.text
     made = answer.json['lease']
-    # A member who sends back what is shown changes nothing by that.
+    # A member who sends the shown values back changes nothing.
     [reservation] = made['reservations']
     path = f'/v1/leases/{made["id"]}'
     change = {'id': reservation['id'], 'resource_properties': text}
@@ -708,7 +708,7 @@ def test_a_request_again_makes_no_second_lease(api):
         ),
         409, 'IdempotencyKeyReused', 'Idempotency-Key',
     )
-    # To another project it is a key like any other: there is no room.
+    # For another project the key has no meaning: there is no room.
     refused(
         api.simulate_post(
             '/v1/leases', json=body, headers={**headers, **BOB}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left of hosts, over the real manager and ledger."""
+"""The free capacity of hosts, with the real manager and ledger."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def api(service):
 
 
 def ask(api, headers=ALICE, **query):
-    """Return what is asked for; (hosts, instances, VCPU figures) a part."""
+    """Return the capacity; (hosts, instances, VCPU figures) of each part."""
     answer = api.simulate_get(
         '/v1/capacity', params={**WINDOW, **query}, headers=headers
     )
@@ -47,7 +47,7 @@ def ask(api, headers=ALICE, **query):
 
 
 def book(api, headers=ALICE, **reservation):
-    """Ask for a lease of the window's first hour."""
+    """Create a lease of the window's first hour."""
     return api.simulate_post(
         '/v1/leases',
         headers=headers,
@@ -76,7 +76,7 @@ def test_who_books_sees_less_left(api):
     _, parts = ask(api, parts=2, flavor_id='m1.small')
     assert parts == [(1, 13, (32, 6, 0, 26)), untouched]
 
-    # That many there is room for, and not one more.
+    # There is room for exactly this number.
     assert book(api, **small, amount=14).status_code == 409
     assert book(api, **small, amount=13).status_code == 201
     _, parts = ask(api, parts=2, flavor_id='m1.small')
@@ -104,7 +104,7 @@ def test_each_project_is_told_of_what_it_could_reserve(api):
     assert (shown['hosts'], parts) == (1, [(1, None, (16, 0, 0, 16))])
     shown, _ = ask(api, BOB, resource_properties='["==", "$rack", "8"]')
     assert shown['hosts'] == 0
-    # Nobody is told which hosts these are.
+    # The response names no hosts.
     assert 'compute-' not in str(ask(api))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is another project's is not there, whichever way it is asked for."""
+"""Objects of another project are not found by any request."""
 
 import itertools
 import re
@@ -17,7 +17,7 @@ WINDOW = {
     'end_date': '2030-01-01 01:00',
 }
 WHOLE = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-# Bodies that are in order, so that only the id can be wrong.
+# Valid bodies, so that only the id can be wrong.
 BODIES = {
     ('PUT', routes.LEASE): [
         {'name': 'mine'},
@@ -53,13 +53,13 @@ def theirs(api):
 
 
 def said(answer, id_):
-    """Return all that an answer says, but for the id and the request's."""
+    """Return the whole response except for the ids of lease and request."""
     text = f'{answer.status} {answer.headers} {answer.text}'.replace(id_, 'ID')
     return re.sub('req-[0-9a-f-]{36}', 'REQ', text)
 
 
 def every_request():
-    """Yield what can be asked of a lease: method, path, body, version."""
+    """Yield the requests about a lease: method, path, body, version."""
     for route in ON_LEASES:
         methods = ('GET', 'HEAD') if route.method == 'GET' else (route.method,)
         yield from itertools.product(
@@ -83,7 +83,7 @@ def test_a_foreign_lease_is_like_one_that_never_was(api, theirs):
             )
             for id_ in (theirs['id'], UNKNOWN)
         )
-        # 400 if it cannot be in order, whatever it is about.
+        # The status is 400 for a body that is invalid for any lease.
         assert foreign.status_code in (400, 404)
         assert said(foreign, theirs['id']) == said(unknown, UNKNOWN)
     assert api.simulate_get('/v1/leases').text == before
@@ -158,7 +158,7 @@ def test_a_foreign_idempotency_key_is_free(api):
 
 @pytest.mark.row('F85')
 def test_hosts_tell_nobody_else_who_is_on_them(api, theirs):
-    """Also not whether there is such a host."""
+    """The response does not reveal whether the host exists either."""
     for path in ('', '/1', '/1/allocation', '/allocations', '/99/allocation'):
         answer = api.simulate_get(f'/v1/os-hosts{path}', headers=BOB)
         assert answer.status_code == 403

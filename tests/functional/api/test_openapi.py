@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests made up from the OpenAPI document, over the whole service."""
+"""Requests generated from the OpenAPI document, to the whole service."""
 
 import hypothesis
 from hypothesis import strategies as st
@@ -32,7 +32,7 @@ FORMATS = {
     'sort': st.sampled_from(['name', 'end:desc,name:asc', 'created_at']),
     'fields': st.sampled_from(['id', 'name,status', 'reservations']),
 }
-# Without these hardly any text is one.
+# Without these settings hardly any text is a valid one.
 for name, texts in FORMATS.items():
     schemathesis.openapi.format(name, texts | st.text())
 SETTINGS = hypothesis.settings(
@@ -45,7 +45,7 @@ SETTINGS = hypothesis.settings(
 
 @pytest.fixture
 def there(service):
-    """What is there to be named in a path."""
+    """The ids of existing objects, for paths."""
     host = service.api.simulate_post(
         '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'}
     ).json['host']
@@ -78,7 +78,7 @@ def there(service):
 @pytest.mark.row('F87')
 @pytest.mark.parametrize('version', microversion.VERSIONS)
 def test_whatever_is_asked_is_answered_as_described(service, there, version):
-    # Tokens are another test's affair.
+    # Another test covers tokens.
     headers = {
         microversion.HEADER: f'reservation {version}',
         'X-Auth-Token': 'admin',
@@ -89,7 +89,7 @@ def test_whatever_is_asked_is_answered_as_described(service, there, version):
         headers=headers,
     )
     operations = [result.ok() for result in document.get_all_operations()]
-    # What is there goes last.
+    # The existing objects are deleted last.
     for operation in sorted(operations, key=lambda o: o.method == 'delete'):
 
         @SETTINGS
@@ -101,7 +101,8 @@ def test_whatever_is_asked_is_answered_as_described(service, there, version):
 
 
 def _cases(operation, headers, there):
-    """Requests as they should be, some of them to what is there, and any."""
+    """Yield valid requests, some about existing objects, and arbitrary ones.
+    """
     variables = {p.name for p in operation.path_parameters}
     named = {name: there[name] for name in variables & set(there)}
     return st.one_of(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases that are lent their creator's roles, over a Keystone by HTTP."""
+"""Leases with trusts of their creators, with a Keystone over HTTP."""
 
 import json
 import logging
@@ -54,7 +54,7 @@ def api(service, conf):
 
 @pytest.fixture
 def token(cloud, tokens):
-    """A token of alice's, which the API's middleware knows too."""
+    """A token of alice's, which the API's middleware accepts."""
     token = cloud.issue('alice', 'p1')
     tokens.add_token_data(
         token,
@@ -76,7 +76,7 @@ def create(api, token, key=None, **values):
 
 @pytest.mark.row('C10')
 def test_a_lease_has_a_trust_for_one_call(api, cloud, token):
-    # The first one also asks where Keystone is, and who we are.
+    # The first request also reads the catalog and the service user's token.
     create(api, token, reservations=[])
     cloud.asked.clear()
     answer = create(api, token)
@@ -118,7 +118,7 @@ def test_a_refused_lease_leaves_no_trust(api, cloud, token):
 
 
 def test_refused_leases_ask_for_no_trust(api, cloud, token):
-    """Each that is deleted again leaves a revocation in Keystone."""
+    """Each trust that is deleted leaves a revocation in Keystone."""
     create(api, token)
     asked = len(_trust_requests(cloud))
     for _ in range(10):
@@ -185,7 +185,7 @@ def test_a_token_that_cannot_be_lent_makes_a_lease_all_the_same(
 def test_a_token_that_was_revoked_meanwhile_is_401(
     api, cloud, token, service
 ):
-    """The middleware may know it for some minutes more."""
+    """The middleware may accept the token for some minutes more."""
     cloud.revoke('alice')
     answer = create(api, token)
     assert answer.status_code == 401
@@ -203,7 +203,7 @@ def test_a_keystone_that_fails_makes_no_lease(api, cloud, token, service):
 def test_a_trust_that_cannot_be_taken_back_hides_no_refusal(
     api, cloud, token, service, monkeypatch
 ):
-    """The room goes between the dry run and the request."""
+    """The room is taken between the dry run and the request."""
     first = create(api, token).json['lease']
     rehearsed = {**service.bus.call({}, 'get_lease', lease_id=first['id'],
                                     project_id=None), 'trust_id': None}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blazar's own client, unmodified: library, `blazar`, `openstack`.
 
-Against a real HTTP server on loopback, with the whole service behind it.
+The tests use a real HTTP server on loopback, with the whole service.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 from blazar_sched.service.api import server
 from tests import programs
 
-# How each program is told what openstack calls 'reservation lease set'.
+# The name in each program of the command 'reservation lease set'.
 PROGRAMS = {
     'blazar': {
         'prefix': ['blazar'],
@@ -52,7 +52,7 @@ def login(endpoint):
 
 
 class Shell:
-    """One of the two programs, as a user of a token runs it."""
+    """One of the two programs, run by the user of a token."""
 
     def __init__(
         self, program, endpoint, home, run=programs.run, **environ
@@ -64,7 +64,7 @@ class Shell:
             'PATH': os.environ['PATH'],
             'HOME': str(home),
             'LANG': 'C.UTF-8',
-            # What the demonstration tells its users to set.
+            # The variables that the demonstration prints.
             'OS_AUTH_TYPE': 'admin_token',
             'OS_ENDPOINT': endpoint,
             'OS_TOKEN': 'admin',
@@ -85,7 +85,7 @@ class Shell:
 
     def read(self, *words):
         shown = self.do(*words, '-f', 'json')
-        # create says so before it shows what it made.
+        # The create commands print a line before the created object.
         return json.loads(shown[min(
             shown.index(c) for c in '{[' if c in shown
         ):])

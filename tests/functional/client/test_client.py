@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A day with Blazar's own client, in its library and its two programs."""
+"""Typical uses of Blazar's own client: the library and two programs."""
 
 import argparse
 import json
@@ -56,7 +56,7 @@ def test_every_command_is_tried_here():
 
 
 def options(command):
-    """Return the options that a command says it has."""
+    """Return the options in a command's help."""
     parser = command(mock.Mock(), None).get_parser('')
     return {
         option
@@ -222,7 +222,7 @@ def test_host_properties_with_the_programs(shell):
     } == {'gpu', 'rack'}
     unset = shell.run('host', 'unset', 'compute-1', '--extra', 'rack')
     if shell.program == 'openstack':
-        # Its entry point names a class that the client does not have.
+        # The entry point of the command names a class that does not exist.
         assert 'UnsetAttributeHost' in unset.stderr
     else:
         assert unset.returncode == 0, unset.stderr
@@ -384,7 +384,7 @@ def test_a_lease_is_moved_by_the_library(login, options, start, end):
 
 
 def test_bare_arguments_of_lease_create(shell):
-    """The programs fill in what is left out: from now on, for a day."""
+    """The programs fill in missing dates: from now on, for a day."""
     shell.do('host', 'create', 'compute-1')
     lease = shell.read(
         'lease', 'create', 'n', '--reservation',

@@ -7,7 +7,7 @@ import pytest
 from tests.functional import conftest as shared
 
 DATES = ('2030-01-01 00:00', '2030-01-02 00:00')
-# What Blazar's answers have, of either type.
+# The fields of Blazar's responses, of either type.
 SHOWN = {
     'id', 'lease_id', 'resource_id', 'resource_type', 'status',
     'missing_resources', 'resources_changed', 'created_at', 'updated_at',
@@ -57,7 +57,7 @@ def test_a_flavor_by_the_library(alice):
 
 
 def test_a_server_group_by_the_library(alice, service):
-    """The answer has its id, for the boots that follow."""
+    """The response has the group's id, for boots."""
     made = alice.lease.create('n', 'now', DATES[1], [SLOTS], [])
     [shown] = made['reservations']
     assert shown.keys() == SHOWN

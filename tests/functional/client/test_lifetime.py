@@ -10,7 +10,7 @@ import pytest
 from blazar_sched.service.clients import nova
 
 SERVER = 'a5b1f2e4-7b7b-4d3e-9d2b-000000000002'
-# What Blazar's answers have of any type, and what this one has.
+# The fields of Blazar's responses of any type, and those of this type.
 SHOWN = {
     'id', 'lease_id', 'resource_id', 'resource_type', 'status',
     'missing_resources', 'resources_changed', 'created_at', 'updated_at',
@@ -20,7 +20,7 @@ SHOWN = {
 
 @pytest.fixture
 def lease_id(service, login, monkeypatch):
-    """The lease of a server on a host of ours, alice's."""
+    """The id of the lease of alice's server, on a reservable host."""
     login('admin').host.create('compute-1')
     now = int(time.time())
     server = nova.Server(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other clients than Blazar's send, and what they read of answers.
+"""Requests of other clients than Blazar's, and their use of responses.
 
-Heat's OS::Blazar::Lease and OS::Blazar::Host, blazar-dashboard and python-chi:
-all of them ask in 1.0.
+These are Heat's OS::Blazar::Lease and OS::Blazar::Host, blazar-dashboard and
+python-chi, all of which request version 1.0.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from tests import serving
 
 ALICE = {'X-Auth-Token': 'alice:p1'}
 V1_1 = {**ALICE, microversion.HEADER: 'reservation 1.1'}
-# How python-chi and the dashboard read a date.
+# The format in which python-chi and the dashboard parse a date.
 FORM = '%Y-%m-%dT%H:%M:%S.%f'
 WINDOW = {'start_date': '2030-01-01 01:35', 'end_date': '2030-01-01 02:35'}
 HEAT = {
@@ -28,7 +28,7 @@ HEAT = {
 
 @pytest.fixture(autouse=True)
 def host(service):
-    """A host that can be leased."""
+    """A reservable host."""
     answer = service.api.simulate_post(
         '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'},
         headers=serving.ADMIN,
@@ -44,7 +44,7 @@ def client(login):
 
 @pytest.fixture
 def endless(service):
-    """A lease without an end, as any user of 1.1 may make one."""
+    """A lease without an end, as a user of version 1.1 may create it."""
     answer = service.api.simulate_post(
         '/v1/leases',
         json={
@@ -84,7 +84,7 @@ def test_heat_leases_hosts(service, left_out):
     assert answer.status_code == 201, answer.text
     [reservation] = answer.json['lease']['reservations']
     assert reservation['hypervisor_properties'] == ''
-    # What Heat shows as attributes.
+    # The attributes that Heat shows.
     assert answer.json['lease'].keys() >= {
         'name', 'start_date', 'end_date', 'events', 'reservations', 'user_id',
         'project_id', 'trust_id', 'degraded', 'status', 'created_at',
@@ -108,7 +108,7 @@ def test_heat_leases_instances(service):
             },
         ],
     }
-    # One host has no place for two that are to be apart.
+    # One host has no room for two instances with anti-affinity.
     answer = service.api.simulate_post('/v1/leases', json=body, headers=ALICE)
     assert answer.status_code == 409, answer.text
     body['reservations'][0]['affinity'] = True
@@ -124,7 +124,7 @@ def test_heat_registers_a_host(service):
     )
     assert answer.status_code == 201, answer.text
     shown = answer.json['host']
-    # Its attributes; the dashboard takes what else is there for capabilities.
+    # Its attributes; the dashboard takes other fields for capabilities.
     assert shown.keys() - {'gpu'} == {
         'id', 'hypervisor_hostname', 'hypervisor_type', 'hypervisor_version',
         'vcpus', 'cpu_info', 'memory_mb', 'local_gb', 'service_name',
@@ -190,7 +190,7 @@ def test_chi_reads_the_list_with_an_endless_lease_and_prolongs_it(
     [shown] = client.lease.list()
     for name in ('start_date', 'end_date'):
         datetime.datetime.strptime(shown[name], FORM)
-    # Neither changes that it has no end.
+    # Neither client changes the missing end.
     client.lease.update(lease_id=endless, prolong_for='1h')
     client.lease.update(lease_id=endless, name='renamed')
     answer = service.api.simulate_get(f'/v1/leases/{endless}', headers=V1_1)

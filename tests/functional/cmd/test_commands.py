@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console script, as a user runs it: in processes of its own."""
+"""The console script, run by a user as a process of its own."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ def running(*args):
 
 
 def get(process, url, **kwargs):
-    """GET as soon as somebody answers."""
+    """GET until the server responds."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -130,7 +130,7 @@ def test_a_database_that_is_away_is_said_with_its_reason(config, action):
 
 @pytest.mark.parametrize('command', [('db', 'upgrade'), ('manager',)])
 def test_a_database_that_lets_nobody_in_is_not_tried_again(config, command):
-    """There is no folder for it; retries would be without end."""
+    """The folder of the database is missing; retries would never end."""
     config.write_text(
         re.sub('sqlite.*', 'sqlite:////nowhere/at.all', config.read_text())
     )
@@ -203,7 +203,7 @@ def test_the_version_is_told():
 
 
 def test_a_command_writes_neither_colours_nor_the_log_of_a_service(config):
-    """As a configuration of DevStack has them."""
+    """The configuration of DevStack turns colours and logs on."""
     config.write_text(
         '[DEFAULT]\ndebug = true\nlogging_default_format_string = '
         '\x1b[01;35m%(message)s\n' + config.read_text().partition('\n')[2]
@@ -282,7 +282,7 @@ DATABASE = (
 def test_a_url_that_names_nothing_is_said_to_be_wrong(
     command, wrong, config
 ):
-    """In a line, and without it: it has a password."""
+    """The error is one line without the URL, which has a password."""
     option, right, url = wrong
     config.write_text(config.read_text().replace(right, url))
     name, *arguments = command
@@ -304,7 +304,7 @@ def test_noauth_is_not_served_to_other_machines(config):
     assert 'Traceback' not in refused.stderr
 
 
-# Nobody listens there.
+# No server listens there.
 AWAY = '127.0.0.1:9'
 
 
@@ -339,7 +339,7 @@ def end(process, number=signal.SIGTERM):
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_a_manager_without_a_broker_waits_for_it(config, tmp_path, number):
-    """And does what is due meanwhile; it ends when it is told to."""
+    """The manager runs due events meanwhile, and stops on SIGTERM."""
     config.write_text(
         config.read_text().replace('fake://', f'rabbit://{AWAY}/')
     )
@@ -405,7 +405,7 @@ def test_sighup_takes_over_what_may_change(config, tmp_path):
 
 
 def test_a_second_sigterm_ends_it_at_once(config, tmp_path):
-    """Also while it stops, or hangs before it is started."""
+    """This holds also while the service stops, or hangs before its start."""
     site = tmp_path / 'sitecustomize.py'
     site.write_text(
         'import threading\n'

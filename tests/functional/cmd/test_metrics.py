@@ -33,7 +33,7 @@ def served(tmp_path, port, metrics_port):
 
 
 def get(process, url):
-    """GET as soon as somebody answers."""
+    """GET until the server responds."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -59,5 +59,5 @@ def test_serve_tells_of_its_api_and_of_its_manager(served, port, metrics_port):
     assert 'route="/v1/leases",status="200"} 1.0' in told
     assert 'method="list_leases",outcome="answered"' in told
     assert 'blazar_sched_manager_revision ' in told
-    # Nor does the API tell it to whoever can reach that.
+    # The API does not expose the metrics either.
     assert get(served, f'{api}/metrics').status_code == 404

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API steps of Blazar's own Tempest plugin, over the whole service.
+"""The API tests of Blazar's own Tempest plugin, with the whole service.
 
-They are read where the plugin is installed, and it is not imported: it wants
-Tempest, and Tempest a cloud.
+The files are read from the installed plugin, which is not imported: the plugin
+needs Tempest, and Tempest a cloud.
 """
 
 import importlib.util
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def nova(environ, start_response):
-    """Answer which hypervisors there are."""
+    """Respond with the hypervisors."""
     start_response('200 OK', [('Content-Type', 'application/json')])
     hypervisors = [{'hypervisor_hostname': 'compute-1'}]
     return [json.dumps({'hypervisors': hypervisors}).encode()]
@@ -37,12 +37,12 @@ def test_every_step_passes(service, monkeypatch):
 
     def endpoints(environ, start_response):
         first = util.shift_path_info(environ)
-        # What intercepts the requests makes a name up.
+        # The interceptor invents a host name.
         environ['HTTP_HOST'] = 'localhost'
         answering = {'reservation': reservation, 'compute': nova}[first]
         return answering(environ, start_response)
 
-    # Their fixture, which is left out, would have got it from Keystone.
+    # The fixture of the plugin, which is left out, reads this from Keystone.
     monkeypatch.setenv('OS_TOKEN', 'admin')
     [folder] = PLUGIN.submodule_search_locations
     suite = driver.build_tests(

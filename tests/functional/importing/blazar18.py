@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Blazar's own API and manager in one process: DATABASE_URL HOSTS.
+"""Run Blazar's own API and manager in one process: DATABASE_URL HOSTS.
 
-Started by the Python that Blazar 18 is installed in. HOSTS is JSON: of each
-host by its name the number, the uuid and the inventory. It prints its port
-and serves until its standard input ends.
+The process runs in the Python in which Blazar 18 is installed. HOSTS is JSON:
+the number, the uuid and the inventory of each host, by name. The process
+prints its port and serves until its standard input ends.
 
-Only what is beyond Blazar is stood in for: Keystone (a token is USER:PROJECT),
-Nova, Placement, Neutron, and the bus between API and manager.
+Stand-ins replace only the services around Blazar: Keystone (a token is
+USER:PROJECT), Nova, Placement, Neutron, and the bus between API and manager.
 """
 
 import gettext
@@ -61,7 +61,7 @@ CATALOG = [
         ],
     }
 ]
-# Seconds between two looks for events: Blazar's own are ten.
+# Seconds between two polls for events: Blazar's default is ten.
 PAUSE = 0.2
 
 # The project of each trust.
@@ -69,7 +69,8 @@ _projects = {}
 
 
 class Nova:
-    """novaclient, as far as Blazar uses it; all of them are the same cloud."""
+    """The parts of novaclient that Blazar uses; all instances are one cloud.
+    """
 
     hosts = {}
     numbers = itertools.count(1)
@@ -173,7 +174,7 @@ def _as_trustor(id_):
 
 def _authenticated(app):
     def call(environ, start_response):
-        # As in our own API without Keystone.
+        # As in the API of blazar-sched without Keystone.
         user, _, project = environ['HTTP_X_AUTH_TOKEN'].partition(':')
         admin = 'admin,' if user == 'admin' else ''
         environ.update(
@@ -191,7 +192,7 @@ def main(url, hosts):
     Nova.hosts = json.loads(hosts)
     options.set_defaults(CONF, connection=url)
     CONF([], project='blazar', default_config_files=[])
-    # Its API answers nothing to nobody unless it may log at INFO.
+    # Blazar's API responds to no request unless it may log at INFO.
     rpc.prepare_service()
     CONF.set_override('plugins', PLUGINS, 'manager')
     db_api.setup_db()
@@ -214,7 +215,7 @@ def main(url, hosts):
     def call(self, name, **kwargs):
         with lock:
             answer = getattr(manager, name)(**kwargs)
-        # As it comes over the bus.
+        # The form in which the bus delivers it.
         return jsonutils.loads(jsonutils.dumps(answer))
 
     rpc.RPCClient.call = call

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar 18's database, made by Blazar or by hand, and a ledger to fill.
+"""A database of Blazar 18, made by Blazar or by hand, and a new ledger.
 
 Nova, Placement and Neutron are stand-ins at the level of HTTP, with hosts of 8
 VCPUs.
@@ -31,7 +31,7 @@ from tests.standins.cloud import CloudApi
 from tests.standins.neutron import NeutronApi
 from tests.standins.placement import SLOT_TOTALS
 
-# The last one is not Blazar's.
+# The last table is not one of Blazar's.
 HOSTS = ('compute-1', 'compute-2', 'compute-3', 'compute-4')
 
 
@@ -52,7 +52,7 @@ def ledger_url(tmp_path):
 
 @pytest.fixture
 def site(tmp_path, ledger_url):
-    """The other services, and `manager()`: one of ours, not started."""
+    """The other services, and `manager()`: a manager that is not started."""
     file = tmp_path / 'blazar-sched.conf'
     file.write_text(
         '[DEFAULT]\ntransport_url = fake://\n'
@@ -84,7 +84,7 @@ def importer(site):
 
 @pytest.fixture
 def serve(site):
-    """serve() -> the URL of our API; no event is done behind it."""
+    """serve() -> the URL of the API; no events run behind it."""
     with contextlib.ExitStack() as stack:
 
         def serve():
@@ -97,7 +97,7 @@ def serve(site):
 
 @pytest.fixture
 def blazar(tmp_path):
-    """A database of Blazar's, filled by hand."""
+    """A database with the tables of Blazar, filled by hand."""
     return database.Database(f'sqlite:///{tmp_path}/blazar.sqlite')
 
 
@@ -126,7 +126,7 @@ def _running(python, url, hosts):
         port = process.stdout.readline().strip()
         assert port, 'Blazar does not start'
         yield f'http://127.0.0.1:{port}/v1'
-        # It ends at the end of its input, with all that is under way.
+        # Blazar ends at the end of its input, with all its threads.
         process.communicate(timeout=60)
         assert process.returncode == 0
     finally:
@@ -136,9 +136,10 @@ def _running(python, url, hosts):
 
 @pytest.fixture(params=servers.servers().values() or [None])
 def real_blazar(request, blazars_python):
-    """Blazar itself: `url`, of its database, and `running(*hosts)`.
+    """Blazar itself: the `url` of its database, and `running(*hosts)`.
 
-    On SQLite it locks itself out. `ledger` is for us, on the same server.
+    On SQLite Blazar locks itself out. `ledger` is an empty database for
+    blazar-sched on the same server.
     """
     if request.param is None:
         pytest.skip('no database server is named: see tests.services')

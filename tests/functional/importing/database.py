@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database as Blazar 18's, filled by hand: for what it seldom comes to."""
+"""A database like Blazar 18's, filled by hand with rare states."""
 
 import datetime
 import itertools
@@ -21,7 +21,7 @@ _FLAGS = (
     'degraded', 'missing_resources', 'resources_changed', 'reservable',
     'private', 'affinity',
 )  # fmt: skip
-# Events and reservations of a lease in each status.
+# The statuses of events and reservations for each status of a lease.
 _STATUSES = {
     'PENDING': ('UNDONE', 'UNDONE', 'pending'),
     'ACTIVE': ('DONE', 'UNDONE', 'active'),
@@ -39,7 +39,8 @@ def _type(name):
 
 
 class Database:
-    """Each method adds a row, with what belongs to it; returns its id."""
+    """A database; each method adds a row with its dependents, returns its id.
+    """
 
     def __init__(self, url):
         self.url = url
@@ -99,7 +100,7 @@ class Database:
         )  # fmt: skip
 
     def lease(self, status='PENDING', start=HOUR, end=5 * HOUR, **values):
-        """Add a lease with the events that its status calls for."""
+        """Add a lease with the events that its status requires."""
         id_ = self.add(
             'leases',
             **{
@@ -135,7 +136,7 @@ class Database:
             )  # fmt: skip
 
     def hosts(self, lease_id, *hosts, status='pending', **values):
-        """Reserve whole hosts."""
+        """Add a reservation of whole hosts."""
         id_ = self._reservation(lease_id, 'physical:host', status)
         self.add(
             'computehost_reservations',
@@ -149,7 +150,7 @@ class Database:
         return id_
 
     def instances(self, lease_id, *slots, status='pending', **values):
-        """Reserve instances, with a host for each."""
+        """Add a reservation of instances, with a host for each."""
         id_ = self._reservation(lease_id, 'virtual:instance', status)
         self._instances(id_, slots, values)
         return id_
@@ -167,7 +168,7 @@ class Database:
         self._hold(id_, slots)
 
     def flavor(self, lease_id, *slots, status='pending', **shown):
-        """Reserve instances of a flavor, with a host for each."""
+        """Add a reservation of instances of a flavor, with a host for each."""
         id_ = self._reservation(lease_id, 'flavor:instance', status)
         flavor = {
             'id': 'm1.small', 'name': 'small', 'vcpus': 2, 'ram': 512,

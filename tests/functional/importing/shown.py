@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What python-blazarclient shows, but for what differs on purpose."""
+"""The output of python-blazarclient, without intended differences."""
 
 
 def shown(client):
-    """Return all that an administrator is shown, to be compared.
+    """Return everything that an administrator is shown, for comparison.
 
-    Each in an order of its own: neither API promises one.
+    The objects are sorted, because neither API promises an order.
     """
     return {
         'leases': _by_id(map(_lease, client.lease.list())),
         'hosts': _by_id(map(_host, client.host.list())),
         'floatingips': _by_id(map(_in_seconds, client.floatingip.list())),
-        # Whether one is private Blazar keeps, and never shows.
+        # Blazar stores whether a property is private, but never shows it.
         'properties': sorted(
             (p['property'], p['property_values'])
             for p in client.host.list_properties(detail=True, all=True)
@@ -31,7 +31,7 @@ def _by_id(many):
 
 
 def _in_seconds(each):
-    """Cut off what databases but MySQL keep of Blazar's stamps."""
+    """Cut off the fractions of Blazar's times, which only MySQL drops."""
     return {
         name: value and value[:19] if name.endswith('_at') else value
         for name, value in each.items()
@@ -40,7 +40,7 @@ def _in_seconds(each):
 
 def _lease(lease):
     if lease['status'] == 'TERMINATED':
-        # It has ended in its first minute: of no length, to Blazar.
+        # The lease ended in its first minute: Blazar shows no length.
         for each in (lease, *lease['events']):
             each.pop('end_date', None)
             each.pop('time', None)

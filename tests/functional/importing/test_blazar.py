@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database that Blazar 18 itself has made, by its own REST API.
+"""A database that Blazar 18 itself has made, through its REST API.
 
-What its client shows of it is compared with what it shows of ours.
+The output of its client with Blazar and with blazar-sched is compared.
 """
 
 import datetime
@@ -77,7 +77,7 @@ def become(owner, lease, status):
 
 
 def fill(url):
-    """Have leases of each type: pending, active and ended."""
+    """Create leases of each type: pending, active and ended."""
     admin, member = conftest.client(url), conftest.client(url, 'amy:demo')
     admin.host.create('compute-1', gpu='yes', rack='7')
     admin.host.create('compute-2')
@@ -87,7 +87,7 @@ def fill(url):
         admin.floatingip.create(NETWORK, address)
     ended = book(member, 'ended', HOST, INSTANCES, FLOATING_IPS)
     become(member, ended, 'ACTIVE')
-    # Its own update knows no 'now'.
+    # Blazar's update does not accept 'now'.
     member.lease.request_manager.put(
         f'/leases/{ended["id"]}', body={'end_date': 'now'}
     )
@@ -123,7 +123,7 @@ def test_the_client_shows_the_same_before_and_after(
     assert len(before['leases']) == 7
     manager = site.manager()
     assert manager.ledger.check() == []
-    # The next number, though the others were not given out here.
+    # The next number, although other numbers come from Blazar.
     assert manager.hosts.create('compute-4', {}).id == '4'
 
 
@@ -131,9 +131,10 @@ def test_what_blazar_has_overbooked_is_refused(real_blazar, importer):
     with real_blazar.running('compute-1') as url:
         admin = conftest.client(url)
         admin.host.create('compute-1')
-        # Each of its two slots takes 3 of 8; Blazar counts one of them.
+        # Each of the two slots takes 3 of 8 VCPUs; Blazar counts one slot.
         first = book(admin, 'first', {**INSTANCES, 'vcpus': 3})
-        # Blazar keeps ages in whole seconds on MySQL; the older is kept.
+        # Blazar's times are whole seconds on MySQL; the older lease stays the
+        # older.
         time.sleep(1)
         second = book(
             admin, 'second', {**INSTANCES, 'vcpus': 5, 'amount': 1}

@@ -9,7 +9,7 @@ from tests.functional.importing import database
 
 @pytest.fixture
 def run(tmp_path, site, capsys):
-    """run(action, …) -> the exit status, and what was printed."""
+    """run(action, …) -> the exit status and the output."""
 
     def run(*arguments):
         config = f'{tmp_path}/blazar-sched.conf'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Blazar has made in other services is removed by us, all of it."""
+"""All objects that Blazar has made in other services are removed."""
 
 import pytest
 
@@ -14,7 +14,7 @@ ADDRESS = '203.0.113.5'
 
 
 class Made:
-    """Makes what Blazar makes of a reservation, as Blazar calls it."""
+    """The objects that Blazar makes for a reservation, with Blazar's names."""
 
     def __init__(self, site):
         self._cloud = site.cloud
@@ -56,7 +56,7 @@ def made(site):
 
 @pytest.fixture
 def manager(blazar, importer, site):
-    """manager() -> a manager over what is imported; it has done nothing."""
+    """manager() -> a manager over the imported ledger, not started."""
 
     def manager():
         plan = importer.plan(blazar.url)
@@ -134,7 +134,7 @@ def test_what_starts_while_others_are_tidied_is_left(
 def test_what_has_changed_since_it_was_listed(
     blazar, made, manager, site, monkeypatch, deleted
 ):
-    """One that is open by now has its own; one that is gone leaves all."""
+    """A started lease keeps its own objects; a deleted one keeps all."""
     lease = blazar.lease()
     slots = blazar.instances(lease, blazar.host('compute-1'))
     made.slots(slots)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of Blazar's is as our own API would have made it."""
+"""Imported objects equal those that the API would have created."""
 
 import calendar
 
@@ -18,7 +18,7 @@ NOW = calendar.timegm(database.NOW.timetuple())
 
 @pytest.fixture
 def taken(blazar, importer, site):
-    """taken() -> the ledger with all of Blazar's."""
+    """taken() -> the ledger with all objects of Blazar."""
 
     def taken():
         plan = importer.plan(blazar.url)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be kept is refused, by name, and nothing is half there."""
+"""Rows that cannot be imported are refused by id, and nothing is partial."""
 
 import datetime
 
@@ -18,7 +18,7 @@ HOUR = database.HOUR
 
 
 def refused(importer, blazar):
-    """Return why each id is refused."""
+    """Return the reason for each refused id."""
     plan = importer.plan(blazar.url)
     return {each.id: each.reason for each in plan.refused}
 
@@ -85,7 +85,7 @@ def test_a_host_that_nova_does_not_know_goes_with_its_leases(
 
 
 def test_a_host_that_is_there_twice(blazar, importer):
-    """Nova had given its hypervisor another id meanwhile."""
+    """Nova has given the hypervisor another id meanwhile."""
     blazar.host('compute-1')
     again = blazar.host('compute-1', '2')
     assert refused(importer, blazar) == {again: 'Blazar has the host twice'}
@@ -182,7 +182,7 @@ def test_a_plan_that_would_break_the_ledger_leaves_it_empty(
     lease = blazar.lease()
     blazar.hosts(lease, number)
     plan = importer.plan(blazar.url)
-    # As it would be by a defect of the plan.
+    # This can only happen by a defect of the plan.
     eventless = Lease(
         id='other', name='', project_id='', user_id='', start=1, end=2,
         status=states.LEASE_PENDING,

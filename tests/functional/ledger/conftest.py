@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases to test on, and nouns to put there.
+"""Databases for the tests, and objects for them.
 
-Every test runs on a SQLite file, and on the servers that are named (see
+Every test runs on a SQLite file, and on the servers in the environment (see
 tests.services).
 """
 
@@ -82,7 +82,7 @@ def url(request, tmp_path, made_once):
 
 
 def empty(url):
-    """Make a database what it was when it had just got its tables."""
+    """Reset a database to its state after the creation of the tables."""
     engine = sa.create_engine(url)
     with engine.begin() as connection:
         for table in reversed(models.Base.metadata.sorted_tables):
@@ -105,7 +105,7 @@ def server_url(url):
 
 @pytest.fixture
 def open_ledger(url):
-    """Opens the database once more, as another manager would."""
+    """Opens the database again, as another manager would."""
     opened = []
 
     def open_(**kwargs):
@@ -127,14 +127,14 @@ def store(open_ledger):
 
 @pytest.fixture
 def database(url):
-    """An engine of nobody's on the same database, to look behind."""
+    """An engine on the same database, to read and write behind the ledger."""
     engine = sa.create_engine(url)
     yield engine
     engine.dispose()
 
 
 class Nouns:
-    """Nouns with what a test does not care about filled in."""
+    """Objects with defaults for the fields that a test does not name."""
 
     def __init__(self):
         self._numbers = itertools.count(1)
@@ -250,7 +250,7 @@ def host(store, nouns):
 
 @pytest.fixture
 def queries():
-    """Every statement that SQLAlchemy runs from here on."""
+    """Every statement that SQLAlchemy executes from now on."""
     seen = []
 
     def note(_connection, _cursor, statement, *_):

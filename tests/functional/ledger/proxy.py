@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands between a ledger and its database, and cuts a COMMIT's connection."""
+"""A proxy between a ledger and its database that cuts a COMMIT."""
 
 import contextlib
 import socket
@@ -9,34 +9,34 @@ import time
 import sqlalchemy as sa
 
 PORTS = {'mysql': 3306, 'postgresql': 5432}
-# Seconds that a late COMMIT, or a late end of its connection, takes.
+# Seconds of delay of a late COMMIT, or of a late end of its connection.
 LATE = 0.3
 
 
 def lose(client, server, commit):
-    """The server never gets it."""
+    """The server never gets the COMMIT."""
 
 
 def lose_late(client, server, commit):
-    """The same, but the server does not notice at once."""
+    """The server gets no COMMIT, and does not notice the end at once."""
     _hang_up(client)
     time.sleep(LATE)
 
 
 def swallow(client, server, commit):
-    """Nobody hears of anything any more, as when a network is cut in two."""
+    """All later packets are dropped, as when a network is partitioned."""
     time.sleep(20 * LATE)
 
 
 def lose_answer(client, server, commit):
-    """The server does it, and nobody hears of it."""
+    """The server commits, and the client gets no response."""
     _hang_up(client)
     server.sendall(commit)
     time.sleep(LATE)
 
 
 def deliver_late(client, server, commit):
-    """The server does it when the client has long given up."""
+    """The server commits long after the client has given up."""
     _hang_up(client)
     time.sleep(LATE)
     server.sendall(commit)
@@ -44,21 +44,22 @@ def deliver_late(client, server, commit):
 
 
 def _hang_up(connection):
-    # Also for a thread that waits for it, which close() alone would not.
+    # shutdown() also wakes a thread that waits for the socket; close() does
+    # not.
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
 
 def _is_commit(data):
-    # PostgreSQL's end with a NUL. It also says READ COMMITTED.
+    # PostgreSQL's COMMIT ends with a NUL; READ COMMITTED is another text.
     return data.rstrip(b'\0').endswith(b'COMMIT')
 
 
 class Proxy:
-    """Passes everything on; once armed, one COMMIT goes the given way.
+    """A proxy that forwards traffic; once armed, it cuts one COMMIT.
 
-    :param way: does with (client, server, what the client sent) as it likes;
-        both connections are closed then
+    :param way: called with (client, server, the client's data) in place of
+        forwarding; both connections are closed afterwards
     """
 
     def __init__(self, url, way):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations are exactly those put, and found by whom they concern."""
+"""Allocations are stored exactly, and found by host, lease and window."""
 
 import dataclasses
 
@@ -46,7 +46,7 @@ def test_each_put_replaces_the_one_before(store, nouns, lease, hosts):
     longer = dataclasses.replace(first, start=50)
     put(store, lease, longer)
     assert store.allocations() == [(longer, lease.id)]
-    # Another one in its place on the very host.
+    # Another allocation replaces it on the same host.
     put(store, lease, nouns.allocation(lease, hosts[0], id='new'))
     assert [a.id for a, _ in store.allocations()] == ['new']
     put(store, lease)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rescan finds what must never be, however it came about."""
+"""The check of the ledger finds every inconsistency, whatever its cause."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from blazar_sched.domain import window
 
 @pytest.fixture
 def plant(store, nouns, host):
-    """Puts allocations on the host, one lease each, unasked."""
+    """Write allocations on the host, one lease each, without placing."""
 
     def put(*fields):
         def work(tx):
@@ -32,7 +32,7 @@ WHOLE = {'amounts': {}, 'whole': True}
 
 
 def test_a_full_host_is_no_fault(store, plant):
-    # Eight in all; the second half begins when the first ends.
+    # Eight in total; the second half begins when the first half ends.
     plant(
         {'vcpus': 3, 'start': 100, 'end': 200},
         {'vcpus': 5, 'start': 0, 'end': 300},
@@ -54,7 +54,7 @@ def test_one_too_many(store, plant, host):
 
 
 def test_every_class_is_looked_at(store, plant, host):
-    # (65536 - 512) * 1.5 MB and 1000 GB are there.
+    # The host has (65536 - 512) * 1.5 MB and 1000 GB.
     plant(
         {'amounts': {'MEMORY_MB': 97537, 'DISK_GB': 1001, 'CUSTOM_GPU': 1}}
     )
@@ -73,7 +73,7 @@ def test_a_whole_host_is_for_one(store, plant, host, other):
 
 
 def test_many_at_one_instant(store, plant, host):
-    """What ends makes room for what starts, whichever comes first."""
+    """An end makes room for a start at the same time, in any order."""
     plant(
         *({'start': 100, 'end': 200} for _ in range(8)),
         *({'start': 200, 'end': 300} for _ in range(9)),
@@ -108,7 +108,7 @@ def test_orphans(store, nouns, host, database, table, lost, children):
 
     store.commit(work)
     keys_off = {
-        # SQLite has them off unless asked.
+        # SQLite does not enforce foreign keys by default.
         'sqlite': 'SELECT 1',
         'mysql': 'SET SESSION foreign_key_checks = 0',
         'postgresql': 'SET session_replication_role = replica',
@@ -128,7 +128,7 @@ def test_orphans(store, nouns, host, database, table, lost, children):
 
 @pytest.fixture
 def lease(store, nouns, host):
-    """An active lease, all of it as it should be."""
+    """An active lease without any inconsistency."""
     new = nouns.lease(status='ACTIVE')
     start, end = new.events
     new = dataclasses.replace(
@@ -148,7 +148,7 @@ def lease(store, nouns, host):
     return new
 
 
-# What is done to an active lease from 100 to 200, and what is said of it.
+# Inconsistencies of an active lease from 100 to 200, and their messages.
 BROKEN = {
     'no start event': (
         "DELETE FROM event WHERE event_type = 'start_lease'",
@@ -249,7 +249,7 @@ def test_what_must_never_be(store, nouns, database, lease, name):
 
 
 def test_what_may_be(store, nouns, host):
-    """Leases on their way, and those whose time is long past."""
+    """Leases in transitional statuses, and leases that are long over."""
     late = nouns.lease(1, 2)
     endless = nouns.lease(end=window.FOREVER)
     endless = dataclasses.replace(endless, events=endless.events[:1])
@@ -257,7 +257,7 @@ def test_what_may_be(store, nouns, host):
     deleting = dataclasses.replace(
         deleting, events=(nouns.event(deleting, event.END_LEASE, 150),)
     )
-    # Over before it could be started: its end is still to come.
+    # The lease was over before it could start: its end event is pending.
     missed = nouns.lease(1, 2, status='ACTIVE')
     missed = dataclasses.replace(
         missed,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A commit is whole or not at all, and conflicts are not the caller's."""
+"""A commit is atomic, and conflicts are retried for the caller."""
 
 import contextlib
 import os
@@ -21,11 +21,11 @@ from blazar_sched.service.ledger import retry
 
 
 class DriverError(Exception):
-    """As PyMySQL's: the number comes first."""
+    """An error like PyMySQL's: the number is the first argument."""
 
 
 class PostgresqlError(Exception):
-    """As psycopg2's: the code is an attribute."""
+    """An error like psycopg2's: the code is an attribute."""
 
     def __init__(self, pgcode):
         super().__init__('refused')
@@ -72,9 +72,9 @@ OTHERS = {
 
 @pytest.fixture
 def at_commit():
-    """Raises at one COMMIT after another what it is given, None for nothing.
+    """Raises the given errors at the next COMMITs in turn, None for no error.
 
-    A COMMIT that failed is followed by one that reads back.
+    A COMMIT that fails is followed by a transaction that reads back.
     """
     errors = []
 
@@ -95,7 +95,7 @@ def pauses():
 
 @pytest.fixture
 def patient(store, open_ledger, pauses):
-    """A ledger that notes its pauses, instead of making them."""
+    """A ledger that records its pauses instead of pausing."""
     return open_ledger(max_retries=3, sleep=pauses.append)
 
 
@@ -116,7 +116,7 @@ def test_two_conflicts_then_success(
 
     at_commit += [CONFLICTS[name], None] * 2
     assert patient.commit(work) == 'done'
-    # Each try began on a clean ledger, and one of them was written.
+    # Each attempt began with a clean transaction, and one attempt was written.
     assert tries == [[], [], []]
     assert len(pauses) == 2
     assert patient.leases() == [lease]
@@ -184,7 +184,7 @@ def test_other_errors_are_raised_at_once(patient, nouns, name, pauses):
 
 
 def test_a_server_that_ends_the_connection(server_url, patient, database):
-    """Really: the session is killed between the work's statements."""
+    """The server kills the session between the statements of the work."""
     kills = {
         'mysql': ('SELECT connection_id()', 'KILL {}'),
         'postgresql': (
@@ -197,7 +197,7 @@ def test_a_server_that_ends_the_connection(server_url, patient, database):
 
     def work(tx):
         if not killed:
-            # No part of a ledger's face: only the test needs it.
+            # This is no public method of a ledger: only the test needs it.
             killed.append(tx._connection.exec_driver_sql(ask).scalar())
             with database.connect() as other:
                 other.exec_driver_sql(kill.format(killed[0]))
@@ -210,7 +210,7 @@ def test_a_server_that_ends_the_connection(server_url, patient, database):
 
 @pytest.fixture
 def hasty(store, open_ledger, database, monkeypatch):
-    """Opens ledgers that do not wait long for the row."""
+    """Opens ledgers with a short lock timeout."""
     name = database.dialect.name
     monkeypatch.setitem(
         engine._CONNECT_ARGS,
@@ -227,7 +227,7 @@ def hasty(store, open_ledger, database, monkeypatch):
 
 
 def test_a_row_that_another_holds(store, hasty, database):
-    """Really: another connection has the ledger's row for two tries."""
+    """Another connection locks the ledger's row for two attempts."""
     other = database.connect()
     if database.dialect.name == 'sqlite':
         other.exec_driver_sql('BEGIN IMMEDIATE')
@@ -248,7 +248,7 @@ def test_a_row_that_another_holds(store, hasty, database):
 def test_a_manager_that_stands_still_is_cut_off(
     server_url, store, open_ledger, nouns, monkeypatch
 ):
-    """It keeps the row no longer than allowed, and then begins again."""
+    """A suspended manager keeps the lock for a limited time, then retries."""
     monkeypatch.setitem(
         engine._CONNECT_ARGS,
         'mysql',
@@ -311,7 +311,7 @@ def test_a_manager_killed_in_its_commit(url, store, where, kept):
     )
     assert killed.returncode == -signal.SIGKILL
     assert sorted(store.properties()) == kept
-    # It left no lock behind.
+    # The refused commit left no lock behind.
     store.commit(lambda tx: tx.put_property('after', True))
     assert sorted(store.properties()) == ['after', *kept]
 
@@ -322,7 +322,7 @@ def test_what_is_committed_is_told(store, open_ledger, nouns):
     telling.commit(lambda tx: tx.put_lease(nouns.lease()))
     store.commit(lambda tx: tx.put_lease(nouns.lease()))
     telling.commit(lambda tx: tx.put_lease(nouns.lease()))
-    # Nothing that a replica knows of, and nothing at all.
+    # A write without records for replicas, and an empty write.
     telling.commit(lambda tx: tx.put_property('gpu', True))
     with pytest.raises(exception.Conflict):
         telling.commit(give_up)
@@ -352,7 +352,7 @@ def test_who_is_told_cannot_fail_the_commit_nor_keep_others_waiting(
 def test_a_replica_that_cannot_follow_starts_anew(
     store, nouns, host, monkeypatch
 ):
-    """What was committed stays committed."""
+    """The committed change stays committed."""
     replica = store.commit(lambda tx: tx.replica)
 
     def fail(*args):
@@ -422,7 +422,7 @@ def test_what_no_replica_knows_of_moves_no_revision(store, nouns):
 
 
 def test_every_commit_writes_the_ledgers_row(store, database):
-    """Galera sees that two commits collide by the rows that they write."""
+    """Galera detects conflicts of commits by the rows that they write."""
 
     def row():
         with database.connect() as connection:
@@ -472,11 +472,11 @@ def test_a_look_whose_changes_are_pruned_starts_anew(
 
 
 class TestRehearse:
-    """What a commit would answer, and nothing of what it would leave."""
+    """A dry run returns what a commit would return, and writes nothing."""
 
     @pytest.fixture
     def everything(self, database):
-        """Returns each row of each table, and what the replica has."""
+        """Returns the rows of all tables, and the content of the replica."""
 
         def look(ledger):
             with database.connect() as connection:
@@ -496,7 +496,7 @@ class TestRehearse:
 
     @pytest.fixture
     def work(self, nouns, host):
-        """Writes some of everything, and returns what there is of it."""
+        """Writes some objects of each kind, and returns the objects."""
         lease = nouns.lease(reservations=2)
 
         def work(tx):
@@ -525,7 +525,7 @@ class TestRehearse:
         assert everything(telling) == before
         assert told == []
         assert telling.commit(work) == rehearsed
-        # Only what is written in earnest is seen.
+        # Only committed writes are visible.
         assert everything(telling) != before
         assert told == [2]
 
@@ -564,7 +564,7 @@ class TestRehearse:
         assert patient.leases() == []
 
     def test_nobody_writes_meanwhile(self, store, hasty, nouns):
-        """It has the row: its answer is true as long as it is made."""
+        """A dry run locks the ledger's row, so its result is exact."""
         other = hasty(max_retries=0)
 
         def work(tx):
@@ -606,7 +606,7 @@ def test_reads_inside_see_what_was_written(store, nouns, host):
 
 
 def test_revisions_have_no_gaps(store, open_ledger, nouns):
-    """Two managers of three threads each; every other commit fails."""
+    """Two managers with three threads each; every other commit fails."""
     ledgers = [store, open_ledger()]
 
     def client(number):

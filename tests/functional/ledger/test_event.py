@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events are due in order, and done under a claim that one holds."""
+"""Events are due in order, and run under a claim that one manager holds."""
 
 import dataclasses
 import threading
@@ -81,7 +81,7 @@ def test_nothing_is_due(store):
 
 
 def test_what_is_in_progress_is_seen_with_its_claim(store, lease):
-    """However far its time: clocks of managers need not agree."""
+    """This holds for any time: clocks of managers may differ."""
     start, end = lease.events
     held = claim(store, start)
     ((seen, with_),) = store.due_events(0)
@@ -126,7 +126,7 @@ def test_a_claim_is_taken_over_as_it_was_seen(store, open_ledger, lease):
         assert claim(other, start, 'two', seen=wrong) is None
     taken = claim(other, start, 'two', seen=stopped)
     assert taken
-    # The first one comes to life again.
+    # The first manager resumes.
     assert not finish(store, start, stopped)
     assert renew(store, [stopped.token], 1000) == set()
     assert claim(store, start, 'one', seen=stopped) is None
@@ -263,7 +263,7 @@ def test_a_host_is_left_before_it_is_entered(store, nouns, host):
     store.commit(lambda tx: occupy(tx, nouns, host, ending, starting))
     assert store.is_blocked(starting.id)
     assert not store.is_blocked(ending.id)
-    # While its end is being done, too.
+    # This holds also while the end of the lease is being done.
     held = claim(store, ending.events[1])
     assert store.is_blocked(starting.id)
     finish(store, ending.events[1], held)

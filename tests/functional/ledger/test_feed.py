@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replica fed from pages, and the ledger's own, equal the truth.
+"""A replica fed by pages, and the ledger's own replica, are correct.
 
-The truth is what a new replica reads from the tables.
+The reference is a new replica built from the tables.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ LAST = 1000
 
 
 class Clients:
-    """Does what a manager may do, at random, through the ledgers given."""
+    """Random changes that a manager may make, through the given ledgers."""
 
     def __init__(self, seed, nouns, ledgers):
         self.random = random.Random(seed)
@@ -34,7 +34,7 @@ class Clients:
         self.ledgers = ledgers
 
     def step(self):
-        """Commit one to four changes, or give up after them."""
+        """Commit one to four changes, or roll them back."""
         fail = self.random.random() < 0.2
         count = self.random.randint(1, 4)
 
@@ -58,7 +58,7 @@ class Clients:
         )
 
     def _amounts(self, vcpus):
-        """Of GPUs too, whether the host has some or not."""
+        """The amounts include GPUs, whether the host has GPUs or not."""
         gpus = self.random.choice([0, 0, 1, 2])
         return {'VCPU': vcpus, **({'CUSTOM_GPU': gpus} if gpus else {})}
 
@@ -104,7 +104,7 @@ class Clients:
                 self._place(tx, tx.lease(lease.id), held)
 
     def open_lease(self, tx):
-        """As a start does, which may be done again."""
+        """Open a lease as its start does, possibly twice."""
         if leases := tx.leases():
             for held in self.random.choice(leases).reservations:
                 uuid = self.random.choice(['one', 'another'])
@@ -115,7 +115,7 @@ class Clients:
             tx.delete_lease(self.random.choice(leases).id)
 
     def _place(self, tx, lease, held):
-        """On other hosts than before, as far as chance has it."""
+        """Place a lease on random hosts, usually other ones than before."""
         hosts = tx.hosts()
         chosen = self.random.sample(
             hosts, self.random.randint(0, min(3, len(hosts)))
@@ -174,7 +174,7 @@ class Clients:
 
 
 def assert_same(replica, truth):
-    """In what they know, and in what their index answers."""
+    """Check that two replicas have the same content and the same index."""
     for name in (
         'revision', 'hosts', 'reservations', 'instances', 'bound',
     ):
@@ -203,7 +203,7 @@ def assert_same_index(ours, theirs):
 
 
 def truth(open_ledger):
-    """What somebody sees who starts now."""
+    """Return a new replica built from the tables."""
     return open_ledger().commit(lambda tx: tx.replica)
 
 
@@ -219,7 +219,7 @@ def image_by_changes(store, since, image, limit):
 
 
 def replica_of(image, revision):
-    """A replica as a scheduler builds it of pages."""
+    """Return a replica built from pages, as a scheduler builds it."""
     new = state.Replica(accounting.LedgerAccounting)
     new.load(revision, ((*key, data) for key, data in image.items()))
     return new
@@ -263,7 +263,7 @@ def test_a_start_that_made_the_same_again_is_no_change(store, nouns):
 
 
 def scheduler_of(store):
-    """A replica as a scheduler has it, of what `store` has now."""
+    """Return a scheduler's replica of the current ledger."""
     new = state.Replica(accounting.SchedulerAccounting)
     known = store.commit(lambda tx: tx.replica)
     assert new.load(known.revision, *packing.split(known.items())) == set()
@@ -280,7 +280,7 @@ def small_pages(monkeypatch):
 def test_a_snapshot_of_a_moving_ledger(
     store, open_ledger, nouns, small_pages, seed
 ):
-    """Commits between its pages, which several managers answer."""
+    """Several managers respond with pages, with commits in between."""
     managers = [store, open_ledger()]
     clients = Clients(seed, nouns, managers)
     for _ in range(20):
@@ -351,7 +351,7 @@ def test_a_page_has_many_allocations(store, nouns, host):
 
 
 def test_a_page_has_no_more_records_than_was_asked_for(store, nouns, host):
-    """However many allocations columns have no place for."""
+    """This holds for any number of allocations outside the columns."""
     lease = nouns.lease(reservations=7)
 
     def work(tx):
@@ -402,7 +402,7 @@ def test_a_page_has_whole_revisions_only(store, nouns, host):
             page = wire.parse_changes(store.changes(since, limit))
             given = sizes[since : page.revision]
             assert len(page.records) == sum(given)
-            # As many as there is room for, but one at least.
+            # A page has as many records as fit, but at least one.
             assert sum(given) <= limit or len(given) == 1
             if page.revision < len(sizes):
                 assert sum(given) + sizes[page.revision] > limit
@@ -414,7 +414,7 @@ def test_a_revision_that_is_not_known(store, host, database):
     for since in (3, 10**30):
         page = wire.parse_changes(store.changes(since))
         assert (page.revision, page.records, page.newest) == (None, [], 2)
-    # Somebody has made room.
+    # The change has freed capacity.
     with database.begin() as connection:
         connection.execute(
             sa.delete(models.Change).where(models.Change.revision == 1)
@@ -458,7 +458,7 @@ def test_a_page_that_cannot_be(store, ask, field):
 def test_the_replica_never_sees_what_was_not_committed(
     store, open_ledger, nouns, host
 ):
-    """Also while another manager's transaction is under way."""
+    """This holds also while another manager's transaction is open."""
     lease = nouns.lease()
 
     def fail(tx):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating IPs in the ledger, and who has which one when."""
+"""Floating IPs in the ledger, and their allocations."""
 
 import dataclasses
 import uuid
@@ -48,7 +48,7 @@ def pair(store):
 
 @pytest.fixture
 def book(store, nouns):
-    """book(ip, …, start=, end=) returns a lease that has them."""
+    """book(ip, …, start=, end=) returns a lease with these floating IPs."""
 
     def write(*ips, start=START, end=END):
         lease = nouns.lease(start, end)

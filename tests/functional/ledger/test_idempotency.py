@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A key makes one lease, and goes with it."""
+"""An idempotency key creates one lease, and is deleted with the lease."""
 
 import threading
 
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 
 def create(store, nouns, key, project='project', digest='digest'):
-    """As a manager does; return the id of the lease that the key made."""
+    """Create a lease as a manager does; return the id of the key's lease."""
 
     def work(tx):
         known = tx.lease_by_key(project, key)

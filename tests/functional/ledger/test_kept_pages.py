@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many replicas that ask the same are answered by one look at the changes."""
+"""Equal requests of many replicas share one query of the changes."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def clock():
 
 @pytest.fixture
 def looked(store, monkeypatch):
-    """What is asked of the ledger's changes."""
+    """The queries of the ledger's changes."""
     looked = []
     changes = store.changes
 
@@ -66,7 +66,7 @@ def test_each_question_has_its_own_answer(store, commit, looked, fed):
 
 
 def test_a_commit_is_never_missed(store, commit, fed):
-    """Whoever commits it: it is looked for each time."""
+    """Another manager may commit: each request checks the revision."""
     for n in range(20):
         commit()
         assert fed.changes(n, 1000) == store.changes(n, 1000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases come back as they were put, with all that they own."""
+"""Leases are read as they were written, with all their parts."""
 
 import dataclasses
 
@@ -47,7 +47,7 @@ def test_a_lease_comes_back_whole(store, nouns):
 
 
 def test_a_lease_that_is_split_shares_what_it_had(store, nouns, host):
-    """What goes keeps all that is its own, and replicas learn whose it is."""
+    """The split lease keeps its data, and replicas learn its reservations."""
     old = nouns.lease(reservations=2)
     put(store, old)
     kept, gone = old.reservations
@@ -119,7 +119,7 @@ def test_an_update_leaves_exactly_what_was_put(store, nouns, host):
     put(store, new)
     assert store.leases() == [new, other]
     assert store.allocations() == [(on_kept, old.id)]
-    # The instance is still there: now it counts for itself.
+    # The instance still exists: it counts by itself now.
     assert store.instances() == [
         dataclasses.replace(bound, reservation_id=None)
     ]
@@ -206,7 +206,7 @@ def test_a_list_costs_the_same_queries_however_long(store, nouns, queries):
 
 
 def test_a_new_lease_comes_back_whole(store, nouns, host):
-    """Also when it is added to, not put."""
+    """This holds also for a lease that is added, not replaced."""
     lease = nouns.lease(reservations=3)
     kept = [
         nouns.allocation(lease, host, reservation_id=r.id)
@@ -232,7 +232,7 @@ def test_a_lease_without_allocations(store, nouns):
 
 
 def test_a_new_lease_is_one_statement_a_table(store, nouns, host, queries):
-    """The ledger's row is held meanwhile: nothing is read."""
+    """The ledger's row is locked meanwhile: nothing is read."""
     other = store.commit(lambda tx: tx.put_host(nouns.host()))
     lease = nouns.lease(reservations=3)
     kept = [

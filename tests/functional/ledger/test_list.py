@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A list is filtered, sorted and paged by the database, on each alike."""
+"""The database filters, sorts and pages lists, equally on each engine."""
 
 import itertools
 import random
@@ -8,7 +8,7 @@ import pytest
 
 from blazar_sched.domain import exception
 
-# In the order of their bytes, which is nobody's language's.
+# The order is that of bytes, not that of a language.
 NAMES = [
     '', ' ', 'A', 'A ', 'B', 'a', 'a\t', 'a ', 'a b', 'b', 'ä', '租', '🙂',
 ]  # fmt: skip
@@ -24,7 +24,7 @@ def put(store, leases):
 
 @pytest.fixture
 def leases(store, nouns):
-    """Enough of them that every key has ties; not in order."""
+    """Leases in random order, enough of them that every key has ties."""
     chance = random.Random(1)
     made = [
         nouns.lease(
@@ -44,7 +44,7 @@ def leases(store, nouns):
 
 
 def keyed(lease):
-    """What a lease is sorted by."""
+    """Return the sort key of a lease."""
 
     def time(at):
         return -1 if at is None else at
@@ -137,7 +137,7 @@ def test_a_page_of_what_is_filtered(store, leases):
     first, second = store.leases('project', name='b')
     assert store.leases('project', name='b', limit=1) == [first]
     assert store.leases('project', name='b', marker=first.id) == [second]
-    # The marker itself need not be among them.
+    # The marker itself need not match the filter.
     other = store.leases('project', name='ä')[0]
     after = store.leases('project', name='b', sort=[('name', True)])
     assert (
@@ -172,7 +172,7 @@ def test_what_cannot_be_listed(store, leases):
 
 
 def test_a_page_is_found_by_the_database(store, leases, queries):
-    """Nothing is read that is not in it."""
+    """The query reads only the rows of the page."""
     queries.clear()
     store.leases('project', limit=2, sort=[('name', False)])
     selects = [q for q in queries if q.startswith('SELECT')]

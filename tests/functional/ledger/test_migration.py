@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The migrations make what the models say, once, whoever runs them."""
+"""The migrations create the tables of the models once, in any process."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def test_the_migrations_make_the_models(store, database):
 
 
 def test_keys_and_constraints_have_our_names(store, database):
-    """So that a later migration can name them on every database."""
+    """Named keys can be changed by a later migration on every database."""
     inspector = sa.inspect(database)
     for table in models.Base.metadata.sorted_tables:
         for kind, found in (
@@ -81,7 +81,7 @@ def test_an_older_database_keeps_what_it_holds(
     lease = nouns.lease()
     allocation = nouns.allocation(lease, host)
     store.commit(lambda tx: tx.add_lease(lease, [allocation]))
-    # As the first version had left it.
+    # The tables as the first version made them.
     with database.begin() as connection:
         for statement in (
             'DROP TABLE floating_ip_allocation',
@@ -150,7 +150,7 @@ def test_two_processes_upgrade_at_once(url):
 
 
 def test_two_threads_upgrade_at_once(tmp_path):
-    """Two databases: alembic must not mix them up."""
+    """Two databases are upgraded at once: alembic must not mix them up."""
     stores = [
         ledger.Ledger(f'sqlite:///{tmp_path}/{number}') for number in range(4)
     ]

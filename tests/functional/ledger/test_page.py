@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No message of the manager is longer than a broker takes."""
+"""No message of the manager is longer than a broker accepts."""
 
 import dataclasses
 import json
@@ -24,14 +24,14 @@ def short(monkeypatch):
 
 @pytest.fixture
 def endpoint(store):
-    """The part of the manager's end point that only reads."""
+    """The read-only part of the manager's end point."""
     hosts = object.__new__(Hosts)
     hosts._ledger, hosts._clock = store, lambda: 0
     return Endpoint(store, None, hosts, None, None, None, None)
 
 
 def pages(ask):
-    """Ask for page after page; return all items, and the pages' lengths."""
+    """Request all pages; return all items, and the lengths of the pages."""
     page = ask()
     items, lengths = page['items'], [len(json.dumps(page))]
     while page['next'] is not None:
@@ -87,7 +87,7 @@ def test_hosts(store, endpoint, nouns):
 
 
 def test_allocations(store, endpoint, nouns, monkeypatch):
-    """A host with many goes on in the next page."""
+    """The allocations of a host may continue on the next page."""
     monkeypatch.setattr(manager_host, 'ALLOCATIONS', 3)
     monkeypatch.setattr(manager_host, 'HOSTS', 2)
     hosts = [store.commit(lambda tx: tx.put_host(nouns.host()))
@@ -119,7 +119,7 @@ def test_allocations(store, endpoint, nouns, monkeypatch):
 
 
 def test_changes_and_snapshots(store, nouns):
-    """Also a commit that is longer than a page reaches the replicas."""
+    """A commit that is longer than a page reaches the replicas too."""
     scheduler = test_uncountable.pulled(store)
     store.commit(lambda tx: tx.put_host(nouns.host()))
     scheduler.pull(1)
@@ -150,7 +150,7 @@ def test_changes_and_snapshots(store, nouns):
 
 
 def test_many_short_records_in_one_commit(store, nouns):
-    """They are more than are asked for, and fit all the same."""
+    """The records are more than requested, and fit in one page."""
     store.commit(lambda tx: [tx.put_host(nouns.host()) for _ in range(9)])
 
     assert store.changes(0, limit=3)['revision'] == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Old changes go, and nobody is misled by that or kept waiting."""
+"""Old changes are pruned without harm or delay to others."""
 
 import threading
 
@@ -10,7 +10,7 @@ from blazar_sched.service.ledger import ledger
 
 @pytest.fixture
 def fill(store, nouns):
-    """Commits revisions of one lease each."""
+    """Commit revisions of one lease each."""
 
     def commit(count, by=store):
         for _ in range(count):
@@ -48,7 +48,7 @@ def test_none_is_kept(store, fill, open_ledger, nouns):
     assert store.prune(0) == 4
     page = store.changes(4)
     assert (page['revision'], page['newest']) == (4, 4)
-    # Revisions go on from there.
+    # The revisions continue from there.
     fill(1)
     assert store.changes(4)['revision'] == 5
     assert store.check() == []
@@ -64,7 +64,7 @@ def test_a_manager_that_is_behind_starts_anew(store, open_ledger, fill):
 
 
 def test_two_prune_while_others_commit(store, open_ledger, fill):
-    """All that was to go is gone, all else is there, nobody failed."""
+    """Exactly the old changes are deleted, and no manager fails."""
     gone, failed = [], []
     fill(30)
 
@@ -98,7 +98,7 @@ def test_two_prune_while_others_commit(store, open_ledger, fill):
 
 
 def test_nobody_waits_for_it(server_url, store, fill, open_ledger):
-    """Not even for one that stands still in the middle."""
+    """No commit waits for it, even if it stops in the middle."""
     fill(10)
     other = open_ledger()
     with other._to_write.connect() as connection:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases that are over go, and nothing else does."""
+"""Only leases that are over are purged."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_what_has_ended_before_goes_in_slices(store, put):
         put(end=ENDED + 1), put(states.LEASE_ERROR),
         put(states.LEASE_ACTIVE), put(states.LEASE_PENDING),
     }
-    # Of the events, whose leases were never run.
+    # These are inconsistencies of events, because no manager ran the leases.
     faults = store.check()
     old = [put() for _ in range(7)]
 
@@ -44,7 +44,7 @@ def test_what_has_ended_before_goes_in_slices(store, put):
     assert there(store) == kept
     assert not there(store) & set(old)
     assert list(store.purge(ENDED + 1)) == []
-    # Nor is anything left that they had owned.
+    # The parts of the leases are deleted too.
     assert store.check() == faults
 
 
@@ -55,7 +55,7 @@ def test_what_has_ended_at_that_moment_stays(store, put):
 
 
 def test_two_at_once(store, open_ledger, put, monkeypatch):
-    """One finds what the other has just deleted."""
+    """One purge meets leases that the other has just deleted."""
     for _ in range(3):
         put()
     first = store.purge(ENDED + 1)

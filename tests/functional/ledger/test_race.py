@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last slot is won once, also when everybody looks before anyone acts.
+"""The last slot is given once, also if all clients check before any commits.
 
 Every client is a manager of its own: with its own connections, replica and
-lock, so that nothing but the database stands between them.
+lock, so that only the database separates them.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ START, END = 100, 200
 
 
 class Overlap:
-    """Holds who has checked until all have, or for a while."""
+    """A barrier that holds each client after its check, for a limited time."""
 
     def __init__(self, seconds):
         self._seconds = seconds
@@ -41,7 +41,7 @@ class Overlap:
 
 
 def run(client):
-    """Run CLIENTS of them at once; return what each came back with."""
+    """Run CLIENTS clients at once; return the result of each."""
     outcomes = []
     ready = threading.Barrier(CLIENTS)
 
@@ -64,7 +64,7 @@ def run(client):
 
 @pytest.fixture
 def host(store, nouns):
-    """With one slot of two left."""
+    """A host with one free slot of two."""
     last = nouns.host(vcpus=2)
     lease = nouns.lease(START, END)
 
@@ -101,7 +101,7 @@ def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
         open_ledger(sleep=pauses.append).commit(work)
 
     assert run(client) == ['full'] * (CLIENTS - 1) + ['won']
-    # They waited in turn: nobody met a conflict and began again.
+    # The clients waited in turn: no client met a conflict and retried.
     assert pauses == []
     assert len(store.allocations(host=host.uuid)) == 2
     assert store.check() == []
@@ -110,9 +110,9 @@ def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
 def test_without_the_protocol_it_is_overbooked(
     server_url, store, open_ledger, nouns, host, database
 ):
-    """The same race on bare transactions shows that the one above can fail.
+    """The control: the same race on bare transactions overbooks.
 
-    On SQLite it could not: its write lock hides the fault.
+    This cannot happen on SQLite: its write lock hides the fault.
     """
     overlap = Overlap(60)
     leases = [nouns.lease(START, END) for _ in range(CLIENTS)]
@@ -155,7 +155,7 @@ def test_without_the_protocol_it_is_overbooked(
 
 @pytest.fixture
 def floating_ip(store):
-    """The last one of its network."""
+    """The last floating IP of its network."""
     last = FloatingIP(
         str(uuid.uuid4()), str(uuid.uuid4()), 'subnet', '203.0.113.9'
     )
@@ -166,7 +166,7 @@ def floating_ip(store):
 def test_the_last_floating_ip_is_won_once(
     store, open_ledger, nouns, floating_ip
 ):
-    """By the driver's own look, which it takes inside the commit."""
+    """The driver chooses the address inside the commit."""
     overlap = Overlap(0.02)
     driver = resource.FloatingIPResource(mock.Mock())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no timeline index can count stops nobody, and lets nobody in."""
+"""Amounts that no timeline index can count block only their host."""
 
 import dataclasses
 import random
@@ -27,7 +27,7 @@ TIMES = [0, 100, window.TIME_LIMIT - 1, window.FOREVER]
 
 
 class Absurd:
-    """Does what a manager may do, with figures that make no sense."""
+    """Random changes that a manager may make, with absurd amounts."""
 
     def __init__(self, seed, nouns, ledgers):
         self.random = random.Random(seed)
@@ -132,7 +132,8 @@ def pulled(ledger):
 
 
 def assert_alike(replica, truth):
-    """In what they know, in who is closed, in what is taken of the rest."""
+    """Check that replicas agree on content, closed hosts and left-out records.
+    """
     for name in 'revision', 'hosts', 'reservations', 'instances':
         assert getattr(replica, name) == getattr(truth, name), name
     assert replica.left_out.closed == truth.left_out.closed
@@ -189,7 +190,7 @@ def is_closed(replica, host):
     Inventory(10, 20, float('inf')),
 ], ids=str)
 def test_any_capacity_of_a_host(store, open_ledger, host, held):
-    """Placement has no such limits as the index."""
+    """Placement does not have the limits of the index."""
     scheduler = pulled(store)
     scheduler.pull(1)
 
@@ -231,14 +232,14 @@ def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
 
 @pytest.fixture
 def unchecked(monkeypatch):
-    """Has ledgers commit what nobody can follow, as they once did."""
+    """Makes ledgers commit without a check, as former versions did."""
     monkeypatch.setattr(ledger_module, '_check', lambda replica, records: None)
 
 
 def test_a_ledger_that_holds_such_a_sum(
     store, open_ledger, nouns, host, unchecked, caplog
 ):
-    """Everybody goes on without, says so, and closes the host."""
+    """Replicas leave the allocations out, log that, and close the host."""
     scheduler = pulled(store)
     first = promise(store, nouns, host, MOST)
     scheduler.pull(1)
@@ -260,7 +261,7 @@ def test_a_ledger_that_holds_such_a_sum(
     assert all(len(each.left_out) == 1 for each in replicas)
     assert all(is_closed(each, host) for each in replicas)
     told = [r for r in caplog.records if 'is left out' in r.getMessage()]
-    # Not the first one, which has said so with its commit.
+    # The first replica is excluded: it logged that with its commit.
     assert len(told) == 3
     for lease in first, second:
         store.commit(lambda tx, gone=lease: tx.delete_lease(gone.id))
@@ -278,7 +279,7 @@ def test_a_ledger_that_holds_such_a_sum(
 def test_a_record_of_another_version(
     store, open_ledger, database, nouns, host, spoil
 ):
-    """Its host is known, and closed, until it is written anew."""
+    """The host of the record is known, and closed until it is rewritten."""
     scheduler = pulled(store)
     scheduler.pull(1)
     _, _, data = record.encode(host)
@@ -313,7 +314,7 @@ def test_a_record_of_another_version(
 def test_nobody_sees_what_is_not_committed(
     store, nouns, host, monkeypatch
 ):
-    """Neither before COMMIT nor after one that has failed for good."""
+    """No change is visible before COMMIT, or after a COMMIT that failed."""
     seen = []
     dialect = store._to_write.dialect
 

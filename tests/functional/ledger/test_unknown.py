@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A COMMIT that fails is looked up: what it wrote is there exactly once."""
+"""After a failed COMMIT the ledger checks whether the commit was made."""
 
 import sqlite3
 import threading
@@ -15,7 +15,7 @@ from blazar_sched.service.ledger import writer
 from tests.functional.ledger import proxy
 
 
-# What COMMIT may fail with, by engine. A driver is there where its server is.
+# The errors of COMMIT by engine. A driver is installed where its server is.
 def sqlite_errors():
     return [lambda: sqlite3.OperationalError('database is locked')]
 
@@ -24,7 +24,8 @@ def mysql_errors():
     import pymysql
 
     return [
-        # Galera: certification, and a node that has left its cluster.
+        # Galera: a certification failure, and a node that has left its
+        # cluster.
         lambda: pymysql.OperationalError(1213, 'Deadlock found'),
         lambda: pymysql.OperationalError(1047, 'WSREP has not yet prepared'),
         lambda: pymysql.OperationalError(2013, 'Lost connection'),
@@ -35,7 +36,7 @@ def postgresql_errors():
     import psycopg2
 
     class Refused(psycopg2.OperationalError):
-        """With a code, as only the server can make one."""
+        """An error with a code, as only the server can make one."""
 
         def __init__(self, pgcode):
             super().__init__('refused')
@@ -65,7 +66,8 @@ def errors(url):
 
 @pytest.fixture
 def fail(store, monkeypatch):
-    """Has the next COMMITs fail with an error, before or after it is done."""
+    """Makes the next COMMITs fail with an error, before or after the commit.
+    """
     dialect = store._to_write.dialect
     commit = dialect.do_commit
 
@@ -84,7 +86,7 @@ def fail(store, monkeypatch):
 
 
 class Work:
-    """Makes another lease each time that it runs."""
+    """Work that makes another lease each time that it runs."""
 
     def __init__(self, nouns):
         self._nouns = nouns
@@ -104,14 +106,15 @@ def work(nouns):
 
 @pytest.mark.parametrize(('when', 'runs'), [('before', 2), ('after', 1)])
 def test_it_is_done_once(store, work, fail, errors, when, runs):
-    """From the first commit on, before which its writer has no row."""
+    """This holds from the first commit on, before which its writer has no row.
+    """
     told = []
     for error in errors:
         work.made.clear()
         fail(error, when)
         told.append(store.commit(work))
         assert len(work.made) == runs
-        # And goes on so.
+        # The same holds for later commits.
         told.append(store.commit(work))
     assert store.leases() == told
     assert store.changes(0)['newest'] == len(told)
@@ -121,7 +124,7 @@ def test_it_is_done_once(store, work, fail, errors, when, runs):
 def test_without_looking_it_is_done_twice(
     store, work, fail, errors, monkeypatch
 ):
-    """The test above can see it."""
+    """The control: without the check the commit is made twice."""
     monkeypatch.setattr(store, '_was_committed', lambda revision: False)
     for number, error in enumerate(errors, start=1):
         fail(error, 'after')
@@ -160,7 +163,7 @@ def test_what_is_not_placed_is_looked_up_too(store, fail, errors):
 def test_a_writer_whose_row_is_gone(
     store, open_ledger, work, fail, errors, monkeypatch
 ):
-    """It has stood still so long that it was pruned: it does not guess."""
+    """The writer was suspended until its row was pruned: it cannot tell."""
     other = open_ledger()
     monkeypatch.setattr(writer, 'REVISIONS_KEPT', 3)
     was_committed = store._was_committed
@@ -196,7 +199,7 @@ def test_writers_that_are_silent_are_forgotten(
     for _ in range(3):
         commit(alive)
     store.prune(0)
-    # Its own one, too, would be old enough.
+    # Its own row, too, would be old enough to be pruned.
     assert count() == 2
     commit(silent)
     assert count() == 3
@@ -228,7 +231,7 @@ def cut(server_url, store):
     ],
 )
 def test_a_connection_cut_at_commit(store, work, cut, way, runs):
-    """Really; late is when the one who asks is there already."""
+    """A proxy cuts the connection; late is after the query that reads back."""
     between, behind = cut(way)
     behind.commit(work)
     between.arm()
@@ -250,7 +253,7 @@ def test_a_server_that_answers_no_more(store, work, cut, monkeypatch):
 
 
 def test_a_connection_cut_while_others_commit(store, nouns, cut):
-    """Each of many is written once, whatever became of its connection."""
+    """Each of many commits is written once, whatever its connection does."""
     between, behind = cut(proxy.deliver_late)
     works = [Work(nouns) for _ in range(6)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager over a real ledger, with Nova, Placement and time in memory."""
+"""A manager on a real ledger, with Nova, Placement and time in memory."""
 
 import contextlib
 import dataclasses
@@ -25,7 +25,8 @@ START = 1_800_000_000
 
 
 class Clock:
-    """`now` is the wall's; it can be set, `step`ped or passed with time."""
+    """A clock; `now` is the wall time; it can be set, `step`ped or advanced.
+    """
 
     def __init__(self):
         self.now = START
@@ -35,7 +36,7 @@ class Clock:
         return float(self.now)
 
     def step(self, seconds):
-        """Set the wall's clock without that any time passes."""
+        """Set the wall time without advancing the monotonic time."""
         self.now += seconds
         self.steps += seconds
 
@@ -44,7 +45,7 @@ class Clock:
 
 
 class ManagerInMemory:
-    """The manager and what surrounds it; `wait` lets the time pass."""
+    """A manager and its surroundings; `wait` lets the time pass."""
 
     def __init__(self, conf):
         self.clock = Clock()
@@ -56,7 +57,7 @@ class ManagerInMemory:
         self.begin(conf)
 
     def begin(self, conf):
-        """Have a new manager, by what `conf` says now; return it."""
+        """Create a new manager with the current `conf`; return it."""
         self.manager = self.another(conf)
         self.ledger = self.manager.ledger
         self.leases = self.manager.leases
@@ -68,7 +69,7 @@ class ManagerInMemory:
         return self.manager
 
     def another(self, conf):
-        """Return a manager of the same."""
+        """Return another manager with the same surroundings."""
         return Manager(
             conf, self.nova, self.placement, self.clock, self.monotonic,
             self.wait, neutron=Neutron(self.neutron),
@@ -89,7 +90,7 @@ class ManagerInMemory:
         self.clock.now += max(1, round(seconds))
 
     def add_host(self, name, vcpus=8, register=True, **values):
-        """Have a compute node in Nova; return its uuid."""
+        """Add a compute node to Nova; return its uuid."""
         id_ = add_compute_node(
             self.nova, self.placement, name, vcpus, vcpus * 1024, vcpus * 10
         )
@@ -98,7 +99,7 @@ class ManagerInMemory:
         return id_
 
     def set_up(self, *names, up=True):
-        """Have nova-compute of nodes up or down, and let that be seen."""
+        """Set nova-compute of nodes up or down, and let the monitor poll."""
         for name in names:
             self.nova.nodes[name] = dataclasses.replace(
                 self.nova.nodes[name], up=up
@@ -144,14 +145,14 @@ class ManagerInMemory:
         return self.ledger.lease(lease.id)
 
     def held(self, lease):
-        """Return (reservation, host, VCPU or 'whole') of its allocations."""
+        """Return a lease's allocations: (reservation, host, amount)."""
         return sorted(
             (a.reservation_id, a.host, a.amounts.get('VCPU', 'whole'))
             for a, _ in self.ledger.allocations(lease_id=lease.id)
         )
 
     def run(self, seconds=0):
-        """Let time pass, and then do what is due, as far as that goes."""
+        """Let time pass, and then run the events that are due."""
         self.clock.now += seconds
         while any(
             self.runner.run(event, claim)
@@ -160,7 +161,7 @@ class ManagerInMemory:
             pass
 
     def check(self):
-        """The ledger is sound, and its replica holds nothing but it."""
+        """Check that the ledger is consistent, and equal to its replica."""
         assert self.ledger.check() == []
         self.ledger.commit(lambda tx: None)
         replica = self.ledger.replica
@@ -213,7 +214,7 @@ def conf(empty, tmp_path):
     path = shutil.copy(empty, tmp_path / 'ledger.sqlite')
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
-    # Who tests vacating switches it on.
+    # Tests of vacating enable it themselves.
     conf.set_override('vacate_lead_time', 0, 'manager')
     return conf
 
@@ -226,12 +227,12 @@ def world(conf):
 
 
 class Killed(BaseException):
-    """Nothing catches it, and nothing is done after it."""
+    """An exception that no code catches, like a kill."""
 
 
 @pytest.fixture
 def killed():
-    """Have the work stop for good at a point of `faults`: killed(point)."""
+    """killed(point): stop the work for good at a point of `faults`."""
 
     @contextlib.contextmanager
     def killed(point):
@@ -251,11 +252,12 @@ def killed():
 
 @pytest.fixture
 def whole():
-    """Ask for whole hosts: whole(minimum, maximum, **parameters)."""
+    """Return a request for whole hosts: whole(minimum, maximum, **parameters).
+    """
     return hosts
 
 
 @pytest.fixture
 def slots():
-    """Ask for instances: slots(amount, vcpus, **parameters)."""
+    """Return a request for instances: slots(amount, vcpus, **parameters)."""
     return instances

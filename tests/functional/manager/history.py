@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories of one lease: what was done to it at once, and what was said.
+"""Histories of one lease: concurrent steps, and their results.
 
-A history is explained if its steps can be put in one order, in which no step
-comes before one that was over when it began, and in which a plain model of a
-lease gives every answer that was given.
+A history is explained if its steps can be put into one order in which each
+step comes after all steps that were over when it began, and in which a simple
+model of a lease gives every recorded result.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ GONE = exception.LeaseNotFound
 
 @dataclasses.dataclass(frozen=True)
 class Lease:
-    """The model: a lease without reservations, of which time is no part.
+    """The model: a lease without reservations, independent of time.
 
-    `due` are the events whose time has come, `doing` the one in progress.
+    `due` are the events whose time has come, `doing` is the event in progress.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Lease:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One atomic step: it took place between two ticks, and said `answer`."""
+    """An atomic step between two ticks, with its result `answer`."""
 
     name: str
     argument: Any
@@ -75,7 +75,7 @@ def delete(lease, _):
 
 
 def claim(lease, event_type):
-    """Only one that was done is in a history, so it must be possible."""
+    """Claim an event; a history has only claims that succeeded."""
     if lease is None or lease.doing or event_type not in lease.due:
         return lease, 'impossible'
     if event_type == 'end_lease' and 'start_lease' in lease.due:
@@ -135,7 +135,7 @@ def explains(first, steps, last):
 
 
 class Recorder:
-    """Writes a history down while threads make it."""
+    """A recorder of the history of several threads."""
 
     def __init__(self):
         self.steps = []
@@ -143,7 +143,7 @@ class Recorder:
         self._mine = threading.local()
 
     def record(self, name, argument, do):
-        """Do one step and write down when, and what it answered."""
+        """Run a step, and record its times and its result."""
         began = next(self._ticks)
         try:
             answer = do()
@@ -155,12 +155,12 @@ class Recorder:
 
     @contextlib.contextmanager
     def events(self):
-        """Write down what this thread does of events, see `passed`."""
+        """Record the event steps of this thread, see `passed`."""
         self._mine.began = next(self._ticks)
         yield
 
     def passed(self, point):
-        """Take note that this thread is at a point of `service.faults`."""
+        """Record that this thread is at a point of `service.faults`."""
         event_type, _, where = point.partition(':')
         if where == 'worked':
             self._mine.began = next(self._ticks)

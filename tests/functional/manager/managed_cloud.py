@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager over stand-ins for Nova and Placement at the level of HTTP."""
+"""A manager with stand-ins for Nova and Placement at the level of HTTP."""
 
 from oslo_messaging.notify import _impl_test
 
@@ -38,7 +38,7 @@ class ManagedCloud:
             self.manager.hosts.create(name, {})
 
     def run_until(self, lease, status):
-        """Let time pass until the lease is so, within ten minutes."""
+        """Let time pass until a lease has a state, for ten minutes at most."""
         until = self.clock.now + 600
         while self.ledger.lease(lease.id).status != status:
             assert self.clock.now < until
@@ -48,7 +48,7 @@ class ManagedCloud:
 
 
 class NotifyingCloud(ManagedCloud):
-    """One that keeps notifications; times are in seconds from now."""
+    """A cloud that records notifications; times are in seconds from now."""
 
     def __init__(self, conf, clock, *hosts, **options):
         _impl_test.reset()
@@ -61,7 +61,7 @@ class NotifyingCloud(ManagedCloud):
         return self.clock.now
 
     def server(self, host, vcpus=1, age=0, **specs):
-        """Have a server on a host; return it as Nova knows it."""
+        """Add a server to a host; return the server as Nova shows it."""
         server = self.cloud.servers[self.cloud.add_server(host, 'other')]
         server['flavor'].update(vcpus=vcpus, extra_specs=specs)
         server['created'] = duration.format_time(self.now - age)
@@ -73,7 +73,7 @@ class NotifyingCloud(ManagedCloud):
         )
 
     def sync(self):
-        """Have the ledger learn what runs where."""
+        """Synchronize the ledger's instance records with Nova."""
         self.manager.instances.sync()
 
     def create(self, *reservations, start=1000, end=2000):
@@ -93,7 +93,8 @@ class NotifyingCloud(ManagedCloud):
         return self.ledger.lease(lease.id)
 
     def run(self, seconds=0, manager=None):
-        """Let time pass, then do what is due, each event until it waits."""
+        """Let time pass, then run the events that are due, until each waits.
+        """
         self.clock.now += seconds
         runner = (manager or self.manager).runner
         while any(
@@ -103,7 +104,7 @@ class NotifyingCloud(ManagedCloud):
             pass
 
     def asked(self, *paths):
-        """Return what was asked of servers since the last look."""
+        """Return the requests about servers since the last call."""
         seen, self.cloud.asked[:] = list(self.cloud.asked), []
         return [
             (method, path)
@@ -112,7 +113,7 @@ class NotifyingCloud(ManagedCloud):
         ]
 
     def sent(self):
-        """Return the notifications since the last look: (type, payload)."""
+        """Return the notifications since the last call: (type, payload)."""
         self.manager.notifier.step()
         messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
         _impl_test.reset()
@@ -120,5 +121,5 @@ class NotifyingCloud(ManagedCloud):
 
 
 def at(seconds):
-    """Return a time as servers are told it."""
+    """Return a time in the format of the notice in a server's metadata."""
     return duration.format_time(seconds)

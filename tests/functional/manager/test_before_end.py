@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done before a lease ends: told over real SMTP and HTTP."""
+"""Actions before a lease's end, with real SMTP and HTTP servers."""
 
 import dataclasses
 import hashlib
@@ -49,7 +49,7 @@ def hook():
 
 @pytest.fixture
 def bare(conf, keystone, tmp_path):
-    """A configuration with a cloud, and nobody to be told."""
+    """A configuration with a cloud, and without any receiver."""
     path = tmp_path / 'keystone.conf'
     path.write_text(keystone.configuration())
     conf([], default_config_files=[str(path)])
@@ -78,7 +78,7 @@ def world(told_conf, request):
 
 @pytest.fixture(params=['whole', 'slots', 'flavors'])
 def ask(request, whole, slots):
-    """Ask for any reservation on hosts: ask(**parameters)."""
+    """ask(**parameters) -> a request for any reservation on hosts."""
     return {'whole': whole, 'slots': slots, 'flavors': flavors}[request.param]
 
 
@@ -90,7 +90,7 @@ def flavors(**parameters):
 
 
 def active(world, *reservations, **values):
-    """Return a lease that has started; its end is told of in 50 s."""
+    """Return an active lease; its end is announced in 50 s."""
     values = {'before_end': world.now + 50, **values}
     lease = world.create(*reservations, start='now', **values)
     world.run()
@@ -105,7 +105,7 @@ def status(world, lease, event_type='before_end_lease'):
 
 
 def assert_failed(world, lease, reason):
-    """What was asked for is said not to be done, on the lease itself."""
+    """Check that the lease itself reports that the action failed."""
     lease = world.lease(lease)
     assert status(world, lease) == 'ERROR'
     assert (lease.status, lease.degraded) == ('ACTIVE', True)
@@ -113,7 +113,7 @@ def assert_failed(world, lease, reason):
 
 
 def image_of(server, lease, reservation):
-    """Return what Nova is asked for, so that it is of this end."""
+    """Return Nova's image for this end."""
     return server.uuid, f'reserved_{server.name}', {
         'blazar:reservation': reservation.id, 'blazar:ending': lease.ending,
     }
@@ -272,7 +272,7 @@ class TestEmail:
                 told_conf.set_override(name, value, 'email')
             lease = active(world, slots(before_end='email'))
             world.run(50)
-            # Nobody has said yet that this certificate is to be trusted.
+            # This certificate is not trusted yet.
             assert status(world, lease) == 'UNDONE'
             assert known == mail.messages == []
             monkeypatch.setenv('SSL_CERT_FILE', str(certificate))
@@ -350,7 +350,7 @@ class TestWebhook:
         assert status(world, lease) == 'DONE'
         [first, again] = hook.requests()
         assert first[1]['Idempotency-Key'] == again[1]['Idempotency-Key']
-        # Another lease's is another one.
+        # The message of another lease has another key.
         active(world, slots(before_end='webhook'))
         world.run(50)
         [(_, headers, _)] = hook.requests()
@@ -359,7 +359,8 @@ class TestWebhook:
 
 @pytest.mark.parametrize('action', ['email', 'webhook'])
 def test_each_end_has_its_own_key(world, mail, hook, slots, action):
-    """Also an end that is announced at the time of the one before."""
+    """This holds also for an end announced at the same time as the last one.
+    """
     lease = active(world, slots(before_end=action))
     world.run(50)
     world.leases.update(
@@ -374,7 +375,7 @@ def test_each_end_has_its_own_key(world, mail, hook, slots, action):
 
 
 class TestOnce:
-    """What was told is not told again because something else failed."""
+    """An announced end is not announced again because another step failed."""
 
     @pytest.fixture
     def failing(self, world, hook, whole, slots):
@@ -491,7 +492,7 @@ class TestSnapshot:
         for _ in range(2):
             world.run(50)
         assert_failed(world, lease, f'{server.uuid}, which is {still}')
-        # The other servers are copied all the same.
+        # The other servers are copied nevertheless.
         assert [image[0] for image in world.nova.images] == [copied.uuid]
         world.manager.notifier.step()
         types = {m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS}
@@ -553,7 +554,7 @@ class TestSnapshot:
         )
 
     def test_the_end_moves_but_not_when_it_is_told_of(self, world, whole):
-        """A client may send the time that it knows along with the end."""
+        """A client may send the known before_end_date with the new end."""
         lease = active(world, whole(before_end='snapshot'))
         self.bound(world, lease)
         for _ in range(2):
@@ -580,7 +581,8 @@ class TestSnapshot:
         assert len(world.nova.images) == 1
 
     def test_by_a_server_that_lives_on(self, world, monkeypatch):
-        """The image of an end that came to nothing is none of the next."""
+        """The image of an end that was moved does not count for the next end.
+        """
         server = world.add_server(
             'a', end=world.now + 1000, created=world.now,
             on_end='snapshot', name='box',
@@ -615,7 +617,7 @@ class TestSnapshot:
     def test_killed_between_the_steps(
         self, told_conf, world, whole, killed, point, seconds
     ):
-        """While the image is asked for, and once it is complete."""
+        """The kills come while the image is made, and when it is complete."""
         lease = active(world, whole(before_end='snapshot'), end=1000)
         self.bound(world, lease)
         if seconds > 50:
@@ -631,7 +633,7 @@ class TestSnapshot:
 
 
 class TestShort:
-    """A lease whose end is told of at its start, or that is too short."""
+    """Leases that are announced at their start, or are too short."""
 
     @pytest.mark.parametrize('action', ['email', 'webhook'])
     @pytest.mark.parametrize('length', [1, 3599, 3600, 3601])
@@ -669,7 +671,7 @@ class TestShort:
 
 
 class TestLate:
-    """A reservation is added when the end was told of already."""
+    """A reservation is added after the end was announced."""
 
     def add(self, world, lease, reservation):
         return world.leases.update(
@@ -687,7 +689,8 @@ class TestLate:
             world.run(seconds)
         assert [image[0] for image in world.nova.images] == [first.uuid]
         late = self.add(world, lease, whole(before_end='snapshot'))
-        # In the middle of what is left, so that it has servers by then.
+        # The time is the middle of the remaining time, so that there are
+        # servers.
         assert late.before_end == (world.now + late.end) // 2
         world.run()
         second = world.add_server(
@@ -808,7 +811,7 @@ class TestDefault:
             )
         assert world.lease(lease) == lease
         id_ = lease.reservations[0].id
-        # It asks for what is there already.
+        # The request is for the existing value.
         world.leases.update(
             lease.id, None, {'reservations': [{'id': id_, 'amount': 1}]}
         )
@@ -821,7 +824,7 @@ class TestDefault:
 class TestAsked:
     @pytest.fixture
     def unset(self, bare, request):
-        """A world in which nobody can be told."""
+        """A world without any receiver."""
         world = request.getfixturevalue('world')
         world.begin(bare)
         bare.clear_override('smtp_host', 'email')
@@ -880,11 +883,11 @@ class TestAsked:
         with pytest.raises(exception.CantUpdateParameter) as refusal:
             self.change(world, lease, before_end='')
         assert refusal.value.field == 'before_end'
-        # What it is already is no change.
+        # The value stays the same.
         done = world.lease(lease)
         self.change(world, lease, before_end='email')
         assert world.lease(lease) == done
-        # It is to be done again.
+        # The action is to be done again.
         world.leases.update(
             lease.id, None,
             {
@@ -901,7 +904,8 @@ class TestAsked:
     def test_a_change_needs_neither_room_nor_a_start(self, world, slots):
         lease = active(world, *[slots(4)] * 3, end=1000)
         for name in 'abc':
-            # More than there is, beside what was promised.
+            # The request exceeds the capacity beside the existing
+            # reservations.
             world.add_server(name, vcpus=8)
         world.manager.instances.sync()
         held = world.held(lease)

@@ -9,7 +9,7 @@ from blazar_sched.domain.flavor import Flavor
 
 
 class TestCapacity:
-    """Over a ledger that has been asked for leases."""
+    """The capacity of a ledger with leases."""
 
     @pytest.fixture
     def get(self, world):
@@ -25,7 +25,7 @@ class TestCapacity:
 
     @pytest.fixture
     def flavor(self, world):
-        """flavor(**values) -> the id of a new one that is known."""
+        """flavor(**values) -> the id of a new flavor that is known."""
 
         def make(**values):
             made = Flavor(
@@ -67,7 +67,8 @@ class TestCapacity:
             (24, 0, 0, 24),
         ]
         assert [part['hosts'] for part in answer['parts']] == [3, 2, 2, 2, 3]
-        # What comes and goes meanwhile is not free throughout.
+        # A resource that is used in a part of the window is not free
+        # throughout.
         [part] = get()['parts']
         assert self.figures(part) == (24, 0, 0, 16)
         assert part['hosts'] == 2

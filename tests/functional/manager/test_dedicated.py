@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dedicated hosts in Nova's aggregates, whatever goes wrong on the way.
+"""Dedicated hosts in Nova's aggregates, whatever fails meanwhile.
 
-At any moment each is in the pool or in a reservation's aggregate: it is never
-free for all.
+At any moment each host is in the freepool or in a reservation's aggregate: it
+is never open to all servers.
 """
 
 import pytest
@@ -20,10 +20,10 @@ TROUBLES = {
 
 
 class DedicatedCloud(ManagedCloud):
-    """One whose dedicated hosts are checked before each request."""
+    """A cloud whose dedicated hosts are checked before each request."""
 
     def have_trouble(self, make, unlucky):
-        """Have the request of that number, from now on, meet trouble."""
+        """Make the request of a number, from now on, fail."""
         met = []
         asked = iter(range(10**6))
 
@@ -49,7 +49,7 @@ class DedicatedCloud(ManagedCloud):
         }
 
     def until_done(self, do):
-        """Do it until nobody is told to try again."""
+        """Repeat a request while it raises Unavailable."""
         while True:
             try:
                 return do()
@@ -57,7 +57,7 @@ class DedicatedCloud(ManagedCloud):
                 continue
 
     def live(self):
-        """Take a lease of a whole host through its life."""
+        """Run a lease of a whole host from its creation to its end."""
         lease = self.manager.leases.create(
             {
                 'name': 'lease',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of hosts by who names none, and what if they are taken."""
+"""The default requirement, and leases that cannot meet it."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def options(conf):
 
 @pytest.fixture
 def kinds(world, options):
-    """Names by uuid of hosts that are cheap, or dear and tighter packed."""
+    """The names, by uuid, of cheap hosts, and of dear hosts packed tighter."""
     return {
         world.add_host(name, vcpus, kind=kind): name
         for name, vcpus, kind in [
@@ -54,7 +54,7 @@ class TestCreate:
 
     @pytest.mark.row('F84')
     def test_slots(self, world, slots, on):
-        # The tightest would be a dear one.
+        # The tightest host would be a dear one.
         assert len(on(world.create(slots(8, vcpus=2)))) == 2
         assert on(world.create(slots())) == ['dear-1']
 
@@ -71,7 +71,7 @@ class TestCreate:
         assert on(lease) == ['dear-1']
 
     def test_all_of_a_lease_goes_without_it_or_nothing(self, world, whole, on):
-        """One commit, whatever was tried."""
+        """The lease is committed once, after all attempts."""
         before = world.ledger.changes(0)['newest']
         lease = world.create(whole(3, 3), whole())
         assert len(on(lease)) == 4
@@ -96,7 +96,7 @@ class TestUpdate:
 
     @pytest.fixture
     def fallen_back(self, world, whole, kinds):
-        """A lease on a dear host, though the cheap ones are free by now."""
+        """A lease on a dear host, while the cheap hosts are free again."""
         busy = world.create(whole(2, 2))
         lease = world.create(whole())
         world.leases.delete(busy.id, None)
@@ -165,7 +165,7 @@ class TestHealing:
         assert on(lease) == ['cheap-2']
         world.fail('cheap-2')
         assert on(lease) == ['dear-1']
-        # It stays, now that it is there.
+        # The lease stays on its host.
         before = world.ledger.changes(0)
         world.set_up('cheap-1', 'cheap-2')
         assert on(lease) == ['dear-1']
@@ -186,7 +186,7 @@ class TestHealing:
 class TestOption:
     @pytest.fixture
     def refusal(self, tmp_path):
-        """refusal(text) -> what a manager says that is started by it."""
+        """refusal(text) -> the error of a manager started with this option."""
 
         def start(text):
             path = tmp_path / 'blazar-sched.conf'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver of somebody else's is found by its entry point, and is used."""
+"""A driver of another package is found by its entry point, and used."""
 
 import textwrap
 
@@ -41,7 +41,7 @@ METADATA = """
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """An installed package that knows of one resource type more."""
+    """An installed package with another resource type."""
     site = tmp_path / 'site'
     about = site / 'acme_licence-1.0.dist-info'
     about.mkdir(parents=True)
@@ -52,7 +52,7 @@ def package(tmp_path, monkeypatch):
     ):
         path.write_text(textwrap.dedent(text).lstrip())
     monkeypatch.syspath_prepend(site)
-    # Where stevedore keeps what it has found, in this process and beyond.
+    # Where stevedore caches entry points, in memory and in files.
     monkeypatch.setattr(extension.ExtensionManager, 'ENTRY_POINT_CACHE', {})
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
 

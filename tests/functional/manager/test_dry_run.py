@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dry run: the answer that the request would have now, and nothing else.
+"""A dry run returns what the request would return, and changes nothing.
 
-Each request is asked first and made right after, through the API, over a
+Each request is first a dry run and then a real one, through the API, with a
 manager whose other services are stand-ins at the level of HTTP.
 """
 
@@ -41,7 +41,7 @@ SLOT = {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 2}
 
 
 class CloudWithApi(NotifyingCloud):
-    """One with an API; whatever reaches beyond the ledger is `felt`."""
+    """A cloud with an API; calls to other services are in `felt`."""
 
     def __init__(self, conf, clock):
         self.neutron = NeutronApi()
@@ -65,12 +65,12 @@ class CloudWithApi(NotifyingCloud):
         self.manager.runner.wake = count
 
     def tables(self):
-        """Return all that the database holds, as text."""
+        """Return the whole content of the database, as text."""
         with contextlib.closing(sqlite3.connect(self._file)) as database:
             return '\n'.join(database.iterdump())
 
     def replica(self):
-        """Return all that the ledger's replica holds, in whatever order."""
+        """Return the content of the ledger's replica, in any order."""
 
         def see(replica):
             records, allocations = packing.split(replica.items())
@@ -91,7 +91,7 @@ class CloudWithApi(NotifyingCloud):
         )
 
     def ask(self, method, path, body=None, key=None, dry_run=True):
-        """Ask by a dry run, or in earnest."""
+        """Send a request, as a dry run or not."""
         known = set(UUID.findall(self.tables()))
         more = {} if key is None else {'Idempotency-Key': key}
         answer = self.api.simulate_request(
@@ -102,7 +102,8 @@ class CloudWithApi(NotifyingCloud):
         return answer.status_code, _without_new_ids(body, known)
 
     def ask_and_do(self, *request, **more):
-        """Ask, then do; hold the one to the other, and return it."""
+        """Send a dry run and the real request, compare, return the response.
+        """
         self.sent()
         before = self.tables(), self.replica(), self.felt()
         asked = self.ask(*request, **more)
@@ -112,7 +113,7 @@ class CloudWithApi(NotifyingCloud):
         return done
 
     def lease_of(self, *reservations, start=None, end=10000):
-        """Ask for a lease and make it; return it once it is open, if it is."""
+        """Create a lease by both requests; return it once it is open."""
         asked = {
             'name': 'lease',
             'start_date': None if start is None else self.time(start),
@@ -140,15 +141,15 @@ class CloudWithApi(NotifyingCloud):
         return duration.format_time(self.now + seconds)
 
     def settle(self):
-        """Do what is due, until that waits for time to pass."""
+        """Run the events that are due, until they wait for time to pass."""
         for _ in range(5):
             self.run(5)
         self.sync()
 
     def boot(self, reservation, host, part=1):
-        """Have a server draw on it, of its flavor or of a part of that.
+        """Boot a server in a reservation, with its flavor or a smaller one.
 
-        Only its flavor takes a slot, if there is one.
+        Only with its flavor the server takes a slot, if there is one.
         """
         id_ = self.cloud.add_server(
             host, 'project', reservation=reservation.id
@@ -176,7 +177,7 @@ def _register_addresses(tx):
 
 
 def _without_new_ids(body, known):
-    """Name ids that were not known by the order in which they are met."""
+    """Replace new ids by numbers in the order of their occurrence."""
     text = json.dumps(body, sort_keys=True)
     names = {}
 
@@ -210,7 +211,7 @@ def site(conf, world):
 
 
 class Walk:
-    """Requests as chance has it, some of which cannot be."""
+    """Random requests, some of which are refused."""
 
     def __init__(self, site, rng):
         self._site = site
@@ -240,7 +241,8 @@ class Walk:
         return self._site.ask_and_do('POST', '/v1/leases', body, key=key)
 
     def again(self):
-        """A key that may have made a lease, with the same request always."""
+        """A key that may have created a lease, always with the same request.
+        """
         body = {
             'name': 'again', 'end_date': '2030-01-01 00:00',
             'start_date': '2029-01-01 00:00', 'reservations': [hosts()],
@@ -288,7 +290,7 @@ class Walk:
         self._site.settle()
 
     def _lease(self):
-        """Return one that is there, or for once None."""
+        """Return an existing lease, or now and then None."""
         leases = self._site.ledger.leases()
         if not leases or self._rng.random() < 0.05:
             return None
@@ -313,7 +315,7 @@ class Walk:
         )
 
     def _change(self, reservation):
-        """Change what a reservation has most of, to more or less."""
+        """Change the largest amount of a reservation."""
         rng = self._rng
         if rng.random() < 0.1:
             return {'id': reservation.id, 'remove': True}
@@ -334,17 +336,17 @@ def test_it_answers_as_the_request_does_right_after_and_changes_nothing(
     walk = Walk(site, random.Random(seed))
     answers = [walk.step() for _ in range(60)]
     statuses = {answer[0] for answer in answers if answer is not None}
-    # It has come to something.
+    # Some requests have succeeded.
     assert statuses >= {200, 201, 409}
     assert site.ledger.check() == []
     site.ledger.close()
 
 
 class TestShrink:
-    """An active reservation of instances, by what the ledger knows of it."""
+    """An active reservation of instances, shrunk by the ledger's knowledge."""
 
     def test_which_slots_would_go(self, site):
-        """What is given up is looked past: another one takes it."""
+        """The slots to be given up are left out: another lease takes them."""
         lease = site.lease_of(slots(10), slots(2))
         for host in ('a', 'b'):
             site.boot(lease.reservations[0], host)
@@ -389,7 +391,7 @@ class TestShrink:
         assert set(statuses) == {200, 409}
 
     def test_what_the_ledger_has_not_heard_of_it_cannot_know(self, site):
-        """And asks nobody."""
+        """A dry run does not call Nova."""
         lease = site.lease_of(slots(2))
         for host in HOSTS:
             site.boot(lease.reservations[0], host)
@@ -407,7 +409,7 @@ class TestShrink:
 
 
 def _slots_in_use(site, lease):
-    """Count them by what Nova shows of each host, if it has any."""
+    """Return the number of slots in use, from Nova's servers of each host."""
     held = {
         a.host for a, _ in site.ledger.allocations(lease_id=lease.id)
     }
@@ -461,7 +463,7 @@ def test_another_projects_lease_is_not_there(site):
 
 
 def test_control_what_is_committed_is_seen(site, monkeypatch):
-    """A dry run that were none would not pass for one."""
+    """The control: a commit in place of the dry run is detected."""
     monkeypatch.setattr(site.ledger, 'dry_run', site.ledger.commit)
     with pytest.raises(AssertionError):
         site.lease_of(hosts())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lease's start and end, whatever Nova and Placement answer meanwhile."""
+"""A lease's start and end, whatever Nova and Placement respond."""
 
 import re
 
@@ -15,7 +15,7 @@ from tests.standins.rest import answer
 from tests.standins.rest import conflict
 from tests.standins.rest import Trouble
 
-# What can go wrong with any request, and what with some.
+# The faults of any request, and the faults of some requests.
 ANYWHERE = {
     'fails': lambda: Trouble(False, answer(500)),
     'is done and fails': lambda: Trouble(True, answer(500)),
@@ -29,7 +29,7 @@ SOMEWHERE = {
         False, conflict('placement.concurrent_update')
     ),
 }
-# Where Nova and Placement can answer so.
+# The requests for which Nova and Placement can respond so.
 WHERE = {
     'meets a proxy': 'GET .*',
     'another has done it': 'DELETE .*',
@@ -53,7 +53,7 @@ _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
 
 class Trusts:
-    """Keystone, in which the creators of leases trust the service."""
+    """A Keystone in which the creators of leases trust the service."""
 
     cloud = None
 
@@ -66,7 +66,8 @@ class Trusts:
 
 
 class CloudWithTrusts(ManagedCloud):
-    """One with trusts; `live` takes a lease through its life."""
+    """A cloud with trusts; `live` runs a lease from its creation to its end.
+    """
 
     def __init__(self, conf, world):
         trusts = Trusts()
@@ -92,7 +93,8 @@ class CloudWithTrusts(ManagedCloud):
         )
 
     def live(self, on_end='delete'):
-        """Return what there was in the window, and what was left of it."""
+        """Return the objects in the window, and the objects left afterwards.
+        """
         lease = self.create(on_end)
         whole, slots = lease.reservations
         held = {
@@ -180,7 +182,8 @@ def test_no_quota_for_a_server_group_only_degrades_it(site):
     ],
 )
 def test_one_request_meets_trouble(site, trouble, on_end):
-    """Each of them in turn: the lease gets all of it, and leaves nothing."""
+    """Each request fails in turn: the lease is complete, and leaves nothing.
+    """
     site.cloud.asked.clear()
     healthy = site.live(on_end)
     number = len(site.cloud.asked)
@@ -219,7 +222,7 @@ def test_a_server_that_cannot_be_deleted_now_keeps_no_other(site):
 
 
 def test_servers_of_a_cell_that_is_down_are_not_taken_for_gone(site):
-    """Nova shows of each no more than its id and its project."""
+    """Nova shows only the id and the project of each such server."""
     id_ = site.cloud.add_server('a', 'project')
     shown = site.cloud.servers[id_]
     site.cloud.servers[id_] = {
@@ -230,7 +233,7 @@ def test_servers_of_a_cell_that_is_down_are_not_taken_for_gone(site):
 
 
 def test_inventory_that_is_refused_is_no_success(site):
-    """In use by more than is left, or whatever else Placement may say."""
+    """The inventory is in use, or Placement gives another reason."""
     placement = Placement(site.cloud)
     placement.create_resource_class('CUSTOM_X')
     site.cloud.meddle = lambda method, path: (
@@ -284,7 +287,7 @@ def test_a_new_aggregate_is_not_looked_for_among_all(site):
 
 
 def test_a_class_that_placement_only_says_is_there_is_made(site):
-    """Another class, made at the same moment, has got the number of it."""
+    """Another class, created at the same moment, has got its number."""
     placement = Placement(site.cloud)
     unlucky = iter([True])
     site.cloud.meddle = lambda method, path: (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator does not let projects have, at its very edge."""
+"""The limits of enforcement filters, at their exact values."""
 
 
 from concurrent import futures
@@ -129,7 +129,7 @@ def test_sizes_have_limits(world, limit, whole, slots, option, error):
 def test_a_project_has_a_limit_over_all_its_leases(world, limit, whole):
     limit(max_hosts_per_project=3)
     world.create(whole(2, 2))
-    # Also at another time.
+    # This holds also for another time.
     with pytest.raises(exception.MaxHosts):
         world.create(whole(2, 2), start=300, end=400)
     world.create(whole(1, 1), start=300, end=400)
@@ -196,7 +196,7 @@ def test_projects_can_be_exempt(world, limit, option, exempt, values):
 
 
 class TestUpdate:
-    """What was let in before a limit can always be made smaller."""
+    """A lease that is beyond a new limit can always be made smaller."""
 
     @pytest.fixture
     def lease(self, world, whole):
@@ -297,7 +297,7 @@ def test_a_filter_of_another_package_is_found(
         '[blazar_sched.enforcement]\nStrangerFilter = stranger:Filter\n'
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    # What this process has found before.
+    # The filters that this process has found before.
     monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
     conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
     admission = enforcement.Enforcement(conf, None).admission(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event runner: what is done when, by whom, and how often."""
+"""The event runner: the order, the claims and the retries of events."""
 
 from collections import Counter
 import dataclasses
@@ -17,12 +17,12 @@ from blazar_sched.service.manager import runner as manager_runner
 from blazar_sched.service.manager.attempts import Attempted
 from blazar_sched.service.manager.manager import Manager
 
-# Real seconds that anything may take before a test gives up.
+# The maximum number of real seconds of a step.
 PATIENCE = 20
 
 
 class Killed(BaseException):
-    """The manager ends here."""
+    """The end of the manager's process."""
 
 
 def statuses(lease):
@@ -118,7 +118,7 @@ class TestLife:
             )
 
     def test_a_start_that_is_too_late_touches_nothing(self, world):
-        """A manager that slept through a window must not clear its hosts."""
+        """A manager suspended through a window must not clear its hosts."""
         world.add_host('a', register=False)
         innocent = world.add_server('a', preemptible=True)
         mine = world.add_server('a', 'project', preemptible=True)
@@ -131,7 +131,7 @@ class TestLife:
 
 class TestOrder:
     def test_lp_1785841_end_before_start_at_one_instant(self, world):
-        """B must not start on a host before A, which ends then, has left."""
+        """A lease must not start on a host before the previous one left."""
         world.add_host('a')
         first = world.create(start='now', end=100)
         second = world.create(start=100, end=200)
@@ -158,7 +158,7 @@ class TestOrder:
         assert not world.runner.run(second.events[0])
         assert world.lease(second).status == 'PENDING'
         assert statuses(world.lease(second))['start_lease'] == 'UNDONE'
-        # It waits, but not a moment longer than for the end.
+        # The start waits exactly until the end.
         world.run()
         assert world.lease(first).status == 'TERMINATED'
         assert world.lease(second).status == 'ACTIVE'
@@ -194,7 +194,7 @@ class TestOrder:
     def test_a_start_that_waited_for_others_has_its_whole_time(
         self, world, conf
     ):
-        """Its server may take as long to come as any other."""
+        """Its server may take as long as any other server."""
         world.add_host('a')
         server = world.add_server(
             'a', start=world.now + 100, end=world.now + 5000
@@ -226,7 +226,7 @@ class TestOrder:
         assert statuses(world.lease(lease))['end_lease'] == 'UNDONE'
 
     def test_not_before_its_time(self, world):
-        """Moved by another manager between the look and the claim."""
+        """Another manager moves the event between the poll and the claim."""
         world.add_host('a')
         lease = world.create(start=10, end=20)
         assert not world.runner.run(lease.events[0])
@@ -285,7 +285,7 @@ class TestFailure:
         world.run(100)
         for _ in range(3):
             world.run(10)
-        # It has only now been asked for.
+        # The deletion has only now been requested.
         assert world.lease(lease).status == 'TERMINATING'
         for _ in range(2):
             world.run(5)
@@ -297,7 +297,7 @@ class TestFailure:
         conf.set_override('event_max_retries', 0, 'manager')
         world.add_host('a')
         lease = world.create(slots(), start='now')
-        # The flavor is there, the access to it is refused.
+        # The flavor is created, and the access to it is refused.
         world.nova.add_flavor_access = None
         world.run()
         failed = world.lease(lease)
@@ -376,7 +376,7 @@ class TestFailure:
 
 
 class TestGivenUp:
-    """The start of an active lease that was given up is tried on."""
+    """The given-up start of an active lease is retried."""
 
     PACE = 300
 
@@ -476,7 +476,7 @@ class TestGivenUp:
         assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
 
     def test_not_while_another_event_is_done(self, world, lease):
-        """Another manager has begun the end since this one looked."""
+        """Another manager has begun the end since this one polled."""
         [(start, _)] = [
             (e, None) for e in world.lease(lease).events
             if e.event_type == 'start_lease'
@@ -529,7 +529,7 @@ class TestGivenUp:
         assert world.ledger.check() == []
 
     def test_only_a_shortage_that_is_over_is_forgotten(self, world, lease):
-        """A server in the way makes it degraded all the same."""
+        """A server in the way still makes the lease degraded."""
         id_ = lease.reservations[0].id
         world.ledger.commit(
             lambda tx: tx.set_reservation_made(
@@ -546,7 +546,7 @@ class TestGivenUp:
 class TestBeforeEnd:
     @pytest.fixture
     def told(self, world, monkeypatch):
-        """The reservations whose driver was told, in their order."""
+        """The reservations whose driver was called, in order."""
         told = []
 
         def before_end(part):
@@ -618,7 +618,7 @@ class TestBeforeEnd:
         assert told == []
 
     def test_late_but_still_before_the_end(self, world, told):
-        """The manager was away: the servers are there all the same."""
+        """The manager was away: the servers still exist."""
         world.add_host('a')
         lease = world.create(start='now', before_end=world.now + 150)
         world.run()
@@ -635,7 +635,7 @@ class TestBeforeEnd:
 
 
 class TestTrust:
-    """A lease's trust goes with it, after all that may need it."""
+    """A lease's trust is deleted after all steps that may need it."""
 
     @pytest.fixture
     def gone(self, world, monkeypatch):
@@ -698,7 +698,7 @@ class TestTrust:
         assert sorted(gone) == ['one', 'two']
 
     def test_a_manager_killed_after_the_end_leaves_none(self, world, gone):
-        """The end, and what is to be deleted, are one commit."""
+        """The end and the discarded trust are written in one commit."""
         lease = world.create(start='now', end=100, trust_id='trust')
         world.run()
 
@@ -742,11 +742,11 @@ def driver_end(world, lease):
 
 
 class TestClaims:
-    # Seconds that a claim lasts without being renewed.
+    # Seconds until a claim expires without renewal.
     LASTS = 30
 
     def claim(self, world, event, seen=None):
-        """Another manager's claim, as it has just been written."""
+        """Another manager's claim, just written."""
         new = Claim('another', str(uuid.uuid4()), world.now + 30)
         world.ledger.write(
             lambda tx: tx.claim_event(event.id, new, seen)
@@ -776,7 +776,7 @@ class TestClaims:
 
     @pytest.mark.row('F62')
     def test_taken_over_once_it_has_been_silent_for_long(self, world):
-        """What a manager left when it died is done by the next one."""
+        """Another manager continues the event of a manager that died."""
         world.add_host('a')
         lease = world.create(start='now')
         self.claim(world, self.start(lease))
@@ -812,7 +812,7 @@ class TestClaims:
         start = self.start(lease)
         world.nova.failures = 1
         assert not world.runner.run(start)
-        # As if it had been due all along: only the retry is in question.
+        # The event counts as due all along: only the retry matters.
         world.clock.step(step)
         world.ledger.commit(
             lambda tx: tx.put_lease(
@@ -828,7 +828,7 @@ class TestClaims:
         assert world.lease(lease).status == 'ACTIVE'
 
     def test_a_claim_in_use_is_renewed(self, world, slots):
-        """However long Nova takes, nobody takes the event over."""
+        """However long Nova takes, no other manager takes the event over."""
         world.add_host('a')
         lease = world.create(slots(), start='now')
         created = world.nova.create_flavor
@@ -866,7 +866,7 @@ class TestClaims:
         assert len(set(seen)) == 3
 
     def test_a_late_manager_does_no_other_step(self, world, slots):
-        """It was stopped for longer than its claim, and goes on."""
+        """The manager was suspended for longer than its claim, and resumes."""
         world.add_host('a')
         lease = world.create(slots(), slots(), start='now')
         start = self.start(lease)
@@ -886,12 +886,12 @@ class TestClaims:
         assert not world.runner.run(start)
         assert steps == [lease.reservations[0].id]
         assert world.lease(lease).status == 'STARTING'
-        # Nor has it given back what is another's by now.
+        # The manager has not released the other manager's claim either.
         [(_, claim)] = world.ledger.due_events(lease.start)
         assert claim == taken[0]
 
     def test_a_late_manager_knows_it_by_its_own_clock(self, world, slots):
-        """Also if nobody has taken over yet, and none was told to it."""
+        """This holds also if no other manager has taken the event over."""
         world.add_host('a')
         lease = world.create(slots(), slots(), start='now')
         created = world.nova.create_flavor
@@ -905,11 +905,11 @@ class TestClaims:
         world.nova.create_flavor = create_flavor
         assert not world.runner.run(self.start(lease))
         assert len(steps) == 1
-        # The event is anybody's again.
+        # Any manager may claim the event again.
         assert statuses(world.lease(lease))['start_lease'] == 'UNDONE'
 
     def test_a_late_managers_outcome_is_refused(self, world, slots):
-        """The last step was its last: all done, but no longer its own."""
+        """All steps are done, but the claim is no longer the manager's own."""
         world.add_host('a')
         lease = world.create(slots(), start='now')
         start = self.start(lease)
@@ -928,7 +928,7 @@ class TestClaims:
         assert statuses(world.lease(lease))['start_lease'] == 'IN_PROGRESS'
 
     def test_two_managers_do_it_once(self, world, conf, slots):
-        """Both look at once; each lease is started by one of them."""
+        """Both managers poll at once; each lease is started by one of them."""
         world.add_host('a')
         leases = [world.create(slots(1, 1), start='now') for _ in range(6)]
         begun = []
@@ -960,7 +960,7 @@ class TestClaims:
 class TestThreads:
     @pytest.fixture
     def running(self, conf, world):
-        """The real clock, and the runner's own threads."""
+        """A manager with the real clock, and the runner's own threads."""
         world.manager.clock._own = time.time
         world.runner._monotonic = time.monotonic
         world.runner._claims._monotonic = time.monotonic
@@ -1017,7 +1017,7 @@ class TestThreads:
 
     @pytest.mark.row('F61')
     def test_many_at_once(self, running, slots):
-        """Sixteen events are under way at the same time."""
+        """Sixteen events are in progress at the same time."""
         running.add_host('a', vcpus=16)
         barrier = threading.Barrier(16)
         created = running.nova.create_flavor
@@ -1036,7 +1036,7 @@ class TestThreads:
     def test_many_that_hang_hold_the_first_workers_once(
         self, running, conf, slots
     ):
-        """As many as there are workers fail, then hang; others go on."""
+        """As many events as workers fail, then hang; other events proceed."""
         conf.set_override('event_retry_interval', 0.1, 'manager')
         workers = conf.manager.event_max_workers
         running.add_host('a', vcpus=workers + 1)
@@ -1059,7 +1059,7 @@ class TestThreads:
         bad = {lease.reservations[0].id for lease in hanging}
         for lease in hanging:
             running.leases.update(lease.id, None, {'start': 'now'})
-        # All have failed, and hang now or wait to be tried again.
+        # All have failed, and hang now or wait for their retry.
         wait_for(
             lambda: len(tried) == workers
             and len(running.runner._attempts.running) == workers
@@ -1072,7 +1072,7 @@ class TestThreads:
             wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
 
     def test_stops_after_the_tries_under_way(self, conf, running, slots):
-        """What waits for a thread stays for the next manager."""
+        """Events that wait for a thread are left to the next manager."""
         conf.set_override('event_max_workers', 1, 'manager')
         one = Manager(conf, running.nova, running.placement)
         running.runner.stop()
@@ -1102,7 +1102,7 @@ class TestThreads:
     def test_a_stop_gives_back_what_hangs(
         self, conf, running, slots, monkeypatch
     ):
-        """Another manager need not wait for the claim to run out."""
+        """Another manager need not wait for the claim to expire."""
         monkeypatch.setattr(manager_runner, 'STOP_TIMEOUT', 0.1)
         running.runner.stop()
         one = Manager(conf, running.nova, running.placement)
@@ -1124,7 +1124,7 @@ class TestThreads:
         assert statuses(running.lease(lease))['start_lease'] == 'UNDONE'
         hold.set()
         wait_for(lambda: not one.runner._attempts.running)
-        # The step that hung was its last.
+        # The step that hung was its last step.
         assert over == [lease.reservations[0].id]
         assert self.status(running, lease) == 'STARTING'
         one.ledger.close()
@@ -1132,7 +1132,8 @@ class TestThreads:
     def test_a_stop_ends_a_delete_that_waits_for_servers(
         self, conf, running, slots, monkeypatch
     ):
-        """It has been answered for: the next manager goes on with it."""
+        """The client got its response: the next manager continues the delete.
+        """
         monkeypatch.setattr(time, 'sleep', lambda seconds: None)
         one = Manager(conf, running.nova, running.placement)
         running.runner.stop()

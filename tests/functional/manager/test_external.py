@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The external service, over real HTTP: what it is asked, and its word."""
+"""The external service, over real HTTP: its requests and its decisions."""
 
 from http import server
 import json
@@ -21,7 +21,8 @@ ADDRESS_ID = '00000000-0000-4000-8000-000000000000'
 
 
 class Service:
-    """Answers with `answers` in turn, then 204; `asked` is what it was."""
+    """A service that responds with `answers` in turn, then 204; see `asked`.
+    """
 
     def __init__(self):
         self.answers = []
@@ -40,7 +41,7 @@ class Service:
         self._server.server_close()
 
     def questions(self):
-        """Return (path, document, token) of all that was asked by now."""
+        """Return (path, document, token) of all requests so far."""
         return [self.asked.get() for _ in range(self.asked.qsize())]
 
     def next(self):
@@ -149,7 +150,7 @@ def test_a_new_lease_is_asked_about_in_blazars_words(world, service, whole):
 
 def test_it_is_told_where_keystone_is(conf, service):
     conf.set_override('region_name', 'RegionOne', 'keystone')
-    # As the client of Keystone does.
+    # The client of Keystone does the same.
     password = loading.get_auth_plugin_conf_options('password')
     conf.register_opts(password, 'keystone')
     conf.set_override('auth_url', 'http://k.example/v3', 'keystone')
@@ -291,7 +292,7 @@ def test_a_lease_without_room_is_not_asked_about(world, service, whole):
 
 
 def test_nobody_waits_for_the_service(world, service):
-    """While it thinks, the ledger is open to others."""
+    """During a request to the service other commits are possible."""
 
     def write(question):
         service.before_answer = lambda question: None

@@ -17,7 +17,7 @@ HIDDEN = Flavor('3', 'hidden', 1, 1, 0, projects=())
 
 @pytest.fixture
 def sync(world):
-    """sync(flavors) -> what the ledger has once they are Nova's."""
+    """sync(flavors) -> the flavors in the ledger, synchronized with Nova."""
 
     def run(*flavors):
         world.nova.known_flavors = list(flavors)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating IPs: registered, allocated with a lease, made for its window.
+"""Floating IPs: registered, allocated to a lease, created at its start.
 
 Neutron is a stand-in at the level of HTTP, with its own statuses.
 """
@@ -420,7 +420,7 @@ class TestWindow:
         assert world.neutron.stored == {}
 
     def test_what_the_project_deleted_is_made_again(self, world, registered):
-        """As far as a start is done again: when the lease grows."""
+        """This is done when a start is repeated: when the lease grows."""
         lease = world.create(addresses(1), start='now')
         world.run()
         world.neutron.stored.clear()
@@ -483,7 +483,7 @@ def outcome(world, lease):
 
 
 def spoil(world, how, address):
-    """Have an address be no more what it was when it was registered."""
+    """Make an address unusable after its registration."""
     [subnet] = world.neutron.subnets
     if how == 'in a pool':
         subnet['allocation_pools'].append({'start': address, 'end': address})
@@ -494,7 +494,7 @@ def spoil(world, how, address):
     elif how == 'used':
         world.neutron.use(address)
     elif how == 'refused':
-        # Between the look at the subnets and the request.
+        # The change comes between the list of subnets and the request.
         asked = world.neutron.request
 
         def request(url, method, json=None, **kwargs):
@@ -506,7 +506,7 @@ def spoil(world, how, address):
 
 
 class TestBroken:
-    """Right when it was registered, no more when the lease starts."""
+    """Addresses that are unusable by the time the lease starts."""
 
     @pytest.mark.row('C30')
     @pytest.mark.parametrize(
@@ -560,8 +560,8 @@ class TestBroken:
         world.run(100)
         assert outcome(world, lease) == (True, True, [ONE])
         assert allocated(world, lease) == [ONE, TWO, THREE]
-        # With more quota, whatever has the start done again makes them, and
-        # nothing is missing any more.
+        # With more quota, any repeated start creates them, and nothing is
+        # missing any more.
         world.neutron.quota = 50
         world.floating_ips.create(NETWORK, '203.0.113.104')
         TestUpdating().change(world, lease, amount=4)
@@ -570,7 +570,7 @@ class TestBroken:
         assert (degraded, missing, len(owned)) == (False, False, 4)
 
     def test_a_replacement_counts_from_then_on(self, world, registered):
-        """A crash after it: the next try begins with what was replaced."""
+        """After a crash the next attempt begins with the replacement."""
         lease = world.create(addresses(1))
         spoil(world, 'taken', ONE)
         posts = []
@@ -594,9 +594,9 @@ class TestBroken:
 
 @pytest.fixture
 def commits(world, monkeypatch):
-    """Return how many commits there were since the last look.
+    """Return the number of commits since the last call.
 
-    Of those that place nothing: hosts are healed in others.
+    Commits that place something are left out: hosts are healed in those.
     """
     made = []
     write = world.ledger.write
@@ -621,7 +621,7 @@ def reservable(world):
 
 
 class TestLook:
-    """What Neutron says of an address, at each polling interval."""
+    """Neutron's view of an address, at each polling interval."""
 
     @pytest.mark.parametrize(
         'how', ['in a pool', 'the gateway', 'taken', 'used']
@@ -690,7 +690,7 @@ class TestLook:
         assert reservable(world) == [TWO, THREE]
 
     def test_what_opens_while_neutron_is_asked(self, world, registered):
-        """The lease is not known yet when the look begins."""
+        """The lease is not known yet when the poll begins."""
         leases = []
 
         def meddle(method, path):
@@ -989,13 +989,13 @@ class TestHealingPending:
 class TestHealingActive:
     @pytest.fixture
     def lease(self, world, registered):
-        """One that has ONE and TWO."""
+        """A lease with the addresses ONE and TWO."""
         lease = world.create(addresses(2), start='now', end=500)
         world.run()
         return lease
 
     def lose(self, world, address):
-        """Have a project delete one of its floating IPs."""
+        """Delete a floating IP, as its project."""
         [id_] = [
             id_
             for id_, f in world.neutron.stored.items()
@@ -1059,7 +1059,8 @@ class TestHealingActive:
 
     @pytest.mark.parametrize('how', ['in a pool', 'the gateway'])
     def test_what_is_in_use_stays(self, world, lease, commits, how):
-        """Neutron gives it to nobody else; but it is reserved no more."""
+        """Neutron gives the address to no other project; it is not reservable.
+        """
         spoil(world, how, ONE)
         self.heal(world)
         assert reservable(world) == [TWO, THREE]
@@ -1125,7 +1126,7 @@ class TestHealingActive:
     def test_what_neutron_said_is_old_by_then(
         self, world, registered, change, caplog
     ):
-        """The lease changes, and what was wrong is right again."""
+        """The lease changes meanwhile, and the fault is corrected."""
         lease = world.create(addresses(1))
         subnets = copy.deepcopy(world.neutron.subnets)
         spoil(world, 'in a pool', ONE)
@@ -1197,7 +1198,7 @@ class TestHealingActive:
 
 @pytest.mark.parametrize('seed', range(12))
 def test_plain_look_at_all_that_was_healed(world, conf, seed, commits):
-    """What is right stays; nothing is missing that there is a free one for."""
+    """Usable addresses stay; an address is missing only if none is free."""
     draw = random.Random(seed)
     conf.set_override('healing_interval', 0, 'manager')
     every = [f'203.0.113.{n}' for n in range(100, 108)]
@@ -1244,7 +1245,7 @@ def test_plain_look_at_all_that_was_healed(world, conf, seed, commits):
 
 
 def live(world, hook=None):
-    """Take a lease through its life; return what it had, and what it left.
+    """Run a lease to its end; return its objects, and the objects left.
 
     :param hook: called with the name of each point that its events pass
     """
@@ -1269,7 +1270,7 @@ def live(world, hook=None):
 
 
 class Killed(BaseException):
-    """The manager ends here: its claim is left to run out."""
+    """The end of the manager's process: its claim expires."""
 
 
 TROUBLES = {
@@ -1282,7 +1283,8 @@ TROUBLES = {
 
 @pytest.mark.parametrize('trouble', TROUBLES)
 def test_one_request_meets_trouble(world, registered, trouble):
-    """Each of them in turn: the lease gets all of it, and leaves nothing."""
+    """Each request fails in turn: the lease is complete, and leaves nothing.
+    """
     world.neutron.asked.clear()
     healthy = live(world)
     assert healthy == (((False, False, [ONE, TWO]), [2, 2]), {})
@@ -1311,7 +1313,7 @@ def disarmed():
 
 
 def test_killed_at_any_point(world, registered, disarmed):
-    """In turn, while one address of two has to be replaced."""
+    """At each point in turn, while one address of two is to be replaced."""
     world.neutron.subnets[0]['allocation_pools'].append(
         {'start': ONE, 'end': ONE}
     )
@@ -1331,7 +1333,7 @@ def test_killed_at_any_point(world, registered, disarmed):
 
 
 def test_killed_at_any_point_of_the_healing(world, registered, disarmed):
-    """In turn, while an active lease's address has to be replaced."""
+    """At each point in turn, while an active lease's address is replaced."""
 
     def heal(hook):
         lease = world.create(addresses(2), start='now', end=3000)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failed hosts: what they were reserved for moves, or is said to be missing.
+"""Failed hosts: their reservations move, or are reported as missing.
 
-Also hosts that a reservation is moved off by hand.
+Operators can also move a reservation off a host.
 """
 
 from concurrent import futures
@@ -35,7 +35,7 @@ def flags(world, lease):
 
 
 class TestPoke:
-    """What a healed lease needs is done now, not when it is next looked."""
+    """The events that a healed lease needs are run at once."""
 
     @pytest.fixture
     def wakes(self, world, monkeypatch):
@@ -330,7 +330,7 @@ class TestActive:
         world.manager.instances.sync()
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create()
-        # They go with the lease.
+        # The allocations are deleted with the lease.
         world.create(start=lease.end - world.now, end=10**4)
         world.check()
 
@@ -444,7 +444,7 @@ class TestOthers:
         for other in others:
             other.ledger.close()
         assert first not in used()
-        # One for the host, and one for each lease.
+        # One commit for the host, and one for each lease.
         after = world.ledger.changes(0, 10**4)['revision']
         assert after == before + 1 + len(leases)
         world.check()
@@ -517,7 +517,7 @@ class TestReallocate:
 def test_nothing_moves_without_need_and_nothing_is_missing_without(
     world, whole, slots, seed, conf
 ):
-    """Against a plain look at every host and every allocation."""
+    """The reference is a plain scan of every host and every allocation."""
     draw = random.Random(seed)
     conf.set_override('healing_interval', 0, 'manager')
     names = [f'h{n}' for n in range(draw.randint(2, 6))]
@@ -532,7 +532,7 @@ def test_nothing_moves_without_need_and_nothing_is_missing_without(
         down = set(draw.sample(names, draw.randint(0, len(names))))
         world.set_up(*set(names) - down)
         world.fail(*down)
-        # Once more, for those that were looked at before the others moved.
+        # This is repeated for leases that were healed before others moved.
         world.monitor.step()
         world.check()
         after = _allocations(world)
@@ -578,7 +578,7 @@ def _check_unmoved(world, before, after, down):
 
 
 def _check_filled(world, lease, reservation, down):
-    """What is missing finds no room; what is not is all there."""
+    """Missing amounts find no room; complete reservations have everything."""
     if lease.status == 'TERMINATED' or lease.end <= world.now:
         return
     held = [

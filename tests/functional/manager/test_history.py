@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One lease, changed from all sides at once: see `history`."""
+"""One lease, changed concurrently by many threads: see `history`."""
 
 from concurrent import futures
 import dataclasses
@@ -13,14 +13,14 @@ from blazar_sched.service import faults
 from blazar_sched.service.manager.manager import Manager
 from tests.functional.manager import history
 
-# Real seconds that anything may take before a test gives up.
+# The maximum number of real seconds of a step.
 PATIENCE = 30
 PENDING = history.Lease('lease', 'PENDING', frozenset({'start_lease'}))
 ACTIVE = history.Lease('lease', 'ACTIVE', frozenset())
 
 
 class Crowd:
-    """Threads over two managers, each of which does one thing to a lease."""
+    """Threads over two managers, each of which runs one kind of step."""
 
     def __init__(self, world, other, lease, rng):
         self.recorder = history.Recorder()
@@ -52,9 +52,9 @@ class Crowd:
             each.result()
 
     def _at(self, point):
-        """Let the others go first, at each point, for another while.
+        """Let the other threads run first, at each point, for a random time.
 
-        In the midst of an event for so long that something comes between.
+        In the middle of an event the time is long enough for other steps.
         """
         if not point.endswith((':claimed', ':finished')):
             longest = 0.02 if point.startswith('commit') else 0.2
@@ -76,7 +76,7 @@ class Crowd:
         )
 
     def delete(self, manager):
-        """Only say that it begins: its end is done by `work`."""
+        """Record only the beginning: `work` does the end of the lease."""
         manager.leases._finish_delete = lambda *args: None
         self.recorder.record(
             'delete',
@@ -124,7 +124,7 @@ def test_every_answer_is_that_of_some_order(
         crowd.rename('c'),
         crowd.delete,
     ]
-    # In some of them nobody deletes it, or ends it.
+    # In some histories no thread deletes the lease, or ends it.
     del acts[len(acts) - rng.randrange(2) :]
     try:
         crowd.run(*acts)
@@ -141,7 +141,7 @@ def test_every_answer_is_that_of_some_order(
 
 
 class TestChecker:
-    """It does not explain what cannot be."""
+    """The checker refuses impossible histories."""
 
     def step(self, name, argument, answer, began, over):
         return history.Step(name, argument, answer, began, over)
@@ -160,7 +160,7 @@ class TestChecker:
         assert self.explains(first, second, last=None)
         late = dataclasses.replace(first, began=4, over=5)
         assert not self.explains(late, second, last=None)
-        # At the same time either may have been first.
+        # Of simultaneous steps either may have been first.
         at_once = dataclasses.replace(first, began=2, over=5)
         assert self.explains(at_once, second, last=None)
 

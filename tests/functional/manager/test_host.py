@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: registered from what Nova and Placement say, and given up."""
+"""Hosts: registered from Nova and Placement, updated and deleted."""
 
 import dataclasses
 
@@ -91,7 +91,7 @@ class TestCreate:
     def test_leases_can_require_how_much_there_is(
         self, world, whole, requirement
     ):
-        """As numbers: as text the smaller one would do as well."""
+        """Amounts are compared as numbers, not as text."""
         world.add_host('a')
         large = world.add_host('b', vcpus=16)
         asked = whole(hypervisor_properties=requirement)
@@ -282,7 +282,7 @@ class TestUpdate:
 
 
 class TestDedicated:
-    """A dedicated host is in Nova's pool while nobody has it whole."""
+    """A dedicated host is in the freepool while no lease has it whole."""
 
     def pool(self, world):
         pool = world.nova.aggregates.get('freepool')
@@ -374,7 +374,7 @@ class TestDedicated:
     def test_stays_in_the_pool_if_it_cannot_be_deleted_after_all(
         self, world, monkeypatch
     ):
-        """It is allocated while it leaves."""
+        """The host is allocated while it leaves the freepool."""
         world.add_host('a', hold='dedicated')
         leave = world.nova.remove_from_aggregate
 
@@ -490,7 +490,7 @@ class TestSync:
         assert 'a has less capacity than is reserved' in caplog.text
 
     def test_what_the_host_has_none_of_is_not_promised(self, world, caplog):
-        """A provider below the host's own has it."""
+        """A resource provider below the host's own has the resource."""
         uuid = world.add_host('a')
         world.add_server('a', amounts={'VCPU': 1, 'VGPU': 1})
         world.manager.instances.sync()
@@ -529,7 +529,7 @@ class TestDelete:
         lease = world.create(start='now', end=100)
         with pytest.raises(exception.CantDeleteHost):
             world.hosts.delete(host.id)
-        # Over, but not ended: its servers may still be there.
+        # The lease is over, but not ended: its servers may still exist.
         world.run()
         world.clock.now += 100
         with pytest.raises(exception.CantDeleteHost):
@@ -590,7 +590,7 @@ class TestAllocations:
 
 
 class TestCleaning:
-    """A host is left alone for a while between two reservations."""
+    """A host is left idle for some time between two reservations."""
 
     @pytest.fixture(autouse=True)
     def ten_minutes(self, conf):
@@ -624,7 +624,7 @@ class TestCleaning:
                 create()
             return
         new = create()
-        # It is the reservation's own window all the same.
+        # The reservation's own window does not change.
         [(a, _)] = world.ledger.allocations(lease_id=new.id)
         assert a.start == world.now + start
         assert a.end == (end if end == FOREVER else world.now + end)

@@ -30,7 +30,7 @@ def sync(world):
 
 
 def look(world, *servers):
-    """Have servers noticed and looked at; return all records."""
+    """Synchronize servers by notifications; return all records."""
     for server in servers:
         world.manager.instances.notice(server.uuid)
     world.manager.instances.poll()
@@ -39,7 +39,7 @@ def look(world, *servers):
 
 @pytest.fixture
 def asked(world, monkeypatch):
-    """Count how often Nova is asked for a server by its id."""
+    """Count the requests to Nova for a server by its id."""
     asked = Counter()
     ask = world.nova.server
 
@@ -101,7 +101,7 @@ class TestSync:
     def test_who_is_missing_from_a_list_may_still_be_there(
         self, world, host, monkeypatch
     ):
-        """Its lease is not made anew either: it never goes."""
+        """The lease is not created again either: it is never deleted."""
         server = world.add_server('a', end=world.now + 50)
         gone = world.add_server('a', end=world.now + 50)
         before = sync(world)
@@ -137,7 +137,8 @@ class TestSync:
     def test_who_stays_missing_keeps_nobody_from_being_asked_for(
         self, world, host, monkeypatch
     ):
-        """As who is deleted softly, until Nova deletes it at last."""
+        """Softly deleted servers are missing from lists until they are purged.
+        """
         monkeypatch.setattr(instance_sync, 'MOST', 2)
         *soft, gone = (
             world.add_server('a', uuid=str(uuid.UUID(int=i)))
@@ -162,7 +163,7 @@ class TestSync:
     def test_a_lifetime_that_nova_does_not_follow_holds_nobody_up(
         self, world, host, monkeypatch
     ):
-        """One that cannot be shelved now, of many."""
+        """One server of many cannot be shelved now."""
         monkeypatch.setattr(instance_sync, 'PAGE', 1)
         early = world.add_server(
             'a', start=world.now + 500, end=world.now + 900
@@ -230,7 +231,7 @@ class TestLook:
         'moving', [{'task': 'migrating'}, {'status': 'BUILD'}]
     )
     def test_on_the_move_until_it_rests(self, world, host, asked, moving):
-        """No further message says that it has come."""
+        """No further notification says that the server has arrived."""
         other = world.add_host('b')
         server = world.add_server('a')
         change(world, server, **moving)
@@ -258,7 +259,7 @@ class TestLook:
         new = world.add_server('a')
         world.nova.failures = 4
         for _ in range(2):
-            # The loop logs that once, and takes longer pauses.
+            # The loop logs this once, and pauses longer each time.
             with pytest.raises(exception.Unavailable, match='2 servers'):
                 look(world, server, new)
             assert world.manager.instances._view().instances == known
@@ -297,7 +298,7 @@ class TestLook:
     def test_one_that_is_not_known_now_holds_up_no_other(
         self, world, host, monkeypatch
     ):
-        """As where its cell is down."""
+        """For example, the cell of the server is down."""
         lost, server = world.add_server('a'), world.add_server('a')
         ask = world.nova.server
 
@@ -343,11 +344,12 @@ class TestLook:
 
 
 class TestSeveralAtOnce:
-    """Whose look at Nova is older must not overwrite the newer one's."""
+    """A manager with an older view of Nova must not overwrite newer records.
+    """
 
     @pytest.fixture
     def meanwhile(self, world, conf, monkeypatch):
-        """meanwhile(method, do): it happens as Nova answers that once."""
+        """meanwhile(method, do): call `do` once while Nova responds."""
         other = world.another(conf)
 
         def meanwhile(method, do):
@@ -366,7 +368,7 @@ class TestSeveralAtOnce:
 
     @pytest.fixture
     def newer(self, world):
-        """newer(server, **values): another manager sees that it changed."""
+        """newer(server, **values): another manager records a change."""
 
         def newer(server, **values):
             def do(manager):
@@ -385,7 +387,7 @@ class TestSeveralAtOnce:
         change(world, server, amounts={'VCPU': 2})
         meanwhile('server', newer(server, node='b'))
         assert look(world, server)[server.uuid].host == other
-        # It is looked at again, so that nothing depends on who was right.
+        # The server is polled again, so that either order is correct.
         change(world, server, node='a')
         assert look(world)[server.uuid].host == host
 
@@ -410,7 +412,7 @@ class TestSeveralAtOnce:
         assert world.ledger.leases() == []
 
     def test_a_host_that_comes_meanwhile(self, world, host, meanwhile):
-        """What was recorded with it stays."""
+        """The records of the host's servers stay."""
         new = world.add_host('b', register=False)
         server = world.add_server('b')
         meanwhile('servers', lambda manager: manager.hosts.create('b', {}))
@@ -487,7 +489,7 @@ class TestBound:
 
 @pytest.mark.row('F44')
 class TestMisplaced:
-    """Who takes what leases have been promised is told of."""
+    """Servers that use capacity of leases are reported."""
 
     @pytest.fixture
     def world(self, conf, request):
@@ -498,7 +500,7 @@ class TestMisplaced:
 
     @staticmethod
     def told(world):
-        """Return what was told of since the last time: (server, leases)."""
+        """Return the reports since the last call: (server, leases)."""
         world.manager.notifier.step()
         messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
         _impl_test.reset()
@@ -537,13 +539,13 @@ class TestMisplaced:
         world.add_server('a', end=world.now + 50)
         sync(world)
         assert self.told(world) == []
-        # It takes more, which is another matter.
+        # The server uses more now, which is reported again.
         change(world, server, amounts={'VCPU': 2})
         sync(world)
         assert self.told(world) == [(server.uuid, [lease.id])]
 
     def test_only_what_it_is_in_the_way_of(self, world, host, slots):
-        """It is gone before the third, and the second leaves it room."""
+        """The server ends before the third lease, and spares the second."""
         first = world.create(slots(4))
         world.create(slots(1), start=200, end=300)
         world.create(slots(4), start=300, end=400)
@@ -570,7 +572,7 @@ class TestMisplaced:
         assert self.told(world) == []
 
     def test_not_one_that_is_gone_by_then(self, world, host, monkeypatch):
-        """Another manager has seen that between two commits."""
+        """Another manager has recorded the end between two commits."""
         world.create()
         server = world.add_server('a')
         ask = world.ledger.allocations
@@ -584,7 +586,7 @@ class TestMisplaced:
         assert self.told(world) == []
 
     def test_not_one_that_comes_to_its_own_place(self, world, host):
-        """Its lease gives that up once it is active."""
+        """The server's lease gives up its allocation once it is active."""
         server = world.add_server(
             'a', vcpus=5, start=world.now + 100, end=world.now + 200
         )
@@ -627,7 +629,7 @@ class TestMisplaced:
     def test_not_by_a_class_of_a_provider_below_its_host(
         self, world, host, slots
     ):
-        """Nobody can reserve that."""
+        """Such a resource class cannot be reserved."""
         world.create(slots(1))
         world.add_server('a', amounts={'VCPU': 1, 'VGPU': 1})
         sync(world)
