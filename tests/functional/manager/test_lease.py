@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases: what a request becomes, and what refuses it."""
+"""Leases: the results and the refusals of requests."""
 
 from concurrent import futures
 
@@ -127,7 +127,7 @@ class TestCreate:
 
     @pytest.mark.row('F20')
     def test_quads_700_back_to_back(self, world):
-        """A window may begin the second another one ends."""
+        """A window may begin in the second in which another one ends."""
         world.add_host('a')
         world.create(start=100, end=200)
         world.create(start=200, end=300)
@@ -137,7 +137,7 @@ class TestCreate:
     def test_lp_1704359_no_event_without_its_reservation(
         self, world, monkeypatch
     ):
-        """Lease, reservations, events are written in one go, or not."""
+        """Lease, reservations and events are written in one transaction."""
         world.add_host('a')
 
         def fail(point):
@@ -305,7 +305,7 @@ class TestCreate:
 
 
 class TestKey:
-    """The same request again, under the same idempotency key."""
+    """A repeated request with the same idempotency key."""
 
     def values(self, world, **values):
         return {
@@ -327,7 +327,7 @@ class TestKey:
         first = world.leases.create(values, 'k')
         assert world.leases.create(values, 'k') == first
         assert world.ledger.leases() == [first]
-        # Without a key, or under another one, it is another request.
+        # Without a key, or with another key, the request is a new one.
         for key in (None, 'K'):
             with pytest.raises(exception.NotEnoughHostsAvailable):
                 world.leases.create(values, key)
@@ -342,7 +342,7 @@ class TestKey:
 
     @pytest.mark.parametrize('start', ['now', 'soon'])
     def test_long_afterwards(self, world, start):
-        """What was asked for in time is not late for having been done."""
+        """A request that was in time is not late when it is repeated."""
         world.add_host('a')
         start = world.now + 10 if start == 'soon' else start
         values = self.values(world, start=start)
@@ -471,7 +471,7 @@ class TestUpdate:
         return world.leases.update(lease.id, None, values)
 
     def refuse(self, world, lease, error, field=None, **values):
-        """The update is refused and has changed nothing at all."""
+        """Check that an update is refused and has changed nothing."""
         before, held = world.lease(lease), world.held(lease)
         with pytest.raises(error) as refusal:
             self.update(world, lease, **values)
@@ -729,7 +729,7 @@ class TestUpdateActive:
 
     @pytest.mark.row('F64')
     def test_shorten_whatever_runs_there(self, world, lease):
-        """Asking for less of the same never needs room."""
+        """A request for less of the same never needs room."""
         world.add_server('a')
         world.manager.instances.sync()
         self.update(world, lease, end=lease.end - 50)
@@ -779,10 +779,10 @@ class TestUpdateActive:
 
 
 class TestDates:
-    """Every way to move a lease, beside what comes of it.
+    """Every way to move a lease, and the result of each.
 
-    In seconds from when the lease was made; one host, which others have
-    over [20, 60) and [240, 300).
+    Times are in seconds from the creation of the lease; there is one host,
+    which others have reserved over [20, 60) and [240, 300).
     """
 
     NEVER = window.FOREVER
@@ -824,7 +824,7 @@ class TestDates:
             finally:
                 world.check()
             assert new == world.lease(lease)
-            # What is over of it need not be held any longer.
+            # The past part of the window is not needed any more.
             begins = new.start if at == 0 else max(held(lease)[0], new.start)
             assert begins <= max(new.start, world.now)
             assert held(lease) == (begins, new.end)
@@ -843,16 +843,16 @@ class TestDates:
         [
             (None, None, (100, 200)),
             (100, 200, (100, 200)),
-            # Shorten, extend, back to back with the next one.
+            # Shorten, extend, and extend up to the next lease.
             (None, 150, (100, 150)),
             (None, 101, (100, 101)),
             (None, 240, (100, 240)),
             (None, 241, (ROOM, 'reservations')),
-            # Defer and advance its start, back to back with the last one.
+            # Defer and advance the start, also up to the previous lease.
             (150, None, (150, 200)),
             (60, None, (60, 200)),
             (59, None, (ROOM, 'reservations')),
-            # Both: over itself, beside itself, past the next one.
+            # Move both: over itself, beside itself, past the next lease.
             (60, 240, (60, 240)),
             (150, 240, (150, 240)),
             (60, 100, (60, 100)),
@@ -861,11 +861,11 @@ class TestDates:
             (200, 241, (ROOM, 'reservations')),
             (300, NEVER, (300, NEVER)),
             (None, NEVER, (ROOM, 'reservations')),
-            # Now, and what is still this minute.
+            # The current time, and the current minute.
             ('now', 20, (0, 20)),
             (-59, 20, (0, 20)),
             ('now', None, (ROOM, 'reservations')),
-            # What is past, or no window at all.
+            # A past window, and an invalid window.
             (-61, 20, (WRONG, 'start_date')),
             (None, -61, (WRONG, 'end_date')),
             (None, 'now', (WRONG, 'end_date')),
@@ -890,7 +890,7 @@ class TestDates:
             (None, 80, (0, 80)),
             (None, 21, (0, 80)),
             (None, 19, (WRONG, 'end_date')),
-            # Its start, in minutes, and any other one.
+            # Its start, in minutes, and any other start.
             (59, 240, (0, 240)),
             (60, None, (FIXED, 'start_date')),
             (-1, None, (FIXED, 'start_date')),
@@ -902,7 +902,7 @@ class TestDates:
 
 
 class TestNothingNew:
-    """An update that asks for what is there already."""
+    """An update with the existing values."""
 
     @pytest.mark.parametrize('at', [0, 150])
     def test_changes_nothing(self, world, slots, at):
@@ -936,7 +936,7 @@ class TestNothingNew:
 
 
 class TestUse:
-    """Who else may use a reservation, and what becomes of its servers."""
+    """Sharing of a reservation, and the end of the servers in it."""
 
     @pytest.mark.parametrize('kind', ['whole', 'slots'])
     def test_is_kept(self, world, request, kind):
@@ -955,14 +955,14 @@ class TestUse:
     def test_is_at_most_fifty_projects_for_all_of_a_lease(
         self, world, slots
     ):
-        """The servers of each of them have to be looked for."""
+        """The servers of each project have to be listed."""
         world.add_host('a')
         many = [[f'p{n}' for n in range(at, at + 26)] for at in (0, 25)]
         asked = [slots(1, 1, projects=projects) for projects in many]
         with pytest.raises(exception.InvalidInput) as e:
             world.create(*asked)
         assert e.value.field == 'projects'
-        # Those that are named twice count once.
+        # A project that is named twice counts once.
         many[1].remove('p50')
         asked[1]['projects'] = many[1]
         lease = world.create(*asked)
@@ -1051,7 +1051,7 @@ class TestUse:
         assert world.lease(lease).status == 'ACTIVE'
 
     def test_needs_no_room(self, world, slots):
-        """Nothing more is asked for, whatever has come there since."""
+        """The request is for nothing more, whatever the host has by now."""
         world.add_host('a')
         lease = world.create(slots(4, vcpus=2), start='now')
         world.run()
@@ -1063,7 +1063,7 @@ class TestUse:
 
 
 class TestAddAndRemove:
-    """Reservations that come to a lease, and go."""
+    """Reservations that are added to a lease, or removed."""
 
     def update(self, world, lease, *changes, **values):
         return world.leases.update(
@@ -1167,7 +1167,7 @@ class TestAddAndRemove:
         world.check()
 
     def test_one_is_removed_from_an_active_lease(self, world, whole, slots):
-        """It is ended first: what it had goes, and all else stays."""
+        """The removed reservation is ended first; the others stay."""
         for name in 'ab':
             world.add_host(name)
         lease = world.create(slots(1), slots(2), start='now', end=1000)
@@ -1232,7 +1232,7 @@ class TestAddAndRemove:
         assert not world.nova.made_flavors
 
     def test_what_stays_is_not_taken_by_what_grows(self, world, whole):
-        """However the hosts are counted out, nothing is booked twice."""
+        """No host is reserved twice, in whichever order hosts are counted."""
         for name in 'abc':
             world.add_host(name)
         lease = world.create(whole(), whole(), start='now', end=1000)
@@ -1245,7 +1245,8 @@ class TestAddAndRemove:
         world.check()
 
     def test_added_and_ended_at_once(self, world, slots):
-        """What was open is ended, though there is a start still to do."""
+        """An open reservation is ended, although a start is still to be done.
+        """
         world.add_host('a')
         lease = world.create(slots(), start='now', end=1000)
         world.run()
@@ -1259,11 +1260,11 @@ class TestAddAndRemove:
 
 
 class TestAllOrNothing:
-    """What a lease has of several kinds is changed together."""
+    """Reservations of several types are changed together or not at all."""
 
     @pytest.fixture
     def addresses(self, world):
-        """Ask for floating IPs, of two: addresses(amount, …)."""
+        """addresses(amount, …) -> a request for floating IPs, of two."""
         for address in ('203.0.113.101', '203.0.113.102'):
             world.floating_ips.create(NETWORK, address)
         return lambda amount, **parameters: {
@@ -1470,9 +1471,9 @@ class TestDelete:
         assert world.ledger.leases() == []
 
     def test_nova_does_not_answer(self, world, conf, slots):
-        """The lease stays, says so, and can be deleted later."""
+        """The lease stays in a failed status, and can be deleted later."""
         conf.set_override('event_max_retries', 1, 'manager')
-        # Given up sooner than the delete ceases to wait.
+        # The event is given up before the delete stops waiting.
         conf.set_override('event_retry_interval', 1.0, 'manager')
         world.add_host('a')
         lease = world.create(slots(), start='now', end=1000)
@@ -1482,7 +1483,7 @@ class TestDelete:
             world.leases.delete(lease.id, None)
         assert world.lease(lease).status == 'ERROR'
         assert world.held(lease) != []
-        # A new name arms nothing that was given up.
+        # A new name makes no event due that was given up.
         world.leases.update(lease.id, None, {'name': 'stuck'})
         assert world.ledger.due_events(window.TIME_LIMIT) == []
         world.nova.failures = 0
@@ -1508,7 +1509,7 @@ class TestDelete:
         world.create(start=0)
 
     def test_lp_1791741_not_during_an_event(self, world):
-        """A delete in the middle of a start once left half of it."""
+        """A delete in the middle of a start once left half of the lease."""
         world.add_host('a')
         lease = world.create(start='now')
         start = lease.events[0]

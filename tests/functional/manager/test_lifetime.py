@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that declares its time has a lease of its own."""
+"""A server that declares its lifetime has a lease of its own."""
 
 
 import dataclasses
@@ -24,7 +24,7 @@ def host(world):
 
 @pytest.fixture
 def loud(conf):
-    """Have notifications sent: what was, since the last look."""
+    """Turn notifications on; return those since the last call."""
     _impl_test.reset()
     conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
 
@@ -39,7 +39,7 @@ def loud(conf):
 
 
 def boot(world, node='a', start=None, end=None, **values):
-    """Have a server in Nova; times are in seconds from now."""
+    """Boot a server in Nova; times are in seconds from now."""
     return world.add_server(
         node,
         created=world.now,
@@ -51,7 +51,7 @@ def boot(world, node='a', start=None, end=None, **values):
 
 
 def sync(world):
-    """Look at Nova's servers; return the leases by the servers' uuids."""
+    """Synchronize servers; return the leases by the servers' uuids."""
     world.manager.instances.sync()
     return {
         lease.reservations[0].parameters['instance_id']: lease
@@ -61,10 +61,10 @@ def sync(world):
 
 
 def made(world, **values):
-    """Have a server that declares its time; return it and its lease."""
+    """Boot a server that declares its lifetime; return it and its lease."""
     server = boot(world, **values)
     lease = sync(world)[server.uuid]
-    # It has been shelved by then, if that is due.
+    # The server was shelved by then, if it starts later.
     sync(world)
     return server, lease
 
@@ -142,7 +142,7 @@ class TestMade:
         assert world.ledger.changes(0)['newest'] == before
 
     def test_by_two_managers_at_once(self, world, conf, host, monkeypatch):
-        """The other one looks while this one has asked Nova."""
+        """The other manager polls while this one waits for Nova."""
         server = boot(world, end=HOUR)
         other = world.another(conf)
         listed = world.nova.servers
@@ -168,7 +168,7 @@ class TestMade:
         assert [len(sync(world)) for _ in range(4)] == [2, 4, 5, 5]
 
     def test_late(self, world, host):
-        """First seen when its start has come."""
+        """The server is first seen when its start has come."""
         server = boot(world, start=10, end=HOUR)
         world.clock.now += 20
         lease = sync(world)[server.uuid]
@@ -185,7 +185,7 @@ class TestMade:
 
 
 class TestLater:
-    """It is to start later."""
+    """A server that starts later."""
 
     @pytest.mark.row('C35', 'F54')
     def test_is_shelved_until_its_start(self, world, host):
@@ -202,7 +202,7 @@ class TestLater:
         name = next(n for n in 'ab' if world.host(n).uuid == place)
         world.run(1)
         assert world.lease(lease).status == 'STARTING'
-        # Nova has no room, as yet.
+        # Nova has no room yet.
         world.run(5)
         assert shown(world, server).node is None
         world.nova.lands_on = name
@@ -213,7 +213,8 @@ class TestLater:
         world.check()
 
     def test_counts_for_itself_once_it_has_come(self, world, host):
-        """Its place goes in the very commit in which it is seen there."""
+        """The commit that records the server on its host drops its allocation.
+        """
         server, lease = made(world, start=500, end=900, vcpus=3)
         world.nova.lands_on = 'a'
         for _ in range(3):
@@ -265,7 +266,7 @@ class TestLater:
     def test_room_that_has_come_meanwhile_saves_it(
         self, world, host, whole, monkeypatch
     ):
-        """It is asked once more before a server is deleted."""
+        """A server is deleted only after its lease was tried once more."""
         rival = world.create(whole(), start=500, end=900)
         server = boot(world, start=500, end=900)
         ask = world.nova.server
@@ -290,7 +291,7 @@ class TestLater:
     def test_one_that_nova_does_not_shelve_holds_up_no_other(
         self, world, host, monkeypatch
     ):
-        """Neither another one nor one that there is no room for."""
+        """This covers other servers, also servers without room."""
         stuck, goes = (boot(world, start=500, end=900) for _ in 'ab')
         too_much = boot(world, start=500, end=900, vcpus=8)
         shelve = world.nova.shelve_servers
@@ -310,7 +311,7 @@ class TestLater:
     def test_is_not_shelved_by_an_old_view_in_its_window(
         self, world, conf, host
     ):
-        """Its start comes between the commit and what follows."""
+        """Its start comes between the commit and the request to Nova."""
         server = boot(world, start=500, end=900)
         mine = lifetimes.Lifetimes(
             conf, world.ledger, world.nova, world.manager.notifier,
@@ -327,7 +328,8 @@ class TestLater:
     def test_keeps_its_place_whatever_an_old_view_says(
         self, world, host, monkeypatch
     ):
-        """It was seen on its first host, and its start has come since."""
+        """The server was seen on its first host, and its start has come since.
+        """
         server, lease = made(world, start=500, end=900)
         monkeypatch.setattr(world.nova, 'servers', lambda **filters: [server])
         world.clock.now = server.start
@@ -335,7 +337,7 @@ class TestLater:
         assert len(world.held(lease)) == 1
 
     def test_that_is_on_a_host_at_its_start_stays(self, world, host):
-        """Nova did not shelve it in time."""
+        """Nova did not shelve the server in time."""
         world.nova.slowness = 10**6
         server, lease = made(world, start=500, end=900)
         world.run(500)
@@ -423,7 +425,7 @@ class TestLater:
         world.create(whole(), start=500, end=900)
 
     def test_for_ever(self, world, host):
-        """A start is all that it declares."""
+        """The server declares only a start."""
         server, lease = made(world, start=500)
         assert lease.end == window.FOREVER
         world.nova.lands_on = 'a'
@@ -446,7 +448,7 @@ class TestEnd:
         server, lease = self.ended(world, 'delete')
         assert shown(world, server) is None
         assert lease.status == 'TERMINATED'
-        # It is still there to be looked at.
+        # The server still exists.
         assert sync(world) == {server.uuid: lease}
         assert record_of(world, server) is None
         world.check()
@@ -457,7 +459,7 @@ class TestEnd:
         assert shown(world, server).status == 'SHELVED_OFFLOADED'
         assert lease.status == 'TERMINATED'
         sync(world)
-        # Its owner may take it back: then it is there without an end.
+        # The owner may unshelve the server: then it has no end.
         change(world, server, node='a', status='ACTIVE')
         assert sync(world) == {server.uuid: lease}
         world.run(HOUR)
@@ -497,7 +499,7 @@ class TestEnd:
     def test_no_lease_that_starts_deletes_what_is_to_last(
         self, world, host, whole, monkeypatch, on_end
     ):
-        """Both are due at once, and the image is not complete."""
+        """Both events are due at once, and the image is not complete."""
         server, lease = made(world, end=HOUR, on_end=on_end)
         other = world.create(
             whole(), start=HOUR, end=2 * HOUR, project_id='other'
@@ -512,7 +514,7 @@ class TestEnd:
         assert not world.lease(other).degraded
 
     def test_by_snapshot_of_one_that_is_shelved(self, world, host):
-        """It has an image, which would go with the server."""
+        """A shelved server has an image, which its deletion would remove."""
         server, lease = made(world, end=HOUR, on_end='snapshot')
         change(world, server, node=None, status='SHELVED_OFFLOADED')
         world.run(HOUR)
@@ -551,14 +553,15 @@ class TestEnd:
         world.leases.delete(lease.id, None)
         assert shown(world, server).status == 'SHELVED_OFFLOADED'
         assert sync(world) == {}
-        # But where it is there again it has its end.
+        # When the server has a host again, it has its end.
         change(world, server, node='a', status='ACTIVE')
         assert sync(world)[server.uuid].end == server.end
 
     def test_nor_of_one_that_is_deleted_softly(
         self, world, host, monkeypatch
     ):
-        """Lists have it no more, and its host still has."""
+        """Lists do not show the server any more, but it still uses its host.
+        """
         server, lease = made(world, end=HOUR)
         change(world, server, status='SOFT_DELETED')
         world.ledger.commit(lambda tx: tx.delete_lease(lease.id))
@@ -595,7 +598,7 @@ class TestExtend:
         assert world.lease(lease) == lease
         extended = self.extend(world, lease, furthest)
         assert extended.end == furthest
-        # At once, not with the next look.
+        # The change is made at once, not by the next sync.
         assert record_of(world, server).end == furthest
         assert sync(world)[server.uuid].end == furthest
         assert record_of(world, server).end == furthest
@@ -615,7 +618,7 @@ class TestExtend:
         assert shown(world, server) is not None
 
     def test_keeps_who_comes_later_out(self, world, host, whole):
-        """The room is taken in the lease's commit."""
+        """The allocation is written in the lease's commit."""
         lease = made(world, end=HOUR)[1]
         self.extend(world, lease, lease.end + HOUR)
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -634,7 +637,8 @@ class TestExtend:
     def test_on_a_host_that_is_over_full_already(
         self, world, host, whole
     ):
-        """What is too much before its old end is none of its doing."""
+        """The lease is not responsible for overcommitment before its old end.
+        """
         server, lease = made(world, end=HOUR)
         boot(world, end=HOUR - 1, vcpus=8)
         sync(world)
@@ -642,7 +646,8 @@ class TestExtend:
         assert record_of(world, server).end == lease.end + HOUR
 
     def test_when_its_end_has_just_come(self, world, host):
-        """It counts for ever by then, but not in its own way."""
+        """The server counts for ever by then, but not against its own lease.
+        """
         server, lease = made(world, end=HOUR, vcpus=5)
         world.clock.now += HOUR + 10
         self.extend(world, lease, world.now + HOUR)
@@ -672,7 +677,7 @@ class TestExtend:
         assert shown(world, server) is None
 
     def test_before_it_was_seen_there(self, world, host, whole):
-        """It has its place until its record takes that over."""
+        """The server keeps its allocation until its record replaces it."""
         server, lease = made(world, start=500, end=900, vcpus=5)
         world.nova.lands_on = 'a'
         world.run(500)
@@ -719,7 +724,7 @@ class TestForget:
 
 
 class TestLease:
-    """What a client may ask of it."""
+    """The requests that clients may make about such a lease."""
 
     def update(self, world, lease, **values):
         [own] = lease.reservations
@@ -822,7 +827,7 @@ class TestEnforcement:
         assert world.nova.stored.keys() == {stays}
         with pytest.raises(exception.MaxLeases):
             world.create(slots(), end=HOUR)
-        # Once it has started it is a server like any other.
+        # After its start the server is an ordinary one.
         world.nova.lands_on = 'a'
         for _ in range(3):
             world.run(250)
@@ -842,7 +847,7 @@ class TestEnforcement:
         world.leases.update(lease.id, None, {'end': lease.start + HOUR})
 
     def test_is_not_for_lifetimes_that_have_started(self, world, host, slots):
-        """They are as the cloud lets servers be."""
+        """Started servers are subject to the cloud's policy."""
         for _ in range(2):
             server, lease = made(world, end=3 * HOUR, project_id='project')
         world.leases.update(lease.id, None, {'end': lease.end + HOUR})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova notifies of is looked at; real messages, on a bus in memory."""
+"""The listener for Nova's notifications, with messages on an in-memory bus."""
 
 import dataclasses
 import time
@@ -10,7 +10,7 @@ import pytest
 from blazar_sched.service.bus.nova_notifications import Listener
 from tests import notifications
 
-# Seconds for what is to come, or is not to.
+# Seconds to wait for an expected message, and for an unexpected one.
 SOON = 30
 SHORT = 0.5
 
@@ -24,7 +24,7 @@ def heard():
 
 @pytest.fixture
 def topic(conf):
-    """A topic on which no other test has left anything."""
+    """A topic without messages of other tests."""
     topic = str(uuid.uuid4())
     conf.set_override('notification_topics', [topic], 'manager')
     return topic
@@ -52,9 +52,9 @@ def notify(topic):
     return notifications.nova('fake://', topic)
 
 
-# Event types and payloads of no server or service that has changed.
+# Event types and payloads that change no server or service.
 OTHERS = [
-    # Unversioned ones come on the same topic.
+    # Unversioned notifications come on the same topic.
     ('compute.instance.create.end', {'instance_id': UUID}),
     ('scheduler.select_destinations.end', notifications.of_server(UUID)),
     ('service.create', {}),
@@ -79,13 +79,13 @@ class TestListener:
             'instance.live_migration_post_dest.end', 'instance.rebuild.end',
         ):
             notify(event_type, notifications.of_server(UUID))
-        # What has failed may have left it elsewhere.
+        # A failed action may have left the server on another host.
         notify('instance.create.error', notifications.of_server(UUID), 'error')
         notify('service.update', {})
         assert sorted(heard.wait(7)) == [(UUID,)] * 6 + [('services',)]
 
     def test_leaves_all_else_alone(self, listen, notify, heard):
-        """Nor does any of it stop it."""
+        """None of these stops the listener either."""
         listen(heard)
         for each in OTHERS:
             notify(*each)
@@ -105,7 +105,7 @@ class TestListener:
 
 
 class TestManager:
-    """By its option it looks at what it hears of, without being asked to."""
+    """With the option set, the manager polls the servers of notifications."""
 
     @pytest.fixture
     def listening(self, world, conf, topic):
@@ -144,7 +144,7 @@ class TestManager:
         assert self.becomes(lambda: not world.ledger.instance(server.uuid))
 
     def test_not_where_that_is_off(self, world, conf, notify, heard):
-        """Nobody takes anything from the topic."""
+        """The manager then takes no message from the topic."""
         manager = world.begin(conf)
         manager.start()
         notify('service.update', {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements are bounded, and matched before anybody waits for it."""
+"""Requirements are bounded, and matched before a commit begins."""
 
 import json
 
@@ -17,7 +17,7 @@ ANY = json.dumps(['>=', '$vcpus', '1'])
 
 
 def many(number):
-    """A requirement of half as many parts as are allowed."""
+    """Return a requirement with half of the allowed number of parts."""
     values = [f'{number}'] * (requirements.MAX_NODES // 2)
     return json.dumps(['not', ['in', '$note', *values]])
 
@@ -49,7 +49,7 @@ def test_equal_ones_count_once(world):
 
 
 def test_the_text_of_equal_ones_is_bounded(world):
-    """Else updates could make a lease longer than any message."""
+    """Otherwise updates could make a lease longer than any message."""
     for name in 'abcde':
         world.add_host(name)
     text = ANY.ljust(requirements.MAX_LENGTH)
@@ -68,7 +68,7 @@ def test_the_text_of_equal_ones_is_bounded(world):
 
 @pytest.fixture
 def looked(world, monkeypatch):
-    """Whether a commit or another look had to wait, for each host matched."""
+    """Whether a commit or a query waited, for each host that was matched."""
     held = []
     properties = Host.properties
 
@@ -101,7 +101,7 @@ def test_control_else_everybody_would(world, looked, monkeypatch):
 
 
 def test_a_host_that_changes_meanwhile_is_matched_anew(world, monkeypatch):
-    """What was matched before the commit does not hold any more."""
+    """A match from before the commit is not valid any more."""
     world.add_host('a')
     match = Leases._match
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a manager tells Prometheus, and that telling it harms nobody."""
+"""The metrics of a manager, which never disturb the manager."""
 
 import functools
 import threading
@@ -21,7 +21,7 @@ from blazar_sched.service.manager import monitor
 
 @pytest.fixture
 def value(world):
-    """Return a sample of the manager's: value(metric, label=…)."""
+    """value(metric, label=…) -> a sample of the manager's metrics."""
     registry = world.manager.metrics.registry
 
     def value(metric, suffix='', **labels):
@@ -68,7 +68,7 @@ def test_how_late_an_event_was_begun(world, value, slots):
     world.run(107)
     assert (late('_count'), late('_sum')) == (1, 7)
 
-    # That it is tried again makes it no later.
+    # A retry does not change the lateness.
     world.run(20)
     assert (late('_count'), late('_sum')) == (1, 7)
 
@@ -145,7 +145,7 @@ def test_leases_that_are_degraded(world, value, slots):
                 id_, status, 1, degraded=True
             )
         )
-    # One that is over lacks nothing any more.
+    # A lease that is over has no missing resources any more.
     assert value(metrics.DEGRADED) == 2
 
 
@@ -165,7 +165,7 @@ def test_when_each_loop_last_did_its_work(world, value):
 
 
 def test_every_loop_is_told_of(world, value):
-    """A thread that is left out could stand still unseen."""
+    """A thread without this metric could hang unnoticed."""
     told = {x.name for x in world.manager._loops}
     assert told == {
         'claim renewer', 'event runner', 'fanout', 'flavor sync',
@@ -238,7 +238,7 @@ def closed(monkeypatch):
 def test_a_start_that_is_tried_again_leaves_nothing_behind(
     world, conf, closed, monkeypatch
 ):
-    """While the database is away each try has a manager of its own."""
+    """While the database is away each attempt makes a new manager."""
     before = mock.Mock(side_effect=[*[exception.Unavailable('away')] * 3, 1])
     monkeypatch.setattr(Ledger, 'require_current', before)
     counted = metrics.new()
@@ -256,7 +256,7 @@ def test_a_start_that_is_tried_again_leaves_nothing_behind(
     )
     assert told(counted).count(metrics.LOST.name) == 1
 
-    # Whoever stops it a second time is not refused.
+    # A second stop is no error.
     for _ in range(2):
         manager.stop()
     assert told(counted) == names
@@ -269,7 +269,7 @@ def test_what_was_started_in_part_is_stopped(
     monkeypatch.setattr(
         monitor.Monitor, 'start', mock.Mock(side_effect=RuntimeError)
     )
-    # What was not started has no end that anybody would wait for.
+    # Nothing waits for the end of a thread that was not started.
     monkeypatch.setattr(rpc, 'STOP_TIMEOUT', 60)
     conf.set_override('enable_notification_monitor', True, 'manager')
     threads = set(threading.enumerate())

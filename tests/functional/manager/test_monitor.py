@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts are up: asked regularly, and when Nova says that one changed."""
+"""The host monitor: periodic polls, and polls after notifications."""
 
 import dataclasses
 
@@ -83,6 +83,6 @@ class TestPolling:
         world.monitor.notice()
         world.nova.failures = 1
         world.monitor.step()
-        # The notice is kept until it can be followed.
+        # The notification is kept until a poll succeeds.
         world.monitor.step()
         assert reservable(world) == {'a': False}

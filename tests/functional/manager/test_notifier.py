@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notifications: real ones of oslo.messaging, kept by its test driver."""
+"""Notifications of oslo.messaging, recorded by its test driver."""
 
 import json
 import threading
@@ -27,7 +27,7 @@ def loud(conf, request):
 
 
 def sent(world):
-    """Return what was sent since the last look: (type, payload)."""
+    """Return the notifications since the last call: (type, payload)."""
     world.manager.notifier.step()
     messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
     _impl_test.reset()
@@ -173,7 +173,8 @@ class TestSending:
         assert not world.manager.notifier.is_on
 
     def test_over_a_bus(self, conf, request):
-        """A listener of oslo.messaging gets them, as Blazar's would."""
+        """A listener of oslo.messaging gets the notifications, as from Blazar.
+        """
         group = 'oslo_messaging_notifications'
         conf.set_override('driver', ['messagingv2'], group)
         world = request.getfixturevalue('world')

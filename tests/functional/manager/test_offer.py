@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is refused for want of room is told where there is some."""
+"""A refusal for lack of room offers a time at which there is room."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_lease_is_told_how_much_there_is_and_when_there_is_enough(world):
 
 
 class TestProlongation:
-    """What a lease that cannot be as long as asked is offered."""
+    """The end that a refused extension offers."""
 
     @pytest.fixture
     def lease(self, world):
@@ -68,7 +68,7 @@ class TestProlongation:
             lease.id, None, {'end': refusal.offer['end']}
         )
         assert longer.end == rival.start
-        # One second more is refused, and there is no later end.
+        # One second more is refused, and the offer has no later end.
         refusal = self.prolong(world, longer, 1)
         assert (refusal.offer['start'], refusal.offer['end']) == (None, None)
 

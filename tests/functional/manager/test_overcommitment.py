@@ -14,7 +14,7 @@ RATIO = 4.0
 
 
 class TestManager:
-    """The option, from the configuration to what a lease is told."""
+    """The effect of the option, from the configuration to the lease."""
 
     @pytest.fixture
     def world(self, conf):
@@ -56,7 +56,7 @@ class TestManager:
         world.check()
 
     def test_servers_without_a_reservation_count_by_the_ratio(self, world):
-        # 24 of the 32 that the ratio makes of 8.
+        # 24 of the 32 VCPUs that the allocation ratio makes of 8.
         for _ in range(24):
             world.add_server('a', end=FOREVER)
         world.manager.instances.sync()

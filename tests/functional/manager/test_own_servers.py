@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reservation's servers: whose they are, and when they cease to be.
+"""The servers of a reservation: which they are, and until when.
 
-What the record of a server says changes in the commit of the lease, not with
-the next look at Nova.
+The record of a server changes in the commit of the lease, not with the next
+poll of Nova.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ def opened(world, *reservations, **values):
 
 
 def own(world, lease, node='a', **values):
-    """Have a server of a lease's first reservation, which names it."""
+    """Boot a server that names a lease's first reservation."""
     return world.add_server(
         node,
         'project',
@@ -47,7 +47,7 @@ def host(world):
 
 @pytest.fixture(params=['whole', 'slots'])
 def kept(request, whole, slots):
-    """Ask for all of a host, with servers that are to be kept."""
+    """Return a request for a whole host whose servers are to be kept."""
     if request.param == 'whole':
         return whole(on_end='keep')
     return slots(2, 4, on_end='keep')
@@ -111,7 +111,7 @@ class TestKept:
         world.check()
 
     def test_count_once_the_lease_is_deleted(self, world, whole, host, kept):
-        """Also beyond what was to be the end of the lease."""
+        """This holds also beyond the former end of the lease."""
         lease = opened(world, kept, end=3600)
         server = own(world, lease, vcpus=4)
         sync(world)
@@ -124,7 +124,7 @@ class TestKept:
     def test_count_from_the_removal_of_the_reservation_on(
         self, world, whole, slots, host
     ):
-        """However long the rest takes: Nova is away."""
+        """Nova is away, so that the end takes long."""
         world.add_host('b')
         lease = opened(world, whole(on_end='keep'), slots(1), end=86400)
         one = lease.reservations[0]
@@ -163,9 +163,9 @@ class TestKept:
         world.run(1000)
         for record in (seen, records(world), sync(world)):
             assert record[server.uuid].end == server.end
-            # The reservation has overruled it.
+            # The reservation has overridden it.
             assert record[early.uuid].end == window.FOREVER
-        # From now on it is ended as any other server.
+        # From now on the server is ended as any other server.
         [lifetime] = [e for e in world.ledger.leases() if e.is_lifetime]
         assert lifetime.end == server.end
 
@@ -184,7 +184,7 @@ class TestKept:
     def test_come_back_from_being_shelved_as_ordinary_ones(
         self, world, slots, host
     ):
-        """A hint that names a reservation which is over says nothing."""
+        """A hint that names a past reservation has no effect."""
         lease = opened(world, slots(1, 2, on_end='shelve'), end=1000)
         server = own(world, lease)
         sync(world)
@@ -210,7 +210,7 @@ class TestProlonged:
             world.now + 86400
         }
         world.run(6)
-        # Half of the host is reserved, and used by whom it is reserved for.
+        # Half of the host is reserved, and used by the reservation's project.
         world.create(slots(2, 2), start='now', end=100)
         world.check()
 
@@ -235,7 +235,7 @@ class TestProlonged:
         world.fail(name)
         world.healer.heal()
         world.run()
-        # The host is back, and the reservation is not.
+        # The host is up again, but the reservation is over.
         world.set_up(name)
         record = records(world)[server.uuid]
         assert record.reservation_id is None
@@ -257,7 +257,7 @@ class TestProlonged:
 
 class TestEndedLate:
     def give_up(self, world, lease):
-        """Have the end of a lease given up."""
+        """Make the end of a lease fail until it is given up."""
         world.clock.now = lease.end
         for _ in range(40):
             world.nova.failures = 10**6
@@ -284,7 +284,8 @@ class TestEndedLate:
         one = opened(world, whole(), end=1000)
         self.give_up(world, one)
         two = opened(world, whole(magnetic=True), end=100000)
-        # Made before the end of the first one, and moved here since.
+        # The server was created before the end of the first lease, and moved
+        # here since.
         mine = world.add_server('a', 'project', created=one.end - 1)
         assert sync(world)[mine.uuid].claim == two.reservations[0].id
         world.run(10000)
@@ -292,7 +293,7 @@ class TestEndedLate:
         assert mine.uuid in world.nova.stored
 
     def test_what_was_to_be_shelved_is(self, world, whole, slots, host):
-        """Also by the next lease, whose start clears the host."""
+        """This is done also by the next lease, whose start clears the host."""
         one = opened(world, slots(1, 2, on_end='shelve'), end=1000)
         two = world.create(whole(), start=3000, end=4000, project_id='other')
         server = own(world, one)
@@ -322,7 +323,7 @@ class TestMagnetic:
     def test_the_servers_of_others_are_left_alone(
         self, world, whole, host, on_end
     ):
-        """Unless they name the reservation."""
+        """Servers of other projects must name the reservation."""
         lease = opened(
             world,
             whole(magnetic=True, projects=['victim'], on_end=on_end,
@@ -346,7 +347,7 @@ class TestMagnetic:
         assert world.nova.asked.keys() == {guest.uuid}
 
     def test_what_was_there_before_is_not_drawn(self, world, whole, host):
-        """It was in the way when the window opened."""
+        """The server was in the way when the window opened."""
         lease = world.create(whole(magnetic=True), start=100, end=1000)
         mine = world.add_server('a', 'project', created=world.now)
         sync(world)
@@ -360,7 +361,7 @@ class TestMagnetic:
 
 
 class TestLateRecord:
-    """Nobody has looked at the servers before the window opens."""
+    """No manager polls the servers before the window opens."""
 
     @pytest.mark.parametrize('looked', [True, False])
     def test_what_was_there_before_is_not_ended(
@@ -417,7 +418,7 @@ class TestLateRecord:
     def test_what_moved_there_after_a_late_end_stays(
         self, world, whole, host, looked, moved_at, stays
     ):
-        """Nova is away at the end; the server was made in the window."""
+        """Nova is away at the end; the server was created in the window."""
         world.add_host('b')
         lease = opened(world, whole(), end=1000)
         [(_, held, *_)] = world.held(lease)
@@ -444,7 +445,7 @@ class TestDeleted:
 
     @pytest.fixture
     def delete(self, world):
-        """Delete a lease, or its reservation, and return what ends it."""
+        """Delete a lease, or its reservation, and return the ending lease."""
 
         def delete(lease, reservation=None):
             world.nova.failures = 10**6
@@ -484,7 +485,7 @@ class TestDeleted:
 
 
 class TestAsked:
-    """How often Nova is asked for lists of servers."""
+    """The number of requests to Nova for lists of servers."""
 
     @pytest.fixture
     def asked(self, world, monkeypatch):
@@ -510,7 +511,7 @@ class TestAsked:
     def test_not_for_projects_that_have_no_server(
         self, world, slots, host, asked
     ):
-        """Whose ids anybody may have made up."""
+        """Any user may have invented the ids of such projects."""
         many = [f'nobody-{n}' for n in range(49)]
         shared = slots(2, 1, projects=['friend', *many])
         lease = opened(world, shared, shared)
@@ -538,7 +539,7 @@ class TestAsked:
 
 
 def test_who_it_was_shared_with_still_draws_on_it(world, slots, host):
-    """Until its end, like those that it is shared with."""
+    """They draw until its end, as servers of the other projects do."""
     lease = opened(world, slots(2, 2, projects=['friend']))
     id_ = lease.reservations[0].id
     friend = world.add_server('a', 'friend', reservation_id=id_)
@@ -552,7 +553,7 @@ def test_who_it_was_shared_with_still_draws_on_it(world, slots, host):
 def test_a_server_without_a_record_keeps_its_window_too(
     conf, world, whole, host
 ):
-    """It was made while Nova was away, and nobody has looked since."""
+    """The server was created while Nova was away, and not polled since."""
     world.nova.set_server_metadata = lambda server, metadata: None
     world.nova.migrate_server = lambda server: False
     conf.set_override('vacate_lead_time', 600, 'manager')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that hold too much: what has not started moves off them.
+"""Leases that have not started move off overcommitted hosts.
 
-They have shrunk, or somebody came whom no filter let in.
+The hosts have shrunk, or have servers that no filter admitted.
 """
 
 from concurrent import futures
@@ -22,7 +22,7 @@ GPU = 'CUSTOM_GPU'
 
 @pytest.fixture
 def on(world):
-    """Return the names of the hosts that a lease holds."""
+    """Return the names of the hosts of a lease."""
 
     def on(lease):
         names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
@@ -33,7 +33,7 @@ def on(world):
 
 @pytest.fixture
 def shrink(world):
-    """Have Placement report other totals of a host."""
+    """Make Placement report other totals of a host."""
 
     def shrink(name, **totals):
         uuid = world.host(name).uuid
@@ -51,7 +51,7 @@ def shrink(world):
 
 @pytest.fixture
 def force(world):
-    """Have a server on a host that no filter let in."""
+    """Boot a server on a host, past the filters."""
 
     def force(name, vcpus=1, **values):
         server = world.add_server(name, vcpus=vcpus, **values)
@@ -68,7 +68,7 @@ def revision(world):
 
 @pytest.fixture
 def set_events(world):
-    """set_events(lease, status) has all its events in a status."""
+    """set_events(lease, status) sets the status of all events of a lease."""
 
     def set_events(lease, status):
         world.ledger.commit(
@@ -261,7 +261,7 @@ class TestRaced:
         later = world.create(start=300, end=window.FOREVER)
         first = on(later)
         before = revision()
-        # The second one is past its end by then, and still there.
+        # The second server is past its end by then, and still exists.
         world.clock.now += 60
         step(world)
         assert (on(lease), on(later)) == (['a'], first)
@@ -270,7 +270,7 @@ class TestRaced:
     def test_nor_who_has_what_the_host_has_none_of(
         self, world, slots, on, force, revision
     ):
-        """A provider below the host's own has it."""
+        """A resource provider below the host's own has the resource."""
         world.add_host('a')
         lease = world.create(slots(1))
         force('a', amounts={'VCPU': 1, 'VGPU': 1})
@@ -516,7 +516,7 @@ class TestOthers:
 
 @pytest.mark.parametrize('seed', range(40))
 def test_what_does_not_fit_finds_no_room(world, whole, slots, shrink, seed):
-    """Against a plain look at every host and all that is there."""
+    """The reference is a plain scan of every host and all allocations."""
     draw = random.Random(seed)
     names = [f'h{n}' for n in range(draw.randint(2, 5))]
     for name in names:
@@ -574,7 +574,7 @@ def _allocations(world):
 
 
 def _settle(world):
-    """Room that one has left may serve another; then nothing moves."""
+    """Replan until nothing moves: freed capacity may serve another lease."""
     revision = None
     for _ in range(10):
         now = world.ledger.changes(0, 10**4)['revision']
@@ -586,7 +586,7 @@ def _settle(world):
 
 
 def _fits(world, each):
-    """Look at every time at which something begins."""
+    """Check capacity at every time at which something begins."""
     [host] = world.ledger.hosts([each.host])
     others = [
         (a.start, a.end, a.whole, a.amounts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lease's start and end do in Nova and Placement."""
+"""The effects of a lease's start and end in Nova and Placement."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from tests.standins.rest import Service
 
 @pytest.fixture
 def host(world):
-    """A host registered empty; servers come onto it afterwards."""
+    """A host without servers at its registration."""
     return world.add_host('a')
 
 
@@ -117,7 +117,7 @@ class TestHost:
             'friend': 'blazar:project',
         }
         assert reservation.made['aggregate_id'] == aggregate.id
-        # By which nova-scheduler may ask Placement.
+        # nova-scheduler may query Placement by this trait.
         replica = world.ledger.commit(lambda tx: tx.replica)
         known = replica.reservations[reservation.id]
         assert known.aggregate == aggregate.uuid
@@ -190,7 +190,7 @@ class TestHost:
             world.add_server('a', who, reservation_id=id_, name=f'of {who}')
             for who in ('friend', 'project')
         ]
-        # The end deletes this one, too.
+        # The end deletes this server, too.
         mine.append(world.add_server('a', 'project'))
         world.add_server('a', 'project', reservation_id=id_, status='ERROR')
         world.add_server('a', 'thief', reservation_id=id_)
@@ -203,7 +203,7 @@ class TestHost:
             for s in mine
         ]
         assert world.nova.images == copied
-        # A try that waits for the images is done again from its start.
+        # An attempt that waits for images is repeated from its beginning.
         world.run(10)
         assert world.nova.images == copied
 
@@ -221,7 +221,7 @@ class TestLifetime:
     HOUR = 3600
 
     def made(self, world, **values):
-        """Have a server that lives for an hour; return its lease."""
+        """Boot a server that lives for an hour; return its lease."""
         server = world.add_server(
             'a', end=world.now + self.HOUR, created=world.now, **values
         )
@@ -240,7 +240,7 @@ class TestLifetime:
         assert world.nova.asked == {}
 
     def test_what_nobody_can_reserve_does_not_end_it(self, world, host):
-        """A provider below the host's own has it."""
+        """A resource provider below the host's own has the resource."""
         amounts = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1, 'VGPU': 1}
         server, lease = self.made(world, amounts=amounts)
         end = lease.end + self.HOUR
@@ -249,7 +249,7 @@ class TestLifetime:
 
 
 class TestImage:
-    """Nova's, at the level of HTTP."""
+    """Nova's images, at the level of HTTP."""
 
     @pytest.fixture
     def images(self):
@@ -257,7 +257,7 @@ class TestImage:
 
     @pytest.fixture
     def nova(self, images):
-        """Of servers on volumes images say what they are told to say."""
+        """Nova with the images in `images`."""
 
         def found(server, name):
             return answer(200, {
@@ -377,7 +377,7 @@ class TestInstance:
         world.run()
         assert world.nova.access == {(id_, 'project'), (id_, 'friend')}
         assert 'guest' not in world.nova.aggregates[id_].metadata
-        # Who may no longer boot has still had a server of it.
+        # A project that may not boot any more still has a server.
         world.run(100)
         world.run(1)
         assert list(world.nova.stored) == [kept.uuid]
@@ -413,7 +413,7 @@ class TestInstance:
     def test_a_host_that_it_has_no_more_is_given_up(
         self, world, slots, in_use
     ):
-        """At once, or at the end if a server is still there."""
+        """The host is given up at once, or at the end if a server uses it."""
         first, second = world.add_host('a'), world.add_host('b')
         lease = world.create(slots(2), start='now')
         world.run()
@@ -446,7 +446,7 @@ class TestInstance:
         assert_nothing_left(world)
 
     def test_a_create_waits_for_its_server_group(self, world, slots):
-        """Its answer has the id, if the start is done in time."""
+        """The response has the group's id, if the start is done in time."""
         world.add_host('a')
         waited = world.leases._wait
 
@@ -491,7 +491,7 @@ class TestInstance:
         assert set(world.nova.stored) == kept
 
     def test_inventory_in_use_is_waited_for(self, world, slots, monkeypatch):
-        """Placement gives a deleted server's allocation back a bit later."""
+        """Placement releases a deleted server's allocation with a delay."""
         world.add_host('a')
         lease = world.create(slots(), start='now')
         world.run()
@@ -561,7 +561,7 @@ def flavor(amount=1, **parameters):
 
 @pytest.fixture
 def know(world):
-    """know(flavors) -> they are Nova's, and copied."""
+    """know(flavors) -> Nova has the flavors, and the ledger copies them."""
 
     def make(*flavors):
         world.nova.known_flavors = list(flavors)
@@ -573,7 +573,7 @@ def know(world):
 
 class TestFlavor:
     def host(self, world, name, *traits, **values):
-        """Have a host with these traits."""
+        """Register a host with these traits."""
         world.placement.traits_[world.add_host(name, register=False)] = traits
         return world.hosts.create(name, values)
 
@@ -600,7 +600,7 @@ class TestFlavor:
         assert_nothing_left(world)
 
     def test_all_its_disks_are_reserved(self, world, know):
-        """Root, ephemeral and swap: 17 GB of the host's 80."""
+        """Root, ephemeral and swap disks: 17 GB of the host's 80."""
         self.host(world, 'a', 'HW_CPU_X86_AVX2')
         world.create(flavor(3))
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -627,7 +627,7 @@ class TestFlavor:
             ({'capabilities:hypervisor_type': 's!= ironic'}, True),
             ({'capabilities:hypervisor_version': '>= 8002000'}, True),
             ({'capabilities:hypervisor_version': '= 8002001'}, False),
-            # Nova's to decide.
+            # This is left to Nova.
             ({'capabilities:hypervisor_type': '<in> iron'}, True),
             ({'capabilities:rack': '7'}, True),
         ],
@@ -750,7 +750,7 @@ class TestFlavor:
         asked = self.update(
             world, lease, flavor_id='silver', amount=5, affinity=None
         )
-        # With the new flavor's traits, but what was asked for beside.
+        # The new flavor's traits, and the other requested properties.
         assert {host for _, host, _ in world.held(lease)} >= {wanted.uuid}
         assert asked['asked_properties'] == properties
         assert asked['resource_properties'] == (

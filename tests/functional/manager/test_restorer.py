@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The restorer: what had to make room comes back, and is told no more."""
+"""The restorer: vacated servers are unshelved, and lose their notice."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def lease(site, whole):
 
 
 def shelved(site, **values):
-    """Have a server that the service has shelved to vacate its host."""
+    """Boot a server that the service has shelved to vacate its host."""
     server = site.server(None, **values)
     site.ledger.write(
         lambda tx: tx.add_shelved_server(server['id'])
@@ -44,7 +44,7 @@ def shelved(site, **values):
 
 
 def steps(site, count, place=lambda server: None):
-    """Take steps; return how often Nova was asked to unshelve in each."""
+    """Run steps; return the number of unshelve requests in each."""
     asked = []
     for _ in range(count):
         site.asked()
@@ -66,7 +66,7 @@ def test_what_was_shelved_for_a_lease_comes_back(site, lease):
     assert server['status'] == 'SHELVED_OFFLOADED'
     steps(site, 1, lambda server: 'b')
     assert server['status'] == 'ACTIVE'
-    # It is not told of any longer that it has to go.
+    # The notice in the metadata is removed.
     steps(site, 1)
     assert server['metadata'] == {}
 
@@ -77,7 +77,7 @@ def test_one_without_room_is_asked_for_more_and_more_rarely(site):
     tries = [n for n, count in enumerate(asked) if count]
     gaps = [b - a for a, b in zip(tries, tries[1:], strict=False)]
     assert gaps[:6] == [1, 2, 4, 8, 16, 32]
-    # In an hour at the latest.
+    # After an hour at the latest.
     assert set(gaps[6:]) == {60}
 
 
@@ -98,7 +98,7 @@ def test_who_has_no_room_is_in_nobodys_way(site):
     'name', ['purpose', 'blazar_vacate_at', 'blazar_restore']
 )
 def test_what_others_have_shelved_stays_so(site, name):
-    """Whatever the owner of the server writes into its metadata."""
+    """This holds whatever the owner of the server writes into its metadata."""
     server = site.server(None)
     server['status'] = 'SHELVED_OFFLOADED'
     server['metadata'] = {name: 'true'}
@@ -114,7 +114,7 @@ def test_what_an_administrator_has_locked_stays_shelved(site):
 
 
 def test_what_is_shelved_again_by_others_stays_so(site):
-    """Once a server is back, the service has shelved it no more."""
+    """After the return of a server its record is removed."""
     server = shelved(site)
     steps(site, 2, lambda server: 'b')
     assert site.ledger.shelved_servers() == set()
@@ -183,7 +183,7 @@ def test_while_its_host_is_vacated_it_stays_told(site, lease):
     said = dict(server['metadata'])
     steps(site, 1)
     assert server['metadata'] == said
-    # Until the lease is no more.
+    # This lasts until the lease is over.
     site.manager.leases.delete(lease.id, None)
     steps(site, 1)
     assert server['metadata'] == {}
@@ -192,7 +192,7 @@ def test_while_its_host_is_vacated_it_stays_told(site, lease):
 def test_what_is_told_while_all_are_listed_stays_told(
     site, lease, monkeypatch
 ):
-    """The vacating has become due since the look began."""
+    """The vacating has become due since the poll began."""
     server = site.server('a')
     site.clock.now += 399
     nova = site.manager.services.nova

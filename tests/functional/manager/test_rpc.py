@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager as a caller on the bus sees it."""
+"""The manager as its clients on the bus see it."""
 
 from concurrent import futures
 import json
@@ -28,7 +28,7 @@ def call(world, conf):
 
 
 def items(page):
-    """Return what a list has that is one page long."""
+    """Return the items of a list that fits into one page."""
     assert page['next'] is None
     return page['items']
 
@@ -98,7 +98,7 @@ def test_refusals_keep_their_class_and_field(world, call):
 
 
 def test_refusals_survive_a_real_bus():
-    """What a broker carries is text: class, arguments and field."""
+    """A broker carries text: the class, arguments and field of an error."""
     error = exception.InvalidInput('bad end', field='end_date')
     text = common.serialize_remote_exception(
         (type(error), error, error.__traceback__)
@@ -109,7 +109,7 @@ def test_refusals_survive_a_real_bus():
 
 
 def test_replicas_are_fed(world, call):
-    """From a snapshot first, then by changes."""
+    """Replicas are fed by a snapshot first, then by changes."""
     host = world.add_host('a')
     feed = puller.Puller(call, time.monotonic, lambda: 60)
     feed.pull(world.now)
@@ -139,7 +139,7 @@ def test_nobody_answers(conf, monkeypatch):
 def test_the_broker_is_away_when_a_connection_is_made(
     conf, monkeypatch, trouble
 ):
-    """oslo.messaging lets through what its library raises then."""
+    """oslo.messaging passes on the exceptions of its library then."""
     bus = rpc.transport(conf)
 
     def fail(*args, **kwargs):
@@ -184,7 +184,7 @@ def test_instances_are_watched(world, conf):
 
 
 class Listener:
-    """Stands for a replica's worker: hears of news."""
+    """The listener of a replica's worker, which records revisions."""
 
     def __init__(self):
         self.heard = []
@@ -223,7 +223,7 @@ def test_a_new_revision_is_told(world, call, listener):
     wait_for(lambda: listener.heard[-1:] == [(1, world.ledger.id)])
     world.create(start=100)
     wait_for(lambda: listener.heard[-1:] == [(2, world.ledger.id)])
-    # What changes nothing that replicas know of is no news.
+    # Changes that no replica needs are not announced.
     world.ledger.commit(lambda tx: None)
     world.create(start=300, end=400)
     wait_for(lambda: listener.heard[-1:] == [(3, world.ledger.id)])
@@ -231,7 +231,7 @@ def test_a_new_revision_is_told(world, call, listener):
 
 
 def test_a_bus_that_hangs_delays_no_commit(world, call, listener, monkeypatch):
-    """And only the newest of what came meanwhile is told."""
+    """Only the newest of the revisions since then is announced."""
     held, hold = threading.Event(), threading.Event()
     client = world.manager._fanout._client
     cast = client.cast
@@ -355,7 +355,7 @@ def test_a_call_under_way_is_answered_when_the_manager_stops(
 
 
 class SlowServer:
-    """Stands in for a server whose bus is away until `broker` is set."""
+    """A stand-in for a server whose bus is away until `broker` is set."""
 
     def __init__(self):
         self.broker = threading.Event()
@@ -372,7 +372,7 @@ class SlowServer:
 
 
 def test_what_begins_only_after_its_stop_stops_too(monkeypatch):
-    """Nobody waits for it, and it takes no message from others."""
+    """Nothing waits for the server, and it takes no message."""
     monkeypatch.setattr(rpc, 'START_TIMEOUT', 0)
     server = SlowServer()
     background = rpc.Background(server)

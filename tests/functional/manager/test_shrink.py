@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Active leases give slots up, whatever comes between.
+"""Active leases give up slots, whatever happens meanwhile.
 
-No server may ever have what the ledger has not, and no half may stay.
+No server may ever use a slot that the ledger does not have, and no change may
+stay half done.
 """
 
 
@@ -19,7 +20,7 @@ from tests.standins.rest import answer
 from tests.standins.rest import conflict
 from tests.standins.rest import Trouble
 
-# Four slots fit on each.
+# Each host has room for four slots.
 HOSTS = ('a', 'b', 'c')
 
 
@@ -35,7 +36,7 @@ def slots(amount, **parameters):
 
 
 class CloudWithSlots(ManagedCloud):
-    """One whose servers take slots of reservations in Placement."""
+    """A cloud whose servers take slots of reservations in Placement."""
 
     def __init__(self, conf, world):
         super().__init__(conf, world.clock, *HOSTS, wait=world.wait)
@@ -56,7 +57,7 @@ class CloudWithSlots(ManagedCloud):
         )
 
     def active(self, *reservations, used=()):
-        """Return a lease that is open, with servers on these hosts."""
+        """Return an active lease with servers on these hosts."""
         lease = self.create(*reservations)
         self.settle(lease)
         for host in used:
@@ -64,7 +65,7 @@ class CloudWithSlots(ManagedCloud):
         return self.ledger.lease(lease.id)
 
     def settle(self, lease, manager=None):
-        """Let time pass until all that is due of a lease is done."""
+        """Let time pass until all due events of a lease are done."""
         manager = manager or self.manager
         until = self.clock.now + 600
         while any(
@@ -86,7 +87,7 @@ class CloudWithSlots(ManagedCloud):
         )
 
     def boot(self, lease, host):
-        """Boot a server; say whether Placement has a slot for it."""
+        """Boot a server; tell whether Placement has a slot for the server."""
         id_ = lease.reservations[0].id
         server = self.cloud.add_server(host, 'project', reservation=id_)
         class_ = resource_class(id_)
@@ -96,7 +97,7 @@ class CloudWithSlots(ManagedCloud):
         return taken
 
     def boot_all(self, lease):
-        """Boot as many servers as Placement lets in."""
+        """Boot as many servers as Placement has slots for."""
         for host in HOSTS:
             while self.boot(lease, host):
                 pass
@@ -107,7 +108,7 @@ class CloudWithSlots(ManagedCloud):
         assert not any(self.cloud.left())
 
     def held(self, lease):
-        """Return how many slots the ledger has, by host."""
+        """Return the number of slots in the ledger, by host."""
         id_ = lease.reservations[0].id
         return {
             host: a.amounts['VCPU'] // 2
@@ -117,13 +118,13 @@ class CloudWithSlots(ManagedCloud):
         }
 
     def used(self, lease):
-        """Return how many slots servers have, by host."""
+        """Return the number of slots that servers use, by host."""
         class_ = resource_class(lease.reservations[0].id)
         used = {host: self.cloud.used(host, class_) for host in HOSTS}
         return {host: count for host, count in used.items() if count}
 
     def is_within(self, lease):
-        """Tell whether no server has what the ledger has not."""
+        """Tell whether servers use only slots that the ledger has."""
         held = self.held(lease)
         return all(
             count <= held.get(host, 0)
@@ -131,7 +132,7 @@ class CloudWithSlots(ManagedCloud):
         )
 
     def check(self, lease):
-        """What is open is what the ledger says, to the last slot."""
+        """Check that the slots in Placement equal those in the ledger."""
         assert self.ledger.check() == []
         held = self.held(lease)
         [reservation, *_] = self.ledger.lease(lease.id).reservations
@@ -157,7 +158,7 @@ def site(conf, world):
 
 
 def hosts_of(site, lease):
-    """Return the hosts of a lease, those with the most slots first."""
+    """Return the hosts of a lease, the host with the most slots first."""
     held = site.held(lease)
     return sorted(held, key=lambda host: (-held[host], host))
 
@@ -172,12 +173,12 @@ class TestWhichGo:
         new = site.resize(lease, 3)
         assert new.reservations[0].parameters['amount'] == 3
         assert site.held(lease) == {most: 3}
-        # Before the start is done again already.
+        # Even before the start is repeated.
         site.boot_all(lease)
         assert site.used(lease) == {most: 3}
         site.settle(lease)
         site.check(lease)
-        # And what it was is another's.
+        # Another lease has its former slots.
         site.create({'resource_type': 'physical:host', 'min': 2, 'max': 2})
         assert site.ledger.check() == []
 
@@ -220,7 +221,7 @@ class TestWhichGo:
         assert used in site.held(lease)
 
     def test_what_is_booted_by_a_hint_has_no_slot_and_counts(self, site):
-        """With another flavor, of half the size: Placement cannot tell."""
+        """The server's flavor has half the size: Placement cannot tell."""
         lease = site.active(slots(6, disk_gb=2))
         most, fewest = hosts_of(site, lease)
         id_ = lease.reservations[0].id
@@ -294,12 +295,12 @@ class TestWhichGo:
 
 
 class TestTogether:
-    """A change that also asks for more of something else."""
+    """A change that also requests more of another resource."""
 
     def test_prolonged(self, site):
         lease = site.active(slots(6))
         most, fewest = hosts_of(site, lease)
-        # All that is given up is another's from the old end on.
+        # Another lease has everything that is given up from the old end on.
         begins = lease.end - site.clock.now
         there = f'["==", "$hypervisor_hostname", "{fewest}"]'
         site.create(
@@ -335,7 +336,7 @@ class TestTogether:
         ) == 5
 
     def test_another_finds_no_room(self, site):
-        """All is as it was: what was given up ahead is there again."""
+        """Nothing has changed: slots that were given up are restored."""
         lease = site.active(slots(10), slots(2))
         first, second = lease.reservations
         before = site.held(lease)
@@ -358,10 +359,10 @@ class TestTogether:
 def shrunk_at(site, amount, do):
     """Yield a lease for each point that its shrinking passes.
 
-    One of 5 slots, with a server, that is to shrink to `amount`.
+    The lease has 5 slots and a server, and is to shrink to `amount`.
 
-    :param do: called at that point with the lease, its hosts, those with
-        the most slots first, and the point's name
+    :param do: called at that point with the lease, its hosts, the host with
+        the most slots first, and the name of the point
     """
     reached = True
     for last in itertools.count():
@@ -386,7 +387,8 @@ def shrunk_at(site, amount, do):
 
 
 def shrunk_beside_a_boot(site, amount):
-    """Yield (lease, whether it shrank, the point) of a boot at each."""
+    """Yield (lease, whether it shrank, the point) with a boot at each point.
+    """
     for which in (0, -1):
         where = []
 
@@ -405,26 +407,26 @@ def shrunk_beside_a_boot(site, amount):
 
 
 class TestBoot:
-    """A server boots at any point: before the look, after it, after all."""
+    """A server boots at any point: before the query, after it, at the end."""
 
     @pytest.mark.parametrize('amount', [1, 2])
     def test_it_never_has_what_the_ledger_has_not(self, site, amount):
         seen = set()
         for lease, shrank, booted, name in shrunk_beside_a_boot(site, amount):
             seen.add((shrank, booted))
-            # Whoever boots before the start is done again included.
+            # Including a server that boots before the start is repeated.
             site.boot_all(lease)
             assert site.is_within(lease), name
             site.settle(lease)
             assert sum(site.held(lease).values()) == (amount if shrank else 5)
             site.check(lease)
-        # Room for both, or only for the one that was first.
+        # Either there is room for both, or only for the first.
         alone = {(True, False), (False, True)}
         both = {(True, True), (True, False)}
         assert seen == (alone if amount == 1 else both)
 
     def test_without_the_generation_it_would(self, site):
-        """The control: what the tests look at is what can go wrong."""
+        """The control: without the check of the generation this goes wrong."""
         site.cloud.compares = False
         beyond = [
             name
@@ -434,7 +436,7 @@ class TestBoot:
         assert 'placement:asked' in beyond
 
     def test_it_takes_the_last_slot_of_a_host_that_was_to_go(self, site):
-        """After Placement has compared the generation, in its midst."""
+        """The server boots after Placement has compared the generation."""
         lease = site.active(slots(5))
         most, fewest = hosts_of(site, lease)
 
@@ -455,7 +457,7 @@ class TestBoot:
 
 
 class Killed(BaseException):
-    """The manager ends here: it does nothing more."""
+    """The end of the manager's process."""
 
 
 TROUBLES = {
@@ -467,7 +469,7 @@ TROUBLES = {
 
 class TestTrouble:
     def test_killed_at_any_point(self, site):
-        """Another manager makes it whole, be it the old or the new."""
+        """Another manager completes either the old or the new lease."""
         survivor = site.another()
         found = set()
         for last in itertools.count():
@@ -501,7 +503,8 @@ class TestTrouble:
 
     @pytest.mark.parametrize('trouble', TROUBLES)
     def test_one_request_meets_trouble(self, site, trouble):
-        """Each in turn: it is as it was, until it is asked for again."""
+        """Each request fails in turn: the lease is unchanged until the retry.
+        """
         for unlucky in itertools.count():
             lease = site.active(slots(5))
             site.boot(lease, hosts_of(site, lease)[-1])
@@ -549,7 +552,7 @@ class TestTrouble:
             try:
                 site.resize(lease, 2)
             except exception.Unavailable:
-                # It has asked for nothing since.
+                # No request was made since.
                 assert asked == [len(site.cloud.asked)]
                 site.check(lease)
                 assert sum(site.held(lease).values()) == 5
@@ -598,7 +601,7 @@ class TestTrouble:
         site.cloud.meddle = meddle
         with pytest.raises(exception.Unavailable):
             site.resize(lease, 2)
-        # Its claim is given back: nobody has to wait for it to run out.
+        # The claim is released: no manager has to wait for its expiry.
         site.work(other)
         assert not site.ledger.due_events(site.clock.now)
         site.check(lease)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is asked of leases, nothing is booked twice or left over."""
+"""Random requests overbook no host, and leave no objects behind."""
 
 import dataclasses
 import random
@@ -11,7 +11,7 @@ from blazar_sched.domain import exception
 
 
 class Client:
-    """Asks for anything, by chance."""
+    """A client that makes random requests."""
 
     def __init__(self, world, whole, slots, seed):
         self._world = world
@@ -21,7 +21,7 @@ class Client:
         self._leases = []
 
     def act(self):
-        """Do something; say whether it was accepted."""
+        """Make a request; tell whether it was accepted."""
         acts = (self._create, self._create, self._update, self._delete)
         act = self._rng.choice(acts) if self._leases else self._create
         try:
@@ -66,8 +66,8 @@ class Client:
 
     def _state(self, lease):
         noun = self._world.lease(lease)
-        # One that gave slots up before it was refused has its start done
-        # again, which gives them back.
+        # A reservation that gave up slots before it was refused has its start
+        # repeated, which restores the slots.
         events = event.start_again(noun.events)
         return dataclasses.replace(noun, events=events), self._world.held(
             lease
@@ -81,7 +81,7 @@ class Client:
         return self._slots(rng.randint(1, 3), affinity=affinity)
 
     def _changes(self, reservation):
-        """Return one change of a reservation, or none."""
+        """Return a change of a reservation, or none."""
         size = 'amount' if 'amount' in reservation.parameters else 'max'
         change = self._rng.choice(
             (

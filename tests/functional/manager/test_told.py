@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No server goes that is not the ending reservation's, or that was not told.
+"""Only servers of an ending reservation, or with a notice, are deleted.
 
-Random histories of leases that keep, shelve or delete their servers, that
-draw servers without a hint, are shared, prolonged, shortened, removed and
-ended late. An account of its own judges each server that Nova is asked to
-delete or to shelve: it knows leases by what the API has accepted, and servers
-by what the world did to them. Nova tells of servers that come and go, so
-their records are there; nothing tells of leases that change.
+The test runs random histories of leases that keep, shelve or delete their
+servers, that draw servers without a hint, and are shared, extended, shortened,
+removed and ended late. An account of its own judges each server that Nova is
+asked to delete or to shelve: the account has leases from the accepted
+requests, and servers from the actions of the test. Nova notifies of servers
+that come and go, so their records exist; nothing notifies of leases that
+change.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ HOSTS = ('a', 'b', 'c')
 
 @dataclasses.dataclass
 class Booking:
-    """A reservation, as the API has accepted it."""
+    """A reservation, as accepted by the API."""
 
     lease_id: str
     project_id: str
@@ -37,18 +38,18 @@ class Booking:
     start: int
     end: int
     had: set
-    # Hostnames, also of those that it has lost.
+    # The hostnames, including those of lost hosts.
     hosts: set = dataclasses.field(default_factory=set)
     gone: bool = False
 
 
 class Account:
-    """What may be done to whom."""
+    """The account of which servers may be deleted or shelved."""
 
     def __init__(self, world):
         self.world = world
         self.bookings = {}
-        # By server: the host it came to, and what was open on it then.
+        # For each server the host it came to, and the open reservations then.
         self.came = {}
         self.told = set()
         self.faults = []
@@ -120,7 +121,7 @@ class Play:
             world.add_host(name)
 
     def lease(self, host, start, length):
-        """Have a lease of all or of half of a host."""
+        """Create a lease of a whole host or of half of a host."""
         use = {
             'on_end': self.random.choice(reservation.ON_END),
             'resource_properties': f'["==", "$hypervisor_hostname", "{host}"]',
@@ -153,7 +154,7 @@ class Play:
             )
 
     def follow(self):
-        """Have a lease come after another one on its host."""
+        """Create a lease that follows another one on its host."""
         _, booking = self.random.choice(self.open())
         self.lease(
             self.random.choice(sorted(booking.hosts)),
@@ -162,7 +163,7 @@ class Play:
         )
 
     def server(self):
-        """Have a server boot, as Nova's scheduler lets it."""
+        """Boot a server, as Nova's scheduler admits it."""
         id_, booking = self.random.choice(self.open())
         node = self.random.choice(sorted(booking.hosts))
         kind = self.random.random()
@@ -170,7 +171,8 @@ class Play:
             who = self.random.choice(sorted(booking.had))
             self.boot(node, who, reservation_id=id_)
         elif kind < 0.8:
-            # Without a hint: one of those that may use it.
+            # The server has no hint: it is of a project that may use the
+            # reservation.
             self.boot(node, self.random.choice(sorted(booking.had)))
         else:
             self.boot(
@@ -205,7 +207,7 @@ class Play:
                 self.arrive(moved)
 
     def change(self):
-        """Prolong, shorten, share, or change what becomes of the servers."""
+        """Extend, shorten or share a lease, or change its on_end."""
         found = self.leases()
         if not found:
             return
@@ -229,7 +231,7 @@ class Play:
         self.accept(lease)
 
     def remove(self):
-        """Take a reservation out of a lease."""
+        """Remove a reservation from a lease."""
         found = [e for e in self.leases() if len(e.reservations) > 1]
         if found:
             lease = self.random.choice(found)
@@ -268,7 +270,7 @@ class Play:
             self.world.set_up(*HOSTS)
 
     def away(self):
-        """Have Nova away for some requests."""
+        """Make Nova unavailable for some requests."""
         self.world.nova.failures = self.random.choice([1, 3, 40])
 
     def wait(self):
@@ -309,7 +311,7 @@ class Play:
             booking.had.update(noun.projects)
 
     def note(self):
-        """Note which hosts each reservation has."""
+        """Record the hosts of each reservation."""
         names = {h.uuid: h.hypervisor_hostname
                  for h in self.world.ledger.hosts()}
         for id_, booking in self.account.bookings.items():
@@ -317,7 +319,7 @@ class Play:
                 booking.hosts.add(names[held.host])
 
     def try_(self, act, *args):
-        # Refused, Nova is away, or nothing is open.
+        # The request is refused, Nova is away, or no reservation is open.
         with contextlib.suppress(exception.BlazarSchedError, IndexError):
             act(*args)
         self.note()
@@ -325,7 +327,7 @@ class Play:
             self.accept(each)
 
     def episode(self):
-        """Play what comes of a lease, of another one after it, and clear."""
+        """Run a lease, another one after it, and remove all objects."""
         self.try_(self.lease, self.random.choice(HOSTS), 0, 900)
         self.try_(self.world.run)
         for act in (self.server, self.server, self.follow):
@@ -343,7 +345,7 @@ class Play:
         self.clear()
 
     def clear(self):
-        """Have everything gone."""
+        """Remove all leases and servers."""
         for uuid in list(self.world.nova.stored):
             self.look(self.world.nova.stored.pop(uuid))
         for lease in self.world.ledger.leases():
@@ -370,23 +372,24 @@ def played(world, seed):
 def test_no_server_goes_that_may_stay(world, seed):
     account = played(world, seed)
     assert account.faults == []
-    # Others have gone as they should.
+    # Other servers were deleted correctly.
     assert account.ended
     world.check()
 
 
 def forget_to_keep(patch):
-    """Have a reservation speak for the servers that it has kept."""
+    """The fault: a reservation claims the servers that it has kept."""
     patch.setattr(record.Reservation, 'keeps', False)
 
 
 def vacate_at_once(patch):
-    """Have servers vacated inside the window of their own reservation."""
+    """The fault: servers are vacated in the window of their own reservation.
+    """
     patch.setattr(vacating.Vacater, '_in_open', lambda *args: set())
 
 
 def take_all(patch, of=lambda noun, server: True):
-    """Have a reservation take each server without a hint on its hosts."""
+    """The fault: a reservation draws every server without a hint."""
     draws_on = server_reservation.draws_on
 
     def take(noun, server, known, host):
@@ -402,7 +405,7 @@ def take_all(patch, of=lambda noun, server: True):
 
 
 def take_those_of_friends(patch):
-    """Have a reservation take also those of whom it is shared with."""
+    """The fault: a reservation draws servers of projects that share it."""
     take_all(
         patch, lambda noun, server: noun.start <= server.created < noun.end
     )

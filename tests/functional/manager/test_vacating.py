@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vacating: what Nova is asked for ahead of a lease, and when."""
+"""Vacating: the requests to Nova ahead of a lease, and their times."""
 
 import dataclasses
 import itertools
@@ -40,7 +40,7 @@ def told(server):
 
 @pytest.fixture
 def meanwhile():
-    """meanwhile(act): in the midst of the next try to vacate."""
+    """meanwhile(act): call `act` in the middle of the next vacating step."""
 
     def arm(act):
         def reached(point):
@@ -96,13 +96,13 @@ class TestChangedMeanwhile:
                 lease.id, None, {'reservations': [grown]}
             )
         )
-        # That try itself finds nothing to be done.
+        # The step itself has nothing left to do.
         site.run(1000 - LEAD)
         site.run()
         assert told(server) is not None
 
     def test_not_while_it_starts(self, site, lease, meanwhile):
-        """Another manager may start it while this one still vacates."""
+        """Another manager may start the lease while this one still vacates."""
 
         def begin(tx):
             claim = Claim('another', 'token', 10**10)
@@ -132,7 +132,7 @@ class TestWholeHost:
     @pytest.fixture
     def lease(self, site, whole):
         lease = site.create(whole())
-        # It is on the one that the tests fill.
+        # The server is on the host that the tests fill.
         [(held, _)] = site.ledger.allocations(lease_id=lease.id)
         assert held.host == site.hosts['a']
         return lease
@@ -168,7 +168,7 @@ class TestWholeHost:
         site.run(NOTICE)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
         site.run(60)
-        # It has found no other host.
+        # The lease has found no other host.
         site.cloud.settle()
         site.run(5)
         assert server['OS-EXT-STS:task_state'] == 'shelving'
@@ -316,7 +316,7 @@ class TestWholeHost:
         server = site.server('a')
         site.run(800)
         for _ in range(140):
-            # Wherever it may go is full.
+            # All other hosts are full.
             site.run(50)
             site.cloud.settle()
         assert server[NODE] == 'a'
@@ -426,7 +426,7 @@ class TestWholeHost:
         site.sync()
         [record] = site.ledger.instances()
         site.asked()
-        # As it is once the end of its lease has been moved.
+        # This is the state after the end of the lease was moved.
         site.ledger.commit(
             lambda tx: tx.put_instance(
                 dataclasses.replace(record, end=lease.start)
@@ -463,7 +463,7 @@ class TestWholeHost:
     def test_what_the_ledger_has_bound_to_it_is_left_alone(
         self, site, lease
     ):
-        # As if it needed no hint, and the start were done again.
+        # The control: the server needs no hint, and the start is repeated.
         site.run(1000)
         server = site.server('a')
         server['tenant_id'] = 'project'
@@ -587,7 +587,7 @@ TROUBLES = {
 @pytest.mark.row('F56')
 @pytest.mark.parametrize('trouble', TROUBLES)
 def test_whatever_goes_wrong_the_host_is_clear_in_time(site, whole, trouble):
-    """Each request of the vacating in turn, once."""
+    """Each request of the vacating fails once, in turn."""
     for number in itertools.count():
         lease = site.create(whole(), end=1100)
         server, yielding = site.server('a'), site.preemptible('a')
@@ -607,8 +607,8 @@ def test_whatever_goes_wrong_the_host_is_clear_in_time(site, whole, trouble):
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
         assert yielding['id'] not in site.cloud.servers
-        # Nothing is lost of what need not be, and it is to come back; but
-        # Nova shelves nothing that it does not let be marked.
+        # No server is deleted without need, and each is to be unshelved; but
+        # Nova shelves no server whose metadata cannot be set.
         left = site.cloud.servers.pop(server['id'])
         if not asked[number:] or not asked[number].endswith('/metadata'):
             assert left['metadata']['blazar_restore'] == 'true'
@@ -621,7 +621,7 @@ def test_whatever_goes_wrong_the_host_is_clear_in_time(site, whole, trouble):
 class TestSlots:
     @pytest.fixture
     def lease(self, site, slots):
-        # On one host of 8 there is room for two others beside it.
+        # One host of 8 VCPUs has room for two others beside it.
         site.cloud.down.add('b')
         site.manager.monitor.poll()
         return site.create(slots(amount=3, vcpus=2))
@@ -681,7 +681,8 @@ class TestSlots:
         assert site.asked() == []
 
     def test_a_server_is_not_in_the_way_of_its_own_lifetime(self, site):
-        """It was shelved, but not taken off its host, by its start."""
+        """Its start shelved the server, but did not remove it from its host.
+        """
         site.cloud.down.add('b')
         site.manager.monitor.poll()
         site.cloud.offloads = False
@@ -702,7 +703,7 @@ class TestSlots:
     def test_a_server_in_the_place_of_its_lifetime_is_counted_once(
         self, site, slots
     ):
-        """As long as its place is not taken over by its record."""
+        """This holds until its record replaces its allocation."""
         site.cloud.down.add('b')
         site.manager.monitor.poll()
         server = site.server('a', vcpus=4)

@@ -35,7 +35,7 @@ def slots(amount, **parameters):
 
 
 def give_up(cloud, placement, names, id_, held, amount):
-    """Have the driver do it; return the slots left by host, None if none."""
+    """Run the driver; return the slots left by host, None if refused."""
     services = dict.fromkeys(f.name for f in dataclasses.fields(base.Services))
     replica = types.SimpleNamespace(reservations={})
     services |= {
@@ -83,7 +83,7 @@ SIZES = strategies.lists(
 @hypothesis.settings(deadline=None, max_examples=60)
 @hypothesis.given(SIZES)
 def test_as_many_hosts_come_free_as_can(sizes):
-    """Against every other way to give up so many."""
+    """The reference is every other way to give up as many slots."""
     held, used, amount = sizes
     names = [f'host-{n}' for n in range(len(held))]
     cloud = CloudApi(*names)

@@ -47,7 +47,7 @@ spans = st.tuples(st.integers(0, 30), st.integers(1, 10))
     asks=st.integers(1, 40),
 )
 def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
-    """As a plain look at every second has it."""
+    """The reference is a plain check of every second."""
     replica = state.Replica(accounting.LedgerAccounting)
     known = Instance('i', 'h', 'p', takes, end=NOW + lasts)
     nouns = [

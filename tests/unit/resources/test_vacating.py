@@ -33,14 +33,14 @@ def _servers(draw):
 
 
 def _staying(server):
-    """Who of two stays: the greater one, told in words of its own."""
+    """Return which of two servers stays: the larger one."""
     asks = server.preemptible or server.end <= 100
     return not asks, -server.end, -server.created, server.uuid
 
 
 @given(_servers(), st.integers(-3, 12), st.integers(-3, 12))
 def test_as_few_go_as_needed(servers, vcpus, memory_mb):
-    """Of all ways out, the one that keeps who is to stay most."""
+    """Of all selections, this one keeps the most of the preferred servers."""
     excess = {'VCPU': vcpus, 'MEMORY_MB': memory_mb}
 
     def freed(some):
