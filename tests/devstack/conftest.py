@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes to run DevStack's scripts on, of which there is a stand-in."""
+"""Nodes on which a stand-in for DevStack runs the plugin's scripts."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.devstack.node import Node
 
 @pytest.fixture(scope='session')
 def stacked(tmp_path_factory):
-    """A node after stack.sh, to look at only."""
+    """A node after stack.sh, for tests that only read."""
     node = Node(tmp_path_factory.mktemp('stacked'))
     node.stack()
     return node
@@ -16,7 +16,7 @@ def stacked(tmp_path_factory):
 
 @pytest.fixture
 def new_node(tmp_path):
-    """new_node(**settings) -> a Node, on which nothing was run yet."""
+    """new_node(**settings) -> a Node on which no script has run."""
 
     def make(name='node', **settings):
         state = tmp_path / name
@@ -28,7 +28,7 @@ def new_node(tmp_path):
 
 @pytest.fixture
 def node(new_node):
-    """A node after stack.sh, to go on with."""
+    """A node after stack.sh, for tests that change it."""
     node = new_node()
     node.stack()
     return node

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node on which DevStack's scripts are run with our plugin.
+"""A node on which DevStack's scripts run with the plugin.
 
-`devstack.sh` stands for DevStack.
+`devstack.sh` is the stand-in for DevStack.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from blazar_sched.conf import service
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 SCRIPTS = pathlib.Path(__file__).with_name('devstack.sh')
-# Where our console script is.
+# The folder of the console script.
 PROGRAMS = pathlib.Path(sys.executable).parent
 CONTROLLER = (
     'mysql,rabbit,key,n-api,n-sch,n-cpu,placement-api,neutron,tempest'
@@ -30,7 +30,7 @@ CONTROLLER = (
 
 
 def api_paste_ini() -> pathlib.Path:
-    """Return where Nova's own one was installed."""
+    """Return the path of Nova's installed api-paste.ini."""
     [path] = [
         pathlib.Path(file.locate())
         for file in importlib.metadata.files('nova')
@@ -40,13 +40,14 @@ def api_paste_ini() -> pathlib.Path:
 
 
 class Node:
-    """What DevStack has made of a node.
+    """A node after DevStack's scripts.
 
-    :param state: a folder for all of it
-    :param programs: the folder of `blazar-sched`; else one that does nothing
-    :param plugin: the repository that the plugin is taken from
-    :param settings: what local.conf sets, and where the database and the
-        broker are
+    :param state: a folder for all files of the node
+    :param programs: the folder of `blazar-sched`; else one whose program does
+        nothing
+    :param plugin: the repository of the plugin
+    :param settings: the settings in local.conf, and the URLs of the database
+        and the broker
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Node:
         self._run('unstack')
 
     def clean(self) -> None:
-        """As clean.sh, which has unstack.sh run first."""
+        """Run clean.sh, which runs unstack.sh first."""
         self._run('unstack')
         self._run('clean')
 
@@ -111,17 +112,17 @@ class Node:
         assert not self.lines('died'), done.stdout
 
     def lines(self, name: str) -> list[str]:
-        """Return the lines of one of the files that stand for services."""
+        """Return the lines of a file that stands for a service."""
         path = self.state / name
         return path.read_text().splitlines() if path.exists() else []
 
     def commands(self) -> dict[str, list[str]]:
-        """Return the command lines of the processes that run, by name."""
+        """Return the command lines of the running processes, by name."""
         words = map(shlex.split, self.lines('processes'))
         return {name: command for name, *command in words}
 
     def files(self) -> Mapping[str, str]:
-        """Return all configuration there is, by its path below /etc."""
+        """Return all configuration files, by their paths below /etc."""
         return {
             str(path.relative_to(self.etc)): path.read_text()
             for path in sorted(self.etc.rglob('*'))
@@ -129,11 +130,11 @@ class Node:
         }
 
     def service_options(self) -> cfg.ConfigOpts:
-        """Return our configuration as the service reads it."""
+        """Return the configuration as the service reads it."""
         return service.load(files=[str(self.conf)])
 
     def nova_options(self) -> cfg.ConfigOpts:
-        """Return nova.conf as Nova and our filters read it."""
+        """Return nova.conf as Nova and the filters read it."""
         conf = cfg.ConfigOpts()
         scheduler.register_opts(conf)
         notifications.register_opts(conf)

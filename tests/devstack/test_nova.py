@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stack.sh makes of Nova's files, and clean.sh of that."""
+"""The changes of stack.sh in Nova's files, and their removal by clean.sh."""
 
 import pathlib
 import shutil
@@ -22,7 +22,7 @@ PIPELINES = (
     'openstack_compute_api_v21',
     'openstack_compute_api_v21_legacy_v2_compatible',
 )
-# As another plugin, or local.conf, may have left it.
+# The content that another plugin, or local.conf, may have written.
 USED = """
 [filter_scheduler]
 enabled_filters = ComputeFilter, SameHostFilter
@@ -41,7 +41,7 @@ virt_type = qemu
 
 
 def enabled_once(conf):
-    """Say whether both filters are, at the end."""
+    """Tell whether both filters are enabled once, at the end."""
     names = conf.filter_scheduler.enabled_filters
     return names[-2:] == FILTERS and len(set(names)) == len(names)
 
@@ -56,7 +56,7 @@ def pipeline(path, name):
 
 
 def passed_once(path):
-    """Say whether our API filter is where it belongs in all pipelines."""
+    """Tell whether the API filter is in its place once, in all pipelines."""
     for name in PIPELINES:
         expected = pipeline(api_paste_ini(), name)
         after = expected.index('keystonecontext') + 1
@@ -186,7 +186,7 @@ def test_nothing_of_others_is_lost(new_node):
     node.clean()
     left = node.nova_conf.read_text()
     assert left.startswith(USED)
-    # iniset's own, which was not there.
+    # The section that iniset itself has added.
     assert left[len(USED):].split() == ['[oslo_messaging_notifications]']
 
 
@@ -232,7 +232,7 @@ def test_pipelines_that_it_does_not_know_are_told(new_node, tmp_path):
         node.stack()
 
 
-# What keeps a second run from adding once more, and what it would be without.
+# The guard against a second addition, and the result without the guard.
 GUARDS = {
     'available_filters': (
         '[[ " $available " != *" $BLAZAR_SCHED_AVAILABLE_FILTERS "* ]]',

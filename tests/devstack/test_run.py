@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stack.sh has written, read and run by the programs themselves."""
+"""The files of stack.sh are read by the programs themselves."""
 
 import contextlib
 import subprocess
@@ -17,7 +17,7 @@ PATIENCE = 60
 
 @pytest.fixture
 def new_site(new_node, port):
-    """new_site(database, bus) -> a stacked Node with our real programs."""
+    """new_site(database, bus) -> a stacked Node with the real programs."""
 
     def make(database_url, bus):
         node = new_node(
@@ -35,7 +35,7 @@ def new_site(new_node, port):
 
 @contextlib.contextmanager
 def running(node, *commands):
-    """Run the commands; yield processes and their logs."""
+    """Run the commands; yield the processes and their logs."""
     with contextlib.ExitStack() as stack:
         processes = {}
         for number, command in enumerate(commands):
@@ -51,7 +51,7 @@ def running(node, *commands):
 
 
 def get(processes, url, status):
-    """GET until it answers with `status`."""
+    """GET until the response has `status`."""
     deadline = time.monotonic() + PATIENCE
     answer = None
     while answer is None or answer.status_code != status:
@@ -65,7 +65,7 @@ def get(processes, url, status):
 
 
 def test_its_tables_are_made_and_the_service_runs(new_site, tmp_path, port):
-    """Without a broker: all in one process, as `serve` has it."""
+    """Without a broker `serve` runs all in one process."""
     node = new_site(f'sqlite:///{tmp_path}/ledger.sqlite', 'fake://')
     program, part, *arguments = node.commands()['blazar-sched-api']
     assert part == 'api'
@@ -81,7 +81,8 @@ def test_its_tables_are_made_and_the_service_runs(new_site, tmp_path, port):
 
     url = f'http://127.0.0.1:{port}'
     with running(node, [program, 'serve', *arguments]) as processes:
-        # Keystone, which nobody is here, is not asked who wants to know these.
+        # These URLs need no token, so Keystone, which is missing here, is not
+        # called.
         versions = get(processes, f'{url}/', 300).json()['versions']
         assert versions[0]['id'] == 'v1.0'
         get(processes, f'{url}/healthcheck', 200)
@@ -96,7 +97,7 @@ def bus(tmp_path_factory):
         yield url
 
 
-# As DevStack's database_connection_url ends.
+# The end of DevStack's database_connection_url.
 @pytest.fixture(
     params=[
         ('mysql', 'charset=utf8'),
@@ -118,12 +119,12 @@ def test_api_and_manager_find_each_other(bus, database_url, new_site, port):
     node = new_site(database_url, bus)
 
     with running(node, *node.commands().values()) as processes:
-        # What stack.sh waits for.
+        # The URL that stack.sh polls.
         [waiting] = [
             call for call in node.lines('calls') if '/healthcheck' in call
         ]
         [url] = [word for word in waiting.split() if '://' in word]
-        # Apache, which is not here, asks the port behind it.
+        # Apache, which is missing here, forwards to this port.
         _, path = url.split('/reservation')
         get(processes, f'http://127.0.0.1:{port}{path}', 200)
         for process in processes.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service: what stack.sh configures and starts, and who undoes it."""
+"""The service as stack.sh configures, starts and removes it."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from tests.devstack.node import api_paste_ini
 from tests.devstack.node import CONTROLLER
 from tests.devstack.node import REPOSITORY
 
-# What other services, and systemd, keep of us.
+# The files that other services, and systemd, keep of blazar-sched.
 KEPT = (
     'apache_sites', 'databases', 'endpoints', 'hosts', 'processes', 'services',
     'users',
@@ -25,13 +25,13 @@ def kept(node):
 
 
 def apache(node):
-    """Return the file of Apache's site, '' without one."""
+    """Return Apache's site file, '' without one."""
     path = node.state / 'apache/blazar-sched.conf'
     return path.read_text() if path.exists() else ''
 
 
 def of_service(*services):
-    """Return what is enabled on a node without them."""
+    """Return the enabled services of a node without the others."""
     enabled = CONTROLLER.split(',')
     return ','.join(each for each in enabled if each not in services)
 
@@ -56,7 +56,7 @@ def test_its_clients_have_credentials(stacked, group):
 
     auth = loading.load_auth_from_conf_options(conf, group)
     session = loading.load_session_from_conf_options(conf, group, auth=auth)
-    # Refuses options that exclude each other.
+    # This raises for options that exclude each other.
     adapter = loading.load_adapter_from_conf_options(
         conf, group, session=session
     )
@@ -126,7 +126,7 @@ def test_behind_the_tls_proxy(new_node):
 
 
 def test_it_is_behind_apache_as_all_services_are(node):
-    """Also after a second run, and no more once it is undone."""
+    """The same holds after a second run, and not after the removal."""
     node.stack()
 
     assert node.lines('apache_sites') == ['blazar-sched']
@@ -193,7 +193,7 @@ def test_beside_blazar_it_refuses(new_node):
 
 
 def test_the_lines_that_enable_the_plugin_name_its_branch():
-    """DevStack takes the branch master where the line names none."""
+    """DevStack uses the branch master if the line names none."""
     found = []
     for page in (
         'devstack/README.md', 'devstack/local.conf.sample',
@@ -346,7 +346,7 @@ def test_on_a_node_without_nova(new_node):
 
 
 def test_another_manager_leaves_the_database_as_it_is(new_node):
-    """The one where the database is has made it."""
+    """The node with the database has created it."""
     node = new_node(
         ENABLED_SERVICES='n-cpu', DISABLED_SERVICES='blazar-sched-api'
     )

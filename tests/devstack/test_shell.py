@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manner of what is written for the shell."""
+"""The style of the shell scripts."""
 
 import importlib.util
 import shutil
@@ -49,7 +49,7 @@ def test_bash_can_read_it():
 )
 def test_it_has_openstacks_style():
     said = check(sys.executable, '-m', 'bashate.bashate')
-    # It only warns of long lines.
+    # bashate only warns of long lines.
     assert said == ''
 
 
@@ -58,5 +58,5 @@ def test_it_has_openstacks_style():
     reason='shellcheck is not installed: apt-get install shellcheck',
 )
 def test_shellcheck_finds_nothing():
-    # With the files that others are read into.
+    # The script is checked with the files that it sources.
     assert check('shellcheck', '-x') == ''

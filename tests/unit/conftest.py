@@ -17,13 +17,13 @@ from blazar_sched.replica import wire
 
 
 class MemoryLedger:
-    """Keeps every revision's records and answers like the manager."""
+    """A ledger that keeps all revisions, with the manager's responses."""
 
     def __init__(self, id_=None, revisions=()):
         self.id = id_ or str(uuid.uuid4())
         self.revisions = []
         self.image = {}
-        # Revisions up to this one are forgotten.
+        # Revisions up to this one are pruned.
         self.pruned = 0
         for records in revisions:
             self._write(records)
@@ -33,7 +33,7 @@ class MemoryLedger:
         return len(self.revisions)
 
     def commit(self, *nouns, gone=()):
-        """Write nouns, and (kind, key) of what is gone, as one revision."""
+        """Write objects, and (kind, key) of deleted ones, as one revision."""
         records = [record.encode(noun) for noun in nouns]
         records += [(kind, key, None) for kind, key in gone]
         self._write(records)
@@ -43,7 +43,7 @@ class MemoryLedger:
         record.merge(self.image, records)
 
     def at(self, revision):
-        """The same ledger as it was."""
+        """Return the ledger as it was at a revision."""
         return MemoryLedger(self.id, self.revisions[:revision])
 
     def items(self):
@@ -79,12 +79,12 @@ class MemoryLedger:
 
 
 def place_of(key):
-    """Allocations come last."""
+    """Return the sort key of a record: allocations come last."""
     return key[0] == record.ALLOCATION, *key
 
 
 def items_of(records):
-    """Make records the items of a full copy."""
+    """Return records as the items of a full copy."""
     entries, others = [], []
     for kind, key, data in records:
         if kind != record.ALLOCATION:
@@ -101,7 +101,7 @@ def items_of(records):
 
 
 def records_of(items):
-    """Undo `items_of`."""
+    """Return the records of the items, the reverse of `items_of`."""
     records, allocations = packing.split(items)
     yield from records
     for each in allocations:
@@ -130,7 +130,7 @@ def amounts(vcpus, gpus):
 
 
 class Make:
-    """Nouns with only what matters given."""
+    """Objects with defaults for the fields that a test does not name."""
 
     @staticmethod
     def host(uuid, vcpus=8, gpus=0, **fields):
@@ -164,7 +164,8 @@ class Make:
     def allocation(
         id, host, start=100, end=200, vcpus=0, reservation_id='r1', gpus=0
     ):
-        """Whole-host unless `vcpus` or `gpus` are given."""
+        """Return an allocation, of the whole host without `vcpus` and `gpus`.
+        """
         return Allocation(
             id=id,
             reservation_id=reservation_id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts of a small cloud, in a real index."""
+"""The hosts of a small cloud, in a real index."""
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
@@ -26,7 +26,7 @@ def make_host(uuid, vcpus=8, memory_mb=16, gpus=0, **kwargs):
 
 
 def make_index(hosts, *entries):
-    """`entries`: (owner, host, start, end, amounts, or None for whole)."""
+    """Return an index of (owner, host, start, end, amounts or None)."""
     index = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
     index.apply([('capacity', h.uuid, h.amounts()) for h in hosts.values()])
     index.apply([add(n, *entry) for n, entry in enumerate(entries)])
@@ -45,7 +45,7 @@ def by_uuid(*hosts):
 
 
 def these(index, hosts):
-    """Every one of the hosts as a candidate."""
+    """Return all hosts as candidates."""
     return Catalog(index, hosts).meeting(requirements.all_of(), 'p')
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user or an operator meets is in the guides and references.
+"""Everything that users and operators see is in the guides and references.
 
-What the references list is made from the code: of that, each item has to say
-what it is for. All else has to be named on the page that is about it.
+The references are made from the code: each item there must have a description.
+Everything else must be named on the page about it.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from blazar_sched.service.bus import notifier
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDES = ROOT / 'doc/source'
 MADE_UP = 'made_up_by_nobody'
-# Of reno's notes.
+# The sections of reno's notes.
 SECTIONS = {
     'critical', 'deprecations', 'features', 'fixes', 'issues', 'other',
     'prelude', 'security', 'upgrade',
@@ -56,7 +56,8 @@ def read(page):
 def undocumented(names, text):
     """Return the names that a text does not have as literals.
 
-    Alone, or before what it is given, as in ``on_stale = open``.
+    A literal has the name by itself, or before a value, as in ``on_stale =
+    open``.
     """
     literals = set(re.findall(r'`+([^`]+)`+', text))
     said = literals | {re.split(r'[ =]', each)[0] for each in literals}
@@ -78,13 +79,13 @@ def entry_points(group):
 
 
 def error_names():
-    """Those of domain.exception that can be answered, and the API's own."""
+    """Return the names of the errors that clients can get."""
     ours = classes_of(exception, exception.BlazarSchedError)
     return sorted({*ours, *errors.NAMES.values()} - {'BlazarSchedError'})
 
 
 def notification_types():
-    """Whole types; what is only put before or behind one is no type."""
+    """Return whole event types, without mere prefixes and suffixes."""
     types = {
         value
         for name, value in vars(notifier).items()
@@ -163,7 +164,7 @@ def test_a_mention_in_passing_is_no_documentation():
 
 
 def without_help(parser, command='blazar-sched'):
-    """Return the subcommands and arguments that do not say what they do."""
+    """Return the subcommands and arguments without a help text."""
     lacking = [] if parser.description else [command]
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -187,7 +188,7 @@ def test_a_command_or_argument_that_says_nothing_is_found():
 
 
 def commands(parser, command='blazar-sched'):
-    """Yield every command that can be typed, without its arguments."""
+    """Yield every command, without its arguments."""
     inside = [
         (name, each)
         for action in parser._actions
@@ -289,7 +290,7 @@ def test_no_meaning_is_of_what_is_gone():
 
 
 def environment_variables(*places):
-    """Return those that Python code names, and nothing else, in a text."""
+    """Return the environment variables that Python code names in a text."""
     found = set()
     for place in places:
         path = ROOT / place
@@ -340,14 +341,14 @@ def test_every_metric_is_shown():
     text = read('admin/metrics.rst')
     assert unshown([*metrics.ALL, made_up], text) == [MADE_UP]
     assert [m.name for m in metrics.ALL if not m.documentation] == []
-    # Those that the page tells to look at are there.
+    # The metrics that the page recommends exist.
     names = {m.name for m in metrics.ALL}
     told = set(re.findall(r'``(blazar_sched_\w+?)(?:_total)?``', text))
     assert told - names == set()
 
 
 def missing_tests(text):
-    """Return the tests that a text names and that are not there."""
+    """Return the tests that a text names and that do not exist."""
     return [
         test
         for test in sorted(set(re.findall(r'`(tests/[\w/.:]+)`', text)))
@@ -397,7 +398,8 @@ def test_a_test_that_is_not_there_is_found():
 
 
 def missing_files(text):
-    """Return the files of ours that a text names and that are not there."""
+    """Return the files of the project that a text names and that do not exist.
+    """
     return [
         name
         for name in re.findall(r'``([\w/]+/[\w/]+\.py)``', text)
@@ -415,7 +417,7 @@ def test_each_file_that_contributing_names_is_there():
 
 
 def unknown_names(text):
-    """Return the names like `replica.puller` that lead nowhere."""
+    """Return the names like `replica.puller` that do not exist."""
     ours = ROOT / 'blazar_sched'
     known = {
         path.parent.name: f'{place}.{path.parent.name}'
@@ -448,9 +450,10 @@ def test_what_the_architecture_names_is_there():
 
 
 def wrong_notes(notes):
-    """Return those that reno could not read, by their names.
+    """Return the names of the notes that reno could not read.
 
-    Or would read otherwise than it looks: a section begins a line.
+    This includes notes that reno would read with another meaning: a section
+    must begin a line.
 
     :param notes: texts by name
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README and the guides tell people to type can be typed.
+"""The commands and the configuration in the README and the guides are valid.
 
-Commands are read by the parsers of the programs that they are for, and
-configuration by oslo.config with the options of who reads it. What stands in
-angle brackets is for the reader to fill in.
+Commands are parsed by the parsers of their programs, and configuration by
+oslo.config with the options of its readers. Text in angle brackets is for the
+reader to fill in.
 """
 
 import argparse
@@ -48,7 +48,7 @@ PAGES = [
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 PATIENCE = 60
 
-# Of a page, what language a block is in, its text.
+# The page, the language and the text of a block.
 Block = collections.namedtuple('Block', 'page language text')
 
 
@@ -78,7 +78,7 @@ def commands(texts=None):
             line = re.sub(r'^[$#] ', '', line)
             line = re.sub(r'<[^<>]+>', 'PLACEHOLDER', line)
             with contextlib.suppress(ValueError):
-                # A comment, an answer: no command of ours in any case.
+                # A comment or output, and no command.
                 found.append(shlex.split(line.replace('…', ''), True))
     return [words for words in found if words]
 
@@ -97,7 +97,7 @@ def name(words):
 
 
 def reads(parser, words):
-    """Tell whether a parser takes the words of a command."""
+    """Tell whether a parser accepts the words of a command."""
     try:
         parser.parse_args(words)
     except SystemExit as e:
@@ -113,10 +113,10 @@ def test_our_commands_are_read(words):
 
 
 def openstack(words):
-    """Tell whether the openstack program takes the words of a command.
+    """Tell whether the openstack program accepts the words of a command.
 
-    In one of the versions of the API that it is for. Blazar's client looks
-    into values when it makes a request of them.
+    The command must be valid in a version of the API that it is for. Blazar's
+    client checks values when it makes the request.
 
     :raises LookupError: if there is no such command
     """
@@ -135,7 +135,8 @@ def openstack(words):
 
 
 def takes(command, words):
-    """Tell whether a command of the openstack program takes its arguments."""
+    """Tell whether a command of the openstack program accepts its arguments.
+    """
     parser = command.get_parser('a command')
     if not reads(parser, words):
         return False
@@ -202,9 +203,9 @@ def test_each_target_says_what_it_needs():
 
 
 def unproven(text):
-    """Return the targets that a text tells of, and CI runs without a word.
+    """Return the targets that a text names, and that CI does not run.
 
-    What CI does not run has to be said.
+    The text must say so of such a target.
     """
     script = (ROOT / '.ci/run').read_text()
     lines = re.findall(r'^ *(?:make|tested) ([a-z -]+)', script, re.M)
@@ -260,10 +261,10 @@ def of_the_service():
 
 @functools.cache
 def of_nova():
-    """Return the options of nova.conf by group, ours among them."""
+    """Return the options of nova.conf by group, including blazar-sched's."""
     known = collections.defaultdict(dict)
     for group in ('DEFAULT', *of_the_service()):
-        # Those of the libraries that both use.
+        # The options of the libraries that both use.
         if group == 'DEFAULT' or group.startswith('oslo_'):
             known[group] |= of_the_service()[group]
     for group, opts in (*nova_opts.list_opts(), *scheduler.list_opts()):
@@ -273,14 +274,14 @@ def of_nova():
 
 
 def wrong(text, known, path):
-    """Return what a piece of configuration has that is not there.
+    """Return the unknown options in a piece of configuration.
 
     :param known: options by group
     :param path: where it may be written to
     :raises oslo_config.cfg.Error: if a value cannot be read
     :raises ValueError: the same
     """
-    # What is commented out is meant to be used as well.
+    # Commented options must be valid as well.
     path.write_text(re.sub(r'^# (?=[a-z_]+ = )', '', text, flags=re.M))
     sections = {}
     cfg.ConfigParser(str(path), sections).parse()
@@ -294,7 +295,7 @@ def wrong(text, known, path):
                 continue
             conf.register_opt(opt, None if group == 'DEFAULT' else group)
             there.append((group, opt.dest))
-    # What others refer to.
+    # The options to which other values refer.
     conf.register_opt(cfg.StrOpt('state_path', default=''))
     conf([], default_config_files=[str(path)])
     for group, dest in there:
@@ -314,7 +315,7 @@ INI = [b for b in ALL if b.language == 'ini']
     ids=lambda b: f'{b.page.name}-{b.text[:40]!r}',
 )
 def test_configuration_is_read(block, tmp_path):
-    """By the service, or by Nova: whoever has the options."""
+    """The configuration is that of the service or of Nova."""
     path = tmp_path / 'block.conf'
     lacking = [
         wrong(block.text, known, path)
@@ -342,7 +343,7 @@ def test_configuration_that_cannot_be_read_is_found(tmp_path):
 
 
 def test_the_guide_has_the_readmes_pipelines():
-    """Which the tests in a cloud are made with."""
+    """The tests in a cloud use these pipelines."""
     pipelines = {
         b.page: b.text.strip() for b in INI if is_paste(b.text)
     }
@@ -360,7 +361,7 @@ def test_json_is_read(block):
 
 @pytest.fixture
 def home(tmp_path, port):
-    """A home whose configuration is the README's, but for the port."""
+    """A folder with the configuration of the README, except for the port."""
     folder = tmp_path / '.blazar-sched'
     folder.mkdir()
     [text] = [b.text for b in blocks(README) if 'noauth' in b.text]
@@ -377,7 +378,8 @@ def start(words, folder, **kwargs):
 
 
 def test_the_service_of_the_readme_runs(home):
-    """`db upgrade`, `status` and `serve`, just as it has them."""
+    """The commands are `db upgrade`, `status` and `serve`, as in the README.
+    """
     folder, port = home
     told = [' '.join(words) for words in of('blazar-sched', commands(
         [b.text for b in blocks(README)]
@@ -400,7 +402,7 @@ def test_the_service_of_the_readme_runs(home):
 
 
 def asked(process, url):
-    """Return the answer, as soon as there is one."""
+    """Return the response, as soon as there is one."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

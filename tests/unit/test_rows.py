@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each row of what is asked of scheduling has a test that is named for it.
+"""Each requirement of scheduling has a test with its number.
 
-The contributor's guide says what each row is: see PAGE.
+The contributor's guide describes the requirements: see PAGE.
 """
 
 import ast
@@ -12,14 +12,15 @@ import re
 TESTS = pathlib.Path(__file__).parents[1]
 PAGE = TESTS.parent / 'doc/source/contributor/requirements.md'
 
-# What the founding documents name, and the features beside other systems'.
+# The requirements of the founding documents, and the features of other
+# systems.
 ROWS = {
     *(f'C{n}' for n in range(1, 56)),
     *(f'F{n}' for n in range(1, 93)),
 }
-# No test can show these: a document, and a list of what to read.
+# No test can show these: a document, and a list of references.
 HISTORY = {'C54', 'C55'}
-# The features that are a must, and those of scheduling, whatever they are.
+# The features that are a must, and all features of scheduling.
 MUSTS = (
     1, 2, 3, 4, 7, 8, 11, 13, 14, 15, 18, 19, 20, 22, 24, 25, 28, 35,
     *range(38, 59), 61, 62, 64, 68, 70, 72, 76, 78, *range(84, 89), 92,
@@ -31,7 +32,7 @@ SHOWN = {
 
 
 def marked():
-    """Return the names of the marked tests, classes and files, by row."""
+    """Return the names of the marked tests, classes and files, by number."""
     found = collections.defaultdict(list)
     for path in TESTS.rglob('test_*.py'):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API as deployed, in process, over a manager that answers by rote."""
+"""The API as deployed, in process, with a manager of canned responses."""
 
 import json
 
@@ -14,11 +14,11 @@ from tests import loopback
 
 
 class RoteManager:
-    """Stands at the API's edge for `service.bus.rpc.Client`.
+    """A manager in place of `service.bus.rpc.Client`.
 
-    `answers` holds what each method answers, or the exception it raises;
-    `calls` what was asked. Both go through JSON, as on the bus. `trouble` is
-    what a check of its health raises.
+    `answers` has the response of each method, or the exception that it raises;
+    `calls` has the calls. Both pass through JSON, as on the bus. `trouble` is
+    the exception of a health check.
     """
 
     def __init__(self):
@@ -36,7 +36,7 @@ class RoteManager:
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, list):
-            # All of a list is on one page.
+            # The whole list is on one page.
             answer = {'items': answer, 'next': None}
         return json.loads(json.dumps(answer))
 
@@ -67,7 +67,7 @@ def api(conf, manager):
 
 @pytest.fixture
 def lease():
-    """A lease as the manager answers it."""
+    """A lease as the manager returns it."""
     return {
         'id': 'b1f5d6c4-0000-4000-8000-000000000000',
         'name': 'night-run',
@@ -119,7 +119,7 @@ def lease():
 
 @pytest.fixture
 def host():
-    """A host as the manager answers it."""
+    """A host as the manager returns it."""
     return {
         'id': '7',
         'hypervisor_hostname': 'compute-1',
@@ -149,7 +149,7 @@ def host():
 
 @pytest.fixture
 def floating_ip():
-    """A floating IP as the manager answers it."""
+    """A floating IP as the manager returns it."""
     return {
         'id': 'b1f5d6c4-0000-4000-8000-000000000004',
         'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
@@ -163,7 +163,7 @@ def floating_ip():
 
 @pytest.fixture
 def capacity():
-    """A capacity as the manager answers it."""
+    """A capacity as the manager returns it."""
     return {
         'start': 1767229200,
         'end': 1767232800,
@@ -190,7 +190,7 @@ def capacity():
 
 @pytest.fixture
 def answers(lease, host, floating_ip, capacity):
-    """What a manager answers to each method when all is well."""
+    """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
         'get_lease': lease,
@@ -222,7 +222,7 @@ def answers(lease, host, floating_ip, capacity):
 
 @pytest.fixture
 def requests():
-    """A path and a body that each route takes."""
+    """A valid path and body for each route."""
     reservation = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
     bodies = {
         ('POST', routes.LEASES): {

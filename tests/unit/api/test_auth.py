@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what, by token; headers that claim more are not believed."""
+"""Authorization by token; other headers cannot grant more."""
 
 from falcon import testing
 from keystoneauth1 import fixture as keystone_tokens
@@ -21,7 +21,7 @@ WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
 }
 ALL = {route.rule for route in routes.ROUTES} - {None}
-# Keystone adds the roles that a role implies.
+# Keystone adds implied roles.
 MATRIX = {
     'admin': (['admin', 'member', 'reader'], ALL),
     'admin alone': (['admin'], ALL),
@@ -31,7 +31,7 @@ MATRIX = {
     'service': (['service'], set()),
     'none': ([], set()),
 }
-# Every header in which someone could claim to be somebody.
+# Every header in which a client could claim an identity.
 SPOOFED = {
     'X-Identity-Status': 'Confirmed',
     'X-User-Id': 'admin',
@@ -59,7 +59,7 @@ def version_of(route):
 
 @pytest.fixture
 def tokens():
-    """What Keystone knows; the rest of its middleware is the real one."""
+    """A stand-in for Keystone; the rest of its middleware is the real one."""
     with keystone_fixture.AuthTokenFixture() as fixture:
         yield fixture
 
@@ -101,7 +101,7 @@ def test_the_role_matrix(
             assert answer.json['error_name'] == 'NotAuthorized'
     for method, sent in manager.calls:
         if 'project_id' in sent:
-            # An admin books for a project as well.
+            # An admin can also create leases for a project.
             every = 'admin' in roles and method != 'get_capacity'
             assert sent['project_id'] == (None if every else 'p1')
 
@@ -148,7 +148,7 @@ def test_keystone_is_believed_and_headers_are_not(
     assert ctxt['user'] == 'alice'
     assert ctxt['roles'] == ['reader']
     assert ctxt['system_scope'] is None
-    # The bus does not need it.
+    # The bus is not needed.
     assert ctxt['auth_token'] is None
     answer = keystone_api.simulate_get('/v1/os-hosts', headers=headers)
     assert answer.status_code == 403
@@ -168,7 +168,7 @@ def test_a_token_without_a_project_is_refused(keystone_api, tokens, manager):
 
 
 def test_nobody_is_let_in_for_no_project(conf):
-    """Not even if the roles would do: no project would mean every one."""
+    """Even with the right roles: no project would mean every project."""
     enforcer = policy.Enforcer(conf)
     for roles in (['admin'], ['member', 'reader']):
         ctxt = context.RequestContext(user_id='alice', roles=roles)
@@ -319,7 +319,7 @@ def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
     deploy.deploy(conf, manager)  # registers [oslo_policy]
     conf.set_override('policy_file', str(file), 'oslo_policy')
     api = loopback.client(deploy.deploy(conf, manager))
-    # Whoever is let through is refused by the manager.
+    # The manager refuses a request that the policy allows.
     refused = exception.LeaseNotFound('no lease')
     manager.answers['create_lease'] = manager.answers['update_lease'] = refused
     asked = {} if projects is None else {'projects': projects}

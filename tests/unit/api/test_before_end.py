@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reservation's before_end, as each version of the API has it."""
+"""The before_end of a reservation in each version of the API."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def ask(api):
 
 @pytest.fixture
 def known(manager, answers):
-    """Have the manager know a lease: known(asked, **parameters)."""
+    """known(asked, **parameters) makes the manager return a lease."""
 
     def know(asked, **more):
         [reservation] = answers['get_lease']['reservations']

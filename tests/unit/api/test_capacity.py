@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may ask of the capacity, and is shown."""
+"""The requests and the responses for the capacity."""
 
 import pytest
 

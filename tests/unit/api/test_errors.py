@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error in one envelope, and nothing of our insides in it."""
+"""Every error has the same shape, and reveals nothing internal."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ from tests import loopback
 
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 
-# What clients read: a change here breaks them.
+# The text that clients read: a change here breaks clients.
 PUBLISHED = {
     'InvalidInput': 400,
     'LimitExceeded': 400,
@@ -76,7 +76,7 @@ def refusals():
 
 
 def over_rpc(error):
-    """What the RPC client raises when the manager has raised `error`."""
+    """Return the exception of the RPC client if the manager raised `error`."""
     try:
         raise error
     except exception.BlazarSchedError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view, the schema and the example that the fields of an object make."""
+"""The view, the schema and the example derived from an object's fields."""
 
 from operator import itemgetter
 

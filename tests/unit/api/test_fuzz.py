@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is sent: no fault of ours, and every error in the envelope."""
+"""Arbitrary requests cause no server error, and errors have one shape."""
 
 import json
 import re
@@ -71,7 +71,7 @@ RESERVATIONS = st.lists(
     ),
     max_size=3,
 )
-# Close enough to a lease to get past the first door.
+# A body similar to a lease, which passes the first checks.
 LEASES = st.fixed_dictionaries(
     {'name': st.text(min_size=1, max_size=80)},
     optional={
@@ -86,7 +86,7 @@ BODIES = (
     | VALUES.map(lambda v: json.dumps(v).encode())
     | LEASES.map(lambda v: json.dumps(v).encode())
 )
-# As a server hands it over: bytes, one character each.
+# The form in which a server passes it: bytes, one character each.
 LATIN = st.text(
     st.characters(max_codepoint=255, exclude_categories=()), max_size=60
 )
@@ -117,7 +117,7 @@ def application(conf, manager, answers):
 
 
 def send(application, method, path, body, headers=None):
-    """Call it as a WSGI server would; return the status and the body."""
+    """Call the API as a WSGI server would; return the status and the body."""
     environ = testing.create_environ(method=method, body=body)
     environ['PATH_INFO'] = path
     environ['CONTENT_TYPE'] = 'application/json'

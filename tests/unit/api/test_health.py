@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What load balancers are told."""
+"""The health check for load balancers."""
 
 from oslo_middleware.healthcheck import opts
 import pytest

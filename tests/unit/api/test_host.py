@@ -64,7 +64,7 @@ def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(
         (90, '1.2', {'cleaning_time': 90}),
         (0, '1.2', {'cleaning_time': 0}),
         (None, '1.2', {'cleaning_time': None}),
-        # As the capabilities that it knows are.
+        # Like the known capabilities.
         (90, '1.1', {'cleaning_time': '90'}),
         (0, '1.1', {'cleaning_time': '0'}),
         (90, '1.0', {}),
@@ -305,7 +305,7 @@ def test_properties(api, manager, query, shown):
 
 
 def test_private_properties_are_an_admins(conf, manager, tmp_path):
-    """Whoever else the operator lets see the public ones."""
+    """Other users see only the public ones, whatever the policy."""
     file = tmp_path / 'policy.yaml'
     file.write_text(
         '"blazar:oshosts:get_resource_properties": "rule:admin_or_owner"\n'

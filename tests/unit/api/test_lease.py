@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases: what goes to the manager, and how its answer is shown."""
+"""Leases: the calls to the manager, and the views of its responses."""
 
 import unicodedata
 from urllib import parse
@@ -11,7 +11,7 @@ from blazar_sched.service.api import deploy
 from tests import loopback
 
 FOREVER = 2**63 - 1
-# What python-blazarclient 4.6.0 sends for a bare command line.
+# The request of python-blazarclient 4.6.0 for a bare command line.
 HOST_RESERVATION = {
     'resource_type': 'physical:host',
     'min': 1,
@@ -162,7 +162,7 @@ def test_no_end_is_null_but_in_1_0_where_it_is_far(
     [
         ('2999-12-31 00:00', FOREVER),
         ('2999-12-31T00:00:00.000000', FOREVER),
-        # As `prolong_for` makes of it.
+        # The value that `prolong_for` makes of it.
         ('2999-12-31 01:00', FOREVER),
         ('9999-12-31 23:59', FOREVER),
         ('2030-12-31 00:00', 1924905600),
@@ -301,7 +301,7 @@ def test_numbers_may_be_sent_as_text(api, manager, lease, name):
     assert values['reservations'][0][name] == 12
 
 
-# What is refused, and the field that the refusal names.
+# Refused requests, and the field that each refusal names.
 BAD = {
     'no name': (without('name'), 'name'),
     'empty name': ({**BODY, 'name': ''}, 'name'),
@@ -478,7 +478,7 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
         ({'end_date': '2026-01-01 02:00'}, {'end': 1767232800}),
         ({'start_date': 'now'}, {'start': 'now'}),
         ({'start_date': '2026-01-01 02:00'}, {'start': 1767232800}),
-        # To Blazar's clients that is to say nothing.
+        # For Blazar's clients such a request is empty.
         ({'before_end_date': None}, {}),
         ({'before_end_date': ''}, {}),
         ({'before_end_date': '2026-01-01 02:00'}, {'before_end': 1767232800}),
@@ -824,7 +824,7 @@ def test_a_limited_list_links_to_what_follows(api, manager, lease):
     assert dict(parse.parse_qsl(url.query)) == {
         'limit': '2', 'sort': 'name:desc', 'marker': 'l1', 'name': 'a&b',
     }
-    # What it links to can be asked for.
+    # Its links can be requested.
     manager.calls.clear()
     manager.answers['list_leases'] = leases[2:]
     answer = api.simulate_get('/v1/leases', query_string=url.query)
@@ -835,7 +835,8 @@ def test_a_limited_list_links_to_what_follows(api, manager, lease):
 
 
 class Many:
-    """A manager with many leases, of which some vanish as they are read."""
+    """A manager with many leases, some of which are deleted during the reads.
+    """
 
     def __init__(self, lease, number, vanishing=()):
         self.leases = [{**lease, 'id': f'{n:05}'} for n in range(number)]
@@ -868,7 +869,7 @@ def test_a_long_list_comes_in_several_messages(conf, lease, number):
 
 
 def test_a_lease_that_vanishes_between_two_messages_hides_none(conf, lease):
-    """The last of the first message marks where the second begins."""
+    """The last lease of the first message marks the start of the second."""
     many = Many(lease, 2500, vanishing=['00998', '00999'])
     api = loopback.client(deploy.deploy(conf, many))
     listed = [x['id'] for x in api.simulate_get('/v1/leases').json['leases']]
@@ -899,7 +900,7 @@ def test_a_bad_idempotency_key_is_refused_by_name(api, manager, key):
 def test_the_type_of_another_package_goes_to_its_driver(
     api, manager, lease
 ):
-    """What it asks for is not for us to know, nor to complete."""
+    """The API neither validates nor completes parameters of its type."""
     asked = {'resource_type': 'acme:licence', 'seats': 3}
     create(api, manager, lease, {**BODY, 'reservations': [asked]})
     assert manager.calls[-1][1]['values']['reservations'] == [asked]
@@ -978,7 +979,7 @@ def test_a_dry_run_that_is_not_understood_changes_nothing(
 def test_before_1_2_who_only_asks_is_refused(
     api, manager, answers, http_method, path, body, method, version, query
 ):
-    """And never taken to mean it."""
+    """A dry run is never taken for a real request."""
     manager.answers = answers
     answer = change(api, http_method, path, body, query, version)
     assert answer.status_code == 400, answer.text

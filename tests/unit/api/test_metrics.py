@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests are counted by their route, whatever becomes of them."""
+"""Requests are counted by route, whatever their result."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a refusal for want of room says beside the error."""
+"""The offer in a refusal for lack of room."""
 
 import jsonschema
 import pytest
@@ -17,7 +17,7 @@ WHOLE = {
 
 @pytest.fixture
 def refused(api, manager):
-    """refused(offer, version): ask for a lease that has no room."""
+    """refused(offer, version): request a lease that finds no room."""
 
     def ask(offer, version):
         manager.answers['create_lease'] = exception.NotEnoughHostsAvailable(
@@ -71,7 +71,7 @@ def refused(api, manager):
                 'end_date': None,
             },
         ),
-        # What a change lacks is not what a new one could have.
+        # A refused change needs another offer than a refused new lease.
         ({'reservation': 0, 'available': 1}, None),
         (None, None),
     ],

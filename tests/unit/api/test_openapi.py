@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document says what the API does."""
+"""The OpenAPI document describes the API correctly."""
 
 import importlib.util
 import pathlib
@@ -42,7 +42,7 @@ def is_in(version, route):
 
 
 def check(document, schema, instance):
-    """Hold `instance` to a schema of the document."""
+    """Validate `instance` with a schema of the document."""
     whole = {**schema, 'components': document['components']}
     jsonschema.Draft202012Validator(whole).validate(instance)
 
@@ -193,5 +193,5 @@ def test_a_reservation_of_any_type_is_as_described(
     check(document, document['components']['schemas']['Lease'],
           answer.json['lease'])
     [shown] = answer.json['lease']['reservations']
-    # Whose hosts they are is not for the owner of a part to know.
+    # The projects of a host are hidden from the owner of a reservation.
     assert 'hosts' not in shown

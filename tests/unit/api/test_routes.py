@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The route table and the policies tell the same story."""
+"""The route table agrees with the policies."""
 
 from falcon import testing
 import pytest
@@ -8,7 +8,7 @@ from blazar_sched import policies
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
 
-# What Blazar 18 answers, as far as it is answered here.
+# The routes of Blazar 18, as far as they exist here.
 BLAZAR = {
     ('GET', '/'): 300,
     ('GET', '/versions'): 300,
@@ -33,7 +33,7 @@ BLAZAR = {
 }
 OURS = {
     ('GET', '/openapi'): 200,
-    # Chameleon's, as is its rule's name.
+    # The route and the rule of Chameleon's Blazar.
     ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/capacity'): 200,
 }
@@ -51,7 +51,7 @@ def test_every_rule_names_the_routes_that_ask_it():
         for operation in getattr(rule, 'operations', [])
     }
     asked = {(r.method, r.path, r.rule) for r in routes.ROUTES if r.rule}
-    # Asked once the body is known.
+    # The policy is checked once the body is known.
     shares = {
         ('POST', '/v1/leases', 'blazar:leases:share'),
         ('PUT', '/v1/leases/{lease_id}', 'blazar:leases:share'),
@@ -175,7 +175,7 @@ def test_head_is_get_without_a_body(api, manager):
 )
 @pytest.mark.parametrize('version', ['1.0', '1.2'])
 def test_who_only_asks_changes_nothing(api, manager, method, path, version):
-    """Only of leases it can be asked; see test_lease."""
+    """Only leases have dry runs; see test_lease."""
     answer = api.simulate_request(
         method,
         path.format(host_id=1, floating_ip_id=1, name='gpu'),

@@ -17,9 +17,9 @@ from waitress import channel
 from blazar_sched.service.api import server
 
 LIST = b'GET /v1/leases HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n'
-# How many connections nobody sends a whole request on.
+# The number of connections on which no whole request is sent.
 IDLE = 300
-# What is sent on them: nothing, half a header, half a body.
+# The content sent on them: nothing, half a header, half a body.
 HALVES = (
     b'',
     b'GET / HTTP/1.1\r\nX:',
@@ -37,7 +37,7 @@ def running(conf, manager):
 
 
 def raw(port, request):
-    """Send bytes; return the status and the body of the answer."""
+    """Send bytes; return the status and the body of the response."""
     with socket.create_connection(('127.0.0.1', port), timeout=10) as peer:
         peer.sendall(request)
         answer = http.client.HTTPResponse(peer)
@@ -245,13 +245,13 @@ def clock(monkeypatch):
 def test_a_connection_without_a_whole_request_is_closed(
     running, clock, half, trickling, monkeypatch
 ):
-    """A client that sends a byte at a time as well; ours, not waitress's."""
+    """A slow client's too; the limit is ours, not that of waitress."""
     monkeypatch.setattr(running._server, 'channel_class', trickling)
     with socket.create_connection(
         ('127.0.0.1', running.port), timeout=10
     ) as peer:
         peer.sendall(half or b'G')
-        # Whoever is answered after it was sent sees that it has been read.
+        # A client with a later response knows that the bytes were read.
         raw(running.port, b'GET / HTTP/1.0\r\n\r\n')
         clock.now += 15
         peer.sendall(b'E')

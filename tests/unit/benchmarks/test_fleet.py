@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers learn of a commit soon, and cost the manager little."""
+"""Workers get a commit soon, at little cost for the manager."""
 
 import time
 import types
@@ -15,7 +15,7 @@ WORKERS = 60
 @pytest.fixture
 def played(monkeypatch):
     monkeypatch.setattr(fleet, 'WORKERS', WORKERS)
-    # An answer takes OVERHEAD and no more, however busy the machine is.
+    # A response takes OVERHEAD exactly, however busy the machine is.
     clocks = types.SimpleNamespace(perf_counter=lambda: 0.0, time=time.time)
     monkeypatch.setattr(fleet, 'time', clocks)
     return lambda: {
@@ -30,7 +30,7 @@ def test_few_pulls_and_fewer_reads(played):
     assert WORKERS / 5 < found[fleet.IDLE] < WORKERS / 3.75
     assert WORKERS <= found[fleet.AFTER_COMMIT] < 1.5 * WORKERS
     assert found[fleet.KNOWN] < 1
-    # By the simulated clock they come one after the other, so the page is
+    # In simulated time the requests come one after the other, so the page is
     # read again only where it was kept for too long.
     assert found[fleet.READS] < WORKERS / 4
     assert found[fleet.AFTER_RESTART] < WORKERS / 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark runs, and its answers are those of the brute force."""
+"""The benchmark runs, and its results equal those of brute force."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of servers: whose they are."""
+"""Images of servers, and their owners."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def cloud():
 
 @pytest.fixture
 def make(cloud):
-    """make() asks for the image of a server of project alt."""
+    """make() requests an image of a server of project alt."""
     nova = Nova(cloud.compute, Glance(cloud.api))
     server = Server('s1', 'a', 'alt', {}, 0, None, False)
     return lambda: nova.create_image(server, 'name', {})
@@ -71,7 +71,7 @@ def test_an_image_of_an_admin_becomes_the_servers_projects(cloud, make):
 
 
 def test_until_it_is_given_the_image_is_not_complete(cloud, make):
-    """The server is not deleted before."""
+    """The server is not deleted before the image has its owner."""
     cloud.status = 'ACTIVE'
     cloud.refusal = 500
     with pytest.raises(exception.Unavailable):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors, as versions and virt drivers of Nova show them."""
+"""Hypervisors, in the forms of Nova's versions and virt drivers."""
 
 import json
 
@@ -13,7 +13,7 @@ CPU = {'arch': 'x86_64', 'features': ["it's"], 'topology': {'cores': 2}}
 @pytest.mark.parametrize(
     'shown, read',
     [
-        # From 2.28 on an object, before that a text.
+        # An object from 2.28 on, a text before.
         ({'cpu_info': CPU}, CPU),
         ({'cpu_info': json.dumps(CPU)}, CPU),
         ({'cpu_info': {}}, {}),

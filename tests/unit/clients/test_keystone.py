@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trusts: what our user may do for a lease's creator, and until when."""
+"""Trusts from the creator of a lease to the service user."""
 
 import logging
 
@@ -71,7 +71,7 @@ def test_a_trust_costs_one_call(cloud, keystone, token, trust):
 
 
 def test_no_token_is_logged(keystone, token, caplog):
-    # The service itself has them say less.
+    # The log levels of the service are higher.
     for name in (None, 'keystoneauth', 'urllib3.connectionpool'):
         caplog.set_level(logging.DEBUG, name)
     trust = keystone.create_trust(token, 'alice', 'p1', ['member'])
@@ -166,7 +166,7 @@ def test_a_dead_trust_is_deleted_by_our_own_user(
 
 
 def test_a_trust_is_deleted_in_its_trustors_name(cloud, keystone, trust):
-    """Ours need not be an admin."""
+    """The service user need not be an admin."""
     cloud.roles[SERVICE]['service'].clear()
     assert whoami(keystone, trust)
     keystone.delete_trust(trust)
@@ -179,7 +179,7 @@ def test_a_trust_is_deleted_in_its_trustors_name(cloud, keystone, trust):
 def test_a_trust_that_another_has_just_deleted_is_gone(
     cloud, keystone, token, trust, by_token
 ):
-    """Its token goes with it."""
+    """The token of the trust is deleted with the trust."""
     answer = cloud.answer
 
     def overtaken(method, path, *args):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two switches of the build."""
+"""The two environment variables of the build."""
 
 import importlib.util
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines: whose request it was, and nothing that it could forge."""
+"""Log lines have the request's context, and cannot be forged."""
 
 import io
 import json
@@ -36,7 +36,7 @@ LEASE = {
 
 @pytest.fixture
 def log(tmp_path, port):
-    """The log of a service that answers on `port`."""
+    """The log of a service that responds on `port`."""
     config = serving.write_config(
         tmp_path, port, '[DEFAULT]\nuse_json = true\n'
     )
@@ -82,7 +82,7 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
         headers={'X-Auth-Token': '?'},
         timeout=PATIENCE,
     )
-    # All of it, not these lines alone, is for machines to read.
+    # The whole log, not these lines alone, is parsed by programs.
     lines = list(map(json.loads, log.read_text().splitlines()))
     assert not any(
         line['context'].get('request_id')
@@ -102,13 +102,13 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
         assert context['global_request_id'] == GLOBAL
         assert (context['user'], context['project_id']) == ('alice', 'p1')
     assert line_of(refused)['context']['resource_uuid'] is None
-    # A thread that has answered others keeps nothing of theirs.
+    # A thread keeps nothing of earlier requests.
     assert line_of(nowhere)['context']['user'] is None
     assert line_of(nowhere)['context']['global_request_id'] is None
 
 
 class Endpoint:
-    """Logs a line in each call."""
+    """An end point that logs a line in each call."""
 
     def work(self, ctxt, number):
         logging.getLogger(__name__).warning('number %d', number)
@@ -144,7 +144,7 @@ def test_a_manager_elsewhere_logs_whose_request_it_is(tmp_path):
                 'work',
                 number=number,
             )
-        # A replica that pulls is nobody's request.
+        # A replica that pulls makes no user's request.
         client.call({}, 'work', number=3)
     finally:
         server.stop()
@@ -157,13 +157,13 @@ def test_a_manager_elsewhere_logs_whose_request_it_is(tmp_path):
     assert said[3]['request_id'] not in {'req-0', 'req-1', 'req-2'}
 
 
-# A line end, an escape sequence, what turns text around, and their like.
+# A line end, an escape sequence, a character that reverses text, and others.
 HOSTILE = ['\n', '\r', '\x1b[2J', '\x1b]0;t\x07', '\x9b2J', '\u202e', '\u2028']
 
 
 @pytest.fixture
 def written(tmp_path):
-    """written() returns what was logged, in the way of an operator."""
+    """written() returns the log lines, in the configured format."""
     path = tmp_path / 'log'
     conf = service_conf.load(files=[])
     conf.set_override('log_file', str(path))
@@ -174,7 +174,7 @@ def written(tmp_path):
 
 
 class Manager:
-    """Answers nothing, and logs as one that it was asked."""
+    """A manager that returns nothing, and logs each call."""
 
     def call(self, ctxt, method, **kwargs):
         context.RequestContext.from_dict(ctxt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sample files, as their generators make them of the code."""
+"""Sample files, as their generators derive them from the code."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
 
 ETC = pathlib.Path(__file__).parents[3] / 'etc'
-# They go with the object that is loaded.
+# These options are registered when the object is loaded.
 OF_OSLO_CONFIG = {
     'config_dir', 'config_file', 'config_source', 'shell_completion',
 }
@@ -25,7 +25,7 @@ OF_OSLO_CONFIG = {
 
 @pytest.fixture
 def sample(tmp_path):
-    """sample(name) -> the file that etc/<name>-generator.conf is for."""
+    """sample(name) -> the sample file of etc/<name>-generator.conf."""
 
     def make(name):
         path = tmp_path / f'{name}.sample'
@@ -41,7 +41,7 @@ def sample(tmp_path):
 
 
 def options(path):
-    """Return what a sample has: {(group, name): its line}."""
+    """Return the options of a sample: {(group, name): its line}."""
     found = {}
     group = None
     for line in path.read_text().splitlines():
@@ -53,7 +53,7 @@ def options(path):
 
 
 def uncommented(path):
-    """Write and return the sample with each value that it has set."""
+    """Write and return the sample with its default values enabled."""
     text = re.sub(r'^#(\w+ =)(?! <None>)', r'\1', path.read_text(), flags=re.M)
     real = path.with_suffix('.conf')
     real.write_text(text)
@@ -61,7 +61,7 @@ def uncommented(path):
 
 
 def registered(conf):
-    """Yield all that can be read from it: group, name."""
+    """Yield all options that can be read: group, name."""
     for name in conf:
         if isinstance(conf[name], cfg.ConfigOpts.GroupAttr):
             yield from ((name, option) for option in conf[name])
@@ -83,7 +83,7 @@ def test_every_option_of_the_service_is_in_its_sample(sample, tmp_path):
     there = {
         (group, option)
         for group, option in registered(deployed(nothing))
-        # oslo.messaging lists them for no sample.
+        # oslo.messaging lists these options for no sample.
         if group not in service_conf._UNLISTED
     }
     assert ('api', 'port') in there
@@ -120,7 +120,7 @@ def test_the_sample_says_how_another_service_is_found(sample, group, type_):
     there = options(sample('config'))
     assert there[group, 'service_type'] == f'#service_type = {type_}'
     assert there[group, 'valid_interfaces'].endswith('= internal,public')
-    # What credentials are made of, most often.
+    # The usual parts of credentials.
     assert {'auth_url', 'username', 'password', 'project_name'} <= {
         name for of, name in there if of == group
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""systemd's units: what they run is our command line."""
+"""systemd's units run valid commands."""
 
 import configparser
 import pathlib

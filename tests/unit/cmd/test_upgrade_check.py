@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched status upgrade check`, as an operator asks it."""
+"""`blazar-sched status upgrade check`, run by an operator."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.service.ledger import ledger
 
 SUCCESS, WARNING, FAILURE = range(3)
-# As the README has it.
+# The configuration of the README.
 NOVA = """
 [DEFAULT]
 state_path = $pybasedir
@@ -66,7 +66,7 @@ def empty(tmp_path_factory):
 
 @pytest.fixture
 def books(tmp_path, empty):
-    """A ledger with its tables, empty."""
+    """An empty ledger with its tables."""
     books = ledger.Ledger(f'sqlite:///{shutil.copy(empty, tmp_path)}')
     yield books
     books.close()
@@ -94,7 +94,7 @@ def nova(tmp_path):
 
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch, tmp_path):
-    """This machine's own files, and how it was built, make no difference."""
+    """The files and the build of this machine make no difference."""
     monkeypatch.setattr(
         upgrade_check, 'NOVA_CONFIG_FILE', str(tmp_path / 'none.conf')
     )
@@ -180,7 +180,7 @@ def test_a_node_with_a_scheduler_alone_is_all_right(
     } == {
         'Database', 'Credentials', BUSES, RESULTS,
     }
-    # Such as a new ledger.
+    # For example, a new ledger.
     assert list(empty.iterdir()) == []
 
 
@@ -200,7 +200,7 @@ def test_nova_need_not_be_installed(config, nova):
         text=True,
         env={**os.environ, 'BLAZAR_SCHED_PURE_PYTHON': '1'},
     )
-    # The plain index is a warning.
+    # The plain index causes a warning.
     assert done.returncode == WARNING, done.stderr
     assert 'BLAZAR_SCHED_REQUIRE_EXTENSION=1' in done.stdout
 
@@ -532,5 +532,6 @@ def test_the_options_of_nova_are_declared_as_nova_does():
     for group, declared in upgrade_check._NOVA_OPTS.items():
         for opt in declared:
             known = theirs[group or 'DEFAULT', opt.dest]
-            # What is only referred to may be any text, as addresses are.
+            # A value that is only referred to may be any text, such as an
+            # address.
             assert opt.default == '' or known is type(opt.type), opt.dest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What those who ask the schedulers are told when nobody answers."""
+"""Queries of nova-scheduler's workers to which no worker responds."""
 
 import json
 
@@ -36,7 +36,7 @@ def config(tmp_path):
 
 @pytest.fixture
 def answered(monkeypatch):
-    """Have it answered so by the bus."""
+    """answered(*answers) sets the responses on the bus."""
     def answered(*answers):
         monkeypatch.setattr(
             worker_query, 'query',
@@ -110,7 +110,7 @@ def test_replicas_in_a_table(config, capsys, monkeypatch, answered):
         'ledger': 'a', 'revision': 7, 'hosts': 4, 'age': 1.25, 'stale': False,
         'wire': 7,
     }
-    # Of a version that does not tell its wire format.
+    # A worker of a version that does not report its wire format.
     nothing = {
         'ledger': None, 'revision': None, 'hosts': 0, 'age': None,
         'stale': True,

@@ -30,13 +30,13 @@ from tests.services import broker
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 PATIENCE = 60
 TOKEN = {'X-Auth-Token': 't1'}
-# Nobody listens there.
+# No broker listens there.
 AWAY = 'rabbit://127.0.0.1:9/'
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where the configuration is, as the environment says."""
+    """The folder of the configuration, named by the environment."""
     folder = tmp_path / 'etc'
     folder.mkdir()
     monkeypatch.setenv('OS_BLAZAR_SCHED_CONFIG_DIR', str(folder))
@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def write(folder, tmp_path):
-    """write(bus, auth) makes that configuration; returns its path."""
+    """write(bus, auth) writes that configuration; returns its path."""
 
     def write(bus='fake://', auth='keystone'):
         path = folder / 'blazar-sched.conf'
@@ -63,10 +63,10 @@ def write(folder, tmp_path):
 
 @pytest.fixture
 def load(monkeypatch):
-    """load() imports the module anew; returns it."""
+    """load() imports the module anew; returns the module."""
 
     def load():
-        # The command line is for somebody else.
+        # The command line belongs to another program.
         monkeypatch.setattr(
             sys, 'argv', ['serve-this', '--config-file', '/nowhere', '--ours']
         )
@@ -82,7 +82,7 @@ def load(monkeypatch):
 
 @pytest.fixture
 def tokens():
-    """Keystone knows `TOKEN`; the rest of its middleware is the real one."""
+    """A Keystone that accepts `TOKEN`; the middleware is the real one."""
     with keystone_fixture.AuthTokenFixture() as fixture:
         fixture.add_token_data(
             't1', user_id='alice', project_id='p1', role_list=['reader']
@@ -116,7 +116,7 @@ def test_there_is_nothing_yet_that_a_fork_would_lose(
     write(AWAY)
     threads = set(threading.enumerate())
     api = testing.TestClient(load().application)
-    # Who it is, is known without the manager.
+    # The caller is identified without the manager.
     assert api.simulate_get('/').status_code == 300
     assert api.simulate_get('/v1/leases').status_code == 401
     assert opened == []
@@ -134,7 +134,7 @@ def test_the_first_requests_share_one_client(write, load, monkeypatch):
             made.append(self)
 
         def connect(self):
-            # Nobody else may have come as far as this.
+            # No other request may have come this far.
             time.sleep(0.1)
 
         def check(self):
@@ -236,7 +236,7 @@ def gunicorn(tmp_path, port):
                 )
 
             def get(self, path, **kwargs):
-                """Ask as soon as somebody listens."""
+                """GET until a server listens."""
                 deadline = time.monotonic() + PATIENCE
                 while True:
                     try:
@@ -250,7 +250,8 @@ def gunicorn(tmp_path, port):
                         time.sleep(0.1)
 
             def answers(self, status):
-                """Return the workers that have answered so to `get`."""
+                """Return the workers that have given this response to `get`.
+                """
                 return {
                     said['process']
                     for line in self.log.read_text().splitlines()
@@ -264,7 +265,7 @@ def gunicorn(tmp_path, port):
         yield Running
 
 
-# Imported by each worker, or by their parent.
+# The module is imported by each worker, or by their parent.
 HOW = pytest.mark.parametrize('options', [(), ('--preload',)], ids=str)
 
 
@@ -318,5 +319,5 @@ def test_each_worker_has_its_own_way_to_the_manager(
             for thread in asking:
                 thread.join()
         assert os.getpid() not in api.answers(200)
-        # Each connects with its first request, and answers all of them.
+        # Each worker connects with its first request, and handles all of them.
         assert api.answers(500) == set()

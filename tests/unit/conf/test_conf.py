@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every option can be found, and says what it is for."""
+"""Every option is listed, and has a help text."""
 
 import importlib.metadata
 
@@ -43,7 +43,7 @@ def test_there_is_a_folder_of_files_too(tmp_path, monkeypatch):
     path.write_text('[api]\nport = 1111\n')
     assert service.load().api.port == 4321
     assert service.load(files=[str(path)]).api.port == 4321
-    # As the demonstration has it, whatever there is on the machine.
+    # The configuration of the demonstration, whatever files the machine has.
     assert service.load(files=[]).api.port == 1234
 
 
@@ -53,7 +53,7 @@ def test_a_missing_file_is_an_error(tmp_path):
 
 
 def test_every_value_is_read_when_the_configuration_is(tmp_path):
-    """And every one that cannot be is named at once, with its file."""
+    """One error names every invalid value with its file."""
     path = tmp_path / 'blazar-sched.conf'
     path.write_text(
         '[DEFAULT]\nrpc_response_timeout = soon\n'
@@ -84,7 +84,7 @@ def test_a_value_that_would_end_the_process_is_an_error(tmp_path, capfd):
 
 
 def test_every_registered_option_is_read(monkeypatch):
-    """Whichever it is: one that is left out fails somewhere later."""
+    """An option that is not read early would fail later."""
     conf = service.load(files=[])
     options = [
         (group, name)
@@ -132,10 +132,10 @@ NO_URLS = [
 def test_a_url_that_names_nothing_is_not_told_but_its_option(
     use, group, name, url
 ):
-    """Also not in part, as those are that cannot be read."""
+    """No part of the URL is shown, nor of an invalid URL."""
     conf = service.load(files=[])
     if use == rpc.notifications:
-        # Registers the option.
+        # The import registers the option.
         conf.set_override('transport_url', 'fake://')
         use(conf)
     conf.set_override(name, url, None if group == 'DEFAULT' else group)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture shows each bar on its host, at its time."""
+"""The chart shows each bar on its host, at its time."""
 
 import io
 

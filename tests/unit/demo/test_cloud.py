@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's databases are files of SQLite here, and bear what Nova does."""
+"""Nova's databases are SQLite files here, and stand Nova's use of them."""
 
 import sqlite3
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts a reservation may use, room or no room."""
+"""The hosts that a reservation may use, regardless of room."""
 
 import pytest
 
@@ -176,7 +176,7 @@ class TestDefault:
                 {'hypervisor_properties': '[">", "$vcpus", "1"]'},
             ),
             ('virtual:instance', {'resource_properties': ''}),
-            # The flavor's own requirement is not what was asked for.
+            # The flavor's own requirement is not the requested one.
             (
                 'flavor:instance',
                 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flavor asks of hosts. Nova's own word for it: tests/nova."""
+"""The resources that a flavor requests; tests/nova compares with Nova."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from blazar_sched.domain import flavor
 
 
 def resources(**extra_specs):
-    """Of a flavor of 4 vCPUs, 1024 MiB and 10 GB."""
+    """Return the resources of a flavor of 4 vCPUs, 1024 MiB and 10 GB."""
     return flavor.resources(
         4, 1024, 10,
         {key.replace('__', ':'): text for key, text in extra_specs.items()},
@@ -111,7 +111,7 @@ def test_traits_of_every_group():
     [
         ({}, None),
         ({'blazar:reservation': 'a'}, 'a'),
-        # As servers keep it that were booted while Blazar was there.
+        # The form in servers that were booted under Blazar.
         ({'aggregate_instance_extra_specs:reservation': 'a'}, 'a'),
     ],
 )

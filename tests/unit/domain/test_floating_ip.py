@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which addresses can be promised: judged against a list of all of them."""
+"""Reservable addresses, compared with a list of all addresses."""
 
 import ipaddress
 
@@ -63,7 +63,7 @@ def test_an_address_of_others_cannot(address, why):
         ('203.0.113.2', []),
         ('198.51.100.7', [NET, SIX]),
         ('2001:db9::1', [NET, SIX]),
-        # The same number in the other family.
+        # The same number in the other address family.
         ('::cb00:7102', [NET]),
     ],
 )

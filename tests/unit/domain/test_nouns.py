@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nouns: windows, inventory, hosts, leases, errors."""
+"""Domain objects: windows, inventory, hosts, leases, errors."""
 
 import dataclasses
 

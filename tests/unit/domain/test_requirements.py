@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requirement language: what it means and what it refuses."""
+"""The requirement language: its meaning and its errors."""
 
 import fractions
 import json
@@ -71,7 +71,7 @@ def test_operators(operator, value, expected):
         # 0.1 + 0.2 is not 0.3 in floats; here 0.30 is 0.3.
         (['==', '$load', 0.3], True),
         (['<', '$load', '0.30000000000000000001'], True),
-        # One side is no number: text for equality, no order.
+        # One side is not a number: the texts are compared for equality only.
         (['==', '$gpu', 8], False),
         (['!=', '$gpu', 8], True),
         (['>', '$gpu', 8], False),
@@ -80,7 +80,7 @@ def test_operators(operator, value, expected):
         # Two texts are ordered as text.
         (['>', '$gpu', 'a'], True),
         (['<', '$gpu', 'b'], True),
-        # An exponent is not a number: nor is nan, inf, other digits, spaces.
+        # Numbers have no exponent; nan, inf, other digits and spaces are text.
         (['==', '$serial', '100000'], False),
         (['==', '$serial', '1e5'], True),
         (['<', '$vcpus', 'inf'], False),
@@ -202,7 +202,7 @@ def test_malformed_text_is_refused(text, what):
     assert caught.value.field == FIELD
     assert FIELD in str(caught.value)
     assert what in str(caught.value)
-    # Nobody wants a requirement's bulk back in its refusal.
+    # The message must not repeat a long requirement.
     assert len(str(caught.value)) < 250
 
 
@@ -279,7 +279,7 @@ def test_length_limit():
             requirements.parse(given, FIELD)
 
 
-# Against an evaluator that reads the tree itself.
+# The reference evaluates the parsed tree directly.
 
 def as_number(value):
     text = str(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transitions of lease, reservation and event, against Blazar's table."""
+"""Transitions of leases, reservations and events, as in Blazar's table."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import state_machine
 
-# As the v1 contract states it: old, then what may follow.
+# The v1 contract: the old status, and the statuses that may follow.
 TABLE = {
     'lease': """
         CREATING PENDING DELETING

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes of leases are summed up as by hand."""
+"""The computed sizes of leases equal sums made by hand."""
 
 import types
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the property tests look for a counterexample.
+"""The number of examples of the property tests.
 
-``HYPOTHESIS_PROFILE=long`` is for a run over night. Hypothesis remembers
-every example of a run, about half a megabyte for each.
+``HYPOTHESIS_PROFILE=long`` is for a run over night. Hypothesis stores every
+example of a run, about half a megabyte for each.
 """
 
 import os

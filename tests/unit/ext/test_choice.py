@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which implementation is in use, and that none is forgotten in the build."""
+"""The implementation in use, and the completeness of the build."""
 
 import importlib.machinery
 import importlib.util
@@ -26,7 +26,7 @@ needs_extension = pytest.mark.skipif(
 
 @pytest.fixture
 def compiled_modules():
-    """What setup.py builds: {module: [sources]}."""
+    """Return the modules that setup.py builds: {module: [sources]}."""
     spec = importlib.util.spec_from_file_location('setup', ROOT / 'setup.py')
     setup = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(setup)
@@ -49,7 +49,7 @@ def chosen(code='pass', **environ):
 
 @pytest.fixture
 def twins():
-    """The names of the compiled modules that are twins of plain ones."""
+    """Return the names of the compiled modules that have a plain twin."""
     found = set()
     for path in PACKAGE.rglob('*.py'):
         if MARK in path.read_text():

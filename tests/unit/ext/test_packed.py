@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns come back from their bytes as they were, or not at all."""
+"""Columns are restored from bytes exactly, or refused."""
 
 import array
 import struct
@@ -42,7 +42,7 @@ EMPTY = (
 )
 
 uuids = st.uuids().map(str)
-# Any character at all, half of a pair of surrogates too.
+# Any character, including half of a surrogate pair.
 texts = st.text(st.characters(exclude_categories=()), min_size=1)
 names = st.one_of(
     uuids, texts, uuids.map(str.upper), uuids.map(lambda each: each + '\n'),
@@ -54,7 +54,7 @@ amounts = st.integers(-ext.AMOUNT_LIMIT, ext.AMOUNT_LIMIT)
 
 @st.composite
 def columns(draw):
-    """Resource classes and columns of the right lengths."""
+    """Generate resource classes and columns of the right lengths."""
     def several(values, least, most):
         return draw(st.lists(values, min_size=least, max_size=most))
 
@@ -145,7 +145,7 @@ def test_another_version_is_refused(monkeypatch):
 
 
 def sections_of(whole):
-    """Take a packet apart: its sections, without header and checksum."""
+    """Return the sections of a packet, without header and checksum."""
     sections, at = [], 10
     while at < len(whole) - 4:
         length = int.from_bytes(whole[at:at + 8], 'little')
@@ -155,7 +155,7 @@ def sections_of(whole):
 
 
 def sealed(body):
-    """A packet with the right header and checksum around anything."""
+    """Return a packet with a right header and checksum around any bytes."""
     body = packed.MAGIC + struct.pack('<H', packed.VERSION) + body
     return body + struct.pack('<I', zlib.crc32(body))
 
@@ -167,7 +167,7 @@ def packet(sections):
 
 
 class TestForged:
-    """The checksum is right, and what it is of is not."""
+    """A right checksum over invalid content."""
 
     SECTIONS = sections_of(packed.pack(CLASSES, COLUMNS))
     NUMBERS = zlib.decompress(SECTIONS[8])
@@ -222,7 +222,7 @@ class TestForged:
 
     def test_takes_no_more_memory_than_it_may(self):
         bomb = zlib.compress(bytes(1 << 28), 9)
-        # Names of no length at all.
+        # Names of length 0.
         few, many = bytes(4 * ext.CLASSES_LIMIT), bytes(4 << 16)
         packets = [
             packet([*self.SECTIONS[:8], bomb]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the timeline index promises, held on both implementations."""
+"""The behaviour of the timeline index, for both implementations."""
 
 import array
 import importlib
@@ -60,7 +60,7 @@ class Refusals:
 
 
 class TimelineIndexTests:
-    """The behaviour; a subclass says of which implementation."""
+    """The tests of the behaviour; a subclass names the implementation."""
 
     @pytest.fixture
     def index(self, index_class):
@@ -71,11 +71,11 @@ class TimelineIndexTests:
 
     @pytest.fixture
     def full(self, index):
-        """The same with an entry of either kind."""
+        """The same hosts with an entry of either kind."""
         index.apply([add('a', 'big', 10, 20, 3), whole('w', 'small', 30, 40)])
         return index
 
-    # Making one
+    # Creation
 
     @pytest.mark.parametrize(
         'names', [(), ('VCPU', 'VCPU'), ('',), (1,), (None,)]
@@ -487,7 +487,7 @@ class TimelineIndexTests:
         assert added > 20 and refused > 20
         index.check()
 
-    # One form
+    # Serialization
 
     def test_any_order_gives_the_same_steps(self, index_class):
         changes = [
@@ -808,7 +808,7 @@ class TimelineIndexTests:
         both = 'carol', 'bob', 'nobody'
         assert full.fits(rows, 0, 40, [5], ignore='bob') == b'\0'
         assert full.fits(rows, 0, 40, [5], ignore=both) == b'\1'
-        # Each is looked past once.
+        # Each owner is ignored once.
         assert full.peak(rows, 0, 40, ignore=both * 2)[0] == 3
         assert full.peak(rows, 0, 40, ignore=()) == full.peak(rows, 0, 40)
         full.check()
@@ -884,7 +884,7 @@ class TimelineIndexTests:
             ('add', 'b', 'b', 'big', 12, 13, [4], False),
         ])
         assert index.pick(2, 10, 20, [1], order='fullest') == ['big', 'small']
-        # The peak outside the window is no matter, nor is half a request.
+        # The peak outside the window does not matter, nor does half a request.
         assert index.pick(2, 20, 30, [1], order='fullest') == ['small', 'big']
         assert index.pick(2, 20, 30, [4], order='fullest') == ['big', 'small']
 
@@ -905,7 +905,8 @@ class TimelineIndexTests:
         ]
         assert full.levels('big', 8, 22, 3) == [(3, 1, 0)] * 3
         assert full.levels('big', 9, 11, 2) == [(0, 0, 0), (3, 1, 0)]
-        # Parts are [0, 3), [3, 6), [6, 10): seconds that do not divide.
+        # The parts are [0, 3), [3, 6), [6, 10): the seconds do not divide
+        # evenly.
         full.apply([add('b', 'big', 6, 7, 2)])
         assert [v for v, _, _ in full.levels('big', 0, 10, 3)] == [0, 0, 2]
 
@@ -1012,7 +1013,7 @@ class TimelineIndexTests:
             cloud.headroom(states)
 
     def test_figures_as_large_as_can_be(self, cloud):
-        """Their sums do not wrap, either."""
+        """Their sums do not wrap either."""
         most = 2**48
         least = self.host_state(
             'u1', vcpus_used=most, total_usable_ram_mb=most,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twins held equal where hosts have many steps, and there are many hosts.
+"""Both indexes are compared with many hosts that have many steps.
 
-The state machine next door has few entries, so that it finds the odd case
-soon; what the compiled index does with long rows and with many of them shows
-only here: chunks that split, join and are lifted as a whole, tables that grow
-and shrink, columns of more than one tile.
+The state machine in test_timeline_machine has few entries, so that it finds
+rare cases soon; the compiled index's work with long rows, and with many of
+them, appears only here: chunks that split, join and are lifted as a whole,
+tables that grow and shrink, columns of more than one tile.
 """
 
 import array
@@ -32,7 +32,7 @@ def uuid(i):
 
 
 class Crowd:
-    """Random changes and questions for hosts with many entries each."""
+    """Random changes and queries for hosts with many entries each."""
 
     def __init__(self, seed, hosts, layers, huge=False):
         self.random = random.Random(seed)
@@ -61,7 +61,7 @@ class Crowd:
         return outcomes[0] is None
 
     def window(self):
-        # Few distinct times, so that borders meet and steps merge again.
+        # Few distinct times, so that bounds meet and steps merge again.
         start = self.random.randrange(0, SPAN, 900)
         length = self.random.choice((900, 3600, DAY, 9 * DAY, 30 * DAY))
         end = FOREVER if self.random.random() < .03 else start + length
@@ -69,7 +69,7 @@ class Crowd:
 
     def add(self):
         self.made += 1
-        # Some ids are no UUIDs.
+        # Some ids are not UUIDs.
         entry_id = uuid(self.made) if self.made % 5 else f'no {self.made}'
         whole = self.random.random() < .1
         most = HUGE // 3 if self.huge else 5
@@ -102,7 +102,7 @@ class Crowd:
             )])
 
     def fail(self, n):
-        """Apply batches that are undone."""
+        """Apply batches that fail and are undone."""
         for _ in range(n):
             batch = [self.add()[1] for _ in range(5)]
             gone = self.random.sample(self.ids, 5)
@@ -115,7 +115,7 @@ class Crowd:
             assert not self.apply([*batch, ('remove', 'nobody')])
 
     def same(self):
-        """Hold the content of the twins equal."""
+        """Compare the content of both indexes."""
         first, *others = [index.dump() for index in self.twins]
         assert all(other == first for other in others)
         for index in self.others:
@@ -136,7 +136,7 @@ class Crowd:
         count = self.random.randrange(len(self.hosts) + 1)
         length = FOREVER if end == FOREVER else end - start
         owner = f'owner {self.random.randrange(8)}'
-        # Looking past an owner may pass the limit on the way.
+        # Ignoring an owner may pass the limit on the way.
         ignore = None if self.huge else owner
         for name, args in (
             ('fits', (None, start, end, amounts, None, whole)),
@@ -209,7 +209,7 @@ def test_many_rows():
     crowd.same()
     crowd.ask(12)
     crowd.tick(DAY)
-    # Rows that come, change and go while the layers are there.
+    # Rows that are added, changed and removed while the layers exist.
     crowd.apply([('capacity', 'host-new', (50, 50))])
     crowd.apply([('capacity', 'host-7', (3, 3))])
     crowd.grow(100)
@@ -223,7 +223,7 @@ def test_many_rows():
 
 
 def test_earliest_among_many_runs():
-    """So many that the stretches of time of the sweep do not double."""
+    """So many runs that the sweep's stretches of time do not double."""
     crowd = Crowd(3, hosts=5, layers=((32, 480),))
     chooser, changes = crowd.random, []
     for host in crowd.hosts:
@@ -350,10 +350,11 @@ def test_columns_make_the_same_index():
 
 
 class Hammer:
-    """Threads that ask in every way while another one applies a lease.
+    """Threads that run all queries while another thread applies a lease.
 
     The lease takes all of each host over one window. ``seen`` has, for each
-    way, how many hosts were free: all or none, unless half a batch shows.
+    query, the number of free hosts: all or none, unless half a batch is
+    visible.
     """
 
     HOSTS = 200
@@ -411,7 +412,7 @@ class Hammer:
             sys.setswitchinterval(switch)
 
     def torn(self):
-        """Return the ways in which something else than all or none showed."""
+        """Return the queries with another result than all or none."""
         return {
             way for way, counts in self.seen.items()
             if counts - {0, self.HOSTS}

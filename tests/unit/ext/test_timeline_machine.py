@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both indexes and a naive one, held equal over random changes and queries.
+"""Both indexes and a naive one are compared over random operations.
 
 The naive index scans a list of entries second by second over one minute; its
 last instant stands for all time after.
@@ -19,7 +19,7 @@ from blazar_sched.ext import timeline
 
 CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')
-# With every layer off and on, few of each so that they give way to others.
+# With every layer off and on, few rows in each, so that rows are evicted.
 LAYERS = ((0, 0), (2, 0), (0, 5), (2, 5), (32, 480))
 HOSTS = ('h1', 'h2', 'h3', 'h4')
 OWNERS = ('alice', 'bob', 'carol')
@@ -34,7 +34,7 @@ def instants(start, end):
 
 
 class NaiveIndex:
-    """What the index means, in the most direct way."""
+    """An index that implements the specification in the simplest way."""
 
     def __init__(self):
         self.capacity = {}
@@ -282,7 +282,7 @@ class NaiveIndex:
         ]
 
     def copies(self, question, host):
-        """How many of the request fit at every second of the window."""
+        """Return how many of the request fit at every second of the window."""
         if question.whole:
             return 1
         return min((
@@ -382,7 +382,7 @@ class Question(typing.NamedTuple):
 
 
 def ask(index, question):
-    """Return what an index answers to each query, an error or a value."""
+    """Return the result of each query on an index: an error or a value."""
     q = question
     rows = q.rows(index)
     room = q.headroom(index)
@@ -434,7 +434,7 @@ def outcome(call, *args, **kwargs):
 
 
 def inside(dump):
-    """Return a dump without what the way to it has left: the order of ids."""
+    """Return a dump without the order of ids, which depends on history."""
     return dump | {'entries': dict(sorted(dump['entries'].items()))}
 
 
@@ -468,7 +468,7 @@ capacities = st.tuples(st.integers(3, 15), st.integers(3, 15))
 additions = st.builds(
     lambda key, entry: ('add', key, *entry), ids, entries()
 )
-# The n-th of the entries that are there when the batch begins.
+# Return the n-th of the entries at the beginning of the batch.
 present = st.integers(0, 99)
 removals = st.builds(lambda key: ('remove', key), present | ids)
 moves = st.builds(
@@ -519,7 +519,7 @@ def parts(items, size):
 
 
 def columns(names, content):
-    """Return the columns of entries, as of load, on hosts with these names."""
+    """Return the columns of entries, for `load`, on hosts with these names."""
     owner, host, start, end, amounts, whole = (
         zip(*content.values(), strict=True) if content else [[]] * 6
     )
@@ -530,7 +530,7 @@ def columns(names, content):
 
 
 class TimelineMachine(stateful.RuleBasedStateMachine):
-    """Change the three indexes together; they must stay the same."""
+    """A state machine that changes three indexes and compares them."""
 
     def __init__(self):
         super().__init__()
@@ -571,7 +571,7 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
 
     @stateful.rule(now=starts, question=questions())
     def advance(self, now, question):
-        """Set the clock, back as well, and ask from then on."""
+        """Set the clock, possibly back, and query from that time on."""
         for index in self.twins:
             index.advance(now)
         self.ask(question)
@@ -579,7 +579,7 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
             self.ask(question._replace(start=now))
 
     def meant(self, change):
-        """Return a change with the names for what it only counts."""
+        """Return a change with names in place of its numbers."""
         kind, key, *rest = change
         there = sorted(self.naive.entries)
         if isinstance(key, int):
@@ -607,7 +607,7 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
         size=st.sampled_from([1, 2, 5, None]), question=questions(),
     )
     def load(self, capacity, content, size, question):
-        """Load in parts of a size, or in one go."""
+        """Load in parts of a size, or at once."""
         content = {
             key: entry for key, entry in content.items()
             if entry[1] in capacity
@@ -637,7 +637,7 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
         self.same()
 
     def same(self):
-        """Hold the content of the three equal."""
+        """Compare the content of the three indexes."""
         first, *others = [inside(index.dump()) for index in self.twins]
         assert all(other == first for other in others)
         assert first['generation'] == self.naive.generation
@@ -652,13 +652,13 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
             index.check()
 
     def ask(self, question):
-        """Hold the answers of the three equal."""
+        """Compare the results of the three indexes."""
         first, *others = [ask(index, question) for index in self.twins]
         assert all(other == first for other in others)
         expected = ask_naive(self.naive, question)
         for name, answer in first.items():
             if isinstance(answer, tuple) and errors.AmountOverflow in answer:
-                # Looking past an owner may pass the limit on the way.
+                # Ignoring an owner may pass the limit on the way.
                 assert question.ignore
             else:
                 assert answer == expected[name], name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is added to hints says the same as they, whenever it is read."""
+"""Added hints have the meaning of the given ones, whenever they are read."""
 
 import datetime
 
@@ -20,7 +20,7 @@ ID = '3b3a1f0e-8c47-4d7e-9a55-0c2f3f1d2e4b'
 
 
 def text(at, zone='Z'):
-    """A time as a user may write it."""
+    """Generate a time in the formats of users."""
     moment = datetime.datetime.fromtimestamp(at, datetime.UTC)
     return f'{moment:%Y-%m-%d %H:%M:%S}{zone}'
 
@@ -55,7 +55,7 @@ def added(default='', **said):
             {'lease_start': '2030-03-18 00:00'},
             {'lease_start': '2030-03-18T00:00:00Z'},
         ),
-        # It has begun, so there is nothing to wait for.
+        # The lifetime has begun, so the server does not wait.
         (
             {'lease_start': '2030-03-17 00:00', 'lifetime': '1h'},
             {'lease_end': '2030-03-17T18:46:40Z'},
@@ -69,7 +69,7 @@ def added(default='', **said):
             },
         ),
         ({'lease_params': '{"start": "now"}'}, {}),
-        # Later than there is time.
+        # Later than the last time of the index.
         ({'lifetime': '36525d'}, {}),
         ({'group': [ID], 'query': {'a': None}, 'other': None}, {}),
     ],
@@ -83,7 +83,7 @@ MONTH_ON = '2030-04-16T17:46:40Z'
 
 
 class TestDefault:
-    """C33, C34: of who declares no end."""
+    """C33, C34: requests that declare no end."""
 
     @pytest.mark.row('C33', 'C34', 'F53')
     def test_is_a_month_from_now_on(self):
@@ -126,7 +126,7 @@ class TestDefault:
 
 
 NOT_TEXT = [None, [], ['60'], {}, {'a': 1}, [{'a': 1}], True, 1.5]
-# As text they say nothing, or the wrong thing.
+# As text these values have no meaning, or a wrong one.
 BAD = ['', ' ', 'soon', "' OR 1=1 --", '\u0001\u202e', '\ud800', '５００',
        'x' * 100_000, '9' * 5000, '\0', -1, 10 ** 30]
 BAD_TEXT = {
@@ -150,7 +150,7 @@ BAD_TEXT = {
     ],
     'lease_default_end': [text(NOW + 60), '', 'now'],
 }
-# What the parts of lease_params are by themselves.
+# The parts of lease_params as hints of their own.
 PARTS = {'lease_start', 'lease_end', 'lease_name', 'lease_params'}
 
 
@@ -164,7 +164,7 @@ PARTS = {'lease_start', 'lease_end', 'lease_name', 'lease_params'}
     ids=lambda value: repr(value)[:30],
 )
 def test_what_is_wrong_is_named(name, value):
-    """A3."""
+    """A3: the error names the wrong hint."""
     with pytest.raises(exception.InvalidInput) as refused:
         hooked.complete({name: value}, NOW, '30d')
 
@@ -204,7 +204,7 @@ def test_an_end_before_the_start():
 
 @st.composite
 def said(draw):
-    """Hints that are in order."""
+    """Generate valid hints."""
     found = {}
     start = draw(st.none() | st.integers(NOW - DAY, NOW + 50 * DAY))
     if start is not None:
@@ -226,7 +226,8 @@ def said(draw):
 def test_what_is_added_says_the_same_whenever_it_is_read(
     found, default, later
 ):
-    """Also with no default, which other services need not know."""
+    """This holds without a default, too, which other services need not know.
+    """
     first = hints.read(found, {}, NOW, default)
     more = hooked.complete(found, NOW, default)
 
@@ -238,7 +239,7 @@ def test_what_is_added_says_the_same_whenever_it_is_read(
         read = hints.read(found | more, {}, NOW + later)
         assert read.end == first.end
         assert read.start == (first.start if starts > NOW + later else None)
-    # Nothing that the user gave has gone, or says anything else.
+    # The user's own hints are unchanged.
     for name in found.keys() & more.keys():
         assert duration.parse_time(found[name], name) == (
             duration.parse_time(more[name], name)

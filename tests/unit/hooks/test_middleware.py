@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova-api's filter, as a web server and Nova see it."""
+"""The middleware in nova-api, between a web server and Nova."""
 
 import io
 import json
@@ -25,7 +25,7 @@ MONTH_ON = {'lease_default_end': '2030-04-16T17:46:40Z'}
 
 
 class Nova:
-    """Takes all that comes."""
+    """A Nova that accepts every request."""
 
     def __init__(self):
         self.requests = []
@@ -44,7 +44,7 @@ def nova():
 
 @pytest.fixture
 def ask(nova):
-    """ask(body, **…) -> (the answer, the body that Nova got, if it did)."""
+    """ask(body, **…) -> (the response, the body that Nova got, if any)."""
     guarded = middleware.Middleware(nova, clock=lambda: NOW + 0.9)
 
     def ask(body, path='/servers', method='POST', project_id='p1', **environ):
@@ -179,7 +179,7 @@ def test_what_is_no_hint_is_left_to_nova(ask, body):
 
 
 class TestDefault:
-    """C33: each option alone, and what wins over it."""
+    """C33: each option by itself, and the values that override it."""
 
     def hints(self, ask, **kwargs):
         return json.loads(ask({'server': SERVER}, **kwargs)[1]).get(HINTS)
@@ -221,7 +221,7 @@ class TestDefault:
 
 
 class TestLength:
-    """Whoever reads the body after us reads all of it, and no more."""
+    """The application after the middleware reads exactly the whole body."""
 
     BODY = json.dumps({HINTS: {'lifetime': '60'}}).encode()
 
@@ -276,7 +276,7 @@ class TestLength:
 class TestNeverBreaksNova:
     @pytest.fixture(autouse=True)
     def failure(self, monkeypatch):
-        """What has been told before is not told again at once."""
+        """A repeated failure is not logged again at once."""
         fresh = limited_log.LimitedLog(middleware.LOG)
         monkeypatch.setattr(middleware, 'failure', fresh)
         return fresh
@@ -310,7 +310,7 @@ class TestNeverBreaksNova:
 class TestFactory:
     @pytest.fixture(autouse=True)
     def snapshot_path(self, configure):
-        """Its own default names an option of Nova's."""
+        """The default path refers to an option of Nova's."""
         configure(snapshot_path='')
 
     def test_makes_the_filter(self, nova):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity of hosts in a window, against plain brute force."""
+"""The capacity of hosts in a window, compared with brute force."""
 
 import itertools
 
@@ -35,7 +35,7 @@ PARTS = st.tuples(st.integers(NOW, LAST), st.integers(NOW, LAST)).filter(
 
 
 class Ledger:
-    """A replica to look at, and what is committed between the looks."""
+    """A ledger with a replica, and commits between the queries."""
 
     def __init__(self, nouns, overcommit=True):
         self.replica = state.Replica(
@@ -55,7 +55,7 @@ class Ledger:
 
 
 class Driver:
-    """Has each flavor ask for SLOT."""
+    """A driver for which each flavor requests SLOT."""
 
     def validate(self, parameters, project_id):
         return {
@@ -70,7 +70,7 @@ def ask(ledger, now=NOW, **wanted):
 
 
 def amounts(most):
-    """Amounts of some resource classes."""
+    """Generate amounts of some resource classes."""
     return st.dictionaries(
         st.sampled_from(CLASSES), st.integers(1, most), min_size=1
     )
@@ -78,7 +78,7 @@ def amounts(most):
 
 @st.composite
 def sites(draw):
-    """Return hosts, allocations and instances of a small site."""
+    """Generate hosts, allocations and instances of a small site."""
     hosts = [
         Host(
             uuid=f'h{n}',
@@ -131,7 +131,7 @@ def sites(draw):
 
 
 class Brute:
-    """Looks at each second for itself."""
+    """A reference that checks each second by itself."""
 
     def __init__(self, hosts, allocations, instances, overcommit=True):
         self.overcommit = overcommit
@@ -143,7 +143,7 @@ class Brute:
         self.instances = [
             (i, window.FOREVER if i.end <= NOW else i.end)
             for i in instances
-            # A bound one counts once its reservation is over.
+            # A bound instance counts once its reservation is over.
             if not i.preemptible and (
                 i.reservation_id is None or i.end <= NOW
             )

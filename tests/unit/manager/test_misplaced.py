@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The leases that an instance is in the way of, second by second."""
+"""The leases that an instance is in the way of, compared second by second."""
 
 from collections import Counter
 
@@ -63,7 +63,7 @@ def test_in_the_way_of_is_found_second_by_second(leases, others, own, now):
     replica.advance(now)
 
     def there(server, at):
-        # One that is past its end stays until it is seen to be gone.
+        # An instance that is past its end counts until it is deleted.
         return server.end <= now or at < server.end
 
     def is_short(at):

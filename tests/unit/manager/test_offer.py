@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lease that is refused for want of room is offered a later start."""
+"""A lease that is refused for lack of room is offered a later start."""
 
 import types
 
@@ -22,13 +22,13 @@ OTHERS = st.lists(
     min_size=1,
     max_size=4,
 )
-# Where a lease finds room there is no offer, which is often.
+# There is no offer if the lease finds room, which is often.
 CROWDED = settings(
     max_examples=300,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much],
 )
-# With one reservation that its main index alone decides on.
+# A lease with one reservation, on which its main index alone decides.
 SIMPLE = placements.PHYSICAL | placements.FLAVOR.filter(
     lambda made: (
         made[1]['affinity'] is not None
@@ -48,7 +48,7 @@ def has_room(world, wanted, at, duration):
 
 
 def refuse(world, lease):
-    """Return what a lease that has no room is offered."""
+    """Return the offer for a lease that has no room."""
     ledger = types.SimpleNamespace(
         read_replica=lambda query: query(world.replica)
     )
@@ -84,7 +84,7 @@ def test_the_window_has_room_and_nothing_is_held_for_it(
     before = world.look()
     found = refuse(world, lease)
     assert world.look() == before
-    # After all others are over there is the most room there can be.
+    # After all other leases are over the room is largest.
     assert (found['start'] is not None) == has_room(
         world, wanted, 3 * placements.TIMES, window.duration
     )
@@ -102,7 +102,7 @@ def test_the_window_has_room_and_nothing_is_held_for_it(
     SIMPLE,
 )
 def test_of_a_plain_reservation_it_is_the_first(hosts, others, window, wanted):
-    # What a GPU is taken of alone is no matter of the main index.
+    # The use of GPUs alone does not matter to the main index.
     others = [
         (when, [r for r in theirs if 'VCPU' in r[1].get('resources', 'VCPU')])
         for when, theirs in others

@@ -91,7 +91,7 @@ def make_lease(id, project_id, window, wanted):
 
 
 class Placements:
-    """A replica, the hosts of it, and the leases placed on them."""
+    """A replica, its hosts, and the leases placed on them."""
 
     def __init__(self, hosts, overcommit=True):
         self.hosts = {h.uuid: h for h in hosts}
@@ -102,7 +102,7 @@ class Placements:
         self.allocations = {}
 
     def place(self, lease, window, active=False, options=DEFAULT_OPTIONS):
-        """Place and commit; None if there is no room."""
+        """Place a lease and commit; return None if there is no room."""
         old = {
             r.id: self.allocations.get(r.id, []) for r in lease.reservations
         }
@@ -133,7 +133,7 @@ class Placements:
         return placed
 
     def look(self):
-        """All that is in the indexes."""
+        """Return the whole content of the indexes."""
         return [
             (
                 index.resource_classes,
@@ -153,7 +153,7 @@ class Placements:
         return list(self.allocations)
 
     def check(self):
-        """Nothing is held twice, second by second."""
+        """Check second by second that nothing is allocated twice."""
         held = [a for many in self.allocations.values() for a in many]
         for at in range(3 * TIMES):
             for name, noun in self.hosts.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which allocations leave a host, against a plain try of every choice."""
+"""The allocations that leave a host, compared with every choice."""
 
 import itertools
 import math
@@ -90,7 +90,7 @@ class TestLeaving:
         )
 
     def test_very_many(self):
-        """Each of a hundred weeks has its own choice to make."""
+        """Each of a hundred weeks has a choice of its own."""
         movable = [
             slots(f'{week}-{n}', week, week + 1, n)
             for week in range(100)
@@ -133,7 +133,7 @@ CAPACITY = st.fixed_dictionaries({c: st.integers(0, 8) for c in CLASSES})
 
 
 def fits(each, capacity, there, now):
-    """Second by second."""
+    """Tell whether allocations fit, second by second."""
     for at in range(max(each.start, now), each.end):
         others = [
             a for a in there
@@ -159,7 +159,7 @@ def size(many):
 
 
 def best(capacity, fixed, movable, now):
-    """Return the size of the least that may leave, of all subsets."""
+    """Return the size of the smallest set that may leave."""
     def is_enough(gone):
         stays = [a for a in movable if a not in gone]
         return all(fits(a, capacity, [*fixed, *stays], now) for a in stays)
@@ -182,7 +182,7 @@ def test_the_fewest_leave_then_the_smallest(capacity, fixed, movable, now):
     stays = [a for a in movable if a not in gone]
     for each in stays:
         assert fits(each, capacity, [*fixed, *stays], now)
-    # They can go one after the other: each is in the way until it is gone.
+    # Allocations can leave one after the other: each blocks until it leaves.
     for each in gone:
         assert not fits(each, capacity, [*fixed, *stays, each], now)
 
@@ -205,7 +205,7 @@ def test_greedy_is_enough_and_no_more(capacity, fixed, movable, now):
 
 
 def test_greedy_takes_who_gives_most(monkeypatch):
-    """And not the smallest ones first, of which many would have to go."""
+    """The smallest allocations are not first: many would have to leave."""
     monkeypatch.setattr(fewest_moves, 'EXACT', 0)
     small = [slots(f'small{n}', 0, 5, 1) for n in range(10)]
     large = slots('large', 0, 5, 10)
@@ -218,7 +218,7 @@ def test_greedy_takes_who_gives_most(monkeypatch):
 @settings(max_examples=100, deadline=None)
 @given(allocations('m', 7), st.integers(1, 6))
 def test_greedy_is_no_more_than_it_says(movable, capacity):
-    """With g what one allocation gives back at most."""
+    """The bound has g, the most that one allocation gives back."""
     only = [
         slots(a.id, a.start, a.end, a.amounts['VCPU'])
         for a in movable
@@ -230,6 +230,6 @@ def test_greedy_is_no_more_than_it_says(movable, capacity):
         gone = fewest_moves.choose({'VCPU': capacity}, [], only, 0)
     finally:
         fewest_moves.EXACT = exact
-    # An allocation gives back its amount at each instant that lacks some.
+    # An allocation gives back its amount at each instant with a shortage.
     most = max((a.amounts['VCPU'] * TIMES for a in only), default=1)
     assert len(gone) <= (1 + math.log(most)) * len(fewest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing on a real index, against plain brute force at small times."""
+"""Host selection on a real index, compared with brute force."""
 
 import itertools
 
@@ -28,7 +28,7 @@ from tests.unit.hosts import make_host
 from tests.unit.hosts import make_index
 from tests.unit.hosts import these
 
-# No index of another class.
+# There is no index of another resource class.
 NONE = {}
 SLOT = {'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 0}
 WINDOW = Window(10, 20)
@@ -463,7 +463,7 @@ class TestPlace:
         assert place(2, True) == {'a': 2}
         assert place(3, True) == {'b': 3}
         assert place(2, False) == {'a': 1, 'b': 1}
-        # It holds no slot of the new size there.
+        # The host has no slot of the new size then.
         assert place(1, False, vcpus=6) == place(1, None, vcpus=6) == {'b': 1}
         with pytest.raises(exception.NotEnoughHostsAvailable):
             place(7, None)
@@ -540,7 +540,7 @@ class TestPlace:
         assert caught.value.field == 'resource_type'
 
 
-# Against brute force: every minute of the window, every way to spread.
+# The reference tries every minute of the window and every distribution.
 
 TIMES = 8
 MINUTE = 60
@@ -572,7 +572,7 @@ ROOMS = st.fixed_dictionaries(
         for name in NAMES
     }
 )
-# Of each host, and of those that have none of their own: mostly all alike.
+# Cleaning times of hosts, and a default: mostly the same.
 CLEANING = st.tuples(
     st.dictionaries(st.sampled_from(NAMES), st.integers(0, 3)),
     st.integers(0, 3),
@@ -581,10 +581,10 @@ SETTINGS = hypothesis.settings(max_examples=400, deadline=None)
 
 
 class IndexAndLists:
-    """An index of what fits of the entries, and the same as plain lists.
+    """An index of entries that fit, and the same entries as lists.
 
-    The fourth amount is of CUSTOM_GPU, of which not every host has any. Times
-    are in minutes.
+    The fourth amount is of CUSTOM_GPU, which not every host has. Times are in
+    minutes.
     """
 
     def __init__(self, rooms, entries, cleaning):
@@ -646,7 +646,7 @@ class IndexAndLists:
         return [e for e in self.entries if e[1] != 'mine' and e[2] == name]
 
     def wide(self, name, span):
-        """Return what a window becomes on a host."""
+        """Return a window with the cleaning time of a host."""
         seconds = self.cleaning[name] * MINUTE
         return max(0, span.start - seconds), span.end + seconds
 
@@ -655,7 +655,7 @@ class IndexAndLists:
         return [e for e in self.others(name) if e[3] < end and start < e[4]]
 
     def run(self, name, span):
-        """Return how long a host is free around a window, but for GPUs."""
+        """Return how long a host is free around a window, without GPUs."""
         start, end = self.wide(name, span)
         others = [
             e for e in self.others(name) if e[5] is None or any(e[5][:3])
@@ -670,7 +670,7 @@ class IndexAndLists:
         return not self.over(name, span)
 
     def room(self, name, span, slot, amount):
-        """Tell how many slots fit, by trying one more at each minute."""
+        """Return how many slots fit, by trying one more at each minute."""
         taking = self.over(name, span)
         if any(e[5] is None for e in taking):
             return 0
@@ -694,7 +694,7 @@ class IndexAndLists:
         return count
 
     def commit(self, allocations):
-        """Put them in place of what is held; OverCapacity if too much."""
+        """Replace the current entries; raise OverCapacity if refused."""
         for index in (self.index, self.gpus):
             index.apply([
                 ('remove', e[0])
@@ -774,7 +774,8 @@ def test_instances_as_brute_force(
     }
 
     def spread(counts):
-        """Tell whether counts per host are a way to place the amount."""
+        """Tell whether counts per host are a valid distribution of the amount.
+        """
         used = [c for c in counts if c]
         return sum(counts) == amount and {
             True: len(used) == 1,
@@ -814,7 +815,7 @@ def test_instances_as_brute_force(
 
 
 def check_kept(placed, still, room, amount, affinity):
-    """Hosts held now are given up only where they do not do any more."""
+    """Check that current hosts are given up only if they do not fit."""
     if affinity:
         if any(still[name] and room[name] >= amount for name in room):
             assert all(still[name] for name in placed)
@@ -828,7 +829,7 @@ def check_kept(placed, still, room, amount, affinity):
 
 
 def check_order(placed, still, room, amount, affinity, cleaning):
-    """What is not kept goes to hosts that need less cleaning, if it can."""
+    """Check that new hosts are those that need less cleaning, if possible."""
     for name in placed:
         if still[name]:
             continue

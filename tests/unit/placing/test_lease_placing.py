@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole lease is placed within what there is, and only tried out."""
+"""A whole lease is placed by trial changes, which are undone."""
 
 from collections import Counter
 import dataclasses
@@ -34,14 +34,14 @@ DEAR = '["==", "$kind", "dear"]'
 
 
 def ask(wanted, text):
-    """Have a reservation of a certain type ask for certain hosts."""
+    """Return a reservation of a type that requests certain hosts."""
     resource_type, parameters = wanted
     return resource_type, {
         **parameters, 'resource_properties': text, 'asked_properties': text
     }
 
 
-# More hosts, and nothing but their kind keeps anybody off.
+# More hosts, restricted by nothing but their kind.
 OPEN_HOSTS = st.tuples(*(
     st.builds(
         make_host,
@@ -66,7 +66,8 @@ MINUTES = st.builds(
 
 @dataclasses.dataclass
 class Cleaning:
-    """Minutes: of the cloud, by type, and of each host or None."""
+    """Cleaning times in minutes: of the cloud, by type, and by host or None.
+    """
 
     cloud: int
     by_type: dict
@@ -106,7 +107,7 @@ TERMS = st.builds(
 
 
 def amounts(allocations):
-    """What is held by host, other than when."""
+    """Return the allocated amounts by host, without times."""
     return {a.host: (a.id, dict(a.amounts), a.whole) for a in allocations}
 
 
@@ -283,7 +284,7 @@ def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
             world.place(make_lease(id_, 'theirs', when, [theirs]), when)
 
     mine = make_lease('mine', 'mine', window, [wanted])
-    # Without cleaning, so that the others may come close.
+    # Without cleaning, so that others may be adjacent.
     placed = world.place(mine, window)
     if placed is None:
         return
@@ -307,14 +308,14 @@ def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
 
 
 def spell_out(wanted):
-    """Have those that ask for no hosts ask for the default ones."""
+    """Make the default requirement explicit where there is none."""
     return [
         ask(each, each[1]['resource_properties'] or CHEAP) for each in wanted
     ]
 
 
 def is_short(wanted, old, new):
-    """Whether a reservation has less hosts than it had, or slots than due."""
+    """Whether a reservation has lost hosts, or has too few slots."""
     resource_type, parameters = wanted
     if resource_type == reservation.PHYSICAL_HOST:
         return len(new) < len(old)
@@ -326,7 +327,7 @@ def is_short(wanted, old, new):
 
 
 def sizes(placed):
-    """What is held where, whatever its ids."""
+    """Return the allocations without their ids."""
     return placed and {
         id_: {a.host: (dict(a.amounts), a.whole) for a in many}
         for id_, many in placed.items()
@@ -354,10 +355,10 @@ def assert_complete(noun, held):
 
 
 def assert_apart(world, minutes, before, after):
-    """What others have fits beside it all the time that it needs.
+    """Check that other allocations fit beside a lease and its cleaning times.
 
     :param minutes: of cleaning, by host
-    :param before: what needs no more than its own time
+    :param before: the allocations that need no more than their own window
     """
     held = {a.host: a for a in before}
     for new in after:

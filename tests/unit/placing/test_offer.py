@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A start that fits is found by few questions."""
+"""A start that fits is found by few queries."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ def test_the_first_one_where_all_later_ones_fit(start, wait):
     st.lists(st.integers(1, 100 * offer.STEP), min_size=1, max_size=9),
 )
 def test_else_one_that_fits_after_one_that_does_not(start, lengths):
-    """Room comes and goes, and comes at the end."""
+    """Capacity is freed and used again, and is free at the end."""
     borders = [start + sum(lengths[:n]) for n in range(len(lengths) + 1)]
 
     def fits(at):

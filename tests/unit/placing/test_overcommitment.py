@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations that may not overcommit get no more than hosts have."""
+"""Reservations without overcommitment get no more than hosts have."""
 
 from collections import Counter
 import dataclasses
@@ -38,7 +38,7 @@ HOSTS = st.tuples(*(
     )
     for name in 'ab'
 ))
-# One of instances, anywhere: brute force knows at once whether it has room.
+# A reservation of instances, anywhere: brute force can decide on room.
 INSTANCES = st.builds(
     lambda vcpus, amount: (
         'flavor:instance',
@@ -55,7 +55,7 @@ WHOLE = st.just(('physical:host', {'min': 1, 'max': 1}))
 
 
 def held_at(world, host, at):
-    """Return what is reserved of a host, None if all of it is."""
+    """Return the reserved amount of a host, None if the whole host is."""
     here = [
         a
         for many in world.allocations.values()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other resource classes than HostState's, in indexes of their own."""
+"""Resource classes that HostState does not have, in indexes of their own."""
 
 from unittest import mock
 
@@ -115,7 +115,7 @@ def test_an_overdue_instance_stays_for_ever(replica, make):
 
 
 def test_what_takes_only_of_another_class(replica, make):
-    """As a flavor of bare metal does."""
+    """A flavor of bare metal does this."""
     replica.apply(1, encoded(
         make.host('h1', gpus=4),
         make.reservation('r1'),
@@ -158,7 +158,8 @@ def test_what_is_taken_outlives_the_inventory(replica, make):
 
 
 def test_what_its_host_has_none_of_is_no_matter_of_the_hosts(replica, make):
-    """A provider below the host's own has it, which nobody can reserve."""
+    """A provider below the host's own has the class, so no one can reserve it.
+    """
     on_both = encoded(
         make.instance('i1', 'h1', gpus=2), make.instance('i2', 'h2', gpus=1)
     )
@@ -169,7 +170,7 @@ def test_what_its_host_has_none_of_is_no_matter_of_the_hosts(replica, make):
     assert replica.indexes.extra[GPU].hosts == ['h2']
     assert gpus_used(replica, 'h2', 150) == 1
 
-    # It moves to where they are the host's, and away again.
+    # The instance moves to a host that has the class, and away again.
     replica.apply(3, encoded(make.instance('i1', 'h2', gpus=2)))
     assert gpus_used(replica, 'h2', 150) == 3
     replica.apply(4, encoded(make.instance('i1', 'h1', gpus=2)))
@@ -204,7 +205,7 @@ def test_a_host_gets_and_loses_what_its_servers_have(replica, make):
 
 
 def test_a_host_that_comes_back_without_what_its_servers_have(make):
-    """nova-scheduler keeps what it cannot see on its timeline."""
+    """nova-scheduler keeps classes that it cannot see on its timeline."""
     replica = state.Replica(accounting.SchedulerAccounting)
     replica.apply(1, encoded(
         make.host('h1', gpus=4), make.instance('i1', 'h1', gpus=2)
@@ -220,7 +221,7 @@ def test_a_host_that_comes_back_without_what_its_servers_have(make):
 
 
 def test_taken_of_what_the_host_never_had(replica, make):
-    """Its host's record may have lost the race with its own."""
+    """The host's record may be older than the instance's."""
     replica.apply(1, encoded(
         make.host('h1'), make.allocation('a1', 'h1', vcpus=3, gpus=2)
     ))
@@ -296,7 +297,7 @@ def test_a_full_copy(replica, make):
     replica.apply(1, encoded(*nouns, *allocations))
     items = list(replica.items())
 
-    # Only those that columns have no place for are records.
+    # Only allocations that columns have no place for are records.
     sent = [i for i in items if not isinstance(i, str)]
     assert {key for kind, key, _ in sent if kind == 'allocation'} >= {
         'a1', 'a3'
@@ -312,7 +313,7 @@ def test_a_full_copy(replica, make):
 
 
 def test_records_after_the_allocations(replica, make, as_items):
-    """So the ledger's pages have them."""
+    """The pages of the ledger have this order."""
     held = make.allocation('a1', 'h1', vcpus=1, gpus=1)
     items = list(as_items(encoded(
         make.host('h1', gpus=4), held,
@@ -354,7 +355,7 @@ def nouns(make, key, host, start, end, amounts):
 
 @st.composite
 def histories(draw, make):
-    """Batches of records, then what is left in the end."""
+    """Generate batches of records; return the final records too."""
     batches, image = [], {}
     for _ in range(draw(st.integers(1, 8))):
         batch = []
@@ -376,7 +377,7 @@ def histories(draw, make):
 
 
 def levels(replica):
-    """Every level of each class on each host, until 100."""
+    """Return the levels of each class on each host, until 100."""
     return {
         (name, host): [
             sums[0] for sums in index.levels(host, 0, 100, 100)
@@ -387,9 +388,9 @@ def levels(replica):
 
 
 def counted(left, now):
-    """Count second by second what reservations hold, and what runs.
+    """Count reservations and instances second by second.
 
-    The latter only where the host has any inventory of it.
+    Instances count only where the host has inventory of the class.
     """
     nouns = [record.decode(kind, data) for kind, _, data in left if data]
     with_gpus = {
@@ -401,7 +402,7 @@ def counted(left, now):
         if isinstance(noun, Allocation):
             start, end = noun.start, noun.end
         elif isinstance(noun, Instance) and noun.host in with_gpus:
-            # What is past its end stays until it is seen to be gone.
+            # An instance that is past its end counts until it is deleted.
             start, end = 0, noun.end if noun.end > now else window.FOREVER
         else:
             continue
@@ -458,9 +459,10 @@ def test_history_equals_a_rebuild(make, accounting_, data):
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_reader_never_sees_less_than_there_is(make, accounting_, data):
-    """In the middle of a batch.
+    """A reader in the middle of a batch sees either state of each host.
 
-    At least as much as before it, or after it, as the main index has it.
+    It sees at least the use before or after the batch, as the main index has
+    it.
     """
     batches, _ = data.draw(histories(make))
     seen = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replica goes on without what it cannot use, and closes the host."""
+"""A replica leaves out records that it cannot use, and closes the host."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_it_is_tried_again_when_others_have_gone(replica, make):
 
 
 def test_an_instance_stays_known(replica, make):
-    """Whoever keeps the records true to Nova must find it."""
+    """The sync of instance records with Nova must find the record."""
     many = [make.instance(f'i{n}', 'h2', vcpus=2**40) for n in range(3)]
 
     replica.apply(2, encoded(*many), leave_out=True)
@@ -106,7 +106,7 @@ def test_instances_that_overflow_with_time(make):
 
 
 def test_what_is_left_out_is_in_its_items(replica, make):
-    """So that a worker that starts from its file knows it too."""
+    """A worker that starts from its file knows the left-out records too."""
     replica.apply(
         2, encoded(make.allocation('a2', 'h1', vcpus=2)), leave_out=True
     )
@@ -135,7 +135,7 @@ def test_a_host_that_cannot_be_read_can_go(replica):
 
 
 def test_a_full_copy(make, as_items):
-    """Columns, records and other resource classes alike."""
+    """Columns, records and other resource classes."""
     nouns = [
         make.host('h1'), make.host('h2', gpus=4), make.host('h3'),
         make.reservation('r1'), make.reservation('r2'),

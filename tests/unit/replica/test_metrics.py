@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker of nova-scheduler tells Prometheus, by a file."""
+"""The metrics file of a worker of nova-scheduler."""
 
 import os
 import time

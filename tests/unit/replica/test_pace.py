@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many workers do not ask at the same moment."""
+"""The requests of many workers are spread over time."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_waits_are_spread_over_their_range(wait, least, most):
 
     assert least <= found[0]
     assert found[-1] <= most
-    # Of ten equal parts of the range none has much more than its tenth.
+    # None of ten equal parts of the range has much more than a tenth.
     tenth = (most - least) / 10
     for n in range(10):
         low = least + n * tenth

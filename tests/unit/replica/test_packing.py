@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream's allocations come back from their texts, and reach the index."""
+"""A stream's allocations are restored from their texts into the index."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is given back, by HostStates and records of different moments."""
+"""Given-back amounts, with HostStates and records of different times."""
 
 import array
 import types
@@ -27,7 +27,7 @@ SERVERS = tuple(f's{n}' for n in range(5))
 
 
 class HostState(types.SimpleNamespace):
-    """What is read of Nova's HostState."""
+    """The fields that are read from Nova's HostState."""
 
 
 def host_state(instances=(), vcpus_used=0, uuid='h'):
@@ -76,7 +76,7 @@ GIVEN_BACK = pytest.mark.parametrize('server', [
 
 @GIVEN_BACK
 class TestServerThatHasLeft:
-    """A reservation has half of the host from the server's end on."""
+    """Half of the host is reserved from the server's end on."""
 
     lease = an_allocation(4, NOW + 10, TAIL)
 
@@ -107,7 +107,7 @@ class TestServerThatHasLeft:
         assert not has_room(replica, host_state(['s']), 5)
 
     def test_is_not_given_back_in_the_place_of_another(self, server):
-        """Somebody of whom the records know nothing has its room now."""
+        """A server without a record has its room now."""
         replica = a_replica(self.lease, server)
 
         assert not has_room(replica, host_state(['x'], vcpus_used=4), 1)
@@ -121,7 +121,8 @@ class TestServerThatHasLeft:
 
 
 def test_room_of_who_has_left_can_be_used_at_once():
-    """What has left is not counted until its record goes, either."""
+    """The server that left is not counted, even before its record is deleted.
+    """
     replica = a_replica(a_server('s', 4), a_server('t', 4, NOW + 10))
 
     assert has_room(replica, host_state(['t'], vcpus_used=4), 4)
@@ -134,7 +135,7 @@ def test_whoever_has_moved_counts_where_nova_has_it():
     )
 
     assert not has_room(replica, host_state(), 5)
-    # There it counts as unbounded, as no record is about that host.
+    # The server counts as unbounded there, as its record names another host.
     assert not has_room(replica, host_state(['s'], 4, uuid='g'), 5)
     replica.apply(2, [
         record.encode(a_server('s', 4, NOW + 10, on='g')),
@@ -145,7 +146,7 @@ def test_whoever_has_moved_counts_where_nova_has_it():
 
 
 def test_instances_that_nova_does_not_name_confirm_nothing():
-    """None, as before a HostState has been filled."""
+    """The list is None before a HostState has been filled."""
     replica = a_replica(
         a_server('s', 4, NOW + 10), an_allocation(4, NOW + 10, TAIL)
     )
@@ -156,13 +157,13 @@ def test_instances_that_nova_does_not_name_confirm_nothing():
 
 
 class TestUnits:
-    """HostState counts as Nova does, an inventory as Placement does."""
+    """HostState has Nova's figures, an inventory has Placement's."""
 
     lease = an_allocation(4, NOW + 10, TAIL)
 
     @pytest.mark.parametrize(('vcpus', 'used'), [(4, 1), (1, 4)])
     def test_what_placement_counts_fits_beside_a_lease(self, vcpus, used):
-        """It ends when the lease begins, or never does."""
+        """The instance ends when the lease begins, or never."""
         seen = host_state(['s'], vcpus_used=used)
         ends = a_server('s', vcpus, NOW + 10, used={'VCPU': used})
         replica = a_replica(self.lease, ends)
@@ -186,7 +187,7 @@ class TestUnits:
         {}, {'end': NOW - 1}, {'end': NOW - 1, 'reservation_id': 'r'},
     ], ids=['unbounded', 'overdue', 'overdue and bound'])
     def test_what_is_being_built_takes_what_placement_counts(self, fields):
-        """Nova does not name it yet, nor another one, which has left."""
+        """Nova lists neither the server nor another one, which has left."""
         building = a_server('s', 4, used={'VCPU': 1}, **fields)
         replica = a_replica(building, a_server('t', 1, NOW + 10))
 
@@ -211,7 +212,7 @@ def on_disk(uuid, gb, **fields):
 
 
 class TestReservedDisk:
-    """Of 100 GB Placement calls 30 reserved; a lease has 60 in a while."""
+    """Placement reserves 30 of 100 GB; a lease will have 60."""
 
     host = Host('h', 'h', 'h', inventory={
         'DISK_GB': Inventory(100, reserved=30),
@@ -232,7 +233,7 @@ class TestReservedDisk:
 
     @pytest.mark.parametrize('kept', [0, 10, 30])
     def test_nova_may_count_none_of_it_or_some_or_all(self, kept):
-        """For its cache of images Nova counts none."""
+        """Nova leaves out some of the disk, for its cache of images."""
         assert self.has_room(10, kept)
         assert not self.has_room(11, kept)
         server = on_disk('s', 5)
@@ -244,7 +245,7 @@ class TestReservedDisk:
 
 
 def test_a_class_without_inventory_keeps_nobody_off():
-    """Its provider is another one, as that of shared storage."""
+    """The class has another provider, such as shared storage."""
     replica = a_replica()
     seen = host_state()
     seen.disk_mb_used = 1024
@@ -255,7 +256,7 @@ def test_a_class_without_inventory_keeps_nobody_off():
 
 
 class Racing:
-    """An index that somebody writes to in the middle of a reader's work."""
+    """An index that is written to in the middle of a query."""
 
     def __init__(self, index, write):
         self._index = index
@@ -280,7 +281,7 @@ class Racing:
 
 
 def test_a_record_that_goes_meanwhile_is_not_missed():
-    """The index has given back for it, and then there is no record."""
+    """The index has given back its amounts, and then its record is deleted."""
     replica = a_replica(
         an_allocation(4, NOW + 10, TAIL), a_server('s', 4, NOW + 10)
     )
@@ -386,7 +387,7 @@ def counted_by_nova(known):
 
 
 def needed(there, leases, at):
-    """Return what is needed at a time, by those that are really there."""
+    """Return the need at a time, of the servers that really exist."""
     need = sum(
         vcpus for vcpus, start, length, _ in leases
         if start <= at < start + length
@@ -410,7 +411,7 @@ def needed(there, leases, at):
 def test_no_answer_is_looser_than_the_truth(
     known, left, unnamed, strangers, leases, vcpus, end
 ):
-    """Some servers have left, Nova does not name some, some are unknown."""
+    """Some servers have left, Nova omits some, and some have no record."""
     replica = a_replica(
         *(an_allocation(n, s, s + d, of) for n, s, d, of in leases if n),
         *(a_server(uuid, **fields) for uuid, fields in known.items()),
@@ -426,7 +427,7 @@ def test_no_answer_is_looser_than_the_truth(
     found = has_room(replica, seen, vcpus, end)
 
     assert truth or not found
-    # What Placement counts beyond Nova's figure stays until the record goes.
+    # The difference between Placement and Nova lasts as long as the record.
     beyond = any(
         known[uuid]['vcpus'] > counted_by_nova(known[uuid])
         for uuid in left & known.keys()

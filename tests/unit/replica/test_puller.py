@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever the wire does, the replica is right or says that it is not."""
+"""Whatever the wire does, the replica is correct or reports that it is not."""
 
 import itertools
 import logging
@@ -17,7 +17,7 @@ MAX_AGE = 100
 
 
 class Wire:
-    """Calls the ledger, and does to an answer what a test wants done."""
+    """A connection to the ledger that applies a test's faults to responses."""
 
     def __init__(self, ledger):
         self.ledger = ledger
@@ -55,7 +55,7 @@ def pulled(wire, clock):
 
 
 def image_of(replica):
-    """What the replica holds, by kind and key."""
+    """Return the content of the replica, by kind and key."""
     records = [each for each in replica.items() if not isinstance(each, str)]
     for reservation_id in replica.reservations:
         held = replica.indexes.allocations(reservation_id)
@@ -133,8 +133,8 @@ def test_commits_between_the_pages_of_a_snapshot(
         answer = getattr(ledger, method)(**kwargs)
         if method == 'snapshot':
             n = next(fresh)
-            # The allocation's page comes before its host's, and a host that
-            # a page has shown goes.
+            # The page with the allocation comes before that with its host, and
+            # a host of a page is deleted.
             ledger.commit(
                 make.host(f'h{n}'),
                 make.reservation(f'r{n}'),
@@ -170,7 +170,7 @@ def test_forgotten_revision_needs_a_snapshot(pulled, ledger, wire, make):
 def test_a_fresh_replica_is_never_set_back(
     pulled, ledger, wire, clock, make
 ):
-    """An old answer only lets it age, from a lagging database or for good."""
+    """An old response only lets it age, whatever the reason."""
     fill(ledger, make)
     pulled.pull(0)
     wire.ledger = ledger.at(3)
@@ -190,7 +190,7 @@ def test_a_fresh_replica_is_never_set_back(
 def test_a_stale_replica_is_set_back_with_a_warning(
     pulled, ledger, wire, clock, make, caplog
 ):
-    """As after a restore from a backup."""
+    """This happens after a restore from a backup."""
     fill(ledger, make)
     pulled.pull(0)
     wire.ledger = ledger.at(3)
@@ -205,13 +205,13 @@ def test_a_stale_replica_is_set_back_with_a_warning(
 
 
 def test_old_pages_of_a_full_copy(pulled, ledger, wire, make, monkeypatch):
-    """Managers on databases that lag answer some of the questions."""
+    """Managers whose databases lag respond to some of the requests."""
     small_pages(monkeypatch)
     fill(ledger, make)
     for n in range(5):
         ledger.commit(gone=[(record.ALLOCATION, f'a{n}')])
         ledger.commit(gone=[(record.HOST, f'h{n}')])
-    # The first pages are of revision 18, those with allocations of 13.
+    # The first pages are of revision 18, the pages of allocations of 13.
     lags = {None: 2, 'reservation/r0': 2, 'reservation/r2': 2}
     lagged = []
 
@@ -292,7 +292,7 @@ def test_an_answer_for_another_page_is_refused(
 def test_a_page_that_leads_to_itself_is_refused(
     pulled, ledger, wire, make, monkeypatch
 ):
-    """And is not asked for without end."""
+    """The page is not requested again and again."""
     small_pages(monkeypatch)
     fill(ledger, make)
     first = ledger.snapshot(None, 2)['next']
@@ -313,7 +313,7 @@ def test_a_page_that_leads_to_itself_is_refused(
 def test_another_version_only_lets_it_age(
     pulled, ledger, wire, clock, make, version
 ):
-    """And it goes on by changes once the peer is upgraded."""
+    """The replica follows the changes once the peer is upgraded."""
     fill(ledger, make)
     pulled.pull(0)
     ledger.commit(make.host('h9'))
@@ -467,14 +467,14 @@ def test_advance_counts_what_has_ended(pulled, ledger, make):
 
 
 class Managers:
-    """Answers of several managers, some of which are behind, or not theirs.
+    """Several managers, some of which lag or have another ledger.
 
-    Each question has the next fault: what is done to the answer.
+    Each request has the next fault: a function of the response.
     """
 
     def __init__(self, memory_ledger, make):
         self.ledger = memory_ledger()
-        # Of the time before the database was made anew.
+        # A response from before the database was created anew.
         self.before = memory_ledger()
         fill(self.before, make, 2)
         self.make = make
@@ -483,7 +483,7 @@ class Managers:
         self.answers = []
 
     def commit(self, number):
-        """Whatever a client may do; `number` says what."""
+        """Commit a change that a client may make; `number` selects it."""
         n, ledger, make = next(self.names), self.ledger, self.make
         hosts = sorted(k for kind, k in ledger.image if kind == record.HOST)
         reservations = [
@@ -539,7 +539,7 @@ class Managers:
         return answer
 
     def check(self, pulled):
-        """The copy is what SQL would make of its revision, or stale."""
+        """Check that the copy equals SQL at its revision, or is stale."""
         copy = pulled.copy
         if copy is None or copy.fresh_at is None:
             return
@@ -575,7 +575,7 @@ FAULTS = (
 def test_equals_the_ledger_or_says_that_it_does_not(
     make, memory_ledger, turns, limit
 ):
-    """P7: whatever managers answer, and whatever is committed meanwhile."""
+    """P7: this holds for any responses and any commits meanwhile."""
     managers = Managers(memory_ledger, make)
     fill(managers.ledger, make, 2)
     clock = Clock()
@@ -601,7 +601,7 @@ def test_equals_the_ledger_or_says_that_it_does_not(
             if fresh and pulled.copy.ledger == before.ledger:
                 assert pulled.copy.replica.revision >= at
             clock.at += seconds
-        # It recovers by itself.
+        # The replica recovers by itself.
         managers.faults = itertools.repeat(('fine', 0))
         clock.at += MAX_AGE + 1
         pulled.pull(int(clock.at))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which servers are a reservation's: one answer for all who ask."""
+"""The servers of a reservation, found by one function for all callers."""
 
 import dataclasses
 
@@ -54,7 +54,7 @@ def test_a_server_that_names_it(noun, on):
 
 
 def test_a_server_that_names_none_is_of_its_own_project():
-    """Of no other one, whatever the reservation is shared with."""
+    """The reservation may be shared with other projects."""
     for noun in (WHOLE, MAGNETIC):
         assert draws(noun, server())
         for project_id in ('friend', 'former', 'another'):
@@ -77,12 +77,12 @@ def test_an_older_one_has_come_to_the_host():
         cleared = dataclasses.replace(noun, cleared=('h1',))
         assert draws(cleared, old)
         assert draws(cleared, old, known(on='h2'))
-        # It was there when the window opened: it is in the way.
+        # The server existed when the window opened: it is in the way.
         assert not draws(cleared, old, known())
 
 
 def test_an_older_one_was_there_before_its_record():
-    """The start has not cleared the host, or has seen the server stay."""
+    """The start has not cleared the host, or has let the server stay."""
     old = server(created=START - 1)
     elsewhere = dataclasses.replace(WHOLE, cleared=('h2',))
     seen = dataclasses.replace(WHOLE, cleared=('h1',), in_the_way=('i',))

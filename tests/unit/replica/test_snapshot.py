@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file comes back whole or not at all."""
+"""The snapshot file is restored exactly, or refused."""
 
 import contextlib
 import hashlib
@@ -150,7 +150,7 @@ def test_who_is_killed_while_writing_leaves_no_more_than_one_file(
 
 
 class TestRefresh:
-    """What has not changed is not written again."""
+    """Unchanged content is not written again."""
 
     def test_only_the_time_is_new(self, path, items):
         inode = os.stat(path).st_ino
@@ -194,7 +194,7 @@ class TestRefresh:
 
 
 class TestHosts:
-    """The reservable hosts can be read whatever version wrote them."""
+    """The reservable hosts can be read whatever version wrote the file."""
 
     UUIDS = frozenset(str(uuid.UUID(int=n)) for n in range(3))
 
@@ -240,14 +240,15 @@ class TestHosts:
 
 
 def links(path):
-    """Every name beside the snapshot file that could be a link."""
+    """The file names beside the snapshot file that could be links."""
     return [path + suffix for suffix in (
         '', '.new', '.lock', '.hosts', '.hosts.new'
     )]
 
 
 class TestUntrustedFolder:
-    """Whoever can write the folder gets nothing overwritten or blocked."""
+    """A user who can write the folder can neither overwrite nor block files.
+    """
 
     @pytest.mark.parametrize('which', range(5))
     def test_no_link_is_followed(self, path, items, tmp_path, which):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replica holds what its records say, however they came."""
+"""A replica has the content of its records, in whatever way they came."""
 
 from hypothesis import given
 from hypothesis import settings
@@ -20,7 +20,7 @@ BOTH = pytest.mark.parametrize(
 
 
 def vcpus_used(replica, host, at):
-    """The most VCPU in use at `at`, relative to now for the scheduler."""
+    """Return the highest VCPU at `at`, relative to now for the scheduler."""
     rows = replica.indexes.main.rows([host])
     return replica.indexes.main.peak(rows, at, at + 1)[0]
 
@@ -115,7 +115,7 @@ def test_bad_record_changes_nothing(scheduler, make, bad):
 def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
     scheduler, make, as_items
 ):
-    """Its host's record may be among the changes that follow."""
+    """The host's record may be among the changes that follow."""
     records, allocations = packing.split(as_items(encoded(
         make.host('h1'),
         make.reservation('r1'),
@@ -239,7 +239,7 @@ def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
 
 
 class TestScheduler:
-    """Steps relative to what is used now."""
+    """Steps relative to the current use."""
 
     def test_bound_instance_is_counted_once(self, scheduler, make):
         scheduler.apply(
@@ -251,7 +251,7 @@ class TestScheduler:
             ),
         )
 
-        # It is in what is used now, and so are 2 of the 3 reserved.
+        # The instance is in the current use, and so are 2 of the 3 reserved.
         assert vcpus_used(scheduler, 'h1', 150) == 3 - 2
 
     def test_bound_instance_that_outstays_its_reservation(
@@ -350,7 +350,7 @@ class TestScheduler:
 
 
 class TestLedger:
-    """Occupancy against inventory."""
+    """Use compared with inventory."""
 
     @pytest.fixture
     def replica(self):
@@ -393,7 +393,7 @@ HOSTS = ('h1', 'h2', 'h3')
 
 @st.composite
 def histories(draw, make):
-    """Batches of records on fixed hosts, then what is left in the end."""
+    """Generate batches of records on fixed hosts; return the final records."""
     batches, image = [], {}
     for _ in range(draw(st.integers(1, 8))):
         batch = []
@@ -474,7 +474,7 @@ def test_history_equals_a_rebuild(make, accounting_, data):
 
 
 class TestEnds:
-    """What is kept of ends grows with the instances, not with the changes."""
+    """The list of ends grows with the instances, not with the changes."""
 
     YEAR = 365 * 86400
 
@@ -491,7 +491,7 @@ class TestEnds:
         assert len(replica._ends) <= 2 + entities.LEAST_ENDS
 
     def test_each_instance_is_overdue_in_its_time_all_the_same(self, make):
-        """With ends that move, instances that go, and ends in between."""
+        """This holds for ends that move, and for deleted instances."""
         replica = state.Replica(accounting.SchedulerAccounting)
         replica.apply(1, [record.encode(make.host('h1', vcpus=10_000))])
         ends = {}

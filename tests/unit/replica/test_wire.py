@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages survive JSON; anything else is refused by name."""
+"""Pages survive JSON; invalid pages are refused with the name of the fault."""
 
 import json
 

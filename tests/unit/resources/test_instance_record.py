@@ -36,7 +36,7 @@ class TestEnd:
         return instance_record.make(replica, 'h', server, self.NOW).end
 
     def own(self, replica, start, end):
-        """Have the server a lease of its own."""
+        """Give the server a lease of its own."""
         replica.apply(2, [record.encode(record.Reservation(
             lifetime_id('x'), 'lease', 'p',
             INSTANCE_LIFETIME, start, end,
@@ -53,7 +53,7 @@ class TestEnd:
         assert self.end(replica) == 2500
 
     def test_is_the_start_as_long_as_that_is_ahead(self, replica):
-        """It is shelved by then."""
+        """The server is shelved until its start."""
         assert self.end(replica, start=1200, end=1500) == 1200
         assert self.end(replica, start=1000, end=1500) == 1500
         self.own(replica, 1300, 1600)

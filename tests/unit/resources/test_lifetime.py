@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The furthest end of a lifetime, against a look at every second."""
+"""The furthest end of a lifetime, compared with a check of every second."""
 
 import dataclasses
 

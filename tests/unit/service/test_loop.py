@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops go on whatever a step meets, each at its pace."""
+"""Loops continue after any error of a step, each at its interval."""
 
 import logging
 import threading
@@ -15,9 +15,9 @@ PATIENCE = 10
 
 @pytest.fixture
 def take():
-    """take(steps, pace) -> take the steps in a loop, which ends with them.
+    """take(steps, pace) runs the steps in a loop, which ends after them.
 
-    A step is what it returns, or raises.
+    A step is the value that it returns, or the exception that it raises.
     """
 
     def run(steps, pace):
@@ -43,7 +43,7 @@ def take():
 
 @pytest.fixture
 def pace():
-    """A pace of no time at all that counts how often it is asked for."""
+    """An interval of no time that counts how often it is read."""
 
     class Pace:
         asked = 0
@@ -61,7 +61,7 @@ def test_who_says_no_time_goes_at_its_pace(take, pace):
 
 
 def test_a_service_that_is_away_is_told_of_twice(take, pace, caplog):
-    """When it begins and when it ends, however long that lasts."""
+    """The log has a line when the failures begin and one when they end."""
     away = exception.Unavailable('compute answered 500')
     take([None, away, away, away, None, None, away, None], pace)
     assert pace.asked == 8

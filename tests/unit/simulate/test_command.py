@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched simulate`, from files to figures."""
+"""`blazar-sched simulate`, from input files to results."""
 
 import importlib.util
 import json

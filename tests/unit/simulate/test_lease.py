@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The leases that are drawn take the share that was asked for."""
+"""The drawn leases have the requested share."""
 
 import random
 

@@ -131,7 +131,8 @@ def test_without_the_timeline_a_lease_starts_late():
     )
     assert found.late == 1
     assert not found.evicted
-    # It is let in as soon as the other has left, two hours late.
+    # The instance is admitted as soon as the other one has left, two hours
+    # late.
     used = 8 * (DAY - 2 * HOUR) + 3 * HOUR
     assert found.utilisation == pytest.approx(used / (8 * SPAN))
 
@@ -160,7 +161,7 @@ def test_reserved_hosts_are_idle_while_nobody_runs_there():
 
 
 def test_weighers_put_short_lives_before_leases():
-    # By their memory alone the other host would be the better one.
+    # By memory alone the other host would be better.
     hosts = [host('leased'), trace.Host('free', 8, 65536)]
     with_, without = (
         played(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces are read as documented, and what is wrong in them is named."""
+"""Traces are read as documented, and errors name the line."""
 
 from collections import Counter
 import random

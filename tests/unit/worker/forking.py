@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forks like nova-scheduler's master and tells what lives in whom.
+"""Fork like nova-scheduler's master, and report the threads of each process.
 
-Run by test_process.py in a process of its own. Each process has a bus in its
-own memory, so each worker starts the manager's end point for itself.
+test_process.py runs this module in a process of its own. Each process has a
+bus in its own memory, so each worker starts the manager's end point itself.
 """
 
 import os
@@ -62,7 +62,7 @@ def fork(work):
     pid = os.fork()
     if pid == 0:
         work()
-        # As a worker that gets SIGTERM: nothing is cleaned up.
+        # A worker that gets SIGTERM ends in this way, without cleanup.
         os._exit(0)
     os.waitpid(pid, 0)
 
@@ -79,7 +79,7 @@ def main():
     print(f'master: {"a" if pullers() else "no"} puller', flush=True)
     fork(lambda: report('worker'))
     with process._lock:
-        # As if another thread had it.
+        # Another thread might hold it.
         fork(lambda: report('worker of a busy master'))
     fork(lambda: report('worker'))
     print(f'master: {"a" if pullers() else "no"} puller', flush=True)

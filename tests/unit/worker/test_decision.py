@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever a filter does not let through has a reason, in any cloud."""
+"""Every host that a filter refuses has a reason, in any cloud."""
 
 import tracemalloc
 import types
@@ -60,7 +60,7 @@ def a_host(number, gpus=0, **fields):
 
 
 class HostState(types.SimpleNamespace):
-    """What the filters read of Nova's HostState."""
+    """The fields that the filters read from Nova's HostState."""
 
     def consume_from_request(self, spec):
         self.vcpus_used += spec.vcpus
@@ -138,12 +138,12 @@ def options():
 
 
 def decide(replica, host_states, spec):
-    """Pass through both filters; return who passes, and the decisions."""
+    """Run both filters; return the passing hosts, and the decisions."""
     with process.following(replica, lambda: NOW):
         failed = filtering.failure.count
         passing = host_states
         for each in FILTERS:
-            # As in Nova, which stops where nobody is left.
+            # As in Nova, which stops when no host is left.
             if passing:
                 passing = each().filter_all(passing, spec)
         assert filtering.failure.count == failed
@@ -172,7 +172,7 @@ spans = st.tuples(
 
 @st.composite
 def clouds(draw):
-    """A replica, and HostStates; not all of them are reservable."""
+    """Generate a replica, and HostStates; not all of them are reservable."""
     known = draw(st.lists(hosts, max_size=4))
     nouns = [a_host(n, **fields) for n, fields in enumerate(known)]
     on = st.integers(0, len(known) - 1)
@@ -182,7 +182,7 @@ def clouds(draw):
             magnetic=draw(st.booleans()),
         )
         nouns.append(of)
-        # An index holds any number of them, whether or not they fit.
+        # An index has any number of entries, whether or not they fit.
         for row in draw(st.sets(on, max_size=3)):
             nouns.append(
                 an_allocation(
@@ -244,9 +244,9 @@ def test_who_does_not_pass_has_a_reason_and_nobody_else(
     reasons = [(name, why) for each in told for name, why in each[
         'hosts'
     ].items()]
-    # Each once, by the filter that refused it.
+    # Each host is refused once, by one filter.
     assert sorted(name for name, _ in reasons) == sorted(refused)
-    # And by a step of today's, as nothing has changed since.
+    # The reason is a current one, as nothing has changed since.
     assert not [why for _, why in reasons if 'would pass now' in why]
     assert told[0]['seen'] == len(host_states)
     assert told[-1]['passed'] == len(passing)
@@ -284,7 +284,7 @@ def test_another_resource_class():
 
 
 def test_nobody_is_kept_off_what_only_a_provider_below_the_host_has():
-    """However many have it already, and whoever else has some."""
+    """The number and the use of such providers do not matter."""
     there = Instance(
         id_of('instance', 1), id_of('host', 0), MINE, {GPU: 1}
     )
@@ -354,7 +354,7 @@ def test_a_reservation_with_too_little_left():
 
 
 def test_of_what_is_overdrawn_nothing_can_be_wanted():
-    """Two schedulers at once have given out more disk than it has."""
+    """Two schedulers at once have allocated more disk than there is."""
     mine = a_reservation(0, -HOUR, HOUR)
     held = {
         inventory.VCPU: 4, inventory.MEMORY_MB: 4096, inventory.DISK_GB: 10
@@ -528,7 +528,7 @@ def test_none_is_kept_where_none_is_wanted(options):
 
 
 def test_a_host_that_has_never_reported_has_its_reason():
-    """HostState has no uuid then."""
+    """The HostState has no uuid then."""
     mine = a_reservation(0, -HOUR, HOUR)
     replica = a_replica(a_host(0), mine, an_allocation(0, 0, mine))
     spec = a_request(reservation=mine.id)
@@ -541,7 +541,7 @@ def test_a_host_that_has_never_reported_has_its_reason():
 
 
 def test_many_decisions_about_many_hosts_are_small():
-    """One byte for each host of a decision, and what has changed."""
+    """One byte for each host of a decision, and the changes."""
     replica = a_replica(*(a_host(n, hold='dedicated') for n in range(200)))
     each = reservation_filter.ReservationFilter()
     with process.following(replica, lambda: NOW):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Magnetic reservations draw their own project's servers, and no others.
+"""Magnetic reservations draw only the servers of their own project.
 
-Not those of the projects that they are shared with: these name the
-reservation in a hint, which is their consent.
+Servers of projects that share the reservation name it in a hint.
 """
 
 import types
@@ -31,7 +30,7 @@ def asked(project_id, reservation_id=None):
 
 @pytest.fixture
 def replica():
-    """A reservation of h1 from 100 to 200, of mine and a friend's."""
+    """A reservation of h1 from 100 to 200, of project mine and a friend's."""
     replica = state.Replica(accounting.SchedulerAccounting)
     replica.apply(1, [
         *(record.encode(Host(h.uuid, h.uuid, h.uuid)) for h in HOSTS),
@@ -88,7 +87,7 @@ def test_sharing_it_with_another_changes_nothing(replica):
 
 
 def test_a_change_of_it_never_leaves_it_out(replica):
-    """Another thread may look at any moment."""
+    """Another thread may read at any moment."""
 
     class Watched(dict):
         def __getitem__(self, project_id):

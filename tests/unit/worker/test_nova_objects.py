@@ -94,7 +94,7 @@ def test_everything_left_on_the_objects_is_listed():
 
 
 def test_a_host_state_keeps_its_own_class():
-    """By its name and as its base: Nova's drivers may ask for either."""
+    """Its name and its base stay: Nova's drivers may test either."""
     host_state = make_host_state()
     schedule(host_state, make_spec())
     assert isinstance(host_state, HostState)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker has placed and has not heard of."""
+"""Servers that a worker has placed, before their records arrive."""
 
 import dataclasses
 
@@ -46,7 +46,7 @@ def test_counts_until_its_time_is_over():
 def test_counts_until_the_feed_knows_it_there():
     pending = Pending()
     pending.add('h1', ASKED, 60)
-    # It moves: what is known is where it was.
+    # The server moves: its record names the former host.
     elsewhere = replica_with(Instance('i1', 'h0', 'p', {}))
     assert list(pending.by_host(elsewhere)) == ['h1']
 

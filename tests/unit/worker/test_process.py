@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One live puller for each process, on a real (in-memory) message bus."""
+"""One live puller for each process, on an in-memory message bus."""
 
 import logging
 import os
@@ -72,7 +72,7 @@ def configure(tmp_path, monkeypatch):
 
 @pytest.fixture(scope='module')
 def manager():
-    """Run the manager's end of the bus, with whatever end point."""
+    """Run the manager's end of the bus, with any end point."""
     end_point = EndPoint()
     conf = cfg.ConfigOpts()
     conf.register_opts(
@@ -98,12 +98,12 @@ def end_point(manager, configure, ledger):
     manager.broken = None
     yield manager
     process.stop()
-    # From here on it fails to answer.
+    # From here on the end point fails.
     manager.ledger = None
 
 
-# The threads that other tests of this process have left: one whose manager
-# went first still waits for an answer.
+# The threads of earlier tests in this process: a thread whose manager ended
+# first still waits for a response.
 LEFT = set()
 
 
@@ -171,7 +171,7 @@ def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
 
 
 def test_no_number_of_failures_ends_it(configure, monkeypatch):
-    """It would take a few hours without a manager."""
+    """This would take a few hours without a manager."""
 
     def fail(now):
         raise ConnectionError('nobody is there')
@@ -200,7 +200,7 @@ def test_a_replica_that_somebody_else_feeds(configure):
 def test_another_version_is_told_of_once(
     end_point, ledger, make, caplog, configure
 ):
-    """F14: stale, not wrong; it recovers when the peer is upgraded."""
+    """F14: the replica is stale, not wrong, until the peer is upgraded."""
     caplog.set_level(logging.INFO, logger=process.__name__)
     configure(max_age=1)
     ledger.commit(make.host('h1'))
@@ -223,7 +223,7 @@ def test_another_version_is_told_of_once(
 
 
 class TestNews:
-    """A worker pulls at once when it hears of a revision."""
+    """A worker pulls at once when a revision is announced."""
 
     @pytest.fixture
     def tell(self):
@@ -245,7 +245,7 @@ class TestNews:
 
     @pytest.fixture
     def asked(self, configure, end_point, ledger, make, monkeypatch):
-        """Have a worker that does not poll; return what it asks for."""
+        """Start a worker that does not poll; return its requests."""
         asked = []
         changes = end_point.changes
 
@@ -264,7 +264,7 @@ class TestNews:
         ledger.commit(make.host('h2'))
 
         def heard():
-            # It may have begun to listen only now.
+            # The worker may have begun to listen only now.
             tell(ledger.id, ledger.newest)
             return hosts() == {'h1', 'h2'}
 
@@ -314,11 +314,11 @@ class TestNews:
 
 
 class TestTrouble:
-    """Whoever cannot answer is not asked more often by busy schedulers."""
+    """Busy schedulers do not send more requests to a failing manager."""
 
     @pytest.fixture
     def asked(self, configure, end_point, monkeypatch):
-        """Have a manager that answers with errors; return the questions."""
+        """Start a manager that responds with errors; return the requests."""
         asked = []
 
         def fails(ctxt, after, limit):
@@ -357,7 +357,7 @@ class TestSilence:
 
     @pytest.fixture
     def bus(self, configure, ledger, make, monkeypatch, tmp_path):
-        """Answer by `ledger` while this is set, else not at all."""
+        """Respond by `ledger` while this is set, else not at all."""
         bus = threading.Event()
         bus.set()
 
@@ -426,7 +426,7 @@ class TestSilence:
 
 
 def test_a_bus_that_is_lost_is_not_waited_for_without_end(end_point):
-    """oslo.messaging would connect again and again inside of one call."""
+    """oslo.messaging would reconnect without end inside of one call."""
     mine = process.Worker()
     mine.call('changes', since=0, limit=1)
 
@@ -435,7 +435,7 @@ def test_a_bus_that_is_lost_is_not_waited_for_without_end(end_point):
 
 
 class TestSnapshotFile:
-    """What a new worker goes on from while the manager is down."""
+    """The copy from which a new worker continues while the manager is down."""
 
     @pytest.fixture
     def kept(self, configure, ledger, make):
@@ -596,7 +596,7 @@ class TestSnapshotFile:
 
 
 class TestStart:
-    """What requests go by before there is a copy."""
+    """The decisions before there is a copy."""
 
     HOST = str(uuid.UUID(int=1))
 
@@ -606,7 +606,7 @@ class TestStart:
 
     @pytest.fixture
     def unusable(self, path, ledger, make):
-        """Leave what a worker of another version has left."""
+        """Leave the snapshot file of a worker of another version."""
         ledger.commit(make.host(self.HOST))
         snapshot.write(
             str(path), ledger.id, ledger.newest, process.now(), ledger.items()
@@ -615,7 +615,7 @@ class TestStart:
 
     @pytest.fixture
     def slow(self, monkeypatch):
-        """Have the snapshot file be read only once this is set."""
+        """Delay the reading of the snapshot file until this is set."""
         gate = threading.Event()
         reading = snapshot.reading
 
@@ -653,7 +653,7 @@ class TestStart:
         assert set(process.current()[0].hosts) == {self.HOST}
 
     def test_waits_no_longer_than_it_may(self, configure, kept, slow):
-        """And all requests together no longer than one."""
+        """All requests together wait no longer than one."""
         configure(start_timeout=0.2)
         began = time.monotonic()
 
@@ -665,7 +665,7 @@ class TestStart:
     def test_does_not_wait_for_one_that_has_no_answer(
         self, configure, path, end_point
     ):
-        """File and manager were tried: nobody knows when there is a copy."""
+        """The file and the manager have failed: there may never be a copy."""
         configure(start_timeout=10 * DEADLINE)
         end_point.broken = {'version': 1}
         process.ensure_started()
@@ -723,7 +723,7 @@ class TestStart:
 
 
 class TestOptions:
-    """A bad one stops nova-scheduler from starting, and says which."""
+    """An invalid option stops nova-scheduler from starting, with its name."""
 
     @pytest.mark.parametrize(
         'option, value',
@@ -771,11 +771,11 @@ def test_each_forked_process_has_its_own_live_puller():
 
 
 class TestMetrics:
-    """What a worker writes for Prometheus."""
+    """The metrics that a worker writes for Prometheus."""
 
     @pytest.fixture
     def written(self, configure, tmp_path):
-        """Return a sample of the file that the worker keeps."""
+        """Return a sample of the metrics file of the worker."""
         folder = tmp_path / 'metrics'
         folder.mkdir()
         configure(metrics_path=str(folder))
@@ -850,7 +850,7 @@ class TestMetrics:
 
 
 class _Decided:
-    """A decision that only says whether it is settled."""
+    """A decision that only has whether it is settled."""
 
     filter, outcome, seen, passed = 'AnyFilter', 'decided', 1, 0
 
@@ -866,7 +866,7 @@ class _Decided:
 
 
 class TestDecisions:
-    """What a worker keeps of what it has decided."""
+    """The decisions that a worker keeps."""
 
     def test_are_settled_and_drive_no_pull(
         self, end_point, ledger, make, configure, monkeypatch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decisions keep of hosts comes back, and is kept once."""
+"""The recorded hosts of decisions are restored, and stored once."""
 
 import random
 import types
@@ -37,11 +37,11 @@ def test_a_host_without_a_uuid_has_its_name():
 
 
 def test_each_decision_has_what_was_true_then():
-    """Whatever comes later, of the same and of other hosts."""
+    """This holds whatever changes later, on the same and on other hosts."""
     drawn = random.Random(5)
     hosts, truth, kept = recorded_hosts.RecordedHosts(), {}, []
     for turn in range(60):
-        # More hosts come as time goes on.
+        # More hosts are added over time.
         among = range(5 * recorded_hosts.CHUNK * (turn + 1) // 60)
         some = drawn.sample(among, drawn.randint(0, len(among)))
         numbers = hosts.numbers(states(*some))
