@@ -10,11 +10,11 @@ import pathlib
 
 import pytest
 
-from tests.fault.cloud import Cloud
 from tests.fault.fleet import Fleet
 from tests.fault.processes import Processes
 from tests.services import broker
 from tests.services import database
+from tests.standins.served import ServedCloud
 
 ENGINES = ('sqlite', 'mysql', 'postgresql')
 HOSTS = ('compute-1', 'compute-2')
@@ -73,7 +73,7 @@ def processes(tmp_path, database_on):
 
 @pytest.fixture
 def cloud():
-    with Cloud(HOSTS) as cloud:
+    with ServedCloud(HOSTS) as cloud:
         yield cloud
 
 

@@ -13,12 +13,12 @@ import requests
 from tests import serving
 from tests.fault import content
 from tests.fault import site as fault_site
-from tests.fault.cloud import Cloud
 from tests.fault.processes import Process
 from tests.fault.processes import Processes
 from tests.fault.site import Site
 from tests.fault.site import wait_for
 from tests.fault.traffic import Traffic
+from tests.standins.served import ServedCloud
 
 Line = dict[str, Any]
 
@@ -87,7 +87,7 @@ class Fleet:
         processes: Processes,
         database: str,
         bus: str,
-        cloud: Cloud,
+        cloud: ServedCloud,
         managers: int = 1,
         apis: int = 1,
         workers: int = 1,
@@ -153,7 +153,7 @@ class Fleet:
         leases = self.ledger.leases()
         assert {lease.id for lease in leases} == traffic.left()
         assert {lease.status for lease in leases} <= {'PENDING', 'ACTIVE'}
-        assert set(self._cloud.left()['flavors']) == {
+        assert set(self._cloud.flavors) == {
             lease.reservations[0].id
             for lease in leases
             if lease.status == 'ACTIVE'

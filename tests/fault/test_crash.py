@@ -16,10 +16,10 @@ import pytest
 from blazar_sched.domain import event
 from blazar_sched.service import faults
 from blazar_sched.service.manager.manager import Manager
-from tests.fault.cloud import Cloud
-from tests.fault.cloud import VCPUS
 from tests.fault.site import Site
 from tests.fault.site import wait_for
+from tests.standins.placement import SLOT_TOTALS
+from tests.standins.served import ServedCloud
 
 HOSTS = ('compute-1', 'compute-2', 'compute-3')
 # The number of leases at the same time; most of the time they wait.
@@ -72,7 +72,7 @@ class Life:
         reservations = [
             {
                 'resource_type': 'virtual:instance',
-                'vcpus': VCPUS,
+                'vcpus': SLOT_TOTALS['VCPU'],
                 'memory_mb': 512,
                 'disk_gb': 1,
                 'amount': 2,
@@ -152,7 +152,7 @@ class Life:
         assert self.ledger.allocations() == []
         assert self.ledger.check() == []
         assert self.cloud.servers == {}
-        assert not any(self.cloud.left().values())
+        assert not any(self.cloud.left())
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def new_life(tmp_path, database_on, processes):
     def make(engine, name):
         folder = tmp_path / name
         folder.mkdir()
-        with Cloud(HOSTS) as cloud:
+        with ServedCloud(HOSTS) as cloud:
             site = Site(
                 folder, database_on(engine, name), cloud=cloud.url
             )
