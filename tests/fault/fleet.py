@@ -15,7 +15,7 @@ from tests.fault import content
 from tests.fault import site as fault_site
 from tests.fault.processes import Process
 from tests.fault.processes import Processes
-from tests.fault.site import Site
+from tests.fault.site import Deployment
 from tests.fault.site import wait_for
 from tests.fault.traffic import Traffic
 from tests.standins.served import ServedCloud
@@ -92,7 +92,7 @@ class Fleet:
         apis: int = 1,
         workers: int = 1,
     ) -> None:
-        site = Site(folder, database, bus, cloud.url)
+        site = Deployment(folder, database, bus, cloud.url)
         self.ledger = site.ledger()
         self._cloud = cloud
         self._processes = processes

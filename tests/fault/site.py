@@ -33,7 +33,7 @@ def wait_for(what: str, probe: Callable[[], Any]) -> Any:
     return answer
 
 
-class Site:
+class Deployment:
     """The shared configuration of the processes of one service.
 
     :param database: a URL

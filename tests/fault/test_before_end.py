@@ -11,7 +11,7 @@ from blazar_sched.domain import event
 from blazar_sched.service import faults
 from blazar_sched.service.manager.manager import Manager
 from tests import told
-from tests.fault.site import Site
+from tests.fault.site import Deployment
 from tests.fault.site import SLOT
 from tests.fault.site import wait_for
 from tests.standins.keystone import KeystoneServer
@@ -56,7 +56,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path, database_on, cloud, processes):
-    site = Site(tmp_path, database_on('sqlite'), cloud=cloud.url)
+    site = Deployment(tmp_path, database_on('sqlite'), cloud=cloud.url)
     place = Place(site, processes)
     for name in cloud.hosts:
         place.asked.hosts.create(name, {})

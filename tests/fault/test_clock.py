@@ -15,7 +15,7 @@ from blazar_sched.service.manager.clock import Clock
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.metrics import CLOCK_DIFFERENCE
 from tests.fault import site as fault_site
-from tests.fault.site import Site
+from tests.fault.site import Deployment
 from tests.fault.site import SLOT
 
 HOUR = 3600
@@ -76,7 +76,7 @@ def new_member(tmp_path, database_on, cloud):
     made = []
 
     def make(engine):
-        site = Site(tmp_path, database_on(engine), cloud=cloud.url)
+        site = Deployment(tmp_path, database_on(engine), cloud=cloud.url)
         member = Member(site, futurist.SynchronousExecutor())
         made.append(member)
         for name in cloud.hosts:
@@ -201,7 +201,7 @@ def test_on_sqlite_it_is_the_managers_own(new_member):
 @pytest.fixture
 def members(tmp_path, database_on, cloud):
     """Two running managers on one ledger, with two hosts."""
-    site = Site(tmp_path, database_on('mysql'), cloud=cloud.url)
+    site = Deployment(tmp_path, database_on('mysql'), cloud=cloud.url)
     members = [Member(site), Member(site)]
     for name in cloud.hosts:
         members[0].manager.hosts.create(name, {})

@@ -16,7 +16,7 @@ import pytest
 from blazar_sched.domain import event
 from blazar_sched.service import faults
 from blazar_sched.service.manager.manager import Manager
-from tests.fault.site import Site
+from tests.fault.site import Deployment
 from tests.fault.site import wait_for
 from tests.standins.placement import SLOT_TOTALS
 from tests.standins.served import ServedCloud
@@ -164,7 +164,7 @@ def new_life(tmp_path, database_on, processes):
         folder = tmp_path / name
         folder.mkdir()
         with ServedCloud(HOSTS) as cloud:
-            site = Site(
+            site = Deployment(
                 folder, database_on(engine, name), cloud=cloud.url
             )
             life = Life(site, cloud, processes)

@@ -14,7 +14,7 @@ from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from tests import loopback
-from tests.fault.site import Site
+from tests.fault.site import Deployment
 from tests.fault.site import SLOT
 from tests.fault.site import wait_for
 
@@ -88,7 +88,7 @@ class Pair:
 
 @pytest.fixture(params=['create_lease:called', 'create_lease:answering'])
 def pair(request, tmp_path, bus, cloud, database_on, processes):
-    site = Site(tmp_path, database_on('mysql'), bus, cloud.url)
+    site = Deployment(tmp_path, database_on('mysql'), bus, cloud.url)
     pair = Pair(site, processes, request.param)
     for name in cloud.hosts:
         pair.add_host(name)

@@ -14,7 +14,7 @@ from blazar_sched.service.manager.manager import Manager
 from tests.fault import proxy as proxy_modes
 from tests.fault.proxy import CUT_AFTER
 from tests.fault.proxy import Proxy
-from tests.fault.site import Site
+from tests.fault.site import Deployment
 from tests.fault.site import wait_for
 from tests.services import database
 from tests.services import private
@@ -153,7 +153,7 @@ def after_commit(proxy, cut):
 def test_of_a_connection(when, engine, proxied, database_on, cloud, tmp_path):
     """Each lease is created once, wherever a commit loses its connection."""
     proxy, url = proxied(database_on(engine))
-    site = Site(tmp_path, url, cloud=cloud.url)
+    site = Deployment(tmp_path, url, cloud=cloud.url)
     manager = Manager(site.conf())
     manager.ledger.upgrade()
     manager.hosts.create('compute-1', {})

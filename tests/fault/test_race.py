@@ -14,7 +14,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from tests.fault import processes as process_types
 from tests.fault import racer
-from tests.fault.site import Site
+from tests.fault.site import Deployment
 
 # Together with the fleets of other tests the racers would need more than the
 # default number of PostgreSQL's connections.
@@ -40,7 +40,7 @@ def window(number):
 
 @pytest.fixture
 def site(tmp_path, database_url):
-    site = Site(tmp_path, database_url)
+    site = Deployment(tmp_path, database_url)
     one = Inventory(1)
     host = Host(
         uuid='h',

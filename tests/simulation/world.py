@@ -31,7 +31,7 @@ from tests.simulation import features as feature_draws
 from tests.simulation import looks
 from tests.simulation import promises
 from tests.simulation.book import Book
-from tests.simulation.cloud.cloud import Cloud
+from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
 from tests.simulation.members import Bus
 from tests.simulation.members import Crash
@@ -132,7 +132,7 @@ class World:
         return conf
 
     def _make_actors(self, path):
-        self.cloud = Cloud(
+        self.cloud = SimulatedCloud(
             self.luck, lambda: self.time, self.tell, self._ids,
             self._place_again,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova and Placement as the clients see them, in simulated time.
 
-Each file has one subject and a base class of `cloud.Cloud`.
+Each file has one subject and a base class of `cloud.SimulatedCloud`.
 """

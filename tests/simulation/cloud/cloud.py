@@ -8,7 +8,7 @@ from tests.simulation.cloud import servers
 from tests.simulation.cloud import slots
 
 
-class Cloud(nodes.Nodes, slots.Slots, names.Names, servers.Servers):
+class SimulatedCloud(nodes.Nodes, slots.Slots, names.Names, servers.Servers):
     """The whole cloud; see `base.Calls`.
 
     :param ids: draws the uuids of servers

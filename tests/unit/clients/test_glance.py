@@ -13,7 +13,7 @@ from tests.standins.rest import Service
 IMAGE = 'i1'
 
 
-class Cloud:
+class Images:
     """Glance with one image, which Nova has made as an administrator."""
 
     def __init__(self):
@@ -48,7 +48,7 @@ class Cloud:
 
 @pytest.fixture
 def cloud():
-    return Cloud()
+    return Images()
 
 
 @pytest.fixture
