@@ -7,8 +7,8 @@ All creations and removals in this module are idempotent.
 """
 
 from collections.abc import Callable
+import functools
 from typing import Any
-from urllib import parse
 
 from keystoneauth1 import adapter
 import requests
@@ -49,38 +49,43 @@ class Placement:
     """
 
     def __init__(self, api: adapter.Adapter | None) -> None:
-        self._rest = rest.Rest('placement', api, MICROVERSION)
+        self._api = api
+
+    @functools.cached_property
+    def _placement(self) -> adapter.Adapter:
+        placement: adapter.Adapter = rest.connect(
+            self._api, 'placement', MICROVERSION
+        )
+        return placement
 
     def inventories(self, provider: str) -> dict[str, Inventory]:
         """Return the inventory of a resource provider by resource class.
 
         :raises HostNotFound: if Placement does not know the provider
         """
-        answer = self._rest.request(
-            'GET', f'/resource_providers/{provider}/inventories', also=(404,)
-        )
-        if answer.status_code == 404:
-            raise _unknown(provider)
-        return {
-            name: Inventory(
-                total=held['total'],
-                reserved=held['reserved'],
-                allocation_ratio=held['allocation_ratio'],
-            )
-            for name, held in rest.document(answer)['inventories'].items()
-        }
+        with rest.tolerating(404):
+            shown = self._inventories(provider)['inventories']
+            return {
+                name: Inventory(
+                    total=held['total'],
+                    reserved=held['reserved'],
+                    allocation_ratio=held['allocation_ratio'],
+                )
+                for name, held in shown.items()
+            }
+        raise _unknown(provider)
 
     def traits(self, provider: str) -> tuple[str, ...]:
         """Return the sorted traits of a resource provider.
 
         :raises HostNotFound: if Placement does not know the provider
         """
-        answer = self._rest.request(
-            'GET', f'/resource_providers/{provider}/traits', also=(404,)
-        )
-        if answer.status_code == 404:
-            raise _unknown(provider)
-        return tuple(sorted(rest.document(answer)['traits']))
+        with rest.tolerating(404):
+            answer = self._placement.get(
+                f'/resource_providers/{provider}/traits'
+            )
+            return tuple(sorted(answer.json()['traits']))
+        raise _unknown(provider)
 
     def generations(self) -> dict[str, int]:
         """Return the generation of every resource provider.
@@ -88,7 +93,7 @@ class Placement:
         The generation changes whenever the provider's inventories or traits
         change.
         """
-        known = self._rest.ask('/resource_providers')['resource_providers']
+        known = self._resource_providers()
         return {p['uuid']: p['generation'] for p in known}
 
     def create_resource_class(self, name: str) -> None:
@@ -103,16 +108,17 @@ class Placement:
         """
         url = f'/resource_classes/{name}'
         for _ in range(MAX_TRIES):
-            answer = self._rest.request('PUT', url)
-            if answer.status_code == _CREATED:
+            if self._placement.put(url).status_code == _CREATED:
                 return
-            if self._rest.request('GET', url, also=(404,)).ok:
+            with rest.tolerating(404):
+                self._placement.get(url)
                 return
         raise exception.Unavailable(f'placement does not make {name}')
 
     def delete_resource_class(self, name: str) -> None:
         """Ensure that a custom resource class does not exist."""
-        self._rest.request('DELETE', f'/resource_classes/{name}', also=(404,))
+        with rest.tolerating(404):
+            self._placement.delete(f'/resource_classes/{name}')
 
     def set_inventory(
         self, parent: str, hostname: str, name: str, total: int
@@ -207,19 +213,20 @@ class Placement:
                 self._release(consumer, child, name)
 
     def _count_used(self, child: str, name: str) -> dict[str, int]:
-        answer = self._rest.request(
-            'GET', f'/resource_providers/{child}/allocations', also=(404,)
-        )
-        used = rest.document(answer).get('allocations', {})
-        return {
-            consumer: held['resources'][name]
-            for consumer, held in used.items()
-            if name in held['resources']
-        }
+        with rest.tolerating(404):
+            answer = self._placement.get(
+                f'/resource_providers/{child}/allocations'
+            )
+            return {
+                consumer: held['resources'][name]
+                for consumer, held in answer.json()['allocations'].items()
+                if name in held['resources']
+            }
+        return {}
 
     def _release(self, consumer: str, child: str, name: str) -> None:
         url = f'/allocations/{consumer}'
-        body = self._rest.ask(url)
+        body = self._placement.get(url).json()
         allocations = {
             provider: {'resources': dict(held['resources'])}
             for provider, held in body['allocations'].items()
@@ -228,15 +235,12 @@ class Placement:
         if allocations.get(child, {}).get('resources', {}).pop(name, None):
             if not allocations[child]['resources']:
                 del allocations[child]
-            self._rest.request(
-                'PUT', url, json={**body, 'allocations': allocations}
+            self._placement.put(
+                url, json={**body, 'allocations': allocations}
             )
 
     def _find_child(self, hostname: str) -> str | None:
-        query = parse.urlencode({'name': _child(hostname)})
-        found = self._rest.ask(f'/resource_providers?{query}')[
-            'resource_providers'
-        ]
+        found = self._resource_providers(name=_child(hostname))
         return found[0]['uuid'] if found else None
 
     def create_child(self, parent: str, hostname: str) -> str:
@@ -255,9 +259,8 @@ class Placement:
             return child
         body = {'name': _child(hostname), 'parent_provider_uuid': parent}
         # Another lease that starts on the host may come first: 409.
-        self._rest.request(
-            'POST', '/resource_providers', json=body, also=(409,)
-        )
+        with rest.tolerating(409):
+            self._placement.post('/resource_providers', json=body)
         child = self._find_child(hostname)
         if child is None:
             raise exception.Unavailable(
@@ -279,30 +282,43 @@ class Placement:
             None if there is no such provider, or no longer
         :raises Unavailable: if concurrent changes always come first
         """
-        url = f'/resource_providers/{provider}/inventories'
         for _ in range(MAX_TRIES):
-            answer = self._rest.request('GET', url, also=(404,))
-            if answer.status_code == 404:
+            with rest.tolerating(404) as refusals:
+                body = self._inventories(provider)
+            if refusals:
                 return None
-            body = rest.document(answer)
             before = dict(body['inventories'])
             change(body['inventories'])
             if body['inventories'] == before:
                 return True
-            answer = self._rest.request(
-                'PUT', url, json=body, also=(400, 404, 409)
-            )
-            if answer.ok:
+            with rest.tolerating(400, 404, 409) as refusals:
+                self._placement.put(_inventories_url(provider), json=body)
                 return True
-            if answer.status_code == 409 and _is_in_use(answer):
+            [refusal] = refusals
+            if refusal.status_code == 409 and _is_in_use(refusal):
                 return False
-            if answer.status_code == 400 and _UNKNOWN_CLASS not in answer.text:
+            if (
+                refusal.status_code == 400
+                and _UNKNOWN_CLASS not in refusal.text
+            ):
                 raise exception.Unavailable(
-                    f'placement refuses inventories: {answer.text[:200]}'
+                    f'placement refuses inventories: {refusal.text[:200]}'
                 )
         raise exception.Unavailable(
             f'the inventories of resource provider {provider} always change'
         )
+
+    def _resource_providers(self, **query: str) -> Any:
+        answer = self._placement.get('/resource_providers', params=query)
+        return answer.json()['resource_providers']
+
+    def _inventories(self, provider: str) -> Any:
+        """Return a provider's inventories and generation, as in Placement."""
+        return self._placement.get(_inventories_url(provider)).json()
+
+
+def _inventories_url(provider: str) -> str:
+    return f'/resource_providers/{provider}/inventories'
 
 
 def _unknown(provider: str) -> exception.HostNotFound:
