@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Client of Glance, as far as images of servers need it."""
 
+import functools
+
 from keystoneauth1 import adapter
 from oslo_log import log
 
@@ -22,7 +24,12 @@ class Glance:
     """
 
     def __init__(self, api: adapter.Adapter | None) -> None:
-        self._rest = rest.Rest('image', api, None)
+        self._api = api
+
+    @functools.cached_property
+    def _images(self) -> adapter.Adapter:
+        images: adapter.Adapter = rest.connect(self._api, 'image')
+        return images
 
     def give_image(self, image_id: str, project_id: str) -> None:
         """Make a project the owner of an image, unless it already is.
@@ -32,22 +39,15 @@ class Glance:
 
         :raises Unavailable: if Glance does not answer
         """
-        url = f'/images/{image_id}'
-        answer = self._rest.request('GET', url, also=(_NOT_FOUND,))
-        if (
-            answer.status_code == _NOT_FOUND
-            or rest.document(answer).get('owner') == project_id
-        ):
-            return
-        answer = self._rest.request(
-            'PATCH',
-            url,
-            json=[{'op': 'replace', 'path': '/owner', 'value': project_id}],
-            also=(_FORBIDDEN, _NOT_FOUND),
-            headers=_PATCH,
-        )
-        if answer.status_code == _FORBIDDEN:
-            LOG.warning(
-                'Image %s cannot be given to project %s: %s',
-                image_id, project_id, answer.text[:200],
-            )
+        with rest.tolerating(_NOT_FOUND):
+            url = f'/images/{image_id}'
+            if self._images.get(url).json().get('owner') == project_id:
+                return
+            owner = {'op': 'replace', 'path': '/owner', 'value': project_id}
+            with rest.tolerating(_FORBIDDEN) as refusals:
+                self._images.patch(url, json=[owner], headers=_PATCH)
+            for refusal in refusals:
+                LOG.warning(
+                    'Image %s cannot be given to project %s: %s',
+                    image_id, project_id, refusal.text[:200],
+                )
