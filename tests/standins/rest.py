@@ -73,13 +73,19 @@ class _Wire(requests.Session):
         self._ask = ask
 
     def request(self, method, url, params=None, data=None, **kwargs):
-        if url.rstrip('/') in _VERSIONS:
-            return answer(200, {'version': _VERSIONS[url.rstrip('/')]})
-        url = requests.Request(method, url, params=params).prepare().url
-        parts = parse.urlsplit(url)
-        path = parts.path.removeprefix('/v2.1')
+        sent = requests.Request(method, url, params=params).prepare()
         body = None if data is None else json.loads(data)
-        return self._ask(f'{path}?{parts.query}', method, json=body)
+        answered = self._answer(sent, body)
+        answered.request = sent
+        return answered
+
+    def _answer(self, sent, body):
+        versions = _VERSIONS.get(sent.url.rstrip('/'))
+        if versions is not None:
+            return answer(200, {'version': versions})
+        parts = parse.urlsplit(sent.url)
+        path = parts.path.removeprefix('/v2.1')
+        return self._ask(f'{path}?{parts.query}', sent.method, json=body)
 
 
 class Service(adapter.Adapter):

@@ -8,8 +8,11 @@ All creations and removals in this module are idempotent.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
 import functools
+from typing import Any
 from typing import TYPE_CHECKING
 from urllib import parse
 
@@ -21,7 +24,6 @@ from blazar_sched.domain.floating_ip import Subnet
 from blazar_sched.service.clients import rest
 
 if TYPE_CHECKING:
-    from openstack.network.v2 import floating_ip as sdk_floating_ip
     from openstack.network.v2._proxy import Proxy
 
 # The device owner of the port that gives a floating IP its address.
@@ -58,23 +60,21 @@ class Neutron:
 
     def subnets(self, network_id: str) -> list[Subnet]:
         """Return the subnets of a network, none if it is not external."""
-        external = self._network.networks(
-            id=network_id, is_router_external=True
-        )
-        if not list(external):
+        external = {'id': network_id, 'router:external': 'True'}
+        if not list(self._list('networks', **external)):
             return []
         return [
             Subnet(
-                id=found.id,
-                network_id=found.network_id,
-                cidr=found.cidr,
-                gateway=found.gateway_ip,
+                id=found['id'],
+                network_id=found['network_id'],
+                cidr=found['cidr'],
+                gateway=found['gateway_ip'],
                 pools=tuple(
                     (pool['start'], pool['end'])
-                    for pool in found.allocation_pools
+                    for pool in found['allocation_pools']
                 ),
             )
-            for found in self._network.subnets(network_id=network_id)
+            for found in self._list('subnets', network_id=network_id)
         ]
 
     def floating_ips(self, **filters: str) -> list[FloatingIP]:
@@ -82,15 +82,15 @@ class Neutron:
 
         :param filters: such as project_id
         """
-        return list(map(_floating_ip, self._network.ips(**filters)))
+        return list(map(_floating_ip, self._list('floatingips', **filters)))
 
     def port_addresses(self, network_id: str) -> set[str]:
         """Return the addresses of a network's ports, without floating IPs."""
         return {
             fixed['ip_address']
-            for port in self._network.ports(network_id=network_id)
-            if port.device_owner != _FLOATING_IP
-            for fixed in port.fixed_ips
+            for port in self._list('ports', network_id=network_id)
+            if port['device_owner'] != _FLOATING_IP
+            for fixed in port['fixed_ips']
         }
 
     def has_quota(self, project_id: str) -> bool:
@@ -119,11 +119,11 @@ class Neutron:
             'description': description,
         }
         with rest.tolerating(400, 404, 409) as refusals:
-            return _floating_ip(
-                self._network.create_ip(
-                    floating_network_id=network_id, **asked
-                )
+            body = {'floating_network_id': network_id, **asked}
+            answer = self._network.post(
+                '/floatingips', json={'floatingip': body}
             )
+            return _floating_ip(answer.json()['floatingip'])
         if _error(refusals[0]) == 'OverQuota':
             raise exception.Conflict(
                 f'the quota of project {project_id} allows no other floating '
@@ -162,14 +162,17 @@ class Neutron:
         with rest.tolerating(404):
             network.delete_ip(floating_ip_id)
 
+    def _list(self, what: str, **filters: str) -> Iterator[Any]:
+        return rest.pages(self._network, f'/{what}', what, **filters)
 
-def _floating_ip(found: 'sdk_floating_ip.FloatingIP') -> FloatingIP:
+
+def _floating_ip(found: Mapping[str, Any]) -> FloatingIP:
     return FloatingIP(
-        id=found.id,
-        address=found.floating_ip_address,
-        project_id=found.project_id,
-        description=found.description or '',
-        tags=tuple(found.tags or ()),
+        id=found['id'],
+        address=found['floating_ip_address'],
+        project_id=found['project_id'],
+        description=found.get('description') or '',
+        tags=tuple(found.get('tags', ())),
     )
 
 

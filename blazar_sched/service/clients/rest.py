@@ -7,12 +7,9 @@ its effect, so all requests must be repeatable.
 """
 
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import contextvars
-import functools
 from typing import Any
 
 from keystoneauth1 import adapter
@@ -32,6 +29,17 @@ TIMEOUT = 60
 
 # The option group of a service type, where the group has a different name.
 GROUPS = {'compute': 'nova', 'identity': 'keystone', 'network': 'neutron'}
+
+# The options of an adapter that the SDK's proxy of the same service has too.
+_OPTIONS = (
+    'connect_retry_delay',
+    'endpoint_override',
+    'interface',
+    'service_name',
+    'service_type',
+    'status_code_retries',
+    'status_code_retry_delay',
+)
 
 _guard: contextvars.ContextVar[Callable[[], object] | None]
 _guard = contextvars.ContextVar('guard', default=None)
@@ -105,6 +113,8 @@ class Session(session.Session):
             return super().request(url, method, *args, **kwargs)
         begin_request()
         kwargs['raise_exc'] = False
+        # The SDK would ask twice, whatever the option of the group says.
+        kwargs.pop('connect_retries', None)
         with reaching(service):
             answer = super().request(url, method, *args, **kwargs)
         faults.point(f'{service}:asked')
@@ -113,8 +123,13 @@ class Session(session.Session):
                 f'{service} answered {answer.status_code} to {method} {url}: '
                 f'{answer.text[:200]}'
             ) from Refusal(answer)
-        if answer.status_code == 200 and method != 'DELETE':
-            _require_json(answer)
+        if (
+            answer.status_code == 200
+            and method != 'DELETE'
+            and 'json' not in answer.headers.get('Content-Type', '')
+        ):
+            # A proxy has answered in place of the service.
+            raise _no_json(answer)
         return answer
 
     def get_project_id(
@@ -149,8 +164,13 @@ def load_adapter(
     if not conf[group].auth_type:
         return None
     auth = loading.load_auth_from_conf_options(conf, group)
+    options = conf[group]
     session = _SessionLoader().load_from_conf_options(
-        conf, group, auth=auth, timeout=conf[group].timeout or TIMEOUT
+        conf,
+        group,
+        auth=auth,
+        timeout=options.timeout or TIMEOUT,
+        connect_retries=options.connect_retries or 0,
     )
     return loading.load_adapter_from_conf_options(
         conf, group, session=session
@@ -191,20 +211,13 @@ def connect(
             'set'
         )
     options: dict[str, Any] = {
-        'service_type': api.service_type,
-        'service_name': api.service_name,
-        'interface': api.interface,
-        'endpoint_override': api.endpoint_override,
-        'default_microversion': microversion,
-        # A refused event is tried again, so a refused request is not.
-        'status_code_retries': 0,
+        f'{service}_{name}': getattr(api, name) for name in _OPTIONS
     }
+    options[f'{service}_default_microversion'] = microversion
     try:
         with reaching(service):
             cloud = Connection(
-                session=api.session,
-                region_name=api.region_name,
-                **{f'{service}_{key}': each for key, each in options.items()},
+                session=api.session, region_name=api.region_name, **options
             )
             proxy = getattr(cloud, service)
     except SDKException as e:
@@ -215,81 +228,40 @@ def connect(
     return proxy
 
 
-class Rest:
-    """The REST API of a service.
+def pages(
+    api: adapter.Adapter,
+    url: str,
+    key: str,
+    microversion: str | None = None,
+    **query: str,
+) -> Iterator[Any]:
+    """Yield the objects of a list, page by page, as the service shows them.
 
-    :param service: the service type for which microversions are sent
-    :param api: a keystoneauth adapter; None where no cloud is configured
-    :param microversion: the microversion of each request that names no other,
-        None for a service without microversions
+    Lists may be long, and an object of the SDK costs half a millisecond.
     """
-
-    def __init__(
-        self,
-        service: str,
-        api: adapter.Adapter | None,
-        microversion: str | None,
-    ) -> None:
-        self._service = service
-        self._api = api
-        self._microversion = microversion
-
-    @functools.cached_property
-    def _proxy(self) -> adapter.Adapter:
-        proxy: adapter.Adapter = connect(
-            self._api, self._service, self._microversion
-        )
-        return proxy
-
-    def request(
-        self,
-        method: str,
-        url: str,
-        json: Any = None,
-        also: Collection[int] = (),
-        microversion: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> requests.Response:
-        """Send a request and return the answer.
-
-        :param also: statuses beside 2xx that the caller handles
-        :raises Unavailable: if there is no cloud, no answer, or another
-            status
-        """
-        kwargs = {}
-        if microversion:
-            kwargs['microversion'] = microversion
-        with tolerating(*also) as refusals:
-            return self._proxy.request(
-                url, method, json=json, headers=dict(headers or {}), **kwargs
-            )
-        return refusals[0]
-
-    def ask(self, url: str, microversion: str | None = None) -> Any:
-        """Return the document at a URL, fetched with GET.
-
-        :raises Unavailable: as `request`, or if the answer is not JSON
-        """
-        return document(self.request('GET', url, microversion=microversion))
+    microversion = microversion or api.default_microversion
+    while True:
+        answer = api.get(url, params=query, microversion=microversion)
+        page = answer.json()
+        yield from page[key]
+        links = page.get(f'{key}_links', ())
+        if not any(link['rel'] == 'next' for link in links):
+            return
+        query['marker'] = page[key][-1]['id']
 
 
-def _require_json(answer: requests.Response) -> None:
-    """Check that an answer is of the service, not of a proxy in its place."""
-    if 'json' not in answer.headers.get('Content-Type', ''):
-        raise exception.Unavailable(
-            f'no JSON in the answer {answer.status_code}: {answer.text[:200]}'
-        )
+def document(refusal: requests.Response) -> Any:
+    """Return the JSON document of an answer with an error status.
 
-
-def document(answer: requests.Response) -> Any:
-    """Return the JSON document of an answer.
-
-    :raises Unavailable: if the answer is not JSON, such as a proxy's answer
-        in place of the service's
+    :raises Unavailable: if the answer is not JSON
     """
     try:
-        return answer.json()
+        return refusal.json()
     except ValueError as e:
-        raise exception.Unavailable(
-            f'no JSON in the answer {answer.status_code}: {answer.text[:200]}'
-        ) from e
+        raise _no_json(refusal) from e
+
+
+def _no_json(answer: requests.Response) -> exception.Unavailable:
+    return exception.Unavailable(
+        f'no JSON in the answer {answer.status_code}: {answer.text[:200]}'
+    )

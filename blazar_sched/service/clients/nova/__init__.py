@@ -6,16 +6,12 @@ All creations and removals in this package are idempotent.
 
 from keystoneauth1 import adapter
 
-from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova import aggregate
 from blazar_sched.service.clients.nova import flavor
 from blazar_sched.service.clients.nova import hypervisor
 from blazar_sched.service.clients.nova import server
 from blazar_sched.service.clients.nova import server_group
-
-# The last microversion before hypervisors lose cpu_info.
-MICROVERSION = '2.87'
 
 # The names that callers use.
 Aggregate = aggregate.Aggregate
@@ -44,5 +40,5 @@ class Nova(
     def __init__(
         self, api: adapter.Adapter | None, glance: Glance | None = None
     ) -> None:
-        self._rest = rest.Rest('compute', api, MICROVERSION)
+        super().__init__(api)
         self._glance = glance

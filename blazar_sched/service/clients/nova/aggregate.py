@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Client of Nova's host aggregates."""
 
-from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
 
 from blazar_sched.domain import exception
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.nova.compute import Compute
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,13 +23,12 @@ class Aggregate:
     uuid: str = ''
 
 
-class Aggregates:
+class Aggregates(Compute):
     """The part of the Nova client that handles host aggregates."""
-
-    _rest: rest.Rest
 
     def aggregates(self) -> list[Aggregate]:
         """Return all host aggregates, because Nova has no filter."""
+        found = rest.pages(self._compute, '/os-aggregates', 'aggregates')
         return [
             Aggregate(
                 id=shown['id'],
@@ -39,7 +37,7 @@ class Aggregates:
                 metadata=shown['metadata'],
                 uuid=shown['uuid'],
             )
-            for shown in self._rest.ask('/os-aggregates')['aggregates']
+            for shown in found
         ]
 
     def aggregate(self, name: str) -> Aggregate | None:
@@ -54,22 +52,15 @@ class Aggregates:
 
         :raises Unavailable: also if the aggregate appears and disappears
         """
-        answer = self._rest.request(
-            'POST',
-            '/os-aggregates',
-            json={'aggregate': {'name': name}},
-            also=(409,),
-        )
-        if answer.ok:
+        made: Aggregate | None = None
+        with rest.tolerating(409):
             # The answer saves a search in the list of all aggregates, which
             # may be long.
-            new = rest.document(answer)['aggregate']
-            made = Aggregate(new['id'], name, (), {}, new['uuid'])
-        else:
-            known = self.aggregate(name)
-            if known is None:
-                raise exception.Unavailable(f'aggregate {name} comes and goes')
-            made = known
+            new = self._compute.create_aggregate(name=name)
+            made = Aggregate(int(new.id), name, (), {}, new.uuid)
+        made = made or self.aggregate(name)
+        if made is None:
+            raise exception.Unavailable(f'aggregate {name} comes and goes')
         if metadata.items() <= made.metadata.items():
             return made
         self.set_aggregate_metadata(made, metadata)
@@ -81,19 +72,24 @@ class Aggregates:
         self, aggregate: Aggregate, metadata: Mapping[str, str | None]
     ) -> None:
         """Set metadata of an aggregate; a value of None deletes the key."""
-        self._act_on(
-            aggregate, {'set_metadata': {'metadata': dict(metadata)}}
+        self._compute.post(
+            f'/os-aggregates/{aggregate.id}/action',
+            json={'set_metadata': {'metadata': dict(metadata)}},
         )
 
     def add_to_aggregate(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that the host of a nova-compute is in an aggregate."""
         if host not in aggregate.hosts:
-            self._act_on(aggregate, {'add_host': {'host': host}}, (409,))
+            with rest.tolerating(409):
+                self._compute.add_host_to_aggregate(str(aggregate.id), host)
 
     def remove_from_aggregate(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that the host of a nova-compute is not in an aggregate."""
         if host in aggregate.hosts:
-            self._act_on(aggregate, {'remove_host': {'host': host}}, (404,))
+            with rest.tolerating(404):
+                self._compute.remove_host_from_aggregate(
+                    str(aggregate.id), host
+                )
 
     def delete_aggregate(self, name: str) -> None:
         """Ensure that a host aggregate is deleted, whatever hosts it has."""
@@ -102,19 +98,5 @@ class Aggregates:
             return
         for host in found.hosts:
             self.remove_from_aggregate(found, host)
-        self._rest.request(
-            'DELETE', f'/os-aggregates/{found.id}', also=(404,)
-        )
-
-    def _act_on(
-        self,
-        aggregate: Aggregate,
-        action: Mapping[str, Any],
-        also: Collection[int] = (),
-    ) -> None:
-        self._rest.request(
-            'POST',
-            f'/os-aggregates/{aggregate.id}/action',
-            json=dict(action),
-            also=also,
-        )
+        with rest.tolerating(404):
+            self._compute.delete_aggregate(str(found.id))

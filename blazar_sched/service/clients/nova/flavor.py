@@ -8,82 +8,66 @@ from urllib import parse
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.nova.compute import Compute
 
 
-class Flavors:
+class Flavors(Compute):
     """The part of the Nova client that handles flavors."""
-
-    _rest: rest.Rest
 
     def flavors(self) -> list[Flavor]:
         """Return all flavors except the flavors of reservations."""
-        found: list[Flavor] = []
-        query = {'is_public': 'none'}
-        while True:
-            page = self._rest.ask(f'/flavors/detail?{parse.urlencode(query)}')
-            found += [
-                _flavor(shown, self._access(shown))
-                for shown in page['flavors']
-                if not flavor_rules.reservation_id(shown['extra_specs'])
-            ]
-            if not page.get('flavors_links'):
-                return found
-            query['marker'] = page['flavors'][-1]['id']
+        found = rest.pages(
+            self._compute, '/flavors/detail', 'flavors', is_public='none'
+        )
+        return [
+            _flavor(shown, self._access(shown))
+            for shown in found
+            if not flavor_rules.reservation_id(shown['extra_specs'])
+        ]
 
     def _access(self, shown: Mapping[str, Any]) -> tuple[str, ...] | None:
         """Return the projects that may use a flavor, None for all."""
         if shown['os-flavor-access:is_public']:
             return None
-        answer = self._rest.request(
-            'GET',
-            f'/flavors/{parse.quote(shown["id"])}/os-flavor-access',
-            also=(404,),
-        )
-        access = rest.document(answer).get('flavor_access', ())
-        return tuple(sorted(a['tenant_id'] for a in access))
+        with rest.tolerating(404):
+            # The SDK does not quote the id.
+            id_ = parse.quote(shown['id'])
+            answer = self._compute.get(f'/flavors/{id_}/os-flavor-access')
+            access = answer.json()['flavor_access']
+            return tuple(sorted(each['tenant_id'] for each in access))
+        return ()
 
     def create_flavor(self, flavor: Flavor) -> None:
         """Ensure that a flavor exists, at first without access of projects."""
-        body = {
-            'id': flavor.id,
-            'name': flavor.name,
-            'vcpus': flavor.vcpus,
-            'ram': flavor.memory_mb,
-            'disk': flavor.disk_gb,
-            'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral_gb,
-            'swap': flavor.swap_mb,
-            'os-flavor-access:is_public': False,
-        }
-        self._rest.request(
-            'POST', '/flavors', json={'flavor': body}, also=(409,)
-        )
-        self._rest.request(
-            'POST',
-            f'/flavors/{flavor.id}/os-extra_specs',
-            json={'extra_specs': dict(flavor.extra_specs)},
+        with rest.tolerating(409):
+            self._compute.create_flavor(
+                id=flavor.id,
+                name=flavor.name,
+                vcpus=flavor.vcpus,
+                ram=flavor.memory_mb,
+                disk=flavor.disk_gb,
+                ephemeral=flavor.ephemeral_gb,
+                swap=flavor.swap_mb,
+                is_public=False,
+            )
+        self._compute.create_flavor_extra_specs(
+            flavor.id, dict(flavor.extra_specs)
         )
 
     def add_flavor_access(self, flavor_id: str, project_id: str) -> None:
         """Grant a project access to a private flavor."""
-        self._rest.request(
-            'POST',
-            f'/flavors/{flavor_id}/action',
-            json={'addTenantAccess': {'tenant': project_id}},
-            also=(409,),
-        )
+        with rest.tolerating(409):
+            self._compute.flavor_add_tenant_access(flavor_id, project_id)
 
     def remove_flavor_access(self, flavor_id: str, project_id: str) -> None:
         """Revoke a project's access to a private flavor."""
-        self._rest.request(
-            'POST',
-            f'/flavors/{flavor_id}/action',
-            json={'removeTenantAccess': {'tenant': project_id}},
-            also=(404,),
-        )
+        with rest.tolerating(404):
+            self._compute.flavor_remove_tenant_access(flavor_id, project_id)
 
     def delete_flavor(self, flavor_id: str) -> None:
         """Ensure that a flavor is deleted."""
-        self._rest.request('DELETE', f'/flavors/{flavor_id}', also=(404,))
+        with rest.tolerating(404):
+            self._compute.delete_flavor(flavor_id)
 
 
 def _flavor(

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import dataclasses
 import json
 from typing import Any
-from urllib import parse
 import uuid
 
 from oslo_utils import uuidutils
 
 from blazar_sched.domain import exception
 from blazar_sched.service.clients import rest
+from blazar_sched.service.clients.nova.compute import Compute
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,10 +33,8 @@ class Hypervisor:
     up: bool = True
 
 
-class Hypervisors:
+class Hypervisors(Compute):
     """The part of the Nova client that handles hypervisors."""
-
-    _rest: rest.Rest
 
     def hypervisor(self, name: str) -> Hypervisor:
         """Return the hypervisor with a given hostname, service host, or id.
@@ -44,12 +42,10 @@ class Hypervisors:
         :raises HostNotFound: if there is no such hypervisor
         :raises Conflict: if several hypervisors have the name
         """
-        query = parse.urlencode({'hypervisor_hostname_pattern': name})
+        known: list[dict[str, Any]] = []
         # Nova answers 400 to a name that cannot be a hostname.
-        answer = self._rest.request(
-            'GET', f'/os-hypervisors/detail?{query}', also=(400, 404)
-        )
-        known = rest.document(answer).get('hypervisors', ())
+        with rest.tolerating(400, 404):
+            known += self._hypervisors(hypervisor_hostname_pattern=name)
         found = [h for h in known if h['hypervisor_hostname'] == name] or [
             h for h in known if h['service']['host'] == name
         ] or self._of_id(name)
@@ -71,29 +67,28 @@ class Hypervisors:
         """
         if not uuidutils.is_uuid_like(id_):
             return []
-        answer = self._rest.request(
-            'GET', f'/os-hypervisors/{uuid.UUID(id_)}', also=(404,)
-        )
-        shown = rest.document(answer).get('hypervisor')
-        return [shown] if shown else []
+        with rest.tolerating(404):
+            answer = self._compute.get(f'/os-hypervisors/{uuid.UUID(id_)}')
+            return [answer.json()['hypervisor']]
+        return []
 
     def hypervisors(self) -> Iterator[Hypervisor]:
         """Yield every hypervisor."""
         zones = self._zones()
-        url = '/os-hypervisors/detail'
-        while True:
-            page = self._rest.ask(url)
-            for shown in page['hypervisors']:
-                yield _hypervisor(shown, zones)
-            if not page.get('hypervisors_links'):
-                return
-            marker = page['hypervisors'][-1]['id']
-            url = f'/os-hypervisors/detail?marker={marker}'
+        for shown in self._hypervisors():
+            yield _hypervisor(shown, zones)
+
+    def _hypervisors(self, **query: str) -> Iterator[dict[str, Any]]:
+        return rest.pages(
+            self._compute, '/os-hypervisors/detail', 'hypervisors', **query
+        )
 
     def _zones(self, **filters: str) -> dict[str, str]:
         """Return the availability zones of nova-compute services by host."""
-        query = parse.urlencode({'binary': 'nova-compute', **filters})
-        services = self._rest.ask(f'/os-services?{query}')['services']
+        services = rest.pages(
+            self._compute, '/os-services', 'services',
+            binary='nova-compute', **filters,
+        )
         return {s['host']: s['zone'] for s in services}
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
-from urllib import parse
 
 from oslo_utils import strutils
 
@@ -19,6 +18,7 @@ from blazar_sched.domain.flavor import RESERVATION
 from blazar_sched.domain.hints import Declared
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
+from blazar_sched.service.clients.nova.compute import Compute
 
 # The first microversion that shows scheduler hints.
 MICROVERSION = '2.100'
@@ -73,42 +73,34 @@ class Server:
     used: Mapping[str, int] | None = None
 
 
-class Servers:
+class Servers(Compute):
     """The part of the Nova client that handles servers."""
 
-    _rest: rest.Rest
     _glance: Glance | None
 
     def servers(self, **filters: str) -> Iterator[Server]:
-        """Yield the servers of all projects that match Nova's filters.
+        """Return the servers of all projects that match Nova's filters.
 
         :param filters: such as host (the service's) or project_id
         :raises Unavailable: also if a cell with some of the servers is down
         """
-        query = {'all_tenants': '1', 'sort_key': 'uuid', **filters}
-        while True:
-            page = self._rest.ask(
-                f'/servers/detail?{parse.urlencode(query)}',
-                microversion=MICROVERSION,
-            )
-            yield from map(_server, page['servers'])
-            if not page.get('servers_links'):
-                return
-            query['marker'] = page['servers'][-1]['id']
+        found = rest.pages(
+            self._compute, '/servers/detail', 'servers', MICROVERSION,
+            all_tenants='1', sort_key='uuid', **filters,
+        )
+        return map(_server, found)
 
     def server(self, uuid: str) -> Server | None:
         """Return a server of any project, None if there is no such server.
 
         :raises Unavailable: also if the server's cell is down
         """
-        answer = self._rest.request(
-            'GET',
-            f'/servers/{uuid}',
-            microversion=MICROVERSION,
-            also=(404,),
-        )
-        shown = rest.document(answer).get('server')
-        return shown and _server(shown)
+        with rest.tolerating(404):
+            answer = self._compute.get(
+                f'/servers/{uuid}', microversion=MICROVERSION
+            )
+            return _server(answer.json()['server'])
+        return None
 
     def has_moved(self, server: Server, since: int) -> bool:
         """Return whether Nova has moved a server to another host.
@@ -116,17 +108,16 @@ class Servers:
         :param since: epoch seconds; a move counts if it ended then or later
         :raises Unavailable: if Nova does not answer
         """
-        query = parse.urlencode({'changes-since': duration.format_time(since)})
-        answer = self._rest.request(
-            'GET',
-            f'/servers/{server.uuid}/os-instance-actions?{query}',
-            also=(404,),
-        )
-        # An action that has failed has a message.
-        return any(
-            action['action'] in _MOVES and action['message'] is None
-            for action in rest.document(answer).get('instanceActions', ())
-        )
+        with rest.tolerating(404):
+            actions = self._compute.server_actions(
+                server.uuid, changes_since=duration.format_time(since)
+            )
+            # An action that has failed has a message.
+            return any(
+                each.action in _MOVES and each.message is None
+                for each in actions
+            )
+        return False
 
     def delete_servers(self, servers: Iterable[Server]) -> bool:
         """Ask Nova to delete servers, which Nova does asynchronously.
@@ -139,10 +130,9 @@ class Servers:
         refused = []
         for server in servers:
             none = False
-            answer = self._rest.request(
-                'DELETE', f'/servers/{server.uuid}', also=(404, 409)
-            )
-            if answer.status_code == 409:
+            with rest.tolerating(404), rest.tolerating(409) as conflicts:
+                self._compute.delete_server(server.uuid)
+            if conflicts:
                 refused.append(server.uuid)
         if refused:
             raise exception.Unavailable(
@@ -165,12 +155,9 @@ class Servers:
             none = False
             # Nova may be configured to leave shelved servers on their hosts.
             shelved = server.status == 'SHELVED'
-            self._rest.request(
-                'POST',
-                f'/servers/{server.uuid}/action',
-                json={'shelveOffload' if shelved else 'shelve': None},
-                also=(404, 409),
-            )
+            action = 'shelveOffload' if shelved else 'shelve'
+            with rest.tolerating(404, 409):
+                self._act_on(server, {action: None})
         return none
 
     def unshelve_server(self, server: Server) -> None:
@@ -179,12 +166,8 @@ class Servers:
         Nothing happens to a server that is not shelved, or that is already
         being unshelved.
         """
-        self._rest.request(
-            'POST',
-            f'/servers/{server.uuid}/action',
-            json={'unshelve': None},
-            also=(404, 409),
-        )
+        with rest.tolerating(404, 409):
+            self._act_on(server, {'unshelve': None})
 
     def migrate_server(self, server: Server) -> bool:
         """Ask Nova to live-migrate a server to another host.
@@ -193,13 +176,11 @@ class Servers:
 
         :returns: False if Nova does not attempt the migration
         """
-        answer = self._rest.request(
-            'POST',
-            f'/servers/{server.uuid}/action',
-            json={'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
-            also=(400, 404, 409),
-        )
-        return answer.status_code not in (400, 404, 409)
+        target = {'host': None, 'block_migration': 'auto'}
+        with rest.tolerating(400, 404, 409):
+            self._act_on(server, {'os-migrateLive': target})
+            return True
+        return False
 
     def set_server_metadata(
         self, server: Server, metadata: Mapping[str, str | None]
@@ -211,18 +192,11 @@ class Servers:
         """
         given = {k: v for k, v in metadata.items() if v is not None}
         if given:
-            self._rest.request(
-                'POST',
-                f'/servers/{server.uuid}/metadata',
-                json={'metadata': given},
-                also=(403, 404, 409),
-            )
+            with rest.tolerating(403, 404, 409):
+                self._compute.set_server_metadata(server.uuid, **given)
         for key in metadata.keys() - given:
-            self._rest.request(
-                'DELETE',
-                f'/servers/{server.uuid}/metadata/{parse.quote(key)}',
-                also=(404, 409),
-            )
+            with rest.tolerating(404, 409):
+                self._compute.delete_server_metadata(server.uuid, [key])
 
     def create_image(
         self, server: Server, name: str, metadata: Mapping[str, str]
@@ -242,12 +216,13 @@ class Servers:
         # Nova itself does not set instance_uuid on the image of a server that
         # is on a volume.
         mark = {**metadata, 'instance_uuid': server.uuid}
-        query = parse.urlencode({'server': server.uuid, 'name': name})
-        images = self._rest.ask(
-            f'/images/detail?{query}', microversion=IMAGE_MICROVERSION
-        )['images']
+        images = self._compute.get(
+            '/images/detail',
+            params={'server': server.uuid, 'name': name},
+            microversion=IMAGE_MICROVERSION,
+        )
         known = {
-            i['status']: i for i in images
+            i['status']: i for i in images.json()['images']
             if mark.items() <= i['metadata'].items()
         }
         if 'ACTIVE' in known:
@@ -259,13 +234,14 @@ class Servers:
         if 'SAVING' in known:
             return False
         image = {'name': name, 'metadata': mark}
-        self._rest.request(
-            'POST',
-            f'/servers/{server.uuid}/action',
-            json={'createImage': image},
-            also=(404,),
-        )
+        with rest.tolerating(404):
+            self._act_on(server, {'createImage': image})
         return False
+
+    def _act_on(self, server: Server, action: Mapping[str, Any]) -> None:
+        # The SDK fetches the image that an action creates, and live-migrates
+        # under an older microversion.
+        self._compute.post(f'/servers/{server.uuid}/action', json=action)
 
 
 def image_mark(reservation_id: str, ending: str) -> dict[str, str]:
