@@ -35,14 +35,14 @@ def opened(
     with open(path, mode, opener=_opener(0)) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise UntrustedFileError('it is not a regular file')
+            raise UntrustedFileError('the file is not a regular file')
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise UntrustedFileError(
-                'other users may write it: mode '
+                'other users can write the file: mode '
                 f'{stat.S_IMODE(found.st_mode):o}'
             )
         if not any_owner and found.st_uid not in (os.geteuid(), _ROOT):
-            raise UntrustedFileError(f'it belongs to user {found.st_uid}')
+            raise UntrustedFileError(f'user {found.st_uid} owns the file')
         yield file
 
 

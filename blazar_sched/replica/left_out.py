@@ -109,7 +109,7 @@ class LeftOut:
         if (each, reason) == self._known.get((kind, key)):
             return
         LOG.error(
-            'The %s %s in the ledger cannot be used, and is left out until it '
+            'The %s %s in the ledger is invalid and left out until it '
             'changes: %s', kind, key, reason.text,
         )
         self.discard((kind, key))

@@ -120,7 +120,7 @@ class Puller:
         replica = _new(now)
         try:
             if replica.load(revision, *packing.split(items)):
-                raise ValueError('something is on a host that is not there')
+                raise ValueError('a record names a host that does not exist')
         except Exception as e:
             raise Unusable(f'{type(e).__name__}: {e}') from e
         self._copy = Copy(ledger, replica, fresh_at)
@@ -177,8 +177,8 @@ class Puller:
                     copy.replica.apply(page.revision, page.records)
                 except ext.TimelineError as e:
                     LOG.error(
-                        'The changes up to revision %d cannot be used: %s. '
-                        'The replica starts anew.', page.revision, e,
+                        'The changes up to revision %d are invalid: %s. '
+                        'Reloading the replica.', page.revision, e,
                     )
                     return False
         return True
@@ -191,9 +191,9 @@ class Puller:
             )
             self._check_age(page.ledger, page.newest)
             if page.since != since:
-                raise Unusable('the answer is to another question')
+                raise Unusable('the page is the response to another request')
             if page.revision == since != page.newest:
-                raise Unusable('the answer leads nowhere')
+                raise Unusable('the page has no next page')
             yield page
             if page.revision is None or page.revision == page.newest:
                 return
@@ -204,7 +204,7 @@ class Puller:
         try:
             return self._copied(now, leave_out=False)
         except ext.TimelineError as e:
-            LOG.error('The ledger holds what cannot be used: %s', e)
+            LOG.error('The replica leaves out invalid records: %s', e)
             return self._copied(now, leave_out=True)
 
     def _copied(self, now: int, leave_out: bool) -> Copy:
@@ -220,7 +220,7 @@ class Puller:
         for page in self._changes(since):
             _check_same_ledger(first.ledger, page.ledger)
             if page.revision is None:
-                raise Unanswered('the ledger forgot its own snapshot')
+                raise Unanswered('the changes after the snapshot are pruned')
             changed |= {(each[0], each[1]): each for each in page.records}
             newest = page.revision
         if newest < until:
@@ -228,7 +228,7 @@ class Puller:
                 f'the changes end at revision {newest}, before {until}'
             )
         if not left_out <= {key for _, key in changed}:
-            raise Unusable('something is on a host that is not there')
+            raise Unusable('a record names a host that does not exist')
         replica.apply(newest, changed.values(), leave_out)
         self._tell(first.ledger, newest)
         return Copy(first.ledger, replica, None)
@@ -255,9 +255,9 @@ class Puller:
         )
         self._check_age(page.ledger, page.revision)
         if page.after != after:
-            raise Unusable('the answer is to another question')
+            raise Unusable('the page is the response to another request')
         if page.next is not None and page.next == after:
-            raise Unusable('the answer leads nowhere')
+            raise Unusable('the page has no next page')
         return page
 
     def _check_age(self, ledger: str, newest: int) -> None:
@@ -283,13 +283,13 @@ class Puller:
             return
         if copy.ledger != ledger:
             LOG.warning(
-                'The ledger is another one: %s, not %s. The replica starts '
-                'anew.', ledger, copy.ledger,
+                'The ledger was replaced: %s instead of %s. Reloading the '
+                'replica.', ledger, copy.ledger,
             )
         elif revision < copy.replica.revision:
             LOG.warning(
-                'The ledger went back from revision %d to %d. The replica '
-                'starts anew.', copy.replica.revision, revision,
+                'The ledger went back from revision %d to %d. Reloading the '
+                'replica.', copy.replica.revision, revision,
             )
 
     def _ask(self, method: str, **kwargs: Any) -> Any:

@@ -147,7 +147,7 @@ def read_hosts(path: str) -> frozenset[str]:
         found = frozenset(file.read().decode(errors='replace').split())
     for each in found:
         if not uuidutils.is_uuid_like(each):
-            raise SnapshotError(f'it is no list of uuids: {each[:40]!r}')
+            raise SnapshotError(f'not a list of uuids: {each[:40]!r}')
     return found
 
 
@@ -195,7 +195,7 @@ def _end(file: IO[bytes]) -> tuple[bytes, int]:
     except (IndexError, ValueError):
         at = 0
     if true_at != _true_at(last, at):
-        raise SnapshotError('it is truncated or damaged')
+        raise SnapshotError('the file is truncated or damaged')
     return last, at
 
 
@@ -213,7 +213,7 @@ def _check(file: IO[bytes]) -> tuple[int, int]:
     for start in range(0, length, _BLOCK):
         checksum.update(file.read(min(_BLOCK, length - start)))
     if last != _CHECKSUM.format(checksum.hexdigest()).encode():
-        raise SnapshotError('it is truncated or damaged')
+        raise SnapshotError('the file is truncated or damaged')
     file.seek(0)
     return length, at
 
@@ -224,7 +224,7 @@ def _snapshot(file: IO[bytes], length: int, written_at: int) -> Snapshot:
         if (header['format'], header['version']) != (
             FORMAT, wire.WIRE_VERSION
         ):
-            raise SnapshotError('it is of another version')
+            raise SnapshotError('the file has another version')
         return Snapshot(
             str(header['ledger']),
             int(header['revision']),

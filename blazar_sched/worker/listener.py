@@ -129,7 +129,7 @@ class Listener:
             try:
                 server.start()
             except Exception as e:
-                LOG.debug('No news can be heard yet: %s', e)
+                LOG.debug('Could not listen for revisions yet: %s', e)
                 self._stopping.wait(PAUSE)
             else:
                 self._stopping.wait()

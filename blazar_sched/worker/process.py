@@ -239,7 +239,7 @@ class Worker:
         if copy.replica is not before:
             self.metrics.of(metrics.SNAPSHOTS).inc()
         if self._failures:
-            LOG.info('The ledger can be pulled from again.')
+            LOG.info('Pulling from the ledger works again.')
         self._failures = 0
         self._keep(at)
         return pace.poll(interval)
@@ -273,13 +273,13 @@ class Worker:
         if silent_for > CONF.blazar_sched.max_age:
             self._is_silent = True
             self._silence.report(
-                f'No word from the ledger for {silent_for:.0f} s: on_stale = '
-                f'{CONF.blazar_sched.on_stale} decides. Is the message bus '
-                'there, and a manager?'
+                f'No response from the ledger for {silent_for:.0f} s: '
+                f'on_stale = {CONF.blazar_sched.on_stale} decides. Check '
+                'that the message bus and a manager are running.'
             )
         elif self._is_silent:
             self._is_silent = False
-            LOG.info('There is word from the ledger again.')
+            LOG.info('The ledger responds again.')
 
     def _write_metrics(self) -> None:
         folder = CONF.blazar_sched.metrics_path
@@ -330,7 +330,7 @@ class Worker:
             return
         except (ValueError, OSError) as e:
             self._file_is_bad = True
-            LOG.warning('The snapshot file %s is ignored: %s', path, e)
+            LOG.warning('Ignoring the snapshot file %s: %s', path, e)
         else:
             copy = self.puller.copy
             if copy is not None and self.puller.is_fresh(copy):
@@ -376,10 +376,10 @@ class Worker:
                 )
                 self._file_is_bad = False
         except BlockingIOError:
-            LOG.debug('Another worker keeps the snapshot file.')
+            LOG.debug('Another worker writes the snapshot file.')
         except Exception as e:
             # Whatever the error is, the thread must live.
-            LOG.warning('The snapshot file %s cannot be kept: %s', path, e)
+            LOG.warning('Could not write the snapshot file %s: %s', path, e)
 
 
 def _listed_hosts() -> frozenset[str] | None:
@@ -393,7 +393,7 @@ def _listed_hosts() -> frozenset[str] | None:
         return None
     except (ValueError, OSError) as e:
         LOG.warning(
-            'The list of reservable hosts, %s%s, is ignored: %s', path,
+            'Ignoring the list of reservable hosts, %s%s: %s', path,
             snapshot.HOSTS_SUFFIX, e,
         )
         return None

@@ -198,7 +198,7 @@ def _end(
     except exception.InvalidInput as e:
         # The text goes to Nova's log verbatim, so the text of a user must
         # be escaped.
-        LOG.debug('Taken for unbounded: %r', str(e))
+        LOG.debug('Treating the instance as unbounded: %r', str(e))
         return window.FOREVER
     if declared.start is not None:
         return duration.end_after(now, options.shelving_time)

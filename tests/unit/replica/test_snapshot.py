@@ -294,9 +294,9 @@ class TestUntrustedFolder:
         os.chmod(path, mode)
         os.chmod(path + '.hosts', mode)
 
-        with pytest.raises(files.UntrustedFileError, match='may write'):
+        with pytest.raises(files.UntrustedFileError, match='can write'):
             read(path)
-        with pytest.raises(files.UntrustedFileError, match='may write'):
+        with pytest.raises(files.UntrustedFileError, match='can write'):
             snapshot.read_hosts(path)
 
     def test_another_users_copy_is_not_read_but_the_list_is(
@@ -305,7 +305,7 @@ class TestUntrustedFolder:
         monkeypatch.setattr(os, 'geteuid', lambda: os.getuid() + 1)
         monkeypatch.setattr(files, '_ROOT', -1)
 
-        with pytest.raises(files.UntrustedFileError, match='belongs to user'):
+        with pytest.raises(files.UntrustedFileError, match='owns the file'):
             read(path)
         assert snapshot.read_hosts(path) == frozenset()
 

@@ -412,10 +412,10 @@ class TestSilence:
                 for r in caplog.get_records(phase) if text in r.getMessage()
             ]
 
-        assert eventually(lambda: told('No word from the ledger'))
+        assert eventually(lambda: told('No response from the ledger'))
         bus.set()
-        assert eventually(lambda: told('word from the ledger again'))
-        assert len(told('No word from the ledger')) == 1
+        assert eventually(lambda: told('The ledger responds again'))
+        assert len(told('No response from the ledger')) == 1
 
     def test_novas_objects_are_let_go(self, bus):
         decision = _Decided()
@@ -509,7 +509,7 @@ class TestSnapshotFile:
             if r.levelno >= logging.WARNING and r.name == process.__name__
         ]
         assert len(told) == 1
-        assert 'is ignored' in told[0].getMessage()
+        assert 'Ignoring' in told[0].getMessage()
 
     def test_is_kept(self, end_point, ledger, make):
         ledger.commit(make.host('h1'))
@@ -709,7 +709,7 @@ class TestStart:
         assert [
             r for r in caplog.records
             if 'list of reservable hosts' in r.getMessage()
-            and 'is ignored' in r.getMessage()
+            and 'Ignoring' in r.getMessage()
         ]
 
     def test_the_copy_is_newer_than_the_list(
