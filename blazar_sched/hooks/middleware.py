@@ -71,7 +71,8 @@ class Middleware:
                 return refused
             except Exception as e:
                 failure.report(
-                    f'Hints are not looked at: {type(e).__name__}: {e}',
+                    'Scheduler hints are not checked: '
+                    f'{type(e).__name__}: {e}',
                     trace=True,
                 )
             else:

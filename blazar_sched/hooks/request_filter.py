@@ -49,7 +49,8 @@ def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
         spec.requested_destination.require_aggregates([aggregate])
     except Exception as e:
         failure.report(
-            f'Placement is asked for all hosts: {type(e).__name__}: {e}',
+            'The query to Placement is not narrowed to a reservation: '
+            f'{type(e).__name__}: {e}',
             trace=True,
         )
         return False

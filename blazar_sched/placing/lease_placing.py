@@ -323,7 +323,8 @@ def _reserved(
 
 def _no_room(reason: str) -> exception.NotEnoughHostsAvailable:
     return exception.NotEnoughHostsAvailable(
-        f'what the lease holds has no room in the new window: {reason}',
+        'the present allocations of the lease have no room in the new '
+        f'window: {reason}',
         field='reservations',
     )
 

@@ -21,8 +21,8 @@ def nova(
     adapter = keystone.adapter_for(lease.trust_id, 'compute')
     if adapter is None:
         LOG.info(
-            'Lease %s has no trust that holds: what its creator should '
-            "make is made in the service's own project", lease.id
+            'Lease %s has no usable trust: objects of its creator are made '
+            'in the project of the service', lease.id
         )
         return admin
     return Nova(adapter)

@@ -146,7 +146,8 @@ class Keystone:
         for refusal in refusals:
             if refusal.status_code == _FORBIDDEN:
                 LOG.warning(
-                    'Trust %s is left: %s', trust_id, refusal.text[:200]
+                    'Could not delete trust %s: %s', trust_id,
+                    refusal.text[:200],
                 )
         self._remember(trust_id, (None,))
 
@@ -163,7 +164,9 @@ class Keystone:
             url = f'/users/{parse.quote(user_id, safe="")}'
             email = self._as(None).get(url).json()['user'].get('email')
             return email if isinstance(email, str) else None
-        LOG.warning('User %s: %s', user_id, refusals[0].text[:200])
+        LOG.warning(
+            'Could not read user %s: %s', user_id, refusals[0].text[:200]
+        )
         return None
 
     def adapter_for(
@@ -232,7 +235,7 @@ class Keystone:
             try:
                 auth.get_token(self._own.session)
             except _DEAD as e:
-                LOG.info('Trust %s is dead: %s', trust_id, e)
+                LOG.info('Trust %s can no longer be used: %s', trust_id, e)
                 return None
         return auth
 

@@ -113,7 +113,9 @@ class Placement:
             with rest.tolerating(404):
                 self._placement.get(url)
                 return
-        raise exception.Unavailable(f'placement does not make {name}')
+        raise exception.Unavailable(
+            f'Placement did not create resource class {name}'
+        )
 
     def delete_resource_class(self, name: str) -> None:
         """Ensure that a custom resource class does not exist."""
@@ -137,7 +139,8 @@ class Placement:
         child = self.create_child(parent, hostname)
         if self._change_inventories(child, change) is not True:
             raise exception.Unavailable(
-                f'placement does not take {total} {name} for {hostname}'
+                f'Placement refused an inventory of {total} {name} for '
+                f'{hostname}'
             )
 
     def remove_inventory(self, hostname: str, name: str) -> bool:
@@ -197,7 +200,7 @@ class Placement:
             if self._change_inventories(child, change) is not False:
                 return left
         raise exception.Unavailable(
-            f'{name} of {hostname} always comes into use'
+            f'{name} of {hostname} came into use in each attempt to change it'
         )
 
     def release_inventory(self, hostname: str, name: str) -> None:
@@ -264,7 +267,8 @@ class Placement:
         child = self._find_child(hostname)
         if child is None:
             raise exception.Unavailable(
-                f'resource provider {_child(hostname)} comes and goes'
+                f'resource provider {_child(hostname)} was deleted while it '
+                'was being created'
             )
         return child
 
@@ -302,10 +306,11 @@ class Placement:
                 and _UNKNOWN_CLASS not in refusal.text
             ):
                 raise exception.Unavailable(
-                    f'placement refuses inventories: {refusal.text[:200]}'
+                    f'Placement refused inventories: {refusal.text[:200]}'
                 )
         raise exception.Unavailable(
-            f'the inventories of resource provider {provider} always change'
+            f'the inventories of resource provider {provider} changed in '
+            'each attempt to write them'
         )
 
     def _resource_providers(self, **query: str) -> Any:

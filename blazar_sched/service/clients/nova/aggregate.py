@@ -60,7 +60,9 @@ class Aggregates(Compute):
             made = Aggregate(int(new.id), name, (), {}, new.uuid)
         made = made or self.aggregate(name)
         if made is None:
-            raise exception.Unavailable(f'aggregate {name} comes and goes')
+            raise exception.Unavailable(
+                f'aggregate {name} was deleted while it was being created'
+            )
         if metadata.items() <= made.metadata.items():
             return made
         self.set_aggregate_metadata(made, metadata)

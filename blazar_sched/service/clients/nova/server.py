@@ -136,7 +136,7 @@ class Servers(Compute):
                 refused.append(server.uuid)
         if refused:
             raise exception.Unavailable(
-                f'compute does not delete servers now: {", ".join(refused)}'
+                f'Nova refused to delete servers: {", ".join(refused)}'
             )
         return none
 
@@ -257,7 +257,7 @@ def _server(shown: Mapping[str, Any]) -> Server:
     if 'flavor' not in shown:
         # Returning no servers is safer than returning incomplete servers.
         raise exception.Unavailable(
-            f'compute knows little of server {shown["id"]}: a cell is down'
+            f'Nova returned a part of server {shown["id"]}: a cell is down'
         )
     specs = shown['flavor'].get('extra_specs', {})
     hints = shown.get('scheduler_hints') or {}
