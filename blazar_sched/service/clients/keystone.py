@@ -192,13 +192,7 @@ class Keystone:
         [auth] = known
         if auth is None:
             return None
-        return adapter.Adapter(
-            self._api.session,
-            auth=auth,
-            service_type=service_type,
-            interface=self._api.interface,
-            region_name=self._api.region_name,
-        )
+        return rest.beside(self._api, service_type, auth)
 
     @property
     def _own(self) -> adapter.Adapter:
@@ -239,9 +233,7 @@ class Keystone:
                 return None
         return auth
 
-    def _deleter(
-        self, trust_id: str, token: str | None
-    ) -> adapter.Adapter:
+    def _deleter(self, trust_id: str, token: str | None) -> adapter.Adapter:
         """Return the identity API as the user best fit to delete a trust."""
         if token is None:
             auth = self._authenticate(trust_id)

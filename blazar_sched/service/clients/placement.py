@@ -11,7 +11,6 @@ import functools
 from typing import Any
 
 from keystoneauth1 import adapter
-import requests
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
@@ -299,12 +298,11 @@ class Placement:
                 self._placement.put(_inventories_url(provider), json=body)
                 return True
             [refusal] = refusals
-            if refusal.status_code == 409 and _is_in_use(refusal):
+            # A concurrent change is worth a retry, which use is not.
+            if refusal.status_code == 409 and _INUSE in refusal.text:
                 return False
-            if (
-                refusal.status_code == 400
-                and _UNKNOWN_CLASS not in refusal.text
-            ):
+            known = _UNKNOWN_CLASS not in refusal.text
+            if refusal.status_code == 400 and known:
                 raise exception.Unavailable(
                     f'Placement refused inventories: {refusal.text[:200]}'
                 )
@@ -330,12 +328,3 @@ def _unknown(provider: str) -> exception.HostNotFound:
     return exception.HostNotFound(
         f'Placement knows no resource provider {provider}'
     )
-
-
-def _is_in_use(answer: requests.Response) -> bool:
-    """Return whether a conflict is due to use, not to a concurrent change.
-
-    A concurrent change is worth a retry.
-    """
-    errors = rest.document(answer).get('errors', ())
-    return any(error.get('code') == _INUSE for error in errors)

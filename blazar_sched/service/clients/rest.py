@@ -178,12 +178,17 @@ def load_adapter(
 
 
 def beside(
-    api: adapter.Adapter | None, service_type: str
+    api: adapter.Adapter | None,
+    service_type: str,
+    auth: plugin.BaseAuthPlugin | None = None,
 ) -> adapter.Adapter | None:
-    """Return an adapter of the same user and region for another service."""
+    """Return an adapter for another service of the same region.
+
+    :param auth: the user's credentials; None for the user of `api`
+    """
     return api and adapter.Adapter(
         api.session,
-        auth=api.auth,
+        auth=auth or api.auth,
         service_type=service_type,
         interface=api.interface,
         region_name=api.region_name,
@@ -200,7 +205,7 @@ def connect(
     :param microversion: the microversion of each request that names no other
     :raises Unavailable: if there is no cloud, or no answer
     """
-    # Only managers need the SDK, whose import takes about half a second.
+    # Only managers need the SDK, of more than 500 modules.
     from openstack.connection import Connection
     from openstack.exceptions import SDKException
 
@@ -216,14 +221,14 @@ def connect(
     options[f'{service}_default_microversion'] = microversion
     try:
         with reaching(service):
+            if not api.get_endpoint(service_type=service):
+                raise exception.Unavailable(f'the catalog has no {service}')
             cloud = Connection(
                 session=api.session, region_name=api.region_name, **options
             )
             proxy = getattr(cloud, service)
     except SDKException as e:
         raise exception.Unavailable(f'{service} cannot be used: {e}') from e
-    if not isinstance(proxy, adapter.Adapter):
-        raise exception.Unavailable(f'the catalog has no {service} service')
     proxy.auth = api.auth
     return proxy
 
