@@ -49,33 +49,33 @@ WORKER = 'worker'
 REVISION = Metric(
     prometheus_client.Gauge,
     'blazar_sched_replica_revision',
-    'Revision of the ledger that the replica is at; 0 while there is none',
+    'Revision of the replica; 0 without a replica',
     (WORKER,),
 )
 AGE = Metric(
     prometheus_client.Gauge,
     'blazar_sched_replica_age_seconds',
-    'Time since the replica was known to be true; +Inf if it is known not to '
-    'be, or there is none',
+    'Seconds since the replica was known to be up to date; +Inf without a '
+    'replica, or if the replica is known to be out of date',
     (WORKER,),
 )
 STALE = Metric(
     prometheus_client.Gauge,
     'blazar_sched_replica_stale',
-    '1 if on_stale decides, as the replica is too old or missing, else 0',
+    '1 if on_stale decides because the replica is too old or missing, else 0',
     (WORKER,),
 )
 LEFT_OUT = Metric(
     prometheus_client.Gauge,
     'blazar_sched_replica_left_out',
-    'Records of the ledger that the replica cannot use; their hosts are '
-    'closed',
+    'Records of the ledger that the replica cannot use; the hosts of the '
+    'records are closed',
     (WORKER,),
 )
 PULLS = Metric(
     prometheus_client.Counter,
     'blazar_sched_replica_pulls',
-    'Times that the ledger was asked for changes: done or failed',
+    'Requests to a manager for changes, by outcome: done or failed',
     (WORKER, 'outcome'),
 )
 SNAPSHOTS = Metric(
@@ -87,27 +87,27 @@ SNAPSHOTS = Metric(
 DECISIONS = Metric(
     prometheus_client.Counter,
     'blazar_sched_filter_decisions',
-    'Requests that a filter answered, by outcome: decided by the replica; or '
-    'by on_stale, because the replica was stale, the reservable hosts were '
-    'unknown, or the filter failed',
+    'Requests that a filter answered, by outcome: decided (by the replica), '
+    'or stale, unknown or failed (by on_stale)',
     (WORKER, 'filter', 'outcome'),
 )
 SEEN = Metric(
     prometheus_client.Counter,
     'blazar_sched_filter_hosts_seen',
-    'Hosts that Nova asked a filter about',
+    'Hosts that Nova passed to a filter',
     (WORKER, 'filter'),
 )
 PASSED = Metric(
     prometheus_client.Counter,
     'blazar_sched_filter_hosts_passed',
-    'Hosts among them that passed',
+    'Hosts that passed a filter',
     (WORKER, 'filter'),
 )
 DECISION_SECONDS = Metric(
     prometheus_client.Histogram,
     'blazar_sched_filter_decision_seconds',
-    'Time that a filter took to answer a request, for all of its hosts',
+    'Seconds that a filter took to answer a request, for all hosts of the '
+    'request',
     (WORKER, 'filter'),
     DECISION_BUCKETS,
 )

@@ -27,55 +27,55 @@ DONE, PUT_OFF, GIVEN_UP = 'done', 'put_off', 'given_up'
 REQUESTS = Metric(
     prometheus_client.Counter,
     'blazar_sched_api_requests',
-    'Requests that the API answered; the route is that of the API reference, '
+    'Requests that the API answered, by the route as in the API reference, '
     'or "other"',
     ('route', 'method', 'status'),
 )
 REQUEST_SECONDS = Metric(
     prometheus_client.Histogram,
     'blazar_sched_api_request_seconds',
-    'Time from a request to the head of its answer',
+    'Seconds from a request to the head of its response',
     ('route', 'method'),
 )
 CALL_SECONDS = Metric(
     prometheus_client.Histogram,
     'blazar_sched_manager_call_seconds',
-    'Time that the manager took for a call: answered, refused (with an error '
-    'that is the answer) or failed',
+    'Seconds that the manager took for a call, by outcome: answered, refused '
+    '(the answer is an error) or failed',
     ('method', 'outcome'),
 )
 EVENTS = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_events',
-    'Tries of events: done, put_off to be tried again or left to another '
-    'manager, given_up',
+    'Attempts at events, by outcome: done, put_off (retried later, or left to '
+    'another manager) or given_up',
     ('type', 'outcome'),
 )
 LATENESS = Metric(
     prometheus_client.Histogram,
     'blazar_sched_manager_event_lateness_seconds',
-    'Time from when an event was due until this manager began it; a start '
-    'also waits for the lease before it',
+    'Seconds from the time of an event until this manager began the event; a '
+    'start also waits for the end of the lease before',
     ('type',),
     _LATENESS_BUCKETS,
 )
 COMMIT_SECONDS = Metric(
     prometheus_client.Histogram,
     'blazar_sched_manager_commit_seconds',
-    'Time that a commit took, with the wait for the ones before it and with '
-    'its retries',
+    'Seconds that a commit took, with the wait for earlier commits and with '
+    'retries',
 )
 CONFLICTS = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_conflicts',
-    'Transactions that the database refused, or lost, and that were run again',
+    'Transactions that the database refused or lost, and that were retried',
 )
 
 CLOCK_DIFFERENCE = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_clock_difference_seconds',
-    "How far this manager's clock is ahead of the database's, below zero if "
-    'behind; it does no event beyond [manager] clock_tolerance',
+    "Seconds by which this manager's clock is ahead of the database's clock; "
+    'the manager executes no event beyond [manager] clock_tolerance',
 )
 
 # The metrics that are counted as things happen.
@@ -87,44 +87,44 @@ COUNTED = (
 LEASES = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_leases',
-    'Leases in the ledger; every manager tells the same',
+    'Leases in the ledger; every manager reports the same number',
     ('status',),
 )
 HOSTS = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_hosts',
     'Registered hosts, by whether they get new allocations (true) or have '
-    'failed or are disabled (false); every manager tells the same',
+    'failed or are disabled (false); every manager reports the same numbers',
     ('available',),
 )
 REVISION = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_revision',
-    "The ledger's newest revision; replicas follow it",
+    'Newest revision of the ledger',
 )
 REPLICA_REVISION = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_replica_revision',
-    "Revision of this manager's own replica, which each of its commits "
-    'brings to the newest one',
+    "Revision of this manager's own replica, which each commit of this "
+    'manager brings up to date',
 )
 LEFT_OUT = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_left_out',
-    "Records of the ledger that this manager's own replica cannot use; their "
-    'hosts are closed',
+    "Records of the ledger that this manager's own replica cannot use; the "
+    'hosts of the records are closed',
 )
 DEGRADED = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_leases_degraded',
-    'Leases that are not over and lack something of what they have reserved; '
-    'every manager tells the same',
+    'Leases that have not ended and lack a part of their resources; every '
+    'manager reports the same number',
 )
 LOOPS = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_loop_success_timestamp_seconds',
-    'When each loop of this manager last did its work without a failure, or '
-    'was started, in seconds since 1970',
+    'Time at which each loop of this manager last succeeded, or was started, '
+    'in seconds since 1970',
     ('loop',),
 )
 LOST = Metric(
