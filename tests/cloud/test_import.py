@@ -216,7 +216,7 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
     assert nova.status_of(server) == 'ACTIVE'
 
     # Pending leases have objects there too, until the cleanup.
-    assert '1 leases' in ours.db('tidy-blazar')
+    assert '1 pending leases' in ours.db('tidy-blazar')
     gone(member)
     assert nova.status_of(server) is None
     assert [a.name for a in compute.aggregates()] == [FREEPOOL]

@@ -260,7 +260,7 @@ def test_a_ledger_that_holds_such_a_sum(
     assert {each.revision for each in replicas} == {3}
     assert all(len(each.left_out) == 1 for each in replicas)
     assert all(is_closed(each, host) for each in replicas)
-    told = [r for r in caplog.records if 'is left out' in r.getMessage()]
+    told = [r for r in caplog.records if 'left out until' in r.getMessage()]
     # The first replica is excluded: it logged that with its commit.
     assert len(told) == 3
     for lease in first, second:
