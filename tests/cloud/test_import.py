@@ -229,4 +229,4 @@ def test_what_blazar_has_made_is_shown_used_and_ended(
     assert nova.hosts_in(FREEPOOL) == [
         'compute-1', 'compute-2', 'compute-3',
     ]  # fmt: skip
-    assert '\n0 faults' in ours.db('check')
+    assert '\n0 inconsistencies' in ours.db('check')
