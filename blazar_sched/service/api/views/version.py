@@ -36,7 +36,11 @@ def version(prefix: str) -> dict[str, Any]:
 
     :param prefix: the URL that the API is under
     """
-    return {
-        **VERSION.example(microversion.V1_0),
+    found = {
+        'id': 'v1.0',
+        'status': 'CURRENT',
         'links': [{'rel': 'self', 'href': f'{prefix}/v1'}],
+        'min_version': microversion.VERSIONS[0],
+        'max_version': microversion.VERSIONS[-1],
     }
+    return VERSION.show(found, microversion.V1_0)
