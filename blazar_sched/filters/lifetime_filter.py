@@ -257,8 +257,9 @@ class _Need:
         The amounts are computed as if all instances stayed equally long. That
         is too much for some seconds, and never too little.
         """
-        new = self._new_amounts(host_state), *(each.amounts for each in others)
-        return tuple(map(sum, zip(*new, strict=True)))
+        own = self._new_amounts(host_state)
+        amounts = own, *(each.amounts for each in others)
+        return tuple(map(sum, zip(*amounts, strict=True)))
 
     def with_room_of(
         self, name: str, index: ext.TimelineIndex, host_states: list[Any]

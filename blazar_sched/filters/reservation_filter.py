@@ -144,7 +144,7 @@ class _ReservedRoom:
     ) -> list[tuple[str, int, int]]:
         """Return the resource classes of which too little is left.
 
-        :param recent: the requests placed recently beside it, by id() of
+        :param recent: the requests placed recently on the hosts, by id() of
             HostState
         :returns: for each class the amount left, and the amount wanted
         """

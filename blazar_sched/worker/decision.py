@@ -62,6 +62,8 @@ class Decision:
     :param outcome: DECIDED, STALE, UNKNOWN or FAILED
     :param host_states: the host states that Nova passed to the filter, and
         `passing` those that the filter returned
+    :ivar seen: how many host states Nova passed to the filter
+    :ivar passed: how many host states the filter returned
     """
 
     def __init__(
@@ -96,7 +98,10 @@ class Decision:
     def settle(
         self, replica: state.Replica | None, hosts: RecordedHosts
     ) -> None:
-        """Keep which hosts passed, and the room left on the others."""
+        """Keep which hosts passed, and the room left on the others.
+
+        :param hosts: the record of hosts that decisions share
+        """
         passing = {id(h) for h in self._passing}
         numbers = hosts.numbers(self._host_states)
         answers = bytearray(len(hosts.identities))
@@ -127,6 +132,11 @@ class Decision:
     def explain(
         self, replica: state.Replica | None, host: str | None
     ) -> dict[str, Any]:
+        """Return the decision with its reasons, in JSON primitives.
+
+        :param replica: the replica from which reasons are computed
+        :param host: the only host to explain, by its name; None for all hosts
+        """
         refused = [
             self._recorded(replica, number)
             for number in self._numbers(_WAS_REFUSED, host)
@@ -180,15 +190,15 @@ class Decision:
         if replica is None or self._request is None:
             return dict.fromkeys(map(id, refused), _NO_REPLICA)
         found = dict.fromkeys(map(id, refused), _NOW_IT_WOULD)
-        drawn = {
+        magnetic_hosts = {
             id(h)
             for h in magnetic.hosts_of_project(
                 replica, self._request, refused, self._at
             )
         }
         steps = self._step_factory(replica, self._request, self._at)
-        open_hosts = [h for h in refused if id(h) not in drawn]
-        return found | filter_steps.reasons(steps, open_hosts)
+        others = [h for h in refused if id(h) not in magnetic_hosts]
+        return found | filter_steps.reasons(steps, others)
 
 
 class _HostFacts(NamedTuple):
@@ -236,6 +246,7 @@ class _RecordedHostState:
         self.vcpus_used, self.total_usable_ram_mb, disk_gb = used
         self.disk_mb_used = disk_gb * 1024
         self.instances = instances
+        # The steps looked at the host first before `added` came.
         self.num_instances = 0
         nova_objects.count_copies(self)
         self.num_instances = added
