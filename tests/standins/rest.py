@@ -40,14 +40,24 @@ def conflict(code):
     return answer(409, {'errors': [{'status': 409, 'code': code}]})
 
 
+def compute_versions(url):
+    """Return Nova's document of versions."""
+    return discovery.NovaMicroversionDiscovery(
+        url, 'v2.1', min_version='2.1', version='2.100'
+    )
+
+
+def placement_versions(url):
+    """Return Placement's document of versions."""
+    return discovery.MicroversionDiscovery(
+        url, 'v1.0', min_version='1.0', max_version='1.39'
+    )
+
+
 # The documents of versions, by the URL of the catalog.
 _VERSIONS = {
-    'http://compute/v2.1': discovery.NovaMicroversionDiscovery(
-        'http://compute/v2.1', 'v2.1', min_version='2.1', version='2.100',
-    ),
-    'http://placement': discovery.MicroversionDiscovery(
-        'http://placement', 'v1.0', min_version='1.0', max_version='1.39'
-    ),
+    'http://compute/v2.1': compute_versions('http://compute/v2.1'),
+    'http://placement': placement_versions('http://placement'),
     'http://network': discovery.V2Discovery('http://network/v2.0'),
     'http://image': discovery.V2Discovery('http://image/v2'),
 }

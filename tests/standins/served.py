@@ -17,23 +17,17 @@ import threading
 from typing import Any
 from urllib import parse
 
-from keystoneauth1.fixture.discovery import MicroversionDiscovery
-from keystoneauth1.fixture.discovery import NovaMicroversionDiscovery
 import requests
 
+from tests.standins import rest
 from tests.standins.cloud import CloudApi
-from tests.standins.rest import uuid_of
 
 Body = dict[str, Any]
 
 # The documents of versions, by the path of the endpoint.
 _VERSIONS = {
-    '/compute': NovaMicroversionDiscovery(
-        'compute', 'v2.1', min_version='2.1', version='2.100'
-    ),
-    '/placement': MicroversionDiscovery(
-        'placement', 'v1.0', min_version='1.0', max_version='1.39'
-    ),
+    '/compute': rest.compute_versions('compute'),
+    '/placement': rest.placement_versions('placement'),
 }
 _UUID = re.compile('[0-9A-Fa-f]{8}([-_][0-9A-Fa-f]{4}){3}[-_][0-9A-Fa-f]{12}')
 
@@ -45,7 +39,7 @@ class ServedCloud(CloudApi):
     """
 
     def __init__(self, hosts: Iterable[str]) -> None:
-        self.hosts = {name: uuid_of(name) for name in hosts}
+        self.hosts = {name: rest.uuid_of(name) for name in hosts}
         super().__init__(*self.hosts)
         # What was changed, in order.
         self.effects: list[str] = []
