@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the compiled timeline index.
 
-Two switches in the environment, read at build time only:
+Variables of the environment, read at build time only:
 
 - ``BLAZAR_SCHED_NO_EXTENSION=1`` forbids the extension: a pure-Python install.
 - ``BLAZAR_SCHED_REQUIRE_EXTENSION=1`` refuses to install without it.
+- ``CFLAGS``, as for any extension, replaces the optimization chosen here.
 
-With neither, a machine without a compiler gets the plain-Python index, and
-``blazar-sched status`` says so. Everything else is in pyproject.toml.
+With neither of the first two, a machine without a compiler gets the
+plain-Python index, and ``blazar-sched status`` says so. Everything else is in
+pyproject.toml.
 """
 
 import os
@@ -74,9 +76,11 @@ def switched_on(name: str) -> bool:
 def extensions(required: bool) -> list[Extension]:
     from Cython.Build import cythonize
 
+    # setuptools puts these after CFLAGS, and the last one counts.
+    optimization = [] if os.environ.get('CFLAGS') else ['-O3', '-g0']
     built = cythonize(
         [
-            Extension(module, sources, extra_compile_args=['-O3', '-g0'])
+            Extension(module, sources, extra_compile_args=optimization)
             for module, sources in COMPILED_MODULES.items()
         ],
         build_dir='build',

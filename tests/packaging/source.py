@@ -11,7 +11,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 PATIENCE = 600
 
 # A build depends only on the options that a test gives.
-_OURS = ('BLAZAR_SCHED_', 'CC', 'PYTHONPATH')
+_OURS = ('BLAZAR_SCHED_', 'CC', 'CFLAGS', 'PYTHONPATH')
+# The compiled index need not be fast here, and optimization is most of the
+# time of a build.
+_UNOPTIMIZED = '-O0'
 
 
 def files() -> set[str]:
@@ -39,7 +42,7 @@ def copy(to: pathlib.Path) -> pathlib.Path:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment without variables that influence a build.
+    """Return the environment of a build, without variables of this process.
 
     In this environment git finds no repository.
     """
@@ -47,7 +50,9 @@ def environment(**more: str) -> dict[str, str]:
         name: value for name, value in os.environ.items()
         if not name.startswith(_OURS)
     }
-    return kept | {'GIT_DIR': os.devnull} | more
+    return {
+        **kept, 'GIT_DIR': os.devnull, 'CFLAGS': _UNOPTIMIZED, **more,
+    }
 
 
 def try_build(
