@@ -53,6 +53,9 @@ class EndPoint:
 
 @pytest.fixture
 def configure(tmp_path, monkeypatch):
+    # Tests of filters and hooks in this process may have started a worker,
+    # with other options.
+    process.stop()
     monkeypatch.setattr(pace, 'MAX_PAUSE', 0.05)
     monkeypatch.setattr(process, 'RPC_TIMEOUT', 0.5)
     config = config_fixture.Config(process.CONF)
