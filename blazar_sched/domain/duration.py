@@ -25,9 +25,12 @@ _TIME = re.compile(
 )
 _EPOCH = datetime.datetime(1970, 1, 1)
 
-_FOREVER = 'forever'
+FOREVER = 'forever'
 _NEVER = 'never'
 _ASSUME = 'assume:'
+# The policy that lets an instance in where it has room to its end, or for the
+# present and, by a relocation path, on other hosts afterwards.
+RELOCATE = 'relocate'
 
 
 def parse_duration(text: object, field: str) -> int:
@@ -102,10 +105,13 @@ class Unbounded:
     """The policy for an instance that declares no end.
 
     `duration` is how long the instance is taken to live: FOREVER, or seconds,
-    or None for an instance that is never let in.
+    or None for an instance that is never let in. `relocates` tells whether the
+    instance needs room on its host only until other hosts have room: see
+    placing.relocation.
     """
 
     duration: int | None
+    relocates: bool = False
 
     def end(self, now: int) -> int | None:
         """Return the end until which room is needed; None for no admission."""
@@ -115,17 +121,23 @@ class Unbounded:
 
 
 def parse_unbounded(text: object, field: str) -> Unbounded:
-    """Return the policy in 'forever', 'never' or 'assume:<duration>'.
+    """Return the policy in a text.
+
+    The text is 'forever', 'never', 'relocate' or 'assume:<duration>'.
 
     :raises InvalidInput: naming `field`
     """
-    if text == _FOREVER:
+    if text == FOREVER:
         return Unbounded(window.FOREVER)
     if text == _NEVER:
         return Unbounded(None)
+    if text == RELOCATE:
+        return Unbounded(window.FOREVER, relocates=True)
     if isinstance(text, str) and text.startswith(_ASSUME):
         return Unbounded(parse_duration(text.removeprefix(_ASSUME), field))
-    _refuse(text, field, 'must be forever, never or assume:<duration>')
+    _refuse(
+        text, field, 'must be forever, never, relocate or assume:<duration>'
+    )
 
 
 def _refuse(text: object, field: str, what: str) -> NoReturn:

@@ -6,6 +6,8 @@ import dataclasses
 
 from blazar_sched import ext
 from blazar_sched.domain import requirements
+from blazar_sched.domain.duration import FOREVER
+from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.domain.inventory import DISK_GB
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.inventory import MEMORY_MB
@@ -103,6 +105,19 @@ class Host:
     def available(self) -> bool:
         """Whether new allocations may be made on the host."""
         return self.reservable and not self.disabled
+
+    @property
+    def likeness(self) -> tuple[str, str]:
+        """What two hosts must have in common to exchange instances."""
+        return self.availability_zone, self.hypervisor_type
+
+    @property
+    def takes_relocated(self) -> bool:
+        """Whether instances may be relocated to the host."""
+        return (
+            self.available and self.hold == SHARED
+            and self.unbounded in (None, FOREVER, RELOCATE)
+        )
 
     def properties(self) -> dict[str, str]:
         """Return the properties that a requirement can name, as text.

@@ -7,6 +7,22 @@ import dataclasses
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 
+# The most stays of a relocation path, the present stay included.
+MOST_STAYS = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stay:
+    """The window in which an instance has room on a host, by its path.
+
+    `host` is the host's uuid; the window is from `start` to `end`, which is
+    FOREVER for the last stay of an unbounded instance.
+    """
+
+    host: str
+    start: int
+    end: int
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
@@ -22,6 +38,14 @@ class Instance:
     `amounts` are the amounts that Placement counts, by resource class. `used`
     are the amounts that Nova counts in the figures of HostState, see
     domain.flavor; None where both are the same.
+
+    `path` is the relocation path of an instance that must leave its host
+    before its end: the present stay, on `host`, and the later stays, for which
+    the instance has relocation allocations on other hosts. Each stay begins
+    before the previous one ends, so that the instance can be live-migrated in
+    the meantime; the last stay ends with the instance. Empty for an instance
+    that has room on its host to its end. `movable` tells whether the instance
+    may be live-migrated: only such an instance has a path.
     """
 
     uuid: str
@@ -33,6 +57,18 @@ class Instance:
     preemptible: bool = False
     claim: str | None = None
     used: Mapping[str, int] | None = None
+    path: tuple[Stay, ...] = ()
+    movable: bool = False
+
+    @property
+    def leaves_at(self) -> int:
+        """The end of the present stay: of the path's first, or its own."""
+        return self.path[0].end if self.path else self.end
+
+    @property
+    def relocations(self) -> tuple[Stay, ...]:
+        """The stays for which the instance has relocation allocations."""
+        return self.path[1:]
 
     def countable(self) -> Mapping[str, int]:
         """Return the amounts as the timeline index counts them."""

@@ -19,6 +19,7 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing.room import count_each
@@ -231,33 +232,36 @@ class InstanceUsage:
     An amount of a resource class that the host has no inventory of is left
     out: it comes from a resource provider below the host's own.
 
-    :param occupying: the instances that count, each with the time until which
-        it counts
+    :param occupying: the stays of the instances that count, present and later
     """
 
     def __init__(
-        self, table: HostTable, occupying: Iterable[tuple[Instance, int]]
+        self, table: HostTable, occupying: Iterable[tuple[Stay, Instance]]
     ) -> None:
         self._table = table
         self._used = {name: [0] * len(table.hosts) for name in table.totals}
-        here = [each for each in occupying if each[0].host in table.positions]
-        for instance, _ in here:
-            self._add(instance, 1)
-        # The next end is the last item.
-        self._ends = sorted(
-            (each for each in here if each[1] != FOREVER),
-            key=operator.itemgetter(1),
+        # The starts and ends of stays, the next one last.
+        self._steps = sorted(
+            (
+                (at, sign, stay.host, instance)
+                for stay, instance in occupying
+                if stay.host in table.positions
+                for at, sign in ((stay.start, 1), (stay.end, -1))
+                if at != FOREVER
+            ),
+            key=operator.itemgetter(0),
             reverse=True,
         )
 
     def at(self, time: int) -> Columns:
         """Return the amounts used at a time; the times must not decrease."""
-        while self._ends and self._ends[-1][1] <= time:
-            self._add(self._ends.pop()[0], -1)
+        while self._steps and self._steps[-1][0] <= time:
+            _, sign, host, instance = self._steps.pop()
+            self._add(host, instance, sign)
         return self._used
 
-    def _add(self, instance: Instance, sign: int) -> None:
-        position = self._table.positions[instance.host]
+    def _add(self, host: str, instance: Instance, sign: int) -> None:
+        position = self._table.positions[host]
         has = self._table.hosts[position].inventory
         for name, amount in instance.amounts.items():
             if name in has:

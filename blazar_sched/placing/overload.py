@@ -36,9 +36,9 @@ def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
 def _counts(
     replica: state.Replica, instance: Instance, now: int
 ) -> bool:
-    """Tell whether a server counts for itself, until its end."""
+    """Tell whether a server counts for itself, until it leaves its host."""
     occupied = accounting.occupancy(instance, overdue=False)
-    return instance.end > now and occupied is not None
+    return instance.leaves_at > now and occupied is not None
 
 
 def _hosts_taken_whole(replica: state.Replica, now: int) -> set[str]:
@@ -46,7 +46,9 @@ def _hosts_taken_whole(replica: state.Replica, now: int) -> set[str]:
     until: Counter[str] = Counter()
     for instance in replica.instances.values():
         if _counts(replica, instance, now):
-            until[instance.host] = max(until[instance.host], instance.end)
+            until[instance.host] = max(
+                until[instance.host], instance.leaves_at
+            )
     hosts = list(until)
     # A demand of nothing is refused only by an allocation of a whole host.
     main = replica.indexes.main
@@ -84,9 +86,17 @@ def allocations_to_move(
     if known is None:
         return []
     fixed = [
-        Allocation(n.uuid, n.uuid, host, 0, n.end, n.amounts)
+        Allocation(n.uuid, n.uuid, host, 0, n.leaves_at, n.amounts)
         for n in instances
         if _counts(replica, n, now)
+    ]
+    fixed += [
+        Allocation(n.uuid, n.uuid, host, stay.start, stay.end, n.amounts)
+        for n in map(
+            replica.instances.__getitem__, replica.arriving.get(host, ())
+        )
+        for stay in n.relocations
+        if stay.host == host
     ]
     movable = {}
     for allocation, lease_id in allocations:

@@ -87,8 +87,10 @@ def occupancy(
     """Return the time during which an instance counts for itself, if ever.
 
     A bound instance is counted by its reservation until the reservation is
-    over; a preemptible instance yields.
+    over; a preemptible instance yields. The time ends with the instance's
+    present stay on its host: later stays have relocation allocations.
 
+    :param overdue: whether the instance is past the end of its present stay
     :returns: (start, end); None if the instance never counts for itself
     """
     if instance.preemptible:
@@ -97,7 +99,7 @@ def occupancy(
         return 0, window.FOREVER
     if instance.reservation_id is not None:
         return None
-    return 0, instance.end
+    return 0, instance.leaves_at
 
 
 def _without_zeros(steps: list[Step]) -> list[Step]:

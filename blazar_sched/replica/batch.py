@@ -8,11 +8,20 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import MOST_STAYS
+from blazar_sched.domain.instance import Stay
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 
 # A change of an index; see ext.TimelineIndex.apply.
 Change = tuple[Any, ...]
+# An instance that counts for itself, and the window in which it does so on all
+# of its hosts together.
+Lifetime = tuple[Instance, int, int]
+
+# The ids of further entries of an instance are its uuid and a suffix.
+_SUFFIX = '+'
 
 
 class Batch:
@@ -40,6 +49,9 @@ class Batch:
         self.allocations: list[Change] = []
         # The entries of other resource classes, as (resource class, change).
         self.others: list[tuple[str, Change]] = []
+        # The instances among the entries of RESOURCE_CLASSES that count for
+        # themselves.
+        self.lifetimes: list[Lifetime] = []
 
     def add_allocation(self, allocation: Allocation) -> None:
         """Add an allocation to the indexes of its resource classes.
@@ -74,18 +86,38 @@ class Batch:
                 _ids(uuid), accounting_.steps(instance, overdue), strict=False
             )
         ]
-        others = inventory.others(instance.countable())
         occupied = accounting.occupancy(instance, overdue)
-        if not others or occupied is None:
+        if occupied is None:
             return
-        on = self.hosts.get(host, self.known.get(host))
-        if on is not None:
-            others = {c: n for c, n in others.items() if c in on.inventory}
-        self._add_others(others, uuid, uuid, host, *occupied)
+        end = FOREVER if overdue else instance.end
+        self.lifetimes.append((instance, occupied[0], end))
+        others = inventory.others(instance.countable())
+        self._add_stay_of_others(others, uuid, uuid, Stay(host, *occupied))
+        amounts = packing.amounts_of(instance.countable())
+        for id_, stay in zip(
+            _relocation_ids(uuid), instance.relocations, strict=False
+        ):
+            self.adds.append((
+                'add', id_, uuid, stay.host, stay.start, stay.end, amounts,
+                False,
+            ))
+            self._add_stay_of_others(others, id_, uuid, stay)
 
     def remove_instance(self, uuid: str) -> None:
         """Remove the entries of an instance from the indexes."""
         self.removes += _ids(uuid)
+        self.removes += _relocation_ids(uuid)
+
+    def _add_stay_of_others(
+        self, others: Mapping[str, int], id_: str, uuid: str, stay: Stay
+    ) -> None:
+        """Add a stay to the indexes of the classes that its host has."""
+        on = self.hosts.get(stay.host, self.known.get(stay.host))
+        if others and on is not None:
+            others = {c: n for c, n in others.items() if c in on.inventory}
+        self._add_others(
+            others, id_, uuid, stay.host, stay.start, stay.end
+        )
 
     def _add_others(
         self, others: Mapping[str, int], *entry: str | int
@@ -109,6 +141,17 @@ def add_allocation(allocation: Allocation) -> Change:
     )
 
 
+def entity_of(id_: str) -> str:
+    """Return the uuid or id of the entity that an index entry belongs to."""
+    return id_.partition(_SUFFIX)[0]
+
+
 def _ids(uuid: str) -> tuple[str, str]:
-    """Return the ids that an instance's index entries have, two at most."""
-    return uuid, f'{uuid}+'
+    """Return the ids of an instance's index entries on its host, at most two.
+    """
+    return uuid, f'{uuid}{_SUFFIX}'
+
+
+def _relocation_ids(uuid: str) -> list[str]:
+    """Return the ids of an instance's relocation allocations, at most."""
+    return [f'{uuid}{_SUFFIX}{n}' for n in range(1, MOST_STAYS)]

@@ -9,6 +9,7 @@ import itertools
 from typing import Any
 from typing import cast
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation
@@ -35,10 +36,11 @@ class Entities:
         self.hosts: dict[str, Host] = {}
         self.reservations: dict[str, record.Reservation] = {}
         self.instances: dict[str, Instance] = {}
-        # The dedicated hosts, and the hosts with a policy of their own for
-        # unbounded instances.
+        # The dedicated hosts, the hosts with a policy of their own for
+        # unbounded instances, and those whose policy is to relocate them.
         self.dedicated: set[str] = set()
         self.with_policy: set[str] = set()
+        self.with_relocation: set[str] = set()
         # The reservations of whole hosts by project, and the magnetic ones
         # among these reservations by project.
         self.whole: dict[str, set[str]] = defaultdict(set)
@@ -47,7 +49,10 @@ class Entities:
         self.preemptible_mb: Counter[str] = Counter()
         # The bound instances, by reservation.
         self.bound: dict[str, set[str]] = defaultdict(set)
-        # The instances with amounts of other resource classes, by host.
+        # The instances with relocation allocations, by host of these.
+        self.arriving: dict[str, set[str]] = defaultdict(set)
+        # The instances with amounts of other resource classes, by host of
+        # their present and later stays.
         self.with_others: dict[str, set[str]] = defaultdict(set)
         self._by_kind: dict[str, dict[str, Any]] = {
             record.HOST: self.hosts,
@@ -55,9 +60,9 @@ class Entities:
             record.INSTANCE: self.instances,
         }
         # The latest time that advance() was given. As of that time: the
-        # bounded instances that are overdue, and a heap with the ends of the
-        # others as (end, uuid). The heap also has outdated ends, of instances
-        # that have another end by now or are gone.
+        # instances past the end of their present stay, and a heap with the
+        # ends of the other stays as (end, uuid). The heap also has outdated
+        # ends, of instances that have another end by now or are gone.
         self._now = 0
         self._overdue: set[str] = set()
         self._ends: list[tuple[int, str]] = []
@@ -74,8 +79,8 @@ class Entities:
             self._keep(kind, key, entity)
 
     def is_overdue(self, instance: Instance) -> bool:
-        """Tell whether an instance is past its end."""
-        return instance.end <= self._now
+        """Tell whether an instance is past the end of its present stay."""
+        return instance.leaves_at <= self._now
 
     def due(self, now: int) -> Iterator[Instance]:
         """Yield the instances that have become overdue; O(1) if none has.
@@ -88,7 +93,7 @@ class Entities:
             instance = self.instances.get(uuid)
             if (
                 instance is not None
-                and instance.end == end
+                and instance.leaves_at == end
                 and uuid not in self._overdue
             ):
                 self._overdue.add(uuid)
@@ -115,14 +120,16 @@ class Entities:
                   _drawn_project(cast(record.Reservation, entity)))
 
     def _keep_host(self, uuid: str, new: Host | None) -> None:
-        if new is not None and new.hold == host.DEDICATED:
-            self.dedicated.add(uuid)
-        else:
-            self.dedicated.discard(uuid)
-        if new is not None and new.unbounded is not None:
-            self.with_policy.add(uuid)
-        else:
-            self.with_policy.discard(uuid)
+        policy = None if new is None else new.unbounded
+        for group, belongs in (
+            (self.dedicated, new is not None and new.hold == host.DEDICATED),
+            (self.with_policy, policy is not None),
+            (self.with_relocation, policy == duration.RELOCATE),
+        ):
+            if belongs:
+                group.add(uuid)
+            else:
+                group.discard(uuid)
 
     def _keep_instance(
         self,
@@ -142,18 +149,17 @@ class Entities:
             None if old is None else old.reservation_id,
             None if new is None else new.reservation_id,
         )
-        _move(
-            self.with_others,
-            uuid,
-            _host_of_others(old),
-            _host_of_others(new),
+        _move_all(self.arriving, uuid, _later_hosts(old), _later_hosts(new))
+        _move_all(
+            self.with_others, uuid, _hosts_of_others(old),
+            _hosts_of_others(new),
         )
         if new is None:
             return
-        if new.end <= self._now:
+        if self.is_overdue(new):
             self._overdue.add(uuid)
-        elif new.end != window.FOREVER:
-            heapq.heappush(self._ends, (new.end, uuid))
+        elif new.leaves_at != window.FOREVER:
+            heapq.heappush(self._ends, (new.leaves_at, uuid))
             self._prune_ends()
 
     def _prune_ends(self) -> None:
@@ -163,9 +169,10 @@ class Entities:
         """
         if len(self._ends) > 2 * len(self.instances) + LEAST_ENDS:
             self._ends = [
-                (instance.end, uuid)
+                (instance.leaves_at, uuid)
                 for uuid, instance in self.instances.items()
-                if instance.end != window.FOREVER and uuid not in self._overdue
+                if instance.leaves_at != window.FOREVER
+                and uuid not in self._overdue
             ]
             heapq.heapify(self._ends)
 
@@ -182,11 +189,28 @@ def _move(
             del groups[was]
 
 
-def _host_of_others(instance: Instance | None) -> str | None:
-    """Return the host of an instance with amounts of other classes."""
+def _move_all(
+    groups: dict[str, set[str]], uuid: str, was: set[str], now: set[str]
+) -> None:
+    """Move a uuid from some groups to others."""
+    for group in now - was:
+        _move(groups, uuid, None, group)
+    for group in was - now:
+        _move(groups, uuid, group, None)
+
+
+def _later_hosts(instance: Instance | None) -> set[str]:
+    """Return the hosts on which an instance has relocation allocations."""
+    if instance is None:
+        return set()
+    return {stay.host for stay in instance.relocations}
+
+
+def _hosts_of_others(instance: Instance | None) -> set[str]:
+    """Return the hosts of an instance with amounts of other classes."""
     if instance is None or not inventory.others(instance.amounts):
-        return None
-    return instance.host
+        return set()
+    return {instance.host, *_later_hosts(instance)}
 
 
 def _project_of_whole(entity: record.Reservation | None) -> str | None:

@@ -4,11 +4,13 @@
 RESOURCE_CLASSES have one index, `main`, with every host. Each other resource
 class has an index of its own in `extra`, with the hosts that have inventory of
 the class: see replica.extra. Where reservations may not overcommit hosts,
-`reserved` counts the allocations alone: see replica.reserved.
+`reserved` counts the allocations alone: see replica.reserved. Where instances
+are relocated, `total` has the sum of all hosts: see replica.total.
 """
 
 import array
 from collections import defaultdict
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -32,7 +34,9 @@ from blazar_sched.replica import packing
 from blazar_sched.replica import reserved
 from blazar_sched.replica.batch import Batch
 from blazar_sched.replica.batch import Change
+from blazar_sched.replica.batch import Lifetime
 from blazar_sched.replica.extra import Extra
+from blazar_sched.replica.total import Total
 
 # What an index counts besides its resource classes: see `peaks_of`.
 SHARED = 'shared'
@@ -83,6 +87,7 @@ class Indexes:
         self.main = ext.TimelineIndex(inventory.RESOURCE_CLASSES)
         self.extra = Extra(hosts)
         self.reserved = None if overcommit else reserved.new()
+        self.total: Total | None = None
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch: all of it, or nothing.
@@ -94,6 +99,8 @@ class Indexes:
             self.main.apply(changes, force=True)
             if self.reserved is not None:
                 reserved.apply(self.reserved, batch)
+            if self.total is not None:
+                self.total.apply(batch)
 
     def check(self, batch: Batch) -> None:
         """Refuse a batch that `apply` would refuse, but apply nothing.
@@ -152,6 +159,34 @@ class Indexes:
             allocated.append(placed(_columns(batch.allocations)))
             reserved.load(self.reserved, hosts, allocated)
         return missing
+
+    def start_total(
+        self, instances: Container[str], lifetimes: Iterable[Lifetime]
+    ) -> None:
+        """Begin to count the demand for all hosts together.
+
+        O(number of all entries).
+
+        :param instances: the uuids of all instances
+        :param lifetimes: the instances that count for themselves
+        """
+        total = Total(self.hosts.values())
+        names, _, ids, owners, rows_, starts, ends, amounts, whole = (
+            self.main.columns()
+        )
+        width = packing.WIDTH
+        total.add(
+            (
+                ('add', id_, owner, names[row], start, end,
+                 amounts[n * width:(n + 1) * width], bool(is_whole))
+                for n, (id_, owner, row, start, end, is_whole) in enumerate(
+                    zip(ids, owners, rows_, starts, ends, whole, strict=True)
+                )
+                if owner not in instances and owner != _CLOSED
+            ),
+            lifetimes,
+        )
+        self.total = total
 
     def add(self, allocations: Iterable[Allocation]) -> None:
         """Add allocations that no index has: all of them, or none.

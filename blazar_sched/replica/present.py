@@ -134,6 +134,8 @@ class Present:
         self.version = 0
         self._hosts = hosts
         self._on: dict[str, _OnHost] = {}
+        # Placement's capacity of each host, by RESOURCE_CLASSES.
+        self._capacities: dict[str, list[int]] = {}
         # The uuids of the hosts for which HostState's figures are not enough.
         self._doubtful: set[str] = set()
 
@@ -163,7 +165,7 @@ class Present:
             return
         on = self._on.get(new.host)
         if on is None:
-            on = self._on[new.host] = _OnHost(self._capacity(new.host))
+            on = self._on[new.host] = _OnHost([*self._capacity(new.host)])
         _take(on.room, new, -1)
         on.instances[new.uuid] = new
         if _is_given_back(new):
@@ -171,8 +173,9 @@ class Present:
         self._sort(new.host, on)
 
     def resize(self, uuid: str) -> None:
-        """Update the capacity of a host that has changed."""
-        room = self._capacity(uuid)
+        """Update the capacity of a host that has changed, come or gone."""
+        self._capacities.pop(uuid, None)
+        room = [*self._capacity(uuid)]
         on = self._on.setdefault(uuid, _OnHost(room))
         for each in on.instances.values():
             _take(room, each, -1)
@@ -237,6 +240,24 @@ class Present:
             is_less = True
         return Headroom(rows, room, tuple(ignore), is_less)
 
+    def recorded_room(self, uuids: Iterable[str]) -> Room:
+        """Return the room that the records alone leave on hosts.
+
+        A HostState is at hand only for a host that has room now. For the time
+        after that, any host may have room.
+        """
+        on_hosts = self._on
+        room: Room = array.array('q')
+        for uuid in uuids:
+            on = on_hosts.get(uuid)
+            room.extend(self._capacity(uuid) if on is None else on.room)
+        return room
+
+    def instances_on(self, host_uuid: str) -> tuple[Instance, ...]:
+        """Return the records of the instances on a host."""
+        on = self._on.get(host_uuid)
+        return () if on is None else tuple(on.instances.values())
+
     def given_back(self, host_uuid: str) -> tuple[str, ...]:
         """Return the uuids of the instances given back for on a host."""
         on = self._on.get(host_uuid)
@@ -291,12 +312,15 @@ class Present:
             del self._on[uuid]
 
     def _capacity(self, uuid: str) -> list[int]:
-        known = self._hosts.get(uuid)
-        if known is None:
-            return [0] * packing.WIDTH
-        return [
-            *accounting.SchedulerAccounting.capacity(known, reserved=False)
-        ]
+        found = self._capacities.get(uuid)
+        if found is None:
+            known = self._hosts.get(uuid)
+            if known is None:
+                return [0] * packing.WIDTH
+            found = self._capacities[uuid] = [
+                *accounting.SchedulerAccounting.capacity(known, reserved=False)
+            ]
+        return found
 
     def _reserved(self, uuid: str) -> int:
         known = self._hosts.get(uuid)

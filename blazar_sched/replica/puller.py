@@ -79,6 +79,7 @@ class Puller:
     :param monotonic: the clock of `Copy.fresh_at`
     :param max_age: returns the number of seconds for which a copy is fresh
     :param copy: an existing copy to start from
+    :param relocating: whether instances may be relocated; see state.Replica
     """
 
     def __init__(
@@ -87,11 +88,13 @@ class Puller:
         monotonic: Callable[[], float],
         max_age: Callable[[], float],
         copy: Copy | None = None,
+        relocating: bool = False,
     ) -> None:
         self._call = call
         self._monotonic = monotonic
         self._max_age = max_age
         self._copy = copy
+        self._relocating = relocating
         # The lock is held while a thread writes to the replica.
         self._lock = threading.Lock()
 
@@ -117,7 +120,7 @@ class Puller:
 
         :raises Unusable: if the items cannot be used
         """
-        replica = _new(now)
+        replica = self._new(now)
         try:
             if replica.load(revision, *packing.split(items)):
                 raise ValueError('a record names a host that does not exist')
@@ -211,7 +214,7 @@ class Puller:
         """Copy the ledger; the module docstring says why pages may differ."""
         first = self._snapshot_page(None)
         revisions: list[int] = []
-        replica = _new(now)
+        replica = self._new(now)
         left_out = replica.load(
             0, *packing.split(self._items(first, revisions)), leave_out
         )
@@ -292,6 +295,13 @@ class Puller:
                 'replica.', copy.replica.revision, revision,
             )
 
+    def _new(self, now: int) -> state.Replica:
+        replica = state.Replica(
+            accounting.SchedulerAccounting, relocating=self._relocating
+        )
+        replica.advance(now)
+        return replica
+
     def _ask(self, method: str, **kwargs: Any) -> Any:
         try:
             return self._call(method, **kwargs)
@@ -302,9 +312,3 @@ class Puller:
 def _check_same_ledger(ledger: str, other: str) -> None:
     if ledger != other:
         raise Unanswered('the ledger changed between two pages')
-
-
-def _new(now: int) -> state.Replica:
-    replica = state.Replica(accounting.SchedulerAccounting)
-    replica.advance(now)
-    return replica

@@ -15,6 +15,7 @@ from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
 
 HOST = 'host'
@@ -107,11 +108,16 @@ def _reservation(data: dict[str, Any]) -> Reservation:
     )
 
 
+def _instance(data: dict[str, Any]) -> Instance:
+    path = tuple(Stay(*stay) for stay in data.get('path', ()))
+    return Instance(**{**data, 'path': path})
+
+
 _DECODE: dict[str, Any] = {
     HOST: _host,
     RESERVATION: _reservation,
     ALLOCATION: lambda data: Allocation(**data),
-    INSTANCE: lambda data: Instance(**data),
+    INSTANCE: _instance,
 }
 _KIND = {
     Host: HOST,
@@ -135,6 +141,10 @@ def encode(entity: Entity) -> Record:
             resource_class: _fields(held)
             for resource_class, held in entity.inventory.items()
         }
+    elif isinstance(entity, Instance):
+        data['path'] = [
+            [stay.host, stay.start, stay.end] for stay in entity.path
+        ]
     return _KIND[type(entity)], key_of(entity), data
 
 

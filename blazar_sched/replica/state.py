@@ -5,9 +5,11 @@ A replica has one writer, and any number of readers: see replica.indexes. This
 module does no I/O: see replica.puller for the source of the records.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import itertools
 from typing import cast
 
@@ -23,6 +25,7 @@ from blazar_sched.replica import packing
 from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica.batch import Batch
+from blazar_sched.replica.batch import entity_of
 from blazar_sched.replica.entities import Entities
 from blazar_sched.replica.entities import Image
 from blazar_sched.replica.indexes import Indexes
@@ -37,6 +40,9 @@ class Replica(Entities):
 
     :param accounting_: how instances are counted; see replica.accounting
     :param overcommit: whether reservations may overcommit hosts
+    :param relocating: whether instances may be relocated, so that the demand
+        for all hosts together is counted; it is also counted where a host has
+        this policy of its own
     """
 
     def __init__(
@@ -44,8 +50,10 @@ class Replica(Entities):
         accounting_: accounting.Accounting,
         revision: int = 0,
         overcommit: bool = True,
+        relocating: bool = False,
     ) -> None:
         super().__init__()
+        self._relocating = relocating
         self.accounting = accounting_
         self.revision = revision
         self.indexes = Indexes(self.hosts, accounting_, overcommit)
@@ -118,7 +126,11 @@ class Replica(Entities):
         allocations: Iterable[packing.Allocations],
     ) -> set[str]:
         image = self._decode(records)
-        missing = self.indexes.load(self._batch(image), allocations)
+        missing = {
+            entity_of(id_) for id_ in self.indexes.load(
+                self._batch(image), allocations
+            )
+        }
         self._keep_all(image)
         for instance in self.instances.values():
             self.present.add(instance)
@@ -165,6 +177,30 @@ class Replica(Entities):
                 self._leave_out([instance], e)
                 self._settle()
         self.indexes.main.advance(now)
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Callable[[Iterable[Instance]], None]]:
+        """Change instances on trial, and undo that after the block.
+
+        The block is given a function that puts records of instances in place
+        of others, or beside them.
+        """
+        before: dict[str, Instance | None] = {}
+
+        def put(instances: Iterable[Instance]) -> None:
+            changed = list(instances)
+            for each in changed:
+                before.setdefault(each.uuid, self.instances.get(each.uuid))
+            self.apply(self.revision, map(record.encode, changed))
+
+        try:
+            yield put
+        finally:
+            self.apply(self.revision, [
+                (record.INSTANCE, uuid, None) if instance is None
+                else record.encode(instance)
+                for uuid, instance in before.items()
+            ])
 
     def items(self) -> Iterator[packing.Item]:
         """Yield the items that rebuild this replica: see replica.packing."""
@@ -316,6 +352,15 @@ class Replica(Entities):
         self._close_hosts()
         self.indexes.reopen(self.left_out.closed)
         self.indexes.extra.prune()
+        if self.indexes.total is None and (
+            self._relocating or self.with_relocation
+        ):
+            batch = Batch(self.hosts)
+            for instance in self.instances.values():
+                batch.add_instance(
+                    instance, self.accounting, self.is_overdue(instance)
+                )
+            self.indexes.start_total(self.instances, batch.lifetimes)
 
     def _close_hosts(self) -> None:
         """Close the hosts of the records left out: take each host whole."""

@@ -19,7 +19,7 @@ from typing import TypeVar
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 7
+WIRE_VERSION = 8
 
 # The exchange and topic of the manager. The exchange is named because the
 # default exchange of each side comes from a configuration of its own.

@@ -136,12 +136,13 @@ def add(connection: sa.Connection, new: Host) -> list[record.Record]:
 
 
 def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
-    """Delete a host with its allocations and instances.
+    """Delete a host with its allocations and instances, and paths to it.
 
     :raises HostNotFound: if there is no such host
     """
     records = allocation.drop(connection, models.Allocation.host == uuid)
     records += instance.drop(connection, models.Instance.host == uuid)
+    records += instance.drop_paths(connection, uuid)
     changed = connection.execute(
         sa.delete(models.Host).where(models.Host.uuid == uuid)
     )

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
@@ -24,6 +25,8 @@ def from_row(row: Any) -> Instance:
         preemptible=row.preemptible,
         claim=row.claim,
         used=row.used,
+        path=tuple(Stay(*stay) for stay in row.path or ()),
+        movable=row.movable,
     )
 
 
@@ -54,6 +57,7 @@ def put(
     if old == new:
         return []
     row = dataclasses.asdict(new)
+    row['path'] = [dataclasses.astuple(stay) for stay in new.path] or None
     if old is None:
         connection.execute(sa.insert(models.Instance).values(row))
     else:
@@ -134,7 +138,9 @@ def set_end(
     """Set the end of the instances that use a reservation."""
     records: list[record.Record] = []
     for known in claiming(connection, [reservation_id]):
-        records += put(connection, dataclasses.replace(known, end=end))
+        records += put(
+            connection, dataclasses.replace(known, end=end, path=())
+        )
     return records
 
 
@@ -168,6 +174,15 @@ def drop(
     gone = [i.uuid for i in _select(connection, condition)]
     connection.execute(sa.delete(models.Instance).where(condition))
     return [(record.INSTANCE, uuid, None) for uuid in gone]
+
+
+def drop_paths(connection: sa.Connection, host: str) -> list[record.Record]:
+    """Drop the relocation paths that lead to a host."""
+    records: list[record.Record] = []
+    path = sa.type_coerce(models.Instance.path, sa.Text)
+    for known in _select(connection, path.contains(host)):
+        records += put(connection, dataclasses.replace(known, path=()))
+    return records
 
 
 def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:

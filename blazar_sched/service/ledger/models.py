@@ -77,6 +77,7 @@ class Base(orm.DeclarativeBase):
     type_annotation_map = {
         dict[str, Any]: Json,
         list[str]: Json,
+        list[tuple[str, int, int]]: Json,
         int: sa.BigInteger(),
         str: Name,
     }
@@ -292,6 +293,11 @@ class Instance(Base):
     # No foreign key, because SQLite cannot add one to an existing table.
     claim: orm.Mapped[str | None] = orm.mapped_column(Id, index=True)
     used: orm.Mapped[dict[str, Any] | None]
+    # Host, start and end of each stay.
+    path: orm.Mapped[list[tuple[str, int, int]] | None]
+    movable: orm.Mapped[bool] = orm.mapped_column(
+        server_default=sa.false()
+    )
 
 
 class Flavor(Base):

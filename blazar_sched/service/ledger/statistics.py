@@ -16,7 +16,8 @@ class Statistics:
     """The newest revision, the leases by status, and the hosts.
 
     `degraded` counts the leases that lack resources and are not over.
-    `available` counts the hosts that get new allocations.
+    `available` counts the hosts that get new allocations, and `paths` the
+    instances with a relocation path.
     """
 
     revision: int
@@ -24,10 +25,11 @@ class Statistics:
     degraded: int
     available: int
     unavailable: int
+    paths: int
 
 
 def take(connection: sa.Connection) -> Statistics:
-    """Return the counts and the newest revision, in four queries."""
+    """Return the counts and the newest revision, in five queries."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count).group_by(models.Lease.status)
@@ -49,6 +51,11 @@ def take(connection: sa.Connection) -> Statistics:
         ).scalar_one(),
         available=sum(n for well, off, n in hosts if well and not off),
         unavailable=sum(n for well, off, n in hosts if off or not well),
+        paths=connection.execute(
+            sa.select(count)
+            .select_from(models.Instance)
+            .where(models.Instance.path.is_not(None))
+        ).scalar_one(),
     )
 
 

@@ -15,6 +15,7 @@ from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import capacity
@@ -156,18 +157,19 @@ class _Calculator:
         if snapshot.instances != self._instances:
             self._instances = snapshot.instances
             self._usage = capacity.InstanceUsage(
-                self._table, _counted_instances(snapshot.instances, self._now)
+                self._table, _stays(snapshot.instances, self._now)
             )
         used = self._usage.at(snapshot.peaks.window.start)
         return self._table.part(snapshot.peaks, used, self._slot)
 
 
-def _counted_instances(
+def _stays(
     instances: Iterable[Instance], now: int
-) -> Iterator[tuple[Instance, int]]:
-    """Yield the instances that count on their hosts, each with its end."""
+) -> Iterator[tuple[Stay, Instance]]:
+    """Yield the present and later stays of the instances that count."""
     for instance in instances:
-        occupied = accounting.occupancy(instance, instance.end <= now)
+        occupied = accounting.occupancy(instance, instance.leaves_at <= now)
         if occupied is not None:
-            _, end = occupied
-            yield instance, end
+            yield Stay(instance.host, *occupied), instance
+            for stay in instance.relocations:
+                yield stay, instance

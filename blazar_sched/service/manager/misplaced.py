@@ -93,7 +93,7 @@ def in_the_way_of(
     :param replica: the ledger's replica, at `now`; with the instance
     :param held: the allocations on the instance's host, with their lease ids
     """
-    occupied = accounting.occupancy(instance, instance.end <= now)
+    occupied = accounting.occupancy(instance, instance.leaves_at <= now)
     own = replica.indexes.allocations(reservation.lifetime_id(instance.uuid))
     # The allocation for the instance's own lifetime is removed once the
     # instance is on the host.

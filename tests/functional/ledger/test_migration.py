@@ -100,6 +100,8 @@ def test_an_older_database_keeps_what_it_holds(
                     ('host', 'traits'),
                     ('host', 'cleaning_time'),
                     ('instance', 'used'),
+                    ('instance', 'path'),
+                    ('instance', 'movable'),
                 )
             ),
             'DROP TABLE discarded_trust',

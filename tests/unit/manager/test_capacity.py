@@ -13,6 +13,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
@@ -341,3 +342,26 @@ def test_nothing_is_left_changed():
     before = ledger.replica.indexes.main.dump()
     ask(ledger, start=NOW + 1, parts=5)
     assert ledger.replica.indexes.main.dump() == before
+
+
+def test_later_stays_of_instances_are_in_use_when_they_begin():
+    hosts = [
+        Host(name, name, name, inventory={'VCPU': Inventory(8)})
+        for name in 'ab'
+    ]
+    path = (Stay('a', 0, LAST), Stay('b', LAST - 10, window.FOREVER))
+    ledger = Ledger([
+        *hosts, Instance('i', 'a', 'p', {'VCPU': 3}, path=path),
+    ])
+
+    def used(start):
+        [part] = ask(ledger, start=start, end=start + 1, parts=1)['parts']
+        [figures] = [
+            each for each in part['resources']
+            if each['resource_class'] == 'VCPU'
+        ]
+        return figures['used'], figures['reserved'], figures['available']
+
+    assert used(LAST - 11) == (3, 0, 13)
+    assert used(LAST - 10) == (6, 0, 10)
+    assert used(LAST) == (3, 0, 13)

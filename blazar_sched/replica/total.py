@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline of all hosts together.
+
+An instance that can be relocated needs room somewhere, not on one host. This
+index therefore has one row, with the sum of all hosts: the allocations, and
+what the instances need to their ends, wherever their relocation paths lead. A
+preemptible instance yields, and a bound one is a part of its reservation.
+
+A lane of an index holds no sum above 2**31, so memory is counted in GiB:
+capacities are rounded down, and amounts up.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from blazar_sched import ext
+from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.replica import packing
+from blazar_sched.replica.batch import Batch
+from blazar_sched.replica.batch import Change
+from blazar_sched.replica.batch import Lifetime
+
+CLASSES = (inventory.VCPU, inventory.MEMORY_MB)
+_MIB_PER_GIB = 1024
+# The only host of the index.
+_ALL = 'all hosts'
+# The most that is counted of one amount, so that no sum of amounts overflows.
+_MOST = 1 << 20
+# Entries that the index takes in one call, so that no call holds the GIL for
+# long.
+_CHUNK = 1000
+
+
+class Total:
+    """The demand for all hosts together, at the revision of a replica.
+
+    :param hosts: every host by uuid
+    """
+
+    def __init__(self, hosts: Iterable[Host]) -> None:
+        self._index = ext.TimelineIndex(CLASSES)
+        self._capacities = {host.uuid: _capacity(host) for host in hosts}
+        # The entries of whole hosts, by host and id: such an entry takes the
+        # capacity of its host, which may change.
+        self._whole: dict[str, dict[str, Change]] = defaultdict(dict)
+        self._host_of: dict[str, str] = {}
+        # The capacity of all hosts by CLASSES, memory in GiB.
+        self.capacity = self._summed()
+        self._index.apply([('capacity', _ALL, self.capacity)])
+        self._row = self._index.rows([_ALL])
+
+    def has_room(
+        self,
+        start: int,
+        end: int,
+        amounts: Mapping[str, int],
+        kept_free: float,
+        ignore: str | None = None,
+    ) -> bool:
+        """Tell whether all hosts together have room in a window.
+
+        :param amounts: by resource class, as the timeline index counts them
+        :param kept_free: the share of the capacity that has to stay free
+        :param ignore: the owner whose entries are ignored
+        """
+        wanted = [
+            amount + int(kept_free * capacity)
+            for amount, capacity in zip(
+                _scaled(packing.amounts_of(amounts)), self.capacity,
+                strict=True,
+            )
+        ]
+        [fits] = self._index.fits(
+            self._row, start, end, wanted, ignore=ignore
+        )
+        return bool(fits)
+
+    def add(
+        self, allocations: Iterable[Change], lifetimes: Iterable[Lifetime]
+    ) -> None:
+        """Add any number of entries.
+
+        :param allocations: changes of the main index
+        """
+        changes = [*self._added(allocations), *map(_entry, lifetimes)]
+        for at in range(0, len(changes), _CHUNK):
+            self._index.apply(changes[at:at + _CHUNK], force=True)
+
+    def apply(self, batch: Batch) -> None:
+        """Apply a batch that the main index has taken."""
+        changes: list[Change] = [
+            ('remove', id_) for id_ in batch.removes if id_ in self._index
+        ]
+        for id_ in batch.removes:
+            host = self._host_of.pop(id_, None)
+            if host is not None:
+                del self._whole[host][id_]
+        if batch.hosts:
+            changes += self._resized(batch.hosts)
+        changes += self._added(batch.allocations)
+        changes += map(_entry, batch.lifetimes)
+        self._index.apply(changes, force=True)
+
+    def _added(self, allocations: Iterable[Change]) -> Iterator[Change]:
+        for change in allocations:
+            _, id_, owner, host, start, end, amounts, whole = change
+            if whole:
+                self._whole[host][id_] = change
+                self._host_of[id_] = host
+                amounts = self._capacities.get(host, (0,) * len(CLASSES))
+            else:
+                amounts = _scaled(amounts)
+            yield 'add', id_, owner, _ALL, start, end, amounts, False
+
+    def _resized(self, hosts: Mapping[str, Host | None]) -> Iterator[Change]:
+        """Yield the changes for hosts that have changed, come or gone."""
+        for uuid, host in hosts.items():
+            if host is None:
+                self._capacities.pop(uuid, None)
+            else:
+                self._capacities[uuid] = _capacity(host)
+            on_host = tuple(self._whole[uuid].values())
+            for change in on_host:
+                yield 'remove', change[1]
+            yield from self._added(on_host)
+        self.capacity = self._summed()
+        yield 'capacity', _ALL, self.capacity
+
+    def _summed(self) -> tuple[int, ...]:
+        sums = map(sum, zip(*self._capacities.values(), strict=True))
+        return tuple(sums) or (0,) * len(CLASSES)
+
+
+def _entry(lifetime: Lifetime) -> Change:
+    instance, start, end = lifetime
+    return (
+        'add', instance.uuid, instance.uuid, _ALL, start, end,
+        _scaled(packing.amounts_of(instance.countable())), False,
+    )
+
+
+def _capacity(host: Host) -> tuple[int, ...]:
+    vcpus, memory_mb, *_ = host.amounts()
+    return min(vcpus, _MOST), min(memory_mb // _MIB_PER_GIB, _MOST)
+
+
+def _scaled(amounts: Sequence[int]) -> tuple[int, ...]:
+    """Return amounts by RESOURCE_CLASSES as amounts by CLASSES."""
+    vcpus, memory_mb, *_ = amounts
+    return min(vcpus, _MOST), min(-(-memory_mb // _MIB_PER_GIB), _MOST)

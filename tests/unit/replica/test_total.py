@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demand for all hosts together, against addition."""
+
+import dataclasses
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.domain.instance import Stay
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+
+GIB = 1024
+LAST = 12
+BOTH = pytest.mark.parametrize('accounting_', [
+    accounting.LedgerAccounting, accounting.SchedulerAccounting,
+])
+
+HOSTS = st.tuples(*(st.integers(0, 8) for _ in 'ab'))
+INSTANCES = st.lists(st.tuples(
+    st.sampled_from('ab'), st.integers(1, 4),
+    st.sampled_from([FOREVER, 4, 9]), st.booleans(), st.booleans(),
+), max_size=5)
+ALLOCATIONS = st.lists(st.tuples(
+    st.sampled_from('ab'), st.integers(0, 8), st.integers(1, 4),
+    st.integers(0, 3),
+), max_size=5)
+
+
+class World:
+    """A replica that counts the total, and the entities that it has."""
+
+    def __init__(self, make, accounting_, vcpus):
+        self.make = make
+        self.replica = state.Replica(accounting_, relocating=True)
+        self.hosts, self.instances, self.allocations = {}, {}, {}
+        self.replica.load(0, [])
+        self.resize(vcpus)
+
+    def resize(self, vcpus):
+        self.hosts = {
+            name: self.make.host(name, count)
+            for name, count in zip('ab', vcpus, strict=True)
+        }
+        self.write(*self.hosts.values())
+
+    def write(self, *entities, gone=()):
+        self.replica.apply(
+            self.replica.revision + 1, [*gone, *map(record.encode, entities)]
+        )
+
+    def put_instances(self, drawn):
+        for number, (host, vcpus, end, preemptible, moves) in enumerate(drawn):
+            other = 'b' if host == 'a' else 'a'
+            path = (Stay(host, 0, 3), Stay(other, 2, end)) if moves else ()
+            self.instances[f'i{number}'] = self.make.instance(
+                f'i{number}', host, vcpus, end=end, preemptible=preemptible,
+                path=() if preemptible else path,
+            )
+        self.write(*self.instances.values())
+
+    def put_allocations(self, drawn):
+        for number, (host, start, length, vcpus) in enumerate(drawn):
+            self.allocations[str(number)] = self.make.allocation(
+                str(number), host, start, start + length, vcpus,
+            )
+        self.write(*self.allocations.values())
+
+    def used(self, at, but=None):
+        """Return the VCPUs that are needed of all hosts at a time."""
+        return sum(
+            each.amounts['VCPU'] for each in self.instances.values()
+            if not each.preemptible and at < each.end and each.uuid != but
+        ) + sum(
+            self.hosts[each.host].capacity('VCPU') if each.whole
+            else each.amounts['VCPU']
+            for each in self.allocations.values()
+            if each.start <= at < each.end
+        )
+
+    def check(self):
+        capacity = sum(h.capacity('VCPU') for h in self.hosts.values())
+        total = self.replica.indexes.total
+        for at in range(LAST):
+            left = capacity - self.used(at)
+            for vcpus in (1, max(1, left), max(1, left + 1)):
+                fits = total.has_room(at, at + 1, {'VCPU': vcpus}, 0.0)
+                assert fits == (vcpus <= left), (at, vcpus, left)
+
+
+@BOTH
+@settings(max_examples=100, deadline=None)
+@given(
+    vcpus=HOSTS, resized=HOSTS, instances=INSTANCES, allocations=ALLOCATIONS,
+    gone=st.sets(st.integers(0, 4)),
+)
+def test_it_is_the_sum_of_all_hosts(
+    make, accounting_, vcpus, resized, instances, allocations, gone
+):
+    world = World(make, accounting_, vcpus)
+    world.put_instances(instances)
+    world.put_allocations(allocations)
+    world.check()
+
+    world.resize(resized)
+    world.check()
+
+    for number in gone:
+        world.instances.pop(f'i{number}', None)
+        world.allocations.pop(str(number), None)
+    world.write(gone=[
+        *((record.INSTANCE, f'i{n}', None) for n in gone),
+        *((record.ALLOCATION, str(n), None) for n in gone),
+    ])
+    world.check()
+
+
+@BOTH
+@settings(max_examples=50, deadline=None)
+@given(vcpus=HOSTS, instances=INSTANCES, allocations=ALLOCATIONS)
+def test_a_copy_has_the_same_total(
+    make, accounting_, vcpus, instances, allocations
+):
+    world = World(make, accounting_, vcpus)
+    world.put_instances(instances)
+    world.put_allocations(allocations)
+    items = [
+        *map(record.encode, world.hosts.values()),
+        *map(record.encode, world.instances.values()),
+    ]
+
+    copy = state.Replica(accounting_, relocating=True)
+    copy.load(1, items, world.allocations.values())
+
+    world.replica = copy
+    world.check()
+
+
+def test_the_own_entries_are_ignored(make):
+    world = World(make, accounting.LedgerAccounting, (4, 4))
+    world.put_instances([('a', 4, FOREVER, False, False)])
+    total = world.replica.indexes.total
+
+    assert not total.has_room(0, 9, {'VCPU': 5}, 0.0)
+    assert total.has_room(0, 9, {'VCPU': 5}, 0.0, ignore='i0')
+
+
+@pytest.mark.parametrize('kept_free, fits', [
+    (0.0, 8), (0.05, 8), (0.25, 6), (1.0, 0),
+])
+def test_a_share_is_kept_free(make, kept_free, fits):
+    world = World(make, accounting.LedgerAccounting, (4, 4))
+    total = world.replica.indexes.total
+
+    def has_room(vcpus):
+        return total.has_room(0, FOREVER, {'VCPU': vcpus}, kept_free)
+
+    assert has_room(fits)
+    assert not has_room(fits + 1)
+
+
+def test_memory_of_many_large_hosts_is_counted(make):
+    """A lane of the index holds no sum above 2**31 MB."""
+    replica = state.Replica(accounting.LedgerAccounting, relocating=True)
+    large = {'VCPU': Inventory(100), 'MEMORY_MB': Inventory(4 * GIB * GIB)}
+    hosts = [
+        dataclasses.replace(make.host(f'h{n}'), inventory=large)
+        for n in range(3000)
+    ]
+    replica.load(0, map(record.encode, hosts))
+
+    total = replica.indexes.total
+    assert total.capacity == (300_000, 3000 * 4 * GIB)
+    assert total.has_room(0, FOREVER, {'MEMORY_MB': 1}, 0.05)
+    assert not total.has_room(0, FOREVER, {'MEMORY_MB': 1}, 1.0)
+
+
+def test_the_total_is_counted_only_where_instances_are_relocated(make):
+    replica = state.Replica(accounting.SchedulerAccounting)
+    replica.load(0, [record.encode(make.host('a'))])
+    assert replica.indexes.total is None
+
+    replica.apply(1, [record.encode(make.host('b', unbounded='relocate'))])
+
+    assert replica.indexes.total.capacity[0] == 16
