@@ -126,6 +126,8 @@ class Catalog:
             Requirement, tuple[int, frozenset[str]]
         ] = {}
         self._version = 0
+        # The hosts to which instances may be relocated, by likeness.
+        self._targets: dict[tuple[str, str], Candidates] = {}
         # The projects that hosts are restricted to, None if not known yet.
         self._restricted: set[str] | None = None
         # The hosts with a cleaning time of their own, None if not known yet.
@@ -138,6 +140,7 @@ class Catalog:
         self._version += 1
         self._known.clear()
         self._met.clear()
+        self._targets.clear()
         self._restricted = None
         self._own = None
 
@@ -218,6 +221,19 @@ class Catalog:
         return dataclasses.replace(
             self.among([*found.hosts, *closed]), closed=closed
         )
+
+    def relocation_targets(self, host: Host) -> Candidates:
+        """Return the hosts to which instances of a host may be relocated.
+
+        O(hosts) if nothing is remembered.
+        """
+        found = self._targets.get(host.likeness)
+        if found is None:
+            found = self._targets[host.likeness] = self.among(
+                uuid for uuid, each in self._hosts.items()
+                if each.takes_relocated and each.likeness == host.likeness
+            )
+        return found
 
     def _meets(
         self,

@@ -18,6 +18,8 @@ PREFIX = 'blazar:'
 RESERVATION = f'{PREFIX}reservation'
 LIFETIME = f'{PREFIX}lifetime'
 PREEMPTIBLE = f'{PREFIX}preemptible'
+# Whether servers of the flavor may be live-migrated; see domain.relocation.
+MOVABLE = f'{PREFIX}movable'
 
 # The extra spec of flavors that Blazar has made of reservations, instead of
 # RESERVATION: servers keep what their flavor said when they were booted.

@@ -44,4 +44,11 @@ def register() -> list[base.ExtraSpecValidator]:
             description='Whether servers yield to reservations.',
             value={'type': bool},
         ),
+        base.ExtraSpecValidator(
+            name=flavor.MOVABLE,
+            description='Whether servers may be live-migrated when a '
+            'reservation needs their host, whatever their disks and devices '
+            'are.',
+            value={'type': bool},
+        ),
     ]

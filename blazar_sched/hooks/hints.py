@@ -9,6 +9,8 @@ from collections.abc import Mapping
 import re
 from typing import Any
 
+from oslo_utils import strutils
+
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import hints
@@ -79,6 +81,11 @@ def _check(ours: Mapping[str, str]) -> None:
                     f'{name} and {other} cannot be given together',
                     field=other,
                 )
+    movable = ours.get(hints.MOVABLE)
+    if movable is not None and not strutils.is_valid_boolstr(movable):
+        raise exception.InvalidInput(
+            f'{hints.MOVABLE} must be true or false', field=hints.MOVABLE
+        )
     claim = ours.get(hints.RESERVATION)
     if claim is not None and not re.fullmatch(RESERVATION_ID, claim):
         raise exception.InvalidInput(

@@ -149,6 +149,7 @@ BAD_TEXT = {
         '{"end": "' + 'x' * 5000 + '"}',
     ],
     'lease_default_end': [text(NOW + 60), '', 'now'],
+    'movable': [*BAD, '2', 'maybe'],
 }
 # The parts of lease_params as hints of their own.
 PARTS = {'lease_start', 'lease_end', 'lease_name', 'lease_params'}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which instances are moved, and how much headroom they leave."""
+
+import dataclasses
+
+import pytest
+
+from blazar_sched.domain.relocation import Features
+from blazar_sched.domain.relocation import is_movable
+from blazar_sched.domain.relocation import Rules
+
+PLAIN = Features({}, {}, None, memory_mb=4096, local_disk=False, devices=False)
+SAID = {'blazar:movable': 'true'}
+
+
+def movable(rules=None, **fields):
+    return is_movable(rules or Rules(), dataclasses.replace(PLAIN, **fields))
+
+
+def test_an_instance_on_a_volume_is_moved():
+    assert movable()
+
+
+@pytest.mark.parametrize('fields', [
+    {'devices': True},
+    {'local_disk': True},
+    {'extra_specs': {'hw:cpu_policy': 'dedicated'}},
+    {'extra_specs': {'hw:cpu_policy': 'mixed'}},
+    {'extra_specs': {'hw:cpu_realtime': 'yes'}},
+    {'extra_specs': {'hw:mem_encryption': 'True'}},
+    {'extra_specs': {'resources:PCPU': '2'}},
+    {'image_properties': {'hw_cpu_policy': 'dedicated'}},
+    {'image_properties': {'hw_mem_encryption': True}},
+])
+def test_what_cannot_be_live_migrated_is_moved_only_if_declared(fields):
+    assert not movable(**fields)
+    assert movable(**fields, hint='true')
+    specs = fields.get('extra_specs', {}) | SAID
+    assert movable(**{**fields, 'extra_specs': specs})
+
+
+@pytest.mark.parametrize('fields', [
+    {'extra_specs': {'hw:cpu_policy': 'shared'}},
+    {'image_properties': {'hw_mem_encryption': False}},
+    {'extra_specs': {'resources:VCPU': '2'}},
+])
+def test_what_is_said_and_harmless(fields):
+    assert movable(**fields)
+
+
+def test_local_disks_are_moved_if_the_operator_says_so():
+    assert movable(Rules(local_disks=True), local_disk=True)
+
+
+def test_the_flavor_overrides_the_hint():
+    assert not movable(
+        hint='true', extra_specs={'blazar:movable': 'false'}
+    )
+    assert movable(hint='false', extra_specs=SAID)
+    assert not movable(hint='false')
+
+
+@pytest.mark.parametrize('memory_mb, moved', [(8192, True), (8193, False)])
+def test_the_limit_of_memory_holds_for_all(memory_mb, moved):
+    rules = Rules(most_memory_mb=8192)
+
+    assert movable(rules, memory_mb=memory_mb) is moved
+    assert movable(rules, memory_mb=memory_mb, extra_specs=SAID) is moved
+
+
+@pytest.mark.parametrize('vcpus, bounded, headroom', [
+    (31, False, 0.05), (32, False, 0.15), (1, True, 0.15), (0, False, 0.05),
+])
+def test_large_and_long_instances_leave_more_free(vcpus, bounded, headroom):
+    assert Rules().headroom_for({'VCPU': vcpus}, bounded) == headroom
