@@ -9,6 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from blazar_sched.conf import relocation
 from blazar_sched.domain.duration import parse_duration
 from blazar_sched.domain.duration import parse_unbounded
 
@@ -83,7 +84,10 @@ opts = [
         help='Rule for instances without an end on reservable hosts: '
         '``forever`` allows them on a host without any later reservation; '
         '``assume:<duration>``, such as ``assume:2h``, treats them as '
-        'instances with this lifetime; ``never`` rejects them. The '
+        'instances with this lifetime; ``never`` rejects them; ``relocate`` '
+        'also allows them where a later reservation needs the host, if other '
+        'hosts have room from then on, to which the manager live-migrates '
+        'the instance in time: see the options ``relocation_...``. The '
         '``unbounded`` setting of a host overrides this option.',
     ),
     cfg.StrOpt(
@@ -105,7 +109,9 @@ opts = [
         default=0,
         min=0,
         help='Maximum lifetime of instances outside of reservations on '
-        'reservable hosts, in seconds. 0 means no limit.',
+        'reservable hosts, in seconds. 0 means no limit. Where instances '
+        'without an end are relocated, so are instances with a longer '
+        'lifetime.',
     ),
     cfg.IntOpt(
         'shelving_time',
@@ -185,6 +191,7 @@ opts = [
         '0 disables the weigher. The metadata of a host aggregate can '
         'override this option.',
     ),
+    *relocation.opts,
 ]
 
 

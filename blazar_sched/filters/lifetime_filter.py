@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 import functools
 from typing import Any
+from typing import cast
+from typing import NamedTuple
 
 from nova.scheduler import filters
 from oslo_config import cfg
 
 from blazar_sched import ext
+from blazar_sched.conf import relocation
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
 from blazar_sched.replica import present
@@ -22,6 +25,7 @@ from blazar_sched.worker import process
 from blazar_sched.worker import reasons
 from blazar_sched.worker import steps
 from blazar_sched.worker.nova_objects import count_copies
+from blazar_sched.worker.paths import Paths
 from blazar_sched.worker.request import Request
 
 CONF = cfg.CONF
@@ -32,8 +36,8 @@ _policy = functools.lru_cache(duration.parse_unbounded)
 class LifetimeFilter(filters.BaseHostFilter):
     """Pass an unbound request on hosts with room for the instance's lifetime.
 
-    Options: ``unbounded``, ``default_lifetime``, ``max_backfill_lifetime``
-    and ``min_preemptible_runtime`` of ``[blazar_sched]``.
+    Options: ``unbounded``, ``default_lifetime``, ``max_backfill_lifetime``,
+    ``min_preemptible_runtime`` and ``relocation_...`` of ``[blazar_sched]``.
     """
 
     RUN_ON_REBUILD = False
@@ -58,6 +62,7 @@ def _steps(
         return
     need = _Need(replica, request, now)
     yield steps.Step(need.admitted, need.why_not_admitted)
+    yield steps.Step(need.with_headroom, need.why_no_headroom)
     yield steps.Step(need.with_room, need.why_no_room)
     yield steps.Step(need.with_room_beside, need.why_no_room_beside)
     for name in request.extra:
@@ -69,6 +74,18 @@ def _steps(
                 functools.partial(need.with_room_of, name, index),
                 functools.partial(need.why_no_room_of, name, index),
             )
+
+
+class _Admission(NamedTuple):
+    """How a host admits a request.
+
+    :ivar end: the time until which the request needs room; None if the host
+        admits no such request
+    :ivar relocates: whether the room may be on other hosts later
+    """
+
+    end: int | None
+    relocates: bool = False
 
 
 class _Need:
@@ -83,37 +100,50 @@ class _Need:
         self._is_unbounded = False
         options = CONF.blazar_sched
         longest = options.max_backfill_lifetime
-        # The end of the need; None: reservable hosts refuse the request.
-        self._end: int | None = request.end
+        # Of a host without a policy of its own.
+        self._admission = _Admission(request.end)
         if request.preemptible:
-            self._end = duration.end_after(
+            self._admission = _Admission(duration.end_after(
                 now, options.min_preemptible_runtime
-            )
+            ))
         elif request.end == window.FOREVER:
-            self._end = self._end_by(options.unbounded)
+            self._admission = self._admission_by(options.unbounded)
             self._is_unbounded = True
         elif longest and request.end - now > longest:
-            self._end = None
+            self._admission = self._admission_by(options.unbounded)
+            if self._admission.relocates:
+                self._admission = _Admission(request.end, relocates=True)
+            else:
+                self._admission = _Admission(None)
 
-    def _end_by(self, policy: str) -> int | None:
-        return _policy(policy, 'unbounded').end(self.now)
+    @functools.cached_property
+    def _paths(self) -> Paths:
+        rules = relocation.rules(CONF.blazar_sched)
+        return Paths(self._replica, self.request, self.now, rules)
 
-    def end(self, host_state: Any) -> int | None:
-        """Return the end by the host's own policy, else by the cloud's."""
+    def _admission_by(self, policy: str) -> _Admission:
+        unbounded = _policy(policy, 'unbounded')
+        if unbounded.relocates and not self.request.movable:
+            # A lease could never have the host again.
+            return _Admission(None)
+        return _Admission(unbounded.end(self.now), unbounded.relocates)
+
+    def admission(self, host_state: Any) -> _Admission:
+        """Return the admission by the host's own policy, else the cloud's."""
         if self._is_unbounded:
             known = self._replica.hosts.get(host_state.uuid)
             if known is not None and known.unbounded is not None:
-                return self._end_by(known.unbounded)
-        return self._end
+                return self._admission_by(known.unbounded)
+        return self._admission
 
-    def by_end(
+    def by_admission(
         self, host_states: list[Any]
-    ) -> Iterable[tuple[int | None, list[Any]]]:
+    ) -> Iterable[tuple[_Admission, list[Any]]]:
         if not (self._is_unbounded and self._replica.with_policy):
-            return [(self._end, host_states)]
-        groups: dict[int | None, list[Any]] = defaultdict(list)
+            return [(self._admission, host_states)]
+        groups: dict[_Admission, list[Any]] = defaultdict(list)
         for h in host_states:
-            groups[self.end(h)].append(h)
+            groups[self.admission(h)].append(h)
         return groups.items()
 
     def select(
@@ -121,26 +151,56 @@ class _Need:
     ) -> list[Any]:
         """Return the hosts with room for amounts until the end of the need."""
         return self._select(
-            host_states,
-            lambda group, end: self._replica.present.select(
-                self._replica.indexes.main, group, self.now, end, amounts,
-                self.request.own_id,
-            ),
+            host_states, functools.partial(self._with_room, amounts)
         )
 
     def _select(
         self,
         host_states: list[Any],
-        look: Callable[[list[Any], int], list[Any]],
+        look: Callable[[list[Any], _Admission], list[Any]],
     ) -> list[Any]:
         return steps.either(
             host_states,
             *(
                 # A group without an end needs no room: its hosts are in no
                 # index.
-                group if end is None else look(group, end)
-                for end, group in self.by_end(host_states)
+                group if admission.end is None else look(group, admission)
+                for admission, group in self.by_admission(host_states)
             ),
+        )
+
+    def _with_room(
+        self, amounts: tuple[int, ...], group: list[Any], admission: _Admission
+    ) -> list[Any]:
+        end = cast(int, admission.end)
+        passing = self._replica.present.select(
+            self._replica.indexes.main, group, self.now, end, amounts,
+            self.request.own_id,
+        )
+        if not admission.relocates:
+            return passing
+        return self._paths.with_path(group, passing, amounts, end)
+
+    def with_headroom(self, host_states: list[Any]) -> list[Any]:
+        """Return the hosts, unless all hosts together have no headroom.
+
+        Only a new instance that may have to be relocated needs headroom: an
+        instance that has a host already is counted wherever it is.
+        """
+        if self.request.own is not None:
+            return host_states
+        return self._select(
+            host_states,
+            lambda group, admission: group
+            if not admission.relocates
+            or self._paths.has_headroom(cast(int, admission.end))
+            else [h for h in group if h.uuid not in self._replica.hosts],
+        )
+
+    def why_no_headroom(self, host_state: Any) -> str:
+        return (
+            'the reservable hosts together have too little headroom for an '
+            'instance that may have to be moved: see relocation_headroom'
         )
 
     def why_not(self, host_state: Any, amounts: tuple[int, ...]) -> str:
@@ -157,24 +217,30 @@ class _Need:
         headroom: present.Headroom,
         amounts: tuple[int, ...],
     ) -> str:
-        end = self.end(host_state)
-        assert end is not None
-        return reasons.no_room(index, headroom, self.now, end, amounts)
+        admission = self.admission(host_state)
+        reason = reasons.no_room(
+            index, headroom, self.now, cast(int, admission.end), amounts
+        )
+        if admission.relocates:
+            reason += ', and no relocation path leads to other hosts in time'
+        return reason
 
     def admitted(self, host_states: list[Any]) -> list[Any]:
         return steps.either(
             host_states,
             *(
-                group if end is not None
+                group if admission.end is not None
                 else [h for h in group if h.uuid not in self._replica.hosts]
-                for end, group in self.by_end(host_states)
+                for admission, group in self.by_admission(host_states)
             ),
         )
 
     def why_not_admitted(self, host_state: Any) -> str:
         if self._is_unbounded:
             return (
-                'the host admits no instance without an end: unbounded = never'
+                'the host admits no instance without an end: unbounded = '
+                'never, or unbounded = relocate and the instance cannot be '
+                'live-migrated'
             )
         return (
             f'the instance lives for {self.request.end - self.now} s, longer '
@@ -270,9 +336,15 @@ class _Need:
         for h in host_states:
             by_amount[self._amount_of(name, h, recent)].append(h)
 
-        def select(amount: int, group: list[Any], end: int) -> list[Any]:
+        def select(
+            amount: int, group: list[Any], admission: _Admission
+        ) -> list[Any]:
+            if admission.relocates:
+                # The relocation path has room for these classes, too.
+                return group
             return index.select(
-                group, self.now, end, (amount,), ignore=self.request.own_id
+                group, self.now, cast(int, admission.end), (amount,),
+                ignore=self.request.own_id,
             )
 
         return steps.either(

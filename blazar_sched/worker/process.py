@@ -26,6 +26,7 @@ from oslo_log import log as logging
 import oslo_messaging
 
 from blazar_sched.conf import scheduler
+from blazar_sched.domain import duration
 from blazar_sched.replica import files
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import metrics
@@ -69,7 +70,8 @@ class Worker:
     def __init__(self, copy: puller.Copy | None = None) -> None:
         self.name = f'{socket.gethostname()}-{os.getpid()}'
         self.puller = puller.Puller(
-            self.call, time.monotonic, lambda: CONF.blazar_sched.max_age, copy
+            self.call, time.monotonic, lambda: CONF.blazar_sched.max_age, copy,
+            relocating=CONF.blazar_sched.unbounded == duration.RELOCATE,
         )
         self.pending = Pending()
         self.metrics = Metrics(metrics.ALL, self.name)

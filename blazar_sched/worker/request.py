@@ -13,12 +13,14 @@ from typing import Any
 from oslo_log import log as logging
 from oslo_utils import strutils
 
+from blazar_sched.conf import relocation
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import hints as server_hints
 from blazar_sched.domain import inventory
+from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.domain.flavor import PREEMPTIBLE
@@ -40,7 +42,8 @@ class Request:
     `amounts` are by RESOURCE_CLASSES, `extra` has the amounts of other
     classes: see domain.flavor. `reservation_id` is None for a request that is
     not bound; `end` is FOREVER for an unbounded request. `own` is the record
-    of an instance that already has a host and moves.
+    of an instance that already has a host and moves. `movable` tells whether
+    the instance may be live-migrated later.
     """
 
     instance_uuid: str
@@ -51,6 +54,7 @@ class Request:
     preemptible: bool
     end: int
     own: Instance | None
+    movable: bool = False
 
     @property
     def bound(self) -> bool:
@@ -116,6 +120,7 @@ def read_request(
         default = scheduler.default_lifetime(options, spec.project_id)
         end = _end(hints, extra_specs, now, default, options, _is_new(spec))
     claim = flavor_s or hint
+    end = end if end > now else window.FOREVER
     return Request(
         instance_uuid=uuid,
         project_id=spec.project_id,
@@ -127,8 +132,9 @@ def read_request(
         preemptible=strutils.bool_from_string(
             extra_specs.get(PREEMPTIBLE, '')
         ),
-        end=end if end > now else window.FOREVER,
+        end=end,
         own=own,
+        movable=_is_movable(spec, extra_specs, end - now, replica, options),
     )
 
 
@@ -158,6 +164,51 @@ def _is_new(spec: Any) -> bool:
         spec.requested_destination if 'requested_destination' in spec else None
     )
     return destination is None or 'cell' not in destination
+
+
+def _is_movable(
+    spec: Any,
+    extra_specs: Mapping[str, str],
+    lifetime: int,
+    replica: state.Replica | None,
+    options: Any,
+) -> bool:
+    """Tell whether an instance may be live-migrated later.
+
+    The answer is False if nobody needs it: for an instance with a short
+    lifetime, and where no host relocates instances.
+    """
+    if lifetime <= options.relocation_notice or not (
+        options.unbounded == duration.RELOCATE
+        or replica is not None and replica.with_relocation
+    ):
+        return False
+    return relocation_rules.is_movable(
+        relocation.rules(options), _features(spec, extra_specs)
+    )
+
+
+def _features(
+    spec: Any, extra_specs: Mapping[str, str]
+) -> relocation_rules.Features:
+    image = spec.image if 'image' in spec else None
+    properties = {}
+    if image is not None and 'properties' in image:
+        properties = {
+            name: getattr(image.properties, name)
+            for name in relocation_rules.IMAGE_PROPERTIES
+            if name in image.properties
+        }
+    devices = spec.pci_requests if 'pci_requests' in spec else None
+    hint = spec.get_scheduler_hint(server_hints.MOVABLE)
+    return relocation_rules.Features(
+        extra_specs=extra_specs,
+        image_properties=properties,
+        hint=None if hint is None else str(hint),
+        memory_mb=spec.memory_mb,
+        local_disk=_disk_gb(spec) > 0,
+        devices=devices is not None and bool(devices.requests),
+    )
 
 
 def _disk_gb(spec: Any) -> int:

@@ -163,7 +163,7 @@ hosts = st.builds(
         'gpus': gpus, 'hold': hold, 'unbounded': unbounded,
     },
     st.integers(0, 2), st.sampled_from(host.HOLDS),
-    st.sampled_from((None, 'forever', 'never', 'assume:1h')),
+    st.sampled_from((None, 'forever', 'never', 'assume:1h', 'relocate')),
 )
 spans = st.tuples(
     st.integers(-2, 4), st.integers(1, 4)
@@ -223,7 +223,7 @@ def requests(draw):
     )))
     return a_request(
         draw(st.integers(1, 8)), draw(st.integers(0, 1)), draw(st.booleans()),
-        draw(st.integers(0, 4)), **hints,
+        draw(st.integers(0, 4)), draw(st.integers(0, 1)), **hints,
     )
 
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of relocation, equal in nova.conf and in the manager's file.
+
+nova-scheduler decides by these options which hosts an instance may use, and
+the manager plans and makes the moves. The options are in the group
+``blazar_sched`` of nova.conf, and in the group ``manager`` of the manager's
+file.
+"""
+
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.domain.instance import MOST_STAYS
+from blazar_sched.domain.relocation import Rules
+
+_DEFAULTS = Rules()
+_SAME = ' Must be equal in nova.conf and in the configuration of the manager.'
+
+opts = [
+    cfg.IntOpt(
+        'relocation_lead',
+        default=_DEFAULTS.lead,
+        min=1,
+        help='Seconds before the start of a reservation at which the manager '
+        'begins to live-migrate an instance that must leave the host. The '
+        'migration of the largest instance must take less than half of this '
+        'time.' + _SAME,
+    ),
+    cfg.IntOpt(
+        'relocation_moves',
+        default=_DEFAULTS.most_moves,
+        min=1,
+        max=MOST_STAYS - 1,
+        help='Maximum number of moves that are planned for an instance.'
+        + _SAME,
+    ),
+    cfg.IntOpt(
+        'relocation_shortest_stay',
+        default=_DEFAULTS.shortest_stay,
+        min=1,
+        help='Minimum number of seconds before the next reservation for '
+        'which an instance is started on a host that it must leave, and '
+        'minimum number of seconds that are gained by a move.' + _SAME,
+    ),
+    cfg.IntOpt(
+        'relocation_notice',
+        default=_DEFAULTS.notice,
+        min=0,
+        help='Seconds from now on for which no headroom is kept. Set this to '
+        'the shortest time between the request for a lease and the start of '
+        'the lease.' + _SAME,
+    ),
+    cfg.FloatOpt(
+        'relocation_headroom',
+        default=_DEFAULTS.headroom,
+        min=0,
+        max=1,
+        help='Share of the capacity of all reservable hosts that is kept free '
+        'of instances that may have to be moved, so that new leases find '
+        'room. ``blazar-sched simulate --suggest`` shows the cost of '
+        'several values.' + _SAME,
+    ),
+    cfg.FloatOpt(
+        'relocation_large_headroom',
+        default=_DEFAULTS.large_headroom,
+        min=0,
+        max=1,
+        help='The same for large instances, see ``relocation_large_vcpus``, '
+        'and for instances with a lifetime above ``max_backfill_lifetime``.'
+        + _SAME,
+    ),
+    cfg.IntOpt(
+        'relocation_large_vcpus',
+        default=_DEFAULTS.large_vcpus,
+        min=1,
+        help='Number of VCPUs from which an instance is large. A third of a '
+        'host is a good value.' + _SAME,
+    ),
+    cfg.IntOpt(
+        'relocation_memory_mb',
+        default=_DEFAULTS.most_memory_mb,
+        min=0,
+        help='Maximum memory of an instance that is moved, in MB. 0 means no '
+        'limit.' + _SAME,
+    ),
+    cfg.BoolOpt(
+        'relocation_local_disks',
+        default=_DEFAULTS.local_disks,
+        help='Whether instances with a disk on the host are moved. This '
+        'requires shared storage for these disks, or block migration.'
+        + _SAME,
+    ),
+]
+
+
+def rules(options: Any) -> Rules:
+    """Return the rules that the options of a group set."""
+    return Rules(
+        lead=options.relocation_lead,
+        most_moves=options.relocation_moves,
+        shortest_stay=options.relocation_shortest_stay,
+        notice=options.relocation_notice,
+        headroom=options.relocation_headroom,
+        large_headroom=options.relocation_large_headroom,
+        large_vcpus=options.relocation_large_vcpus,
+        most_memory_mb=options.relocation_memory_mb,
+        local_disks=options.relocation_local_disks,
+    )
