@@ -192,12 +192,20 @@ class Placer:
         self, reservation: Reservation, old: Sequence[Allocation]
     ) -> list[Allocation]:
         """Place a reservation, on its old hosts as far as possible."""
-        candidates = self.replica.catalog.candidates(
-            reservation, self.project_id, self.options.default,
-            [a.host for a in old],
-        )
+        candidates = self.candidates(reservation, [a.host for a in old])
         room = self.room(reservation, ignore=reservation.id)
         return host_selection.place(room, candidates, reservation, old, new_id)
+
+    def candidates(
+        self, reservation: Reservation, kept: Iterable[str] = ()
+    ) -> Candidates:
+        """Return the hosts that a reservation may use.
+
+        :param kept: the hosts that the reservation holds now
+        """
+        return self.replica.catalog.candidates(
+            reservation, self.project_id, self.options.default, kept
+        )
 
     def keep(
         self, reservation: Reservation, old: Sequence[Allocation]
@@ -222,9 +230,7 @@ class Placer:
         A reservation of whole hosts has no affinity.
         """
         catalog = self.replica.catalog
-        candidates = catalog.candidates(
-            reservation, self.project_id, self.options.default
-        )
+        candidates = self.candidates(reservation)
         affinity = reservation.parameters.get('affinity')
         if affinity is None or not kept:
             return candidates

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import functools
@@ -16,10 +17,12 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.event import Event
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import ending_now
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import options
 from blazar_sched.replica import state
@@ -36,6 +39,7 @@ from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing_options
+from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import shrinking
 from blazar_sched.service.manager import trust
 from blazar_sched.service.manager.runner import Runner
@@ -115,6 +119,7 @@ class Leases:
         now = int(self._clock())
         lease = self._drafts.new(values, now)
         self._match(lease)
+        rules = relocation.rules(self._conf)
         admission = self._enforcement.admission(now)
         commit = admission.dry_run if dry_run else admission.commit
 
@@ -123,10 +128,15 @@ class Leases:
             if made:
                 return made
             tx.replica.advance(now)
-            placed = lease_placing.place(
-                tx.replica, lease, lease.window, options=self._options
+            placed, displaced = displacement.place(
+                tx.replica, lease, lease.window, now, rules,
+                lambda: lease_placing.place(
+                    tx.replica, lease, lease.window, options=self._options
+                ),
+                self._options,
             )
             tx.add_lease(lease, itertools.chain(*placed.values()))
+            _put_paths(tx, displaced)
             self._book(tx, lease, lease.window)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
@@ -139,7 +149,7 @@ class Leases:
             if not offering:
                 raise
             raise offer.with_start(
-                e, self._ledger, lease, self._options
+                e, self._ledger, lease, self._options, now, rules
             ) from e
         if dry_run:
             return created
@@ -389,7 +399,7 @@ class Leases:
             return new
         held = lease_placing.allocations_of(tx.replica, old)
         settled = _settled(old, new, left)
-        placed = self._placed(tx.replica, old, new, now, left)
+        placed, displaced = self._placed(tx.replica, old, new, now, left)
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
                 # The start is due again for all reservations of the lease.
@@ -405,6 +415,7 @@ class Leases:
         tx.put_lease(new)
         for reservation_id, allocations in placed.items():
             tx.put_allocations(reservation_id, allocations)
+        _put_paths(tx, displaced)
         self._book(tx, new, new.left(now), settled)
         return new
 
@@ -415,23 +426,36 @@ class Leases:
         new: Lease,
         now: int,
         left: lease_placing.Allocations,
-    ) -> lease_placing.Allocations:
-        """Return the allocations of a changed lease.
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
+        """Return the allocations of a changed lease, and whom it displaces.
 
         :param left: see `_put`
         :raises NotEnoughHostsAvailable: if the lease finds no room
         """
         replica.advance(now)
-        return lease_placing.place(
-            replica,
-            new,
-            new.left(now),
-            lease_placing.allocations_of(replica, old),
-            active=old.status == states.LEASE_ACTIVE,
-            settled=_settled(old, new, left),
-            options=self._options,
-            left=left,
+
+        def attempt() -> lease_placing.Allocations:
+            return lease_placing.place(
+                replica,
+                new,
+                new.left(now),
+                lease_placing.allocations_of(replica, old),
+                active=old.status == states.LEASE_ACTIVE,
+                settled=_settled(old, new, left),
+                options=self._options,
+                left=left,
+            )
+
+        return displacement.place(
+            replica, new, new.left(now), now, relocation.rules(self._conf),
+            attempt, self._options,
         )
+
+
+def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
+    """Write the paths of the instances that a lease displaces."""
+    for each in displaced:
+        tx.put_instance(each)
 
 
 def _has_group(reservation: Reservation) -> bool:

@@ -8,6 +8,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import offer as offer_search
 from blazar_sched.placing.options import Options
@@ -20,6 +22,8 @@ def with_start(
     ledger: Ledger,
     lease: Lease,
     options: Options,
+    now: int,
+    rules: Rules | None,
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a new lease with a start that has room.
 
@@ -27,7 +31,7 @@ def with_start(
     taken. No offer is made to a lease that requests more than resources on
     hosts.
     """
-    start = _start(ledger, lease, options)
+    start = _start(ledger, lease, options, now, rules)
     end = None if start is None else _end(lease, start)
     offer = {**(refusal.offer or {}), 'start': start, 'end': end}
     return exception.NotEnoughHostsAvailable(
@@ -71,17 +75,24 @@ def with_end(
 
 
 def _start(
-    ledger: Ledger, lease: Lease, options: Options
+    ledger: Ledger,
+    lease: Lease,
+    options: Options,
+    now: int,
+    rules: Rules | None,
 ) -> int | None:
     if not all(r.is_on_hosts(active=False) for r in lease.reservations):
         return None
-    first = ledger.read_replica(lambda replica: _bound(replica, lease))
+    first: int | None = lease.start
+    if rules is None:
+        # Displacement may find room before any such bound.
+        first = ledger.read_replica(lambda replica: _bound(replica, lease))
     if first is None:
         return None
     # One look for each start: no other commit waits for the whole search.
     return offer_search.search(
         lambda at: ledger.read_replica(
-            lambda replica: _fits(replica, lease, at, options)
+            lambda replica: _fits(replica, lease, at, options, now, rules)
         ),
         first,
     )
@@ -106,13 +117,21 @@ def _fits(
     lease: Lease,
     at: int,
     options: Options,
+    now: int,
+    rules: Rules | None,
 ) -> bool:
     end = _end(lease, at)
     if window.TIME_LIMIT <= end != window.FOREVER:
         return False
     later = dataclasses.replace(lease, start=at, end=end)
     try:
-        lease_placing.place(replica, later, later.window, options=options)
+        displacement.place(
+            replica, later, later.window, now, rules,
+            lambda: lease_placing.place(
+                replica, later, later.window, options=options
+            ),
+            options,
+        )
     except exception.NotEnoughHostsAvailable:
         return False
     return True

@@ -55,7 +55,9 @@ def refuse(world, lease):
     try:
         lease_placing.place(world.replica, lease, lease.window)
     except exception.NotEnoughHostsAvailable as e:
-        refusal = offer.with_start(e, ledger, lease, options.DEFAULT_OPTIONS)
+        refusal = offer.with_start(
+            e, ledger, lease, options.DEFAULT_OPTIONS, 0, None
+        )
         assert refusal.args == e.args and refusal.field == e.field
         return refusal.kwargs['offer']
     assume(False)

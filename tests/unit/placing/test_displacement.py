@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that find room only where instances get relocation paths."""
+
+from collections import Counter
+import dataclasses
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import displacement
+from blazar_sched.placing import lease_placing
+from blazar_sched.replica import accounting
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from tests.unit.placing.placements import make_host
+from tests.unit.placing.placements import make_lease
+
+NAMES = 'abcd'
+LAST = 24
+RULES = Rules(lead=1, most_moves=3, shortest_stay=1)
+
+HOSTS = st.tuples(*(
+    st.builds(
+        lambda name, vcpus: make_host(name, vcpus, 0, False, (), 'any'),
+        st.just(name), st.integers(2, 4),
+    )
+    for name in NAMES
+))
+INSTANCES = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES), st.integers(1, 2),
+        st.sampled_from([FOREVER, FOREVER, 8]), st.booleans(),
+        st.sampled_from([False, False, True]),
+    ),
+    max_size=6,
+)
+WANTED = st.builds(
+    lambda n: [('physical:host', {'min': n, 'max': n})], st.integers(1, 3)
+) | st.builds(
+    lambda vcpus, n, affinity: [(
+        'flavor:instance',
+        {'resources': {'VCPU': vcpus}, 'amount': n, 'affinity': affinity},
+    )],
+    st.integers(1, 2), st.integers(1, 5),
+    st.sampled_from([None, None, True, False]),
+)
+LEASES = st.lists(
+    st.tuples(
+        st.builds(
+            lambda start, length: Window(start, start + length),
+            st.integers(2, 14), st.integers(1, 8),
+        ),
+        WANTED,
+    ),
+    min_size=1, max_size=4,
+)
+
+
+class World:
+    """A replica, with what it should have by addition."""
+
+    def __init__(self, hosts, instances=()):
+        self.hosts = {host.uuid: host for host in hosts}
+        self.replica = state.Replica(accounting.LedgerAccounting)
+        self.replica.load(0, map(record.encode, hosts))
+        self.instances = {}
+        self.allocations = {}
+        for number, (host, vcpus, end, movable, preemptible) in enumerate(
+            instances
+        ):
+            self.put([Instance(
+                f'i{number}', host, 'p', {'VCPU': vcpus}, end,
+                preemptible=preemptible, movable=movable and not preemptible,
+            )])
+
+    def put(self, instances):
+        self.instances |= {each.uuid: each for each in instances}
+        self._apply(map(record.encode, instances))
+
+    def book(self, lease, rules=RULES):
+        """Place a lease and commit; return the displaced instances."""
+        before = self.look()
+        try:
+            placed, displaced = displacement.place(
+                self.replica, lease, lease.window, 0, rules,
+                lambda: lease_placing.place(
+                    self.replica, lease, lease.window
+                ),
+            )
+        finally:
+            assert self.look() == before
+        allocations = [a for many in placed.values() for a in many]
+        self.allocations |= {a.id: a for a in allocations}
+        self._apply(map(record.encode, allocations))
+        self.put(displaced)
+        return displaced
+
+    def _apply(self, records):
+        self.replica.apply(self.replica.revision + 1, records)
+
+    def look(self):
+        main = self.replica.indexes.main
+        return sorted(
+            held for owner in (*self.instances, *self.owners(), 'cleared')
+            for held in main.held(owner)
+        ), dict(self.replica.instances)
+
+    def owners(self):
+        return {a.reservation_id for a in self.allocations.values()}
+
+    def used(self, host, at):
+        """Return the VCPUs taken of a host, and the whole allocations."""
+        taken, whole = 0, 0
+        for each in self.instances.values():
+            if each.preemptible:
+                continue
+            stays = each.path or ()
+            there = sum(
+                stay.host == host and stay.start <= at < stay.end
+                for stay in stays
+            ) if stays else each.host == host and at < each.end
+            taken += there * each.amounts['VCPU']
+        for each in self.allocations.values():
+            if each.host == host and each.start <= at < each.end:
+                taken += each.amounts.get('VCPU', 0)
+                whole += each.whole
+        return taken, whole
+
+    def overloaded(self):
+        """Return each (host, time) at which more is taken than there is."""
+        found = set()
+        for name, host in self.hosts.items():
+            for at in range(LAST):
+                taken, whole = self.used(name, at)
+                if taken > host.capacity('VCPU') or whole > 1 or (
+                    whole and taken
+                ):
+                    found.add((name, at))
+        return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(HOSTS, INSTANCES, LEASES)
+def test_nothing_is_promised_twice(hosts, instances, leases):
+    world = World(hosts, instances)
+    # Hosts may have too much already: they must not get more.
+    before = world.overloaded()
+    immovable = {
+        uuid: each for uuid, each in world.instances.items()
+        if not each.movable
+    }
+    refused = Counter()
+
+    for number, (window, wanted) in enumerate(leases):
+        lease = make_lease(f'l{number}', 'mine', window, wanted)
+        try:
+            world.book(lease)
+        except exception.NotEnoughHostsAvailable:
+            refused[number] += 1
+            continue
+
+        assert world.overloaded() <= before
+        for uuid, each in immovable.items():
+            assert world.instances[uuid] == each
+        for each in world.instances.values():
+            assert not each.path or each.path[-1].end == each.end
+            assert len(each.path) <= 1 + RULES.most_moves
+
+
+LAB = tuple(make_host(name, 4, 0, False, (), 'any') for name in NAMES)
+WINDOW = Window(10, 20)
+
+
+def lease_of(hosts, id='l', window=WINDOW):
+    return make_lease(
+        id, 'mine', window, [('physical:host', {'min': hosts, 'max': hosts})]
+    )
+
+
+def lab(*vcpus, movable=True):
+    """Return a world with an unbounded instance on each of some hosts."""
+    return World(LAB, [
+        (name, amount, FOREVER, movable, False)
+        for name, amount in zip(NAMES, vcpus, strict=False) if amount
+    ])
+
+
+def test_a_lease_takes_a_host_that_can_be_cleared():
+    world = lab(1, 1, 1, 1)
+
+    [displaced] = world.book(lease_of(1))
+
+    assert displaced.path[0].end == 10
+    assert displaced.path[1].start == 9
+    assert displaced.path[1].host != displaced.host
+
+
+def test_the_host_with_the_least_in_the_way_is_cleared():
+    world = lab(3, 3, 1, 3)
+
+    [displaced] = world.book(lease_of(1))
+
+    assert displaced.host == 'c'
+
+
+def test_a_free_host_is_taken_first():
+    world = lab(1, 1, 1, 0)
+
+    assert world.book(lease_of(1)) == []
+
+
+def test_all_hosts_or_nothing():
+    world = lab(3, 3, 3, 3)
+    before = world.look()
+
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.book(lease_of(2))
+
+    assert world.look() == before
+
+
+def test_who_is_not_movable_is_not_displaced():
+    world = lab(1, 1, 1, 1, movable=False)
+
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.book(lease_of(1))
+
+
+def test_no_host_is_cleared_where_instances_are_not_relocated():
+    world = lab(1, 1, 1, 1)
+
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.book(lease_of(1), rules=None)
+
+
+def test_an_instance_is_displaced_from_a_later_stay():
+    world = lab(4, 0, 0, 0)
+    world.book(lease_of(3, 'first'))
+    world.book(lease_of(1, 'second', Window(30, 40)))
+    [instance] = world.instances.values()
+    # Three hosts are leased, and the instance has the fourth.
+    assert not instance.path
+
+    world.book(lease_of(3, 'third', Window(50, 60)))
+    displaced = world.book(lease_of(1, 'fourth', Window(22, 25)))
+
+    assert displaced == []
+    assert world.overloaded() == set()
+
+
+def test_slots_take_what_is_left_beside_other_leases():
+    world = lab(3, 3, 3, 3)
+    slots = [(
+        'flavor:instance',
+        {'resources': {'VCPU': 2}, 'amount': 2, 'affinity': True},
+    )]
+
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.book(make_lease('s', 'mine', WINDOW, slots))
+
+    smaller = lab(1, 1, 3, 3)
+    displaced = smaller.book(make_lease('s', 'mine', WINDOW, slots))
+    assert [each.host for each in displaced] == ['a']
+    assert smaller.overloaded() == set()
+
+
+def test_a_displaced_instance_may_be_displaced_again():
+    world = lab(1, 4, 4, 4)
+    world.put([
+        dataclasses.replace(each, end=30) for each in world.instances.values()
+        if each.host != 'a'
+    ])
+    world.book(lease_of(1, 'first', Window(40, 50)))
+
+    world.book(lease_of(3, 'second', Window(60, 70)))
+
+    assert world.overloaded() == set()
