@@ -4,6 +4,7 @@
 from oslo_config import cfg
 from oslo_config import types
 
+from blazar_sched.conf import relocation
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
 
@@ -12,6 +13,23 @@ GROUP = 'manager'
 vacating = ('live-migrate', 'shelve', 'delete')
 
 opts = [
+    cfg.BoolOpt(
+        'relocate_instances',
+        default=False,
+        help='Whether the manager plans where instances go when a reservation '
+        'needs their host, live-migrates the instances in time, and lets '
+        'leases have hosts that can be cleared in this way. See the options '
+        '``relocation_...``, and ``unbounded = relocate`` in nova.conf.',
+    ),
+    cfg.FloatOpt(
+        'relocation_interval',
+        default=5.0,
+        min=0.1,
+        mutable=True,
+        help='Seconds between two looks for instances that have to be moved, '
+        'or that need a relocation path.',
+    ),
+    *relocation.opts,
     cfg.IntOpt(
         'minutes_before_end_lease',
         default=60,

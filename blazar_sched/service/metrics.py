@@ -20,7 +20,9 @@ Metrics = metrics.Metrics
 # In seconds.
 _LATENESS_BUCKETS = (.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
-# The outcomes of a call of the manager, and of an attempt at an event.
+# The outcomes of a call of the manager, of an attempt at an event, and of a
+# request to Nova.
+ACCEPTED = 'accepted'
 ANSWERED, REFUSED, FAILED = 'answered', 'refused', 'failed'
 DONE, PUT_OFF, GIVEN_UP = 'done', 'put_off', 'given_up'
 
@@ -78,10 +80,24 @@ CLOCK_DIFFERENCE = Metric(
     'the manager executes no event beyond [manager] clock_tolerance',
 )
 
+MOVES = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_manager_moves',
+    'Live migrations along relocation paths that this manager has requested, '
+    'by whether Nova has accepted the request: accepted or refused',
+    ('outcome',),
+)
+UNPLANNED = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_instances_unplanned',
+    'Instances that must leave their host before a reservation starts, and '
+    'for which no other host has room; every manager reports the same number',
+)
+
 # The metrics that are counted as things happen.
 COUNTED = (
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
-    CONFLICTS, CLOCK_DIFFERENCE,
+    CONFLICTS, CLOCK_DIFFERENCE, MOVES, UNPLANNED,
 )
 
 LEASES = Metric(
@@ -96,6 +112,11 @@ HOSTS = Metric(
     'Registered hosts, by whether they get new allocations (true) or have '
     'failed or are disabled (false); every manager reports the same numbers',
     ('available',),
+)
+PATHS = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_relocation_paths',
+    'Instances with a relocation path; every manager reports the same number',
 )
 REVISION = Metric(
     prometheus_client.Gauge,
@@ -135,7 +156,8 @@ LOST = Metric(
 
 # The metrics that are read on each request; see service.manager.gauges.
 LOOKED_UP = (
-    LEASES, DEGRADED, HOSTS, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS, LOST,
+    LEASES, DEGRADED, HOSTS, PATHS, REVISION, REPLICA_REVISION, LEFT_OUT,
+    LOOPS, LOST,
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

@@ -10,6 +10,7 @@ import configparser
 import re
 
 from tests.cloud import home
+from tests.cloud import reservation
 from tests.cloud import service
 from tests.cloud.site import Site
 
@@ -48,6 +49,8 @@ class Nova(service.Service):
                 'use_stderr': True,
             },
             'api': {'auth_strategy': 'keystone'},
+            # The README's lines for this group follow.
+            'blazar_sched': reservation.RELOCATION,
             'api_database': {'connection': self._site.databases['nova_api']},
             'conductor': {'workers': 1},
             'database': {'connection': self._site.databases['nova_cell1']},

@@ -6,6 +6,16 @@ from tests.cloud import service
 # Seconds: a year.
 MAX_LEASE_DURATION = 365 * 24 * 3600
 
+# Equal in nova.conf and in the manager's file. The lead is short, so that
+# tests do not wait, and there are too few hosts for headroom.
+RELOCATION = {
+    'relocation_lead': 25,
+    'relocation_shortest_stay': 5,
+    'relocation_notice': 300,
+    'relocation_headroom': 0,
+    'relocation_large_headroom': 0,
+}
+
 _CONF = 'blazar-sched.conf'
 # The services whose APIs blazar-sched calls, as a user of its own.
 _CALLED = ('keystone', 'neutron', 'nova', 'placement')
@@ -42,6 +52,9 @@ class Reservation(service.Service):
                 'vacate_lead_time': 30,
                 'vacate_notice': 6,
                 'restore_interval': 2,
+                'relocate_instances': True,
+                'relocation_interval': 1,
+                **RELOCATION,
             },
             'enforcement': {
                 'enabled_filters': 'MaxLeaseDurationFilter',

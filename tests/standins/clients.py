@@ -72,6 +72,17 @@ class Nova:
         self._fail()
         return self.moved.get(server.uuid, -1) >= since
 
+    def migrate_server(self, server, service_name=None):
+        """Move a server at once, to a named host only."""
+        self._fail()
+        self.asked[server.uuid] += 1
+        if service_name is None or self.asked[server.uuid] <= self.slowness:
+            return True
+        self.stored[server.uuid] = dataclasses.replace(
+            self.stored[server.uuid], node=service_name
+        )
+        return True
+
     def delete_servers(self, servers):
         none = True
         for server in list(servers):

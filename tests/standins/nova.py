@@ -89,7 +89,7 @@ class NovaApi:
             'tenant_id': project_id,
             'OS-EXT-SRV-ATTR:hypervisor_hostname': node,
             'created': '2026-01-01T00:00:00Z',
-            'image': 'x',
+            'image': {'id': 'x'},
             'flavor': {
                 'vcpus': 1, 'ram': 1, 'disk': 1, 'ephemeral': 0, 'swap': 0,
                 'extra_specs': {},

@@ -45,6 +45,8 @@ HOST_RECOVERY = 'host.recovery'
 # A server uses capacity that is promised to leases, though no filter passed
 # the server.
 INSTANCE_MISPLACED = 'instance.misplaced'
+# A server must leave its host in time, and no other host has room.
+INSTANCE_UNPLANNED = 'instance.unplanned'
 # A server occupies capacity of a lease, and has to leave.
 INSTANCE_VACATE = 'instance.vacate'
 

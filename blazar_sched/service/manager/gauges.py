@@ -66,6 +66,7 @@ class Gauges:
             {(status,): count for status, count in found.leases.items()},
         )
         yield _gauge(metrics.DEGRADED, {(): found.degraded})
+        yield _gauge(metrics.PATHS, {(): found.paths})
         yield _gauge(
             metrics.HOSTS,
             {('true',): found.available, ('false',): found.unavailable},

@@ -31,6 +31,7 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import Rules
 from blazar_sched.service import loop
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
@@ -38,6 +39,7 @@ from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import misplaced
+from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager.lifetime import Lifetimes
 from blazar_sched.service.resources import instance_record
 
@@ -83,6 +85,7 @@ class Instances:
         notifier: Notifier,
         clock: Callable[[], float],
     ) -> None:
+        self._conf = conf
         self._ledger = ledger
         self._nova = nova
         self._lifetimes = lifetimes
@@ -263,6 +266,7 @@ class Instances:
         if not servers and not gone:
             return []
         now = int(self._clock())
+        rules = relocation.rules(self._conf)
 
         def work(tx: PlacingTx) -> Any:
             known = tx.replica.instances
@@ -277,7 +281,8 @@ class Instances:
             for uuid in gone:
                 if uuid in known:
                     tx.delete_instance(uuid)
-            return written, current, _put(tx, view.nodes, current, now)
+            changed = _put(tx, view.nodes, current, now, rules)
+            return written, current, changed
 
         written, current, changed = self._ledger.commit(work)
         misplaced.report(self._ledger, self._notifier, changed, now)
@@ -304,6 +309,7 @@ def _put(
     nodes: Mapping[str, str],
     servers: Iterable[Server],
     now: int,
+    rules: Rules | None,
 ) -> list[Instance]:
     """Write the records of servers that differ; return those records.
 
@@ -311,15 +317,24 @@ def _put(
     no record.
     """
     replica = tx.replica
+    replica.advance(now)
     changed = []
-    for server in servers:
-        old = replica.instances.get(server.uuid)
-        host = nodes.get(server.node or '', '')
-        if host in replica.hosts:
-            new = instance_record.make(replica, host, server, now)
-            if new != old:
-                tx.put_instance(new)
-                changed.append(new)
-        elif old is not None:
-            tx.delete_instance(server.uuid)
+    # The paths of one commit are planned one beside the other.
+    with replica.changing() as put:
+        for server in servers:
+            old = replica.instances.get(server.uuid)
+            host = nodes.get(server.node or '', '')
+            if host in replica.hosts:
+                new = relocation.with_path(
+                    replica, old,
+                    instance_record.make(replica, host, server, now, rules),
+                    now, rules,
+                )
+                if new != old:
+                    tx.put_instance(new)
+                    changed.append(new)
+                    if rules is not None:
+                        put([new])
+            elif old is not None:
+                tx.delete_instance(server.uuid)
     return changed

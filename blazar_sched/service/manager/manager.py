@@ -42,6 +42,7 @@ from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import lifetime
 from blazar_sched.service.manager import monitor
 from blazar_sched.service.manager import placing_options
+from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
@@ -112,6 +113,10 @@ class Manager:
         )
         self.instances = instance_sync.Instances(
             conf, self.ledger, nova, lifetimes, self.notifier, self.clock
+        )
+        self.relocations = relocation.Relocations(
+            conf, self.ledger, nova, self.notifier, self.clock,
+            self.instances.notice, self.metrics,
         )
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
         self.trusts = trust.Trusts(self.ledger, self.services.keystone)
@@ -195,6 +200,7 @@ class Manager:
             self.notifier,
             loop.Loop('pruner', self._prune, lambda: options.prune_interval),
             self.instances,
+            self.relocations,
             loop.Loop(
                 'flavor sync', self.flavors.sync,
                 lambda: options.flavor_sync_interval,

@@ -5,6 +5,8 @@ import dataclasses
 
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import is_movable
+from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
@@ -12,14 +14,20 @@ from blazar_sched.service.clients.nova import Server
 
 
 def make(
-    replica: state.Replica, host: str, server: Server, now: int
+    replica: state.Replica,
+    host: str,
+    server: Server,
+    now: int,
+    rules: Rules | None = None,
 ) -> Instance:
-    """Return the instance record of a server.
+    """Return the instance record of a server, without a relocation path.
 
     A server that draws on a reservation lives as long as the reservation, or
     for itself if the reservation keeps its servers. The server is bound where
     the reservation has the host, and counts for itself on a host that the
     reservation has left.
+
+    :param rules: the rules of relocation; None if no server is relocated
     """
     new = Instance(
         uuid=server.uuid,
@@ -32,7 +40,9 @@ def make(
     )
     reservation = server_reservation.claim(replica, server, host, now)
     if reservation is None:
-        return new
+        return dataclasses.replace(
+            new, movable=_is_movable(new, server, rules)
+        )
     bound = server_reservation.has(replica, reservation.id, host)
     end = reservation.end
     if reservation.keeps:
@@ -43,6 +53,22 @@ def make(
         end=end,
         reservation_id=reservation.id if bound else None,
         claim=reservation.id,
+    )
+
+
+def _is_movable(
+    instance: Instance, server: Server, rules: Rules | None
+) -> bool:
+    """Tell whether a server that counts for itself is relocated.
+
+    A server that soon ends is not.
+    """
+    return (
+        rules is not None
+        and server.features is not None
+        and not instance.preemptible
+        and instance.end - server.created > rules.notice
+        and is_movable(rules, server.features)
     )
 
 

@@ -473,13 +473,14 @@ def _end(
 ) -> int:
     """Return the end of a server as recorded in the ledger.
 
-    A server that Nova did not shelve before its own start is not past its end:
-    the server is in its own time, even if no look at Nova has recorded that
-    yet.
+    A server with a relocation path is on the host until the end of its present
+    stay; a server that is there after that has its own end. A server that Nova
+    did not shelve before its own start is not past its end: the server is in
+    its own time, even if no look at Nova has recorded that yet.
     """
     if record.end == server.start and record.end <= now:
         return server.end
-    return record.end
+    return record.leaves_at if now < record.leaves_at else record.end
 
 
 def _unrecorded(

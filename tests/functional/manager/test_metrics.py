@@ -170,7 +170,7 @@ def test_every_loop_is_told_of(world, value):
     assert told == {
         'claim renewer', 'event runner', 'fanout', 'flavor sync',
         'host monitor', 'host sync', 'instance poll', 'instance sync',
-        'notifier', 'pruner', 'restorer', 'trust deletion',
+        'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
     }
 
 

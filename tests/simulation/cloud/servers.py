@@ -145,9 +145,9 @@ class Servers(base.Calls):
 
         self._call(work, f'server {server.uuid} is to come back')
 
-    def migrate_server(self, server):
+    def migrate_server(self, server, service_name=None):
         def work():
-            node = self._place(server)
+            node = service_name or self._place(server)
             if node not in (None, server.node):
                 self.move(server, node)
 

@@ -13,9 +13,11 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import hints as server_hints
+from blazar_sched.domain import relocation
 from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.flavor import RESERVATION
 from blazar_sched.domain.hints import Declared
+from blazar_sched.domain.relocation import Features
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova.compute import Compute
@@ -50,7 +52,8 @@ class Server:
     the server's hypervisor, None without a hypervisor; `start` and `end` are
     as in domain.hints; `reservation_id` is the reservation that the server
     *claims* to use, whoever owns the reservation; `status` and `task` are
-    Nova's; `locked` is whether only an administrator may act on the server.
+    Nova's; `locked` is whether only an administrator may act on the server;
+    `features` decide whether the server may be relocated.
     """
 
     uuid: str
@@ -71,6 +74,7 @@ class Server:
     on_end: str | None = None
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
     used: Mapping[str, int] | None = None
+    features: Features | None = None
 
 
 class Servers(Compute):
@@ -169,14 +173,17 @@ class Servers(Compute):
         with rest.tolerating(404, 409):
             self._act_on(server, {'unshelve': None})
 
-    def migrate_server(self, server: Server) -> bool:
+    def migrate_server(
+        self, server: Server, service_name: str | None = None
+    ) -> bool:
         """Ask Nova to live-migrate a server to another host.
 
         Nova migrates asynchronously, and may leave the server where it is.
 
+        :param service_name: of the host, None to let nova-scheduler choose
         :returns: False if Nova does not attempt the migration
         """
-        target = {'host': None, 'block_migration': 'auto'}
+        target = {'host': service_name, 'block_migration': 'auto'}
         with rest.tolerating(400, 404, 409):
             self._act_on(server, {'os-migrateLive': target})
             return True
@@ -291,6 +298,30 @@ def _server(shown: Mapping[str, Any]) -> Server:
         lease_name=declared.name,
         on_end=declared.on_end,
         metadata=shown.get('metadata') or {},
+        features=_features(shown, hints),
+    )
+
+
+def _features(
+    shown: Mapping[str, Any], hints: Mapping[str, Any]
+) -> Features:
+    flavor = shown['flavor']
+    # A server that boots from a volume has an empty text as its image.
+    image = shown.get('image') or {}
+    properties = image.get('properties') or {}
+    hint = hints.get(server_hints.MOVABLE)
+    return Features(
+        extra_specs=flavor.get('extra_specs', {}),
+        image_properties={
+            name: properties[name] for name in relocation.IMAGE_PROPERTIES
+            if name in properties
+        },
+        hint=None if hint is None else str(hint),
+        memory_mb=flavor['ram'],
+        local_disk=bool(
+            image and flavor['disk'] or flavor['ephemeral'] or flavor['swap']
+        ),
+        devices='pci_passthrough:alias' in flavor.get('extra_specs', {}),
     )
 
 

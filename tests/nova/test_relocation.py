@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unbounded servers on hosts that are reserved later: Nova and a manager.
+
+The clock of the manager and of nova-scheduler is set ahead; Nova and the
+threads that poll it have the real clock.
+"""
+
+# This import comes before any import of oslo.messaging: see the docstring of
+# the module.
+from blazar_sched.demo.cloud import Cloud  # isort: skip
+
+import time
+
+from keystoneauth1 import adapter
+import pytest
+
+from blazar_sched.conf import service as service_conf
+from blazar_sched.demo.cloud import host_of
+from blazar_sched.demo.cloud import wait_for
+from blazar_sched.domain import exception
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.worker import process
+
+HOSTS = ('c1', 'c2', 'c3')
+VCPUS = 4
+HOUR, DAY = 3600, 86400
+LEAD = 600
+# The flavors' disks are on the hosts.
+RELOCATION = {
+    'relocation_lead': LEAD, 'relocation_local_disks': True,
+    'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+}
+
+
+class Clock:
+    def __init__(self):
+        self.ahead = 0
+
+    def __call__(self):
+        return time.time() + self.ahead
+
+
+class RelocationCloud:
+    """A cloud with a manager; times are in seconds from now."""
+
+    def __init__(self, cloud, manager, clock):
+        self.cloud = cloud
+        self.manager = manager
+        self.clock = clock
+        self.flavors = {
+            vcpus: cloud.flavor(vcpus) for vcpus in range(1, VCPUS + 1)
+        }
+        self.names = {uuid: name for name, uuid in cloud.hosts.items()}
+
+    def boot(self, vcpus=1, flavor=None, **fields):
+        self.told()
+        hints = {name: fields.pop(name) for name in ('lifetime',)
+                 if name in fields}
+        server = self.cloud.boot(
+            flavor or self.flavors[vcpus], hints, **fields
+        )
+        if server['status'] == 'ACTIVE':
+            wait_for('record', lambda: self.record(server))
+        return server
+
+    def record(self, server):
+        return self.manager.ledger.instance(server['id'])
+
+    def path(self, server):
+        """Return the hosts of a server's path, by name."""
+        return [self.names[stay.host] for stay in self.record(server).path]
+
+    def reserve(self, *names, start=DAY, length=HOUR):
+        """Reserve whole hosts; without names any one host."""
+        named = ['in', '$hypervisor_hostname', *names]
+        count = len(names) or 1
+        start += int(self.clock())
+        return self.manager.leases.create({
+            'name': 'lease', 'project_id': 'owner', 'user_id': 'user',
+            'start': start, 'end': start + length, 'before_end': None,
+            'reservations': [{
+                'resource_type': 'physical:host', 'min': count, 'max': count,
+                'resource_properties': (
+                    str(named).replace("'", '"') if names else ''
+                ),
+            }],
+        })
+
+    def hosts_of(self, lease):
+        return {
+            self.names[held.host]
+            for held, _ in self.manager.ledger.allocations(lease_id=lease.id)
+        }
+
+    def told(self):
+        """Wait until nova-scheduler's replica equals the ledger."""
+        newest = self.manager.ledger.changes(0, 1)['newest']
+
+        def probe():
+            replica, stale = process.current()
+            return not stale and replica.revision >= newest
+
+        wait_for(f'revision {newest}', probe)
+
+    def host_of(self, server):
+        return host_of(self.cloud.show(server))
+
+
+@pytest.fixture(scope='module')
+def clock():
+    return Clock()
+
+
+@pytest.fixture(scope='module')
+def cloud(tmp_path_factory, clock):
+    # This comes before the cloud has its own temporary directory, which is
+    # removed with the cloud.
+    tmp_path_factory.getbasetemp()
+    options = {'pending_ttl': 0, 'unbounded': 'relocate', **RELOCATION}
+    with Cloud(HOSTS, VCPUS, options=options) as cloud, (
+        pytest.MonkeyPatch.context()
+    ) as patch:
+        patch.setattr(process, '_clock', clock)
+        yield cloud
+
+
+@pytest.fixture
+def site(cloud, clock, tmp_path):
+    conf = service_conf.load(files=[])
+    conf.set_override(
+        'connection', f'sqlite:///{tmp_path}/ledger.sqlite', 'database'
+    )
+    conf.set_override('transport_url', 'fake://')
+    for name, value in {
+        'sync_interval': 0.3,
+        'relocate_instances': True,
+        'relocation_interval': 0.2,
+        'vacate_lead_time': 0,
+        # On a busy machine a compute may report late.
+        'enable_polling_monitor': False,
+        **RELOCATION,
+    }.items():
+        conf.set_override(name, value, 'manager')
+    nova, placement = (
+        adapter.Adapter(cloud.session(), service_type=service_type)
+        for service_type in ('compute', 'placement')
+    )
+    manager = Manager(conf, Nova(nova), Placement(placement), clock)
+    manager.ledger.upgrade()
+    manager.start()
+    for name in HOSTS:
+        manager.hosts.create(name, {})
+    yield RelocationCloud(cloud, manager, clock)
+    manager.stop()
+    cloud.delete(*cloud.servers())
+
+
+def test_an_unbounded_server_runs_where_its_place_afterwards_is_booked(site):
+    lease = site.reserve('c1')
+
+    server = site.boot(host='c1')
+
+    assert server['status'] == 'ACTIVE', server.get('fault')
+    path = site.record(server).path
+    assert path[0].end == lease.start
+    assert path[1].start == lease.start - LEAD
+    assert path[-1].end == FOREVER
+    assert site.path(server)[1] != 'c1'
+
+
+def test_no_server_runs_where_no_other_host_has_room_afterwards(site):
+    site.reserve('c1')
+    site.reserve('c2', 'c3', start=2 * HOUR, length=10 * DAY)
+
+    server = site.boot(host='c1')
+
+    assert server['status'] == 'ERROR'
+
+
+def test_a_place_that_is_booked_is_given_to_nobody_else(site):
+    site.reserve('c1')
+    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
+    first = site.boot(VCPUS, host='c1')
+    assert site.path(first) == ['c1', 'c2']
+
+    unbounded = site.boot(host='c2')
+    bounded = site.boot(lifetime='2d', host='c2')
+    short = site.boot(lifetime='1h', host='c2')
+
+    assert unbounded['status'] == bounded['status'] == 'ERROR'
+    assert short['status'] == 'ACTIVE', short.get('fault')
+
+
+def test_a_lease_takes_a_host_that_a_server_can_leave(site):
+    servers = [site.boot(host=name) for name in HOSTS]
+
+    lease = site.reserve()
+
+    [host] = site.hosts_of(lease)
+    displaced = servers[HOSTS.index(host)]
+    path = site.record(displaced).path
+    assert (path[0].end, path[-1].end) == (lease.start, FOREVER)
+    others = [each for each in servers if each is not displaced]
+    assert all(not site.record(each).path for each in others)
+
+
+def test_a_lease_is_refused_if_a_server_has_nowhere_to_go(site):
+    for name in HOSTS:
+        site.boot(VCPUS - 1, host=name)
+
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        site.reserve()
+
+
+def test_the_server_is_moved_to_the_booked_host_in_time(site, clock):
+    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
+    server = site.boot(VCPUS, host='c1')
+    lease = site.reserve('c1')
+    assert site.path(server) == ['c1', 'c2']
+
+    clock.ahead += DAY - LEAD + 1
+    wait_for('move', lambda: site.host_of(server) == 'c2')
+    wait_for('record', lambda: site.path(server) == [])
+    moved = site.cloud.settled(server)
+    assert moved['status'] == 'ACTIVE'
+
+    clock.ahead += LEAD
+    wait_for('start', lambda: (
+        site.manager.ledger.lease(lease.id).status == 'ACTIVE'
+    ))
+    assert site.manager.ledger.lease(lease.id).degraded is False
+    assert site.host_of(server) == 'c2'
+
+
+def test_preemptible_servers_make_room_for_the_move(site, clock):
+    preemptible = site.cloud.flavor(
+        VCPUS, extra_specs={'blazar:preemptible': 'true'}
+    )
+    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
+    server = site.boot(VCPUS, host='c1')
+    site.reserve('c1')
+    there = site.boot(flavor=preemptible, host='c2')
+    assert there['status'] == 'ACTIVE', there.get('fault')
+
+    clock.ahead += DAY - LEAD + 1
+
+    wait_for('move', lambda: site.host_of(server) == 'c2')
+    assert there['id'] not in {s['id'] for s in site.cloud.servers()}
+
+
+def test_a_server_that_an_operator_moves_gets_another_path(site):
+    lease = site.reserve('c1')
+    site.reserve('c2', start=3 * DAY)
+    server = site.boot(host='c1')
+    site.told()
+
+    site.cloud.act(server, 'os-migrateLive', host='c2',
+                   block_migration='auto')
+
+    wait_for('path', lambda: site.path(server)[:1] == ['c2'])
+    assert site.record(server).path[0].end == lease.start + 2 * DAY
+
+
+def test_a_server_that_is_not_movable_is_kept_off(site):
+    flavor = site.cloud.flavor(1, extra_specs={'blazar:movable': 'false'})
+
+    server = site.boot(flavor=flavor)
+
+    assert server['status'] == 'ERROR'
+
+
+def test_a_server_stays_if_the_reservation_is_gone(site, clock):
+    server = site.boot(host='c1')
+    lease = site.reserve('c1')
+    assert site.path(server)[0] == 'c1'
+    site.manager.leases.delete(lease.id, None)
+
+    clock.ahead += DAY - LEAD + 1
+
+    wait_for('no path', lambda: site.path(server) == [])
+    assert site.host_of(server) == 'c1'
+
+
+def test_a_host_that_is_disabled_is_no_target_any_more(site):
+    server = site.boot(host='c1')
+    site.reserve('c1')
+    target = site.path(server)[-1]
+    [other] = set(HOSTS) - {'c1', target}
+    host = site.manager.ledger.host(site.cloud.hosts[target])
+
+    site.manager.hosts.update(host.id, {'disabled': 'true'})
+
+    wait_for('path', lambda: site.path(server) == ['c1', other])
+
+
+def test_a_server_that_has_nowhere_to_go_is_reported_and_kept(
+    site, clock, caplog
+):
+    server = site.boot(VCPUS, host='c1')
+    site.reserve('c1')
+    target = site.path(server)[-1]
+    [other] = set(HOSTS) - {'c1', target}
+    site.reserve(other, start=2 * HOUR, length=10 * DAY)
+    host = site.manager.ledger.host(site.cloud.hosts[target])
+
+    site.manager.hosts.update(host.id, {'disabled': 'true'})
+
+    wait_for('report', lambda: f'{server["id"]} must leave' in caplog.text)
+    assert site.cloud.show(server)['status'] == 'ACTIVE'
+
+    site.manager.hosts.update(host.id, {'disabled': 'false'})
+    wait_for('path', lambda: site.path(server) == ['c1', target])
