@@ -154,6 +154,13 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         'several times',
     )
     parser.add_argument(
+        '--suggest',
+        action='store_true',
+        help='simulate unbounded = relocate with several amounts of '
+        'headroom in place of the other policies, and show the options with '
+        'which every lease finds room and the fewest instances are refused',
+    )
+    parser.add_argument(
         '--unbounded',
         default='never',
         metavar='POLICY',
@@ -203,7 +210,8 @@ def run(args: argparse.Namespace) -> int:
         },
         args.seed, args.sample, args.repeat, args.until_refused,
     )
-    runner.run(
-        settings, policy.compared(args.without), args.json, args.plot
+    policies = (
+        policy.suggested() if args.suggest else policy.compared(args.without)
     )
+    runner.run(settings, policies, args.json, args.plot, args.suggest)
     return 0

@@ -2,15 +2,17 @@
 """A cloud in virtual time: the instances on each host, and the allocations.
 
 Two replicas are fed with records as the ledger writes them: the filters
-decide by one replica, and leases are placed by the other. The hosts that are
-kept for leases, the pool, are reservable; no replica includes the other
-hosts. Whether an instance fits on a host at this moment is computed here, as
-Placement does.
+decide by one replica, and leases and relocation paths are placed by the other.
+The hosts that are kept for leases, the pool, are reservable; where instances
+are relocated, all hosts are, and leases go to the pool first. No replica
+includes the other hosts. Whether an instance fits on a host at this moment is
+computed here, as Placement does.
 """
 
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import heapq
@@ -18,17 +20,25 @@ from typing import Any
 import uuid
 
 from nova.scheduler import host_manager
+from oslo_config import cfg
 
+from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
+from blazar_sched.domain import requirements
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host as ReservableHost
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing import relocation
+from blazar_sched.placing.options import DEFAULT_OPTIONS
+from blazar_sched.placing.options import Options
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -39,6 +49,11 @@ from blazar_sched.simulate import scheduler
 from blazar_sched.simulate import trace
 from blazar_sched.simulate.policy import FREEPOOL
 from blazar_sched.simulate.policy import Policy
+
+# Where instances are relocated, a lease gets hosts of the pool if possible.
+_POOL_FIRST = Options(
+    default=requirements.parse('["==", "$pool", "true"]', 'pool'), retry=True
+)
 
 
 @dataclasses.dataclass(slots=True)
@@ -81,9 +96,29 @@ class Host:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Running:
-    """A running instance; `kind` is None if a reservation has the instance."""
+class RecordedStay:
+    """The time for which an instance was on a host, for later checks.
 
+    `kind` is None for the instance that fills an allocation of a lease.
+    """
+
+    instance: str
+    host: str
+    start: int
+    end: int
+    vcpus: int
+    memory_mb: int
+    kind: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Running:
+    """A running instance; `kind` is None if a reservation has the instance.
+
+    `since` is when the instance came to its host.
+    """
+
+    since: int
     host: Host
     vcpus: int
     memory_mb: int
@@ -98,10 +133,24 @@ class Cloud:
     """
 
     def __init__(
-        self, hosts: Sequence[trace.Host], pool: int, policy: Policy
+        self,
+        hosts: Sequence[trace.Host],
+        pool: int,
+        policy: Policy,
+        options: Mapping[str, Any],
     ) -> None:
         self.now = 0
         self.policy = policy
+        self._relocates = not policy.closed and (
+            options.get('unbounded') == duration.RELOCATE
+        )
+        self._longest = options.get('max_backfill_lifetime', 0)
+        self._rules = _rules(options)
+        # The relocation paths booked since the last look, as (start of the
+        # next stay, uuid of the instance).
+        self.booked: list[tuple[int, str]] = []
+        # The kinds of the instances that were evicted for moves.
+        self.evicted: list[str] = []
         self.hosts = [
             _host(number, host) for number, host in enumerate(hosts)
         ]
@@ -110,13 +159,26 @@ class Cloud:
             host.uuid: set() for host in self.hosts[:pool]
         }
         self._running: dict[str, Running] = {}
+        # Every stay that is over.
+        self._stays: list[RecordedStay] = []
         # The allocations by the id of the lease.
         self._allocations: dict[str, list[Allocation]] = {}
         self._revision = 1
         self.ledger = state.Replica(accounting.LedgerAccounting)
-        self.seen = state.Replica(accounting.SchedulerAccounting)
+        self.seen = state.Replica(
+            accounting.SchedulerAccounting, relocating=self._relocates
+        )
+        records = [
+            _record(host, host.uuid in self.held)
+            for host in self.hosts[:None if self._relocates else pool]
+        ]
         for replica in (self.ledger, self.seen):
-            replica.load(self._revision, map(_record, self.hosts[:pool]))
+            replica.load(self._revision, records)
+        if self._relocates:
+            self.held |= {
+                host.uuid: set() for host in self.hosts[pool:]
+            }
+        self._pool = {host.uuid for host in self.hosts[:pool]}
         self._scheduler = scheduler.Scheduler(policy, self.held)
         self.used = result.Level()
         self.idle = result.Level(pool)
@@ -142,29 +204,35 @@ class Cloud:
         if asked.declared is not None:
             end = duration.end_after(self.now, asked.declared)
         self._arrive(id_, Running(
-            self._by_uuid[chosen.uuid], vcpus, memory_mb, end, asked.kind
+            self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, end,
+            asked.kind,
         ))
         return True
 
     def leave(self, id_: str) -> bool:
         """Remove an instance; return False if the instance is gone already."""
-        gone = self._running.pop(id_, None)
+        gone = self._running.get(id_)
         if gone is None:
             return False
+        self._depart(id_, gone)
+        if id_ in self.seen.instances:
+            self._tell([(record.INSTANCE, id_, None)])
+        for allocation in tuple(gone.host.waiting):
+            self._use(allocation)
+        return True
+
+    def _depart(self, id_: str, gone: Running) -> None:
+        """Take an instance from its host."""
+        self._stays.append(_recorded(id_, gone, self.now))
         host = gone.host
+        del self._running[id_]
         host.running.remove(id_)
         del host.state.instances[id_]
         host.take(-gone.vcpus, -gone.memory_mb)
         self._count(host, -gone.vcpus)
-        if id_ in self.seen.instances:
-            self._tell([(record.INSTANCE, id_, None)])
-        for allocation in tuple(host.waiting):
-            self._use(allocation)
-        return True
 
-    def _arrive(
-        self, id_: str, new: Running, reservation_id: str | None = None
-    ) -> None:
+    def _come(self, id_: str, new: Running) -> None:
+        """Put an instance on its host."""
         host = new.host
         host.take(new.vcpus, new.memory_mb)
         host.running.append(id_)
@@ -172,32 +240,94 @@ class Cloud:
         host.state.instances[id_] = None
         self._running[id_] = new
         self._count(host, new.vcpus)
+
+    def _arrive(
+        self, id_: str, new: Running, reservation_id: str | None = None
+    ) -> None:
+        host = new.host
+        self._come(id_, new)
         # Blazar does not track the servers that run.
         if host.uuid not in self.held or self.policy.closed:
             return
-        self._tell([record.encode(Instance(
+        instance = Instance(
             id_, host.uuid, lease.PROJECT,
             {
                 inventory.VCPU: new.vcpus,
                 inventory.MEMORY_MB: new.memory_mb,
             },
             new.end, reservation_id, new.kind == trace.PREEMPTIBLE,
-        ))])
+            movable=self._may_move(new),
+        )
+        if instance.movable:
+            self.ledger.advance(self.now)
+            path = relocation.plan(
+                self.ledger, instance, self.now, self._rules
+            )
+            instance = dataclasses.replace(instance, path=path or ())
+        self._put(instance)
+
+    def _may_move(self, new: Running) -> bool:
+        """Tell whether an instance is relocated: not if its end is near."""
+        return (
+            self._relocates and new.kind in (trace.UNBOUNDED, trace.BOUNDED)
+            and new.end - self.now > self._longest
+        )
+
+    def _put(self, instance: Instance) -> None:
+        self._tell([record.encode(instance)])
+        if instance.relocations:
+            self.booked.append((instance.relocations[0].start, instance.uuid))
+
+    def move(self, id_: str) -> int | None:
+        """Move an instance to the next host of its path, if that is due.
+
+        :returns: MB that were moved, 0 if the host has no room; None if no
+            move is due
+        """
+        known = self.ledger.instances.get(id_)
+        if known is None or not known.relocations:
+            return None
+        following = known.relocations[0]
+        if following.start > self.now:
+            return None
+        self.ledger.advance(self.now)
+        if not relocation.must_leave(self.ledger, known, self.now):
+            self._put(dataclasses.replace(known, path=()))
+            return None
+        old = self._running[id_]
+        target = self._by_uuid[following.host]
+        self.evicted += self._evict(target, (old.vcpus, old.memory_mb))
+        if not target.has_room(old.vcpus, old.memory_mb):
+            return 0
+        self._depart(id_, old)
+        self._come(id_, dataclasses.replace(
+            old, since=self.now, host=target
+        ))
+        path = known.path[1:] if len(known.path) > 2 else ()
+        self._put(dataclasses.replace(known, host=target.uuid, path=path))
+        for allocation in tuple(old.host.waiting):
+            self._use(allocation)
+        return old.memory_mb
 
     def _count(self, host: Host, vcpus: int) -> None:
         self.used.change(self.now, vcpus)
-        if host.uuid in self.held:
+        if host.uuid in self._pool:
             self.idle.change(self.now, -vcpus / host.vcpus)
+
+    def stays(self) -> list[RecordedStay]:
+        """Return every stay of an instance on a host, until now."""
+        return self._stays + [
+            _recorded(id_, there, self.now)
+            for id_, there in self._running.items()
+        ]
 
     # Leases
 
     def book(self, asked: Lease) -> bool:
         """Place a lease, if there is room for the lease."""
         self.ledger.advance(self.now)
-        packing = self.policy.packing
-        place = lease_placing.place if packing else placing.scatter
         try:
-            placed = place(self.ledger, asked, asked.window)
+            placed, displaced = self._place(asked)
         except exception.NotEnoughHostsAvailable:
             return False
         [reservation] = asked.reservations
@@ -210,8 +340,33 @@ class Cloud:
                 reservation.resource_type, asked.start, asked.end, slot,
             )),
             *map(record.encode, allocations),
+            *map(record.encode, displaced),
         ])
+        self.booked += [
+            (each.relocations[0].start, each.uuid)
+            for each in displaced if each.relocations
+        ]
         return True
+
+    def _place(
+        self, asked: Lease
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
+        """Place a lease; return the allocations, and displaced instances."""
+        if not self.policy.packing:
+            return placing.scatter(self.ledger, asked, asked.window), []
+        options = _POOL_FIRST if self._relocates else DEFAULT_OPTIONS
+
+        def attempt() -> lease_placing.Allocations:
+            return lease_placing.place(
+                self.ledger, asked, asked.window, options=options
+            )
+
+        if not (self._relocates and self.policy.displacement):
+            return attempt(), []
+        return displacement.place(
+            self.ledger, asked, asked.window, self.now, self._rules, attempt,
+            options,
+        )
 
     def start(self, lease_id: str) -> tuple[list[str], bool]:
         """Start a lease, with an instance of its owner that fills each host.
@@ -224,7 +379,7 @@ class Cloud:
         for allocation in self._allocations[lease_id]:
             host = self._by_uuid[allocation.host]
             self.held[host.uuid].add(allocation.reservation_id)
-            evicted += self._evict(host, allocation)
+            evicted += self._evict(host, host.size(allocation))
             if not self._use(allocation):
                 host.waiting.append(allocation)
                 on_time = False
@@ -259,15 +414,15 @@ class Cloud:
         if allocation in host.waiting:
             host.waiting.remove(allocation)
         self._arrive(
-            _user(allocation), Running(host, *size), reservation_id
+            _user(allocation), Running(self.now, host, *size), reservation_id
         )
         return True
 
-    def _evict(
-        self, host: Host, allocation: Allocation
-    ) -> Iterator[str]:
-        """Evict yielding instances from a host, youngest first, as needed."""
-        size = host.size(allocation)
+    def _evict(self, host: Host, size: tuple[int, int]) -> Iterator[str]:
+        """Evict yielding instances from a host, youngest first, as needed.
+
+        :param size: the vCPUs and MB that have to be free then
+        """
         for id_ in reversed(tuple(host.running)):
             if host.has_room(*size):
                 return
@@ -283,6 +438,13 @@ class Cloud:
         self._revision += 1
         for replica in (self.ledger, self.seen):
             replica.apply(self._revision, records)
+
+
+def _recorded(id_: str, there: Running, now: int) -> RecordedStay:
+    return RecordedStay(
+        id_, there.host.state.host, there.since, now, there.vcpus,
+        there.memory_mb, there.kind,
+    )
 
 
 def _user(allocation: Allocation) -> str:
@@ -315,7 +477,7 @@ def least_pool(
 def _holds(
     hosts: Sequence[trace.Host], pool: int, bookings: Sequence[lease.Booking]
 ) -> bool:
-    there = Cloud(hosts, pool, FREEPOOL)
+    there = Cloud(hosts, pool, FREEPOOL, {})
     over: list[tuple[int, str]] = []
     for booking in bookings:
         there.now = booking.at
@@ -335,9 +497,20 @@ def _host(number: int, host: trace.Host) -> Host:
     return Host(here.uuid, host.vcpus, host.memory_mb, here)
 
 
-def _record(host: Host) -> record.Record:
+def _rules(options: Mapping[str, Any]) -> Rules:
+    """Return the rules of relocation that the options set."""
+    conf = cfg.ConfigOpts()
+    conf.register_opts(relocation_conf.opts)
+    for name, value in options.items():
+        if name in conf:
+            conf.set_override(name, value)
+    return relocation_conf.rules(conf)
+
+
+def _record(host: Host, in_pool: bool) -> record.Record:
     return record.encode(ReservableHost(
         host.uuid, host.uuid, host.state.host,
+        capabilities={'pool': 'true'} if in_pool else {},
         inventory={
             inventory.VCPU: Inventory(host.vcpus),
             inventory.MEMORY_MB: Inventory(host.memory_mb),

@@ -2,10 +2,23 @@
 """The policies that are compared on the same events."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
+from typing import Any
+
+from blazar_sched.domain import duration
 
 TIMELINE, WEIGHERS, PACKING = 'timeline', 'weighers', 'packing'
-PARTS = (TIMELINE, WEIGHERS, PACKING)
+PATHS, DISPLACEMENT = 'paths', 'displacement'
+MOVES, HEADROOM = 'moves', 'headroom'
+PARTS = (TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM)
+
+# The options that switch off a part.
+_OFF: dict[str, dict[str, Any]] = {
+    PATHS: {'unbounded': 'never'},
+    MOVES: {'relocation_moves': 1},
+    HEADROOM: {'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0},
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -15,7 +28,10 @@ class Policy:
     If `closed`, a request needs a reservation on the host. Otherwise these
     parts are on: `timeline`, LifetimeFilter; `weighers`, LeaseGapWeigher;
     `packing`, leases go where the free time around them is the shortest, and
-    not to any free host.
+    not to any free host; `displacement`, leases take hosts that instances can
+    leave by relocation paths.
+
+    :param options: options of ``[blazar_sched]`` in place of the scenario's
     """
 
     name: str
@@ -23,6 +39,8 @@ class Policy:
     timeline: bool = True
     weighers: bool = True
     packing: bool = True
+    displacement: bool = True
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 FREEPOOL = Policy('freepool', closed=True, timeline=False, weighers=False)
@@ -31,9 +49,34 @@ OURS = Policy('ours')
 
 def without(part: str) -> Policy:
     """Return the policy of this project with one of PARTS off."""
-    return dataclasses.replace(
-        OURS, name=f'ours without {part}', **{part: False}
-    )
+    name = f'ours without {part}'
+    off: dict[str, Any] = {part: False}
+    if part in _OFF:
+        off = {'options': _OFF[part]}
+    return dataclasses.replace(OURS, name=name, **off)
+
+
+# The shares of headroom to choose from: for movable instances, and for large
+# ones.
+HEADROOMS = ((0.0, 0.0), (0.0, 0.1), (0.03, 0.1), (0.05, 0.15), (0.1, 0.2))
+
+
+def suggested() -> list[Policy]:
+    """Return the policies to choose from, the least headroom first.
+
+    A policy has the shares of HEADROOMS as its name.
+    """
+    return [
+        dataclasses.replace(
+            OURS, name=f'{least:.0%} / {large:.0%}',
+            options={
+                'unbounded': duration.RELOCATE,
+                'relocation_headroom': least,
+                'relocation_large_headroom': large,
+            },
+        )
+        for least, large in HEADROOMS
+    ]
 
 
 def compared(parts: Iterable[str] = ()) -> list[Policy]:

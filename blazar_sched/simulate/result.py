@@ -11,6 +11,7 @@ from rich import table
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
+MIB_PER_GIB = 1024
 
 
 class Level:
@@ -48,7 +49,8 @@ class Result:
     Utilisation is of all hosts' vCPUs, with open leases used to the full. Idle
     are the host-hours of the hosts that are kept for leases in which nothing
     ran on these hosts, by vCPUs. Late are the leases of which some part could
-    not be used at once when its window opened.
+    not be used at once when its window opened. Unplanned are the moves for
+    which the booked host had no room after all.
     """
 
     policy: str
@@ -61,6 +63,13 @@ class Result:
     # The names of the refused leases.
     refused_leases: list[str] = dataclasses.field(default_factory=list)
     late: int = 0
+    # VCPU-seconds of the refused instances, by kind.
+    refused_vcpu_seconds: Counter[str] = dataclasses.field(
+        default_factory=Counter
+    )
+    moves: int = 0
+    moved_gib: float = 0.0
+    unplanned: int = 0
     # Utilisation as shares, idle in host-hours.
     utilisation_by_day: list[float] = dataclasses.field(default_factory=list)
     idle_by_day: list[float] = dataclasses.field(default_factory=list)
@@ -68,6 +77,19 @@ class Result:
     @property
     def refused_share(self) -> float:
         return self.refused.total() / max(1, self.instances.total())
+
+    def refuse(self, asked: trace.Instance) -> None:
+        """Count an instance that no host has admitted."""
+        self.refused[asked.kind] += 1
+        self.refused_vcpu_seconds[asked.kind] += asked.vcpus * asked.lifetime
+
+    def count_move(self, moved_mb: int) -> None:
+        """Count a live migration; of 0 MB if there was no room."""
+        if moved_mb:
+            self.moves += 1
+            self.moved_gib += moved_mb / MIB_PER_GIB
+        else:
+            self.unplanned += 1
 
     def sum_up(self, used: Level, idle: Level, vcpus: int, span: int) -> None:
         """Set the figures of used vCPUs, and of idle hosts."""
@@ -84,6 +106,20 @@ class Result:
     def as_json(self) -> dict[str, Any]:
         # dataclasses.asdict() miscopies a Counter before Python 3.12.
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def best(results: Sequence[Result]) -> Result | None:
+    """Return the result with the fewest refusals that keeps every lease.
+
+    A lease is kept if it is neither refused nor late. Of equal results the
+    last one is taken.
+    """
+    keeping = [
+        each for each in results if not (each.refused_leases or each.late)
+    ]
+    return min(
+        reversed(keeping), key=lambda each: each.refused_share, default=None
+    )
 
 
 def show(results: Sequence[Result]) -> table.Table:
@@ -117,10 +153,22 @@ def show(results: Sequence[Result]) -> table.Table:
             ),
         )
     row(
+        'VCPU-hours refused',
+        *(
+            f'{each.refused_vcpu_seconds.total() / HOUR:,.0f}'
+            for each in results
+        ),
+    )
+    row(
         'leases refused',
         *(f'{len(each.refused_leases)} of {each.leases}' for each in results),
     )
     row('leases late', *(f'{each.late}' for each in results))
+    row(
+        'live migrations',
+        *(f'{each.moves:,} ({each.moved_gib:,.0f} GiB)' for each in results),
+    )
+    row('  without room', *(f'{each.unplanned:,}' for each in results))
     row('evicted', *(f'{each.evicted.total():,}' for each in results))
     for kind in trace.KINDS:
         row(f'  {kind}', *(f'{each.evicted[kind]:,}' for each in results))

@@ -11,6 +11,7 @@ from typing import Any
 from rich import console
 from rich import progress
 
+from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.simulate import cloud
@@ -23,6 +24,9 @@ from blazar_sched.simulate.policy import Policy
 
 # The maximum number of times that an instance is repeated.
 MOST_TIMES = 4096
+# About how much more of the instances freepool refuses with one repetition
+# more, where it refuses many.
+_SLOPE = 0.02
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,9 +55,11 @@ def run(
     policies: Sequence[Policy],
     json_path: str | None = None,
     plot_path: str | None = None,
+    suggest: bool = False,
 ) -> None:
     """Play each policy, print the results, and save the results if requested.
 
+    :param suggest: whether the options of the best policy are printed, too
     :raises InvalidInput: if a file or an option cannot be used, or the hosts
         do not hold the leases
     """
@@ -72,6 +78,8 @@ def run(
     }
     out.print(', '.join(f'{name} {n:,}' for name, n in about.items()))
     out.print(result.show(results))
+    if suggest:
+        out.print(_suggestion(policies, results), markup=False)
     if json_path is not None:
         _save(json_path, about, results)
     if plot_path is not None:
@@ -79,6 +87,29 @@ def run(
         from blazar_sched.simulate import plot
 
         plot.save(results, plot_path)
+
+
+def _suggestion(
+    policies: Sequence[Policy], results: Sequence[result.Result]
+) -> str:
+    """Return the lines for nova.conf of the best policy."""
+    best = result.best(results)
+    if best is None:
+        return (
+            'With none of these settings every lease finds room and starts '
+            'in time.'
+        )
+    [options] = [each.options for each in policies if each.name == best.policy]
+    return '\n'.join([
+        f'With a headroom of {best.policy}, every lease finds room and the '
+        'fewest instances are refused. In nova.conf:',
+        '',
+        f'[{scheduler.GROUP}]',
+        *(f'{name} = {value}' for name, value in options.items()),
+        '',
+        'and the same relocation_... options in [manager] of '
+        'blazar-sched.conf, with relocate_instances = True.',
+    ])
 
 
 def _read_scenario(settings: Settings) -> simulation.Scenario:
@@ -113,7 +144,8 @@ def _until_refused(
 
     The number of repetitions is the least number for which freepool refuses
     the share, provided that more instances never make freepool refuse a
-    smaller share.
+    smaller share. The search begins where the instances need about as much as
+    is not leased.
     """
 
     def repeated(times: int) -> simulation.Scenario:
@@ -121,28 +153,45 @@ def _until_refused(
             scenario, instances=trace.repeat(scenario.instances, times, seed)
         )
 
-    def enough(times: int) -> bool:
-        found = _simulated(
-            repeated(times), FREEPOOL, bar,
-            f'freepool, instances {times} times',
-        )
-        return found.refused_share >= share
+    shares = {0: 0.0}
 
-    least, most = 0, 1
+    def enough(times: int) -> bool:
+        if times not in shares:
+            shares[times] = _simulated(
+                repeated(times), FREEPOOL, bar,
+                f'freepool, instances {times} times',
+            ).refused_share
+        return shares[times] >= share
+
+    least, most = 0, _first_guess(scenario)
     while not enough(most):
-        least, most = most, 2 * most
+        least, most = most, most + max(1, most // 4)
         if most > MOST_TIMES:
             raise exception.InvalidInput(
                 f'freepool refuses less than {share:.0%} of the instances '
                 f'even if each instance is repeated {least} times'
             )
     while most - least > 1:
-        half = (least + most) // 2
-        if enough(half):
-            most = half
+        guess = most - max(1, round((shares[most] - share) / _SLOPE))
+        if guess <= least:
+            guess = (least + most) // 2
+        if enough(guess):
+            most = guess
         else:
-            least = half
+            least = guess
     return repeated(most)
+
+
+def _first_guess(scenario: simulation.Scenario) -> int:
+    """Return how often the instances fit into what is not leased."""
+    wanted = sum(each.vcpus * each.lifetime for each in scenario.instances)
+    leased = sum(
+        booking.lease.window.duration for booking in scenario.bookings
+    )
+    vcpus = sum(each.vcpus for each in scenario.hosts)
+    mean = vcpus / len(scenario.hosts)
+    left = vcpus * scenario.span - mean * leased
+    return max(1, min(MOST_TIMES, round(left / max(1, wanted))))
 
 
 def _simulated(

@@ -38,6 +38,18 @@ class Failure(Exception):
     """Raised if a filter or weigher failed, so that its results are void."""
 
 
+class _RamWeigher(ram.RAMWeigher):
+    """Nova's weigher, with a multiplier that is read once, not per host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._multiplier = process.CONF.filter_scheduler.ram_weight_multiplier
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        multiplier: float = self._multiplier
+        return multiplier
+
+
 class Scheduler:
     """A scheduler with the filters and weighers that a policy switches on.
 
@@ -54,7 +66,7 @@ class Scheduler:
         ]
         if policy.timeline:
             chain.append(lifetime_filter.LifetimeFilter())
-        weighers: list[Any] = [ram.RAMWeigher()]
+        weighers: list[Any] = [_RamWeigher()]
         if policy.weighers:
             weighers.append(lease_gap.LeaseGapWeigher())
             weighers.append(vacate_cost.VacateCostWeigher())

@@ -19,7 +19,7 @@ from blazar_sched.simulate import trace
 from blazar_sched.simulate.policy import Policy
 
 # The order of the events of one instant: events that free room come first.
-LEAVE, END, START, BOOK, ARRIVE = range(5)
+LEAVE, END, MOVE, START, BOOK, ARRIVE = range(6)
 
 # Called from time to time with the number of arrivals and bookings done.
 Tell = Callable[[int], object]
@@ -47,18 +47,25 @@ class Scenario:
 
 
 def simulate(
-    scenario: Scenario, policy: Policy, tell: Tell = lambda _: None
+    scenario: Scenario,
+    policy: Policy,
+    tell: Tell = lambda _: None,
+    stays: list[cloud.RecordedStay] | None = None,
 ) -> result.Result:
     """Return the result of a policy on a scenario.
 
+    :param stays: receives every stay of an instance on a host, for checks
     :raises Failure: if a filter or weigher failed
     """
-    there = cloud.Cloud(scenario.hosts, scenario.pool, policy)
+    options = {**scenario.options, **policy.options}
+    there = cloud.Cloud(scenario.hosts, scenario.pool, policy, options)
     found = result.Result(policy.name, leases=len(scenario.bookings))
-    with scheduler.following(
-        there.seen, lambda: there.now, **scenario.options
-    ):
+    with scheduler.following(there.seen, lambda: there.now, **options):
         _Simulation(scenario, there, found).run(tell)
+    found.evicted.update(there.evicted)
+    if stays is not None:
+        there.now = scenario.span
+        stays += there.stays()
     vcpus = sum(host.vcpus for host in scenario.hosts)
     found.sum_up(there.used, there.idle, vcpus, scenario.span)
     return found
@@ -83,8 +90,8 @@ class _Simulation:
             ),
         )
         self._do: dict[int, Callable[[Any], object]] = {
-            LEAVE: there.leave, END: there.end, START: self._start,
-            BOOK: self._book, ARRIVE: self._arrive,
+            LEAVE: there.leave, END: there.end, MOVE: self._move,
+            START: self._start, BOOK: self._book, ARRIVE: self._arrive,
         }
 
     def run(self, tell: Tell) -> None:
@@ -113,6 +120,9 @@ class _Simulation:
     def _happen(self, event: tuple[int, int, int, Any]) -> None:
         self._there.now, kind, _, argument = event
         self._do[kind](argument)
+        while self._there.booked:
+            at, id_ = self._there.booked.pop()
+            self._plan(max(at, self._there.now), MOVE, id_)
 
     def _arrive(self, asked: trace.Instance) -> None:
         id_ = str(uuid.UUID(int=self._ids.getrandbits(128)))
@@ -120,7 +130,12 @@ class _Simulation:
         if self._there.boot(id_, asked):
             self._plan(self._there.now + asked.lifetime, LEAVE, id_)
         else:
-            self._found.refused[asked.kind] += 1
+            self._found.refuse(asked)
+
+    def _move(self, id_: str) -> None:
+        moved = self._there.move(id_)
+        if moved is not None:
+            self._found.count_move(moved)
 
     def _book(self, booking: lease.Booking) -> None:
         asked = booking.lease

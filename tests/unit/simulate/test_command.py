@@ -8,6 +8,7 @@ import random
 import pytest
 
 from blazar_sched.cmd import main
+from blazar_sched.simulate import result
 from blazar_sched.simulate import trace
 
 DAY = 86400
@@ -145,3 +146,30 @@ def test_help_tells_of_each_option(capsys):
     shown = capsys.readouterr().out
     for option in ('--until-refused', '--without', '--json', '--plot'):
         assert option in shown
+
+
+def test_the_headroom_of_the_best_policy_is_suggested(simulate, capsys):
+    found = simulate('--sample', '16', '--repeat', '2', '--suggest')
+
+    keeping = [
+        each for each in found['policies']
+        if not each['refused_leases'] and not each['late']
+    ]
+    assert len(found['policies']) == 5
+    fewest = min(sum(each['refused'].values()) for each in keeping)
+    # More headroom is better if it costs nothing.
+    *_, best = [
+        each for each in keeping if sum(each['refused'].values()) == fewest
+    ]
+    shown = capsys.readouterr().out
+    assert f'With a headroom of {best["policy"]}, every lease' in shown
+    assert '[blazar_sched]\nunbounded = relocate\n' in shown
+
+
+def test_nothing_is_suggested_if_no_policy_keeps_every_lease():
+    refusing = result.Result('a', refused_leases=['lease'])
+    late = result.Result('b', late=1)
+
+    assert result.best([refusing, late]) is None
+    kept = result.Result('c')
+    assert result.best([kept, refusing, late]) is kept

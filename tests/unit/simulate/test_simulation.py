@@ -218,3 +218,104 @@ def test_a_filter_that_fails_is_no_result(monkeypatch):
     monkeypatch.setattr(lifetime_filter, '_steps', fail)
     with pytest.raises(scheduler.Failure):
         played(instance(0, HOUR))
+
+
+class TestRelocation:
+    """Unbounded instances on hosts that are reserved later."""
+
+    HOSTS = (host('a'), host('b'), host('c'))
+    NO_HEADROOM = {
+        'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+    }
+
+    def played(self, *instances, bookings, hosts=HOSTS, **options):
+        return played(*instances, bookings=bookings, hosts=hosts, **{
+            'pool': 2, 'unbounded': 'relocate', **self.NO_HEADROOM, **options,
+        })
+
+    def unbounded(self, count, vcpus, lifetime=SPAN):
+        return [
+            instance(0, lifetime, trace.UNBOUNDED, vcpus) for _ in range(count)
+        ]
+
+    def between(self, lifetime):
+        """Return instances of which the last is on a host that is leased.
+
+        The other host is free again an hour before the lease starts.
+        """
+        return [
+            instance(0, HOUR, vcpus=8, declared=START - HOUR),
+            instance(0, START - HOUR, vcpus=8),
+            instance(2 * HOUR, lifetime, trace.UNBOUNDED, 8),
+        ]
+
+    def test_they_move_before_the_window_opens(self):
+        found = self.played(
+            *self.between(SPAN), bookings=[whole()], hosts=self.HOSTS[:2],
+        )
+
+        assert (found.refused.total(), found.refused_leases) == (0, [])
+        assert (found.late, found.evicted.total(), found.unplanned) == (
+            0, 0, 0
+        )
+        assert (found.moves, found.moved_gib) == (1, 0.5)
+
+    def test_they_do_not_move_if_they_are_gone_before(self):
+        found = self.played(
+            *self.between(DAY), bookings=[whole()], hosts=self.HOSTS[:2],
+        )
+
+        assert (found.refused.total(), found.moves) == (0, 0)
+
+    def test_preemptible_instances_yield_to_a_move(self):
+        found = self.played(
+            *self.between(SPAN),
+            instance(START - HOUR, DAY, trace.PREEMPTIBLE, 8),
+            bookings=[whole()], hosts=self.HOSTS[:2],
+        )
+
+        assert found.moves == 1
+        assert found.evicted == {trace.PREEMPTIBLE: 1}
+        assert found.late == 0
+
+    def test_who_has_no_place_later_is_refused(self):
+        found = self.played(
+            *self.unbounded(3, 8), bookings=[whole(), whole(number=1)],
+        )
+
+        assert found.refused == {trace.UNBOUNDED: 2}
+        assert found.late == 0
+
+    def test_a_lease_displaces_them(self):
+        bookings = [whole(at=HOUR), whole(at=HOUR, number=1)]
+
+        found = self.played(*self.unbounded(3, 2), bookings=bookings)
+        assert found.refused_leases == []
+        assert (found.late, found.moves) == (0, 2)
+
+        alone = self.played(
+            *self.unbounded(3, 2), bookings=bookings,
+            by=policy.without(policy.DISPLACEMENT),
+        )
+        assert len(alone.refused_leases) == 2
+
+    def test_headroom_is_kept_from_the_least_notice_on(self):
+        options = {'relocation_headroom': 0.25, 'relocation_notice': DAY}
+        soon = instance(0, HOUR, vcpus=2)
+
+        found = self.played(
+            *self.unbounded(3, 6), soon, bookings=[], **options
+        )
+
+        # 18 of 24 vCPUs, and what ends before.
+        assert not found.refused
+        more = self.played(*self.unbounded(4, 5), bookings=[], **options)
+        assert more.refused == {trace.UNBOUNDED: 1}
+
+    def test_without_paths_they_are_kept_off(self):
+        found = self.played(
+            *self.unbounded(1, 1), bookings=[],
+            by=policy.without(policy.PATHS), pool=3,
+        )
+
+        assert found.refused == {trace.UNBOUNDED: 1}
