@@ -23,9 +23,11 @@ from oslo_upgradecheck import upgradecheck
 from blazar_sched import ext
 from blazar_sched.cmd import bus_check
 from blazar_sched.cmd import credentials
+from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
+from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.service import before_end
 from blazar_sched.service import database
 from blazar_sched.service.ledger import ledger
@@ -266,6 +268,33 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return _success()
 
+    def _relocation(self) -> upgradecheck.Result:
+        """Check that nova-scheduler and the manager relocate alike."""
+        if self._nova is None:
+            return _skipped()
+        if self._is_elsewhere:
+            return _success('Skipped: this node has no blazar-sched.conf.')
+        workers, manager = self._nova[scheduler_conf.GROUP], self._conf.manager
+        if not manager.relocate_instances:
+            if workers.unbounded != RELOCATE:
+                return _success()
+            return _failure(
+                '[blazar_sched] unbounded = relocate is set in nova.conf, '
+                'but [manager] relocate_instances is not set in '
+                'blazar-sched.conf: nobody would move the servers.'
+            )
+        different = [
+            opt.name for opt in relocation_conf.opts
+            if workers[opt.name] != manager[opt.name]
+        ]
+        if different:
+            return _failure(
+                f'{", ".join(different)} must have the same value in '
+                '[blazar_sched] of nova.conf and in [manager] of '
+                'blazar-sched.conf.'
+            )
+        return _success()
+
     def _bus(self) -> upgradecheck.Result:
         if self._nova is None:
             return _skipped()
@@ -327,6 +356,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('nova-scheduler filters', _filters),
         ('nova-scheduler weighers', _weighers),
         ('nova-scheduler options', _scheduler_options),
+        ('Relocation', _relocation),
         ('Message buses', _bus),
         ('Placement result limit', _placement_results),
         ('Nova notifications', _notifications),

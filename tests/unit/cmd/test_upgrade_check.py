@@ -51,7 +51,10 @@ OPTIONS = 'nova-scheduler options'
 RESULTS = 'Placement result limit'
 NOTIFICATIONS = 'Nova notifications'
 BUSES = 'Message buses'
-OF_NOVA = {FILTERS, WEIGHERS, OPTIONS, BUSES, RESULTS, NOTIFICATIONS}
+RELOCATION = 'Relocation'
+OF_NOVA = {
+    FILTERS, WEIGHERS, OPTIONS, RELOCATION, BUSES, RESULTS, NOTIFICATIONS,
+}
 
 
 @pytest.fixture(scope='module')
@@ -178,7 +181,7 @@ def test_a_node_with_a_scheduler_alone_is_all_right(
     assert {
         c['check'] for c in checks if 'Skipped' in (c['details'] or '')
     } == {
-        'Database', 'Credentials', BUSES, RESULTS,
+        'Database', 'Credentials', RELOCATION, BUSES, RESULTS,
     }
     # For example, a new ledger.
     assert list(empty.iterdir()) == []
@@ -283,6 +286,29 @@ def test_what_is_wrong_in_nova_conf_is_told(
     assert found == result
     assert said in details
     assert 'hush' not in details
+
+
+@pytest.mark.parametrize('workers, manager, status, told', [
+    ('unbounded = relocate', '', FAILURE, 'relocate_instances is not set'),
+    ('unbounded = relocate', 'relocate_instances = true', SUCCESS, ''),
+    # Single hosts may have the policy.
+    ('', 'relocate_instances = true', SUCCESS, ''),
+    (
+        'relocation_lead = 1800', 'relocate_instances = true', FAILURE,
+        'relocation_lead must have the same value',
+    ),
+    (
+        'relocation_lead = 1800',
+        'relocate_instances = true\nrelocation_lead = 1800', SUCCESS, '',
+    ),
+])
+def test_both_sides_relocate_alike(
+    check, config, nova, workers, manager, status, told
+):
+    replace(nova, 'max_age = 120', f'max_age = 120\n{workers}')
+    replace(config, 'monitor = true', f'monitor = true\n{manager}')
+    found, details = check()[1][RELOCATION]
+    assert (found, told in details) == (status, True)
 
 
 def test_another_user_on_the_bus_of_nova_is_enough(check, config, nova):
