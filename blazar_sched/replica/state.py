@@ -196,11 +196,13 @@ class Replica(Entities):
         try:
             yield put
         finally:
-            self.apply(self.revision, [
-                (record.INSTANCE, uuid, None) if instance is None
-                else record.encode(instance)
-                for uuid, instance in before.items()
-            ])
+            # An empty change would touch the indexes, too.
+            if before:
+                self.apply(self.revision, [
+                    (record.INSTANCE, uuid, None) if instance is None
+                    else record.encode(instance)
+                    for uuid, instance in before.items()
+                ])
 
     def items(self) -> Iterator[packing.Item]:
         """Yield the items that rebuild this replica: see replica.packing."""
