@@ -13,6 +13,7 @@ VCPU = 'VCPU'
 MEMORY_MB = 'MEMORY_MB'
 DISK_GB = 'DISK_GB'
 PCPU = 'PCPU'
+MIB_PER_GIB = 1024
 # The prefix of the resource class of the slots of a reservation of instances.
 SLOT_PREFIX = 'CUSTOM_RESERVATION_'
 

@@ -30,7 +30,6 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import state
 
-_MIB_PER_GIB = 1024
 # The reservation of the allocations that keep cleared hosts free.
 _CLEARED = 'cleared'
 
@@ -239,4 +238,4 @@ def _size(instance: Instance) -> int:
     amounts = instance.countable()
     vcpus: int = amounts.get(inventory.VCPU, 0)
     memory_mb: int = amounts.get(inventory.MEMORY_MB, 0)
-    return vcpus + memory_mb // _MIB_PER_GIB
+    return vcpus + memory_mb // inventory.MIB_PER_GIB

@@ -25,7 +25,6 @@ from blazar_sched.replica.batch import Change
 from blazar_sched.replica.batch import Lifetime
 
 CLASSES = (inventory.VCPU, inventory.MEMORY_MB)
-_MIB_PER_GIB = 1024
 # The only host of the index.
 _ALL = 'all hosts'
 # The most that is counted of one amount, so that no sum of amounts overflows.
@@ -145,10 +144,11 @@ def _entry(lifetime: Lifetime) -> Change:
 
 def _capacity(host: Host) -> tuple[int, ...]:
     vcpus, memory_mb, *_ = host.amounts()
-    return min(vcpus, _MOST), min(memory_mb // _MIB_PER_GIB, _MOST)
+    return min(vcpus, _MOST), min(memory_mb // inventory.MIB_PER_GIB, _MOST)
 
 
 def _scaled(amounts: Sequence[int]) -> tuple[int, ...]:
     """Return amounts by RESOURCE_CLASSES as amounts by CLASSES."""
     vcpus, memory_mb, *_ = amounts
-    return min(vcpus, _MOST), min(-(-memory_mb // _MIB_PER_GIB), _MOST)
+    memory_gib = -(-memory_mb // inventory.MIB_PER_GIB)
+    return min(vcpus, _MOST), min(memory_gib, _MOST)

@@ -8,10 +8,10 @@ from typing import Any
 
 from rich import table
 
+from blazar_sched.domain import inventory
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
-MIB_PER_GIB = 1024
 
 
 class Level:
@@ -87,7 +87,7 @@ class Result:
         """Count a live migration; of 0 MB if there was no room."""
         if moved_mb:
             self.moves += 1
-            self.moved_gib += moved_mb / MIB_PER_GIB
+            self.moved_gib += moved_mb / inventory.MIB_PER_GIB
         else:
             self.unplanned += 1
 
