@@ -210,8 +210,9 @@ def test_the_check_would_see_it(world, conf):
         chance.check()
 
 
-def test_a_move_that_does_not_happen_is_asked_for_again(world, conf):
-    chance = Chance(world, conf, 0)
+def leased(chance):
+    """Return a server, and a lease that begins on the server's host."""
+    world = chance.world
     server = world.add_server(
         'a', vcpus=VCPUS, features=FEATURES, created=world.now,
     )
@@ -223,6 +224,12 @@ def test_a_move_that_does_not_happen_is_asked_for_again(world, conf):
         },
         start=NOTICE, end=2 * NOTICE,
     )
+    return server, lease
+
+
+def test_a_move_that_does_not_happen_is_asked_for_again(world, conf):
+    chance = Chance(world, conf, 0)
+    server, lease = leased(chance)
     world.nova.slowness = 1
 
     def node():
@@ -246,17 +253,7 @@ def test_a_server_that_never_moves_is_told_of_when_the_window_opens(
     world, conf
 ):
     chance = Chance(world, conf, 0)
-    server = world.add_server(
-        'a', vcpus=VCPUS, features=FEATURES, created=world.now,
-    )
-    chance.look()
-    lease = world.create(
-        {
-            'resource_type': 'physical:host', 'min': 1, 'max': 1,
-            'resource_properties': '["==", "$hypervisor_hostname", "a"]',
-        },
-        start=NOTICE, end=2 * NOTICE,
-    )
+    server, lease = leased(chance)
     world.nova.slowness = 1000
 
     for _ in range(NOTICE // LOOK + 1):
