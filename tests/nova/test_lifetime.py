@@ -11,7 +11,6 @@ from blazar_sched.demo.cloud import Cloud  # isort: skip
 
 import contextlib
 import json
-import time
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
@@ -30,6 +29,8 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
+from tests.nova.ahead import Clock
+from tests.nova.ahead import wait_for_replica
 
 HOSTS = ('c1', 'c2')
 HOUR = 3600
@@ -44,14 +45,6 @@ SLOT_ON_C1 = {
     'resource_properties': '["==", "$hypervisor_hostname", "c1"]',
 }
 VERSION = {'OpenStack-API-Version': 'reservation 1.1'}
-
-
-class Clock:
-    def __init__(self):
-        self.ahead = 0
-
-    def __call__(self):
-        return time.time() + self.ahead
 
 
 class LifetimeCloud:
@@ -130,13 +123,7 @@ class LifetimeCloud:
 
     def told(self):
         """Wait until nova-scheduler's replica equals the ledger."""
-        newest = self.manager.ledger.changes(0, 1)['newest']
-
-        def probe():
-            replica, stale = process.current()
-            return not stale and replica.revision >= newest
-
-        wait_for(f'revision {newest}', probe)
+        wait_for_replica(self.manager.ledger)
 
     def gone(self, server):
         wait_for(

@@ -9,7 +9,6 @@ threads that poll it have the real clock.
 # the module.
 from blazar_sched.demo.cloud import Cloud  # isort: skip
 
-import time
 
 from keystoneauth1 import adapter
 import pytest
@@ -23,6 +22,8 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
+from tests.nova.ahead import Clock
+from tests.nova.ahead import wait_for_replica
 
 HOSTS = ('c1', 'c2', 'c3')
 VCPUS = 4
@@ -33,14 +34,6 @@ RELOCATION = {
     'relocation_lead': LEAD, 'relocation_local_disks': True,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
 }
-
-
-class Clock:
-    def __init__(self):
-        self.ahead = 0
-
-    def __call__(self):
-        return time.time() + self.ahead
 
 
 class RelocationCloud:
@@ -97,13 +90,7 @@ class RelocationCloud:
 
     def told(self):
         """Wait until nova-scheduler's replica equals the ledger."""
-        newest = self.manager.ledger.changes(0, 1)['newest']
-
-        def probe():
-            replica, stale = process.current()
-            return not stale and replica.revision >= newest
-
-        wait_for(f'revision {newest}', probe)
+        wait_for_replica(self.manager.ledger)
 
     def host_of(self, server):
         return host_of(self.cloud.show(server))
