@@ -8,7 +8,6 @@ counts by its own instance record.
 """
 
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 from blazar_sched.domain import duration
@@ -16,6 +15,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import LIFETIME_ON_END
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import SHELVE
@@ -28,6 +28,7 @@ from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources.base import Part
+from blazar_sched.service.resources.servers import end_servers
 
 _INSTANCE = 'instance_id'
 _ON_END = 'on_end'
@@ -101,7 +102,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
             return
         if known.end < lease.end and not known.preemptible:
             _check_room(tx.replica, known, lease.end, window.start)
-        tx.put_instance(dataclasses.replace(known, end=lease.end))
+        tx.put_instance(known.ending_at(lease.end))
 
     def start(self, part: Part, now: int) -> base.Opened | None:
         """Have the server unshelved, and yielding servers in its way deleted.
@@ -150,9 +151,9 @@ class LifetimeResource(on_hosts.OnHostsResource):
                 nova.image_mark(reservation.id, lease.ending),
             ):
                 return False
-        if on_end == SHELVE:
-            return self._nova.shelve_servers([server])
-        return self._nova.delete_servers([server])
+            else:
+                on_end = DELETE
+        return end_servers(self._nova, [server], on_end)
 
     def _server(
         self, reservation: Reservation

@@ -152,7 +152,9 @@ def end_servers(
 ) -> bool:
     """Delete servers, shelve them off their hosts, or leave them alone.
 
-    The function may be called again, with the servers that still exist then.
+    A server of which Nova is making an image is not deleted yet: the image
+    would be lost. The function may be called again, with the servers that
+    still exist then.
 
     :param on_end: the end action of the reservation
     :returns: True if nothing more is to be waited for
@@ -162,4 +164,8 @@ def end_servers(
         return True
     if on_end == SHELVE:
         return nova.shelve_servers(servers)
-    return nova.delete_servers(servers)
+    servers = list(servers)
+    copied = [server for server in servers if server.is_copied]
+    return nova.delete_servers(s for s in servers if not s.is_copied) and (
+        not copied
+    )

@@ -567,3 +567,28 @@ def test_a_server_without_a_record_keeps_its_window_too(
     world.run(1)
     assert world.lease(one).status == 'TERMINATED'
     assert world.nova.stored[mine.uuid].status == 'SHELVED_OFFLOADED'
+
+
+@pytest.mark.parametrize('asked', ['whole', 'slots'])
+def test_a_server_is_not_deleted_while_an_image_of_it_is_made(
+    request, world, host, asked
+):
+    """The image of the server's own end, or of its user, would be lost."""
+    reservation = {
+        'whole': request.getfixturevalue('whole')(),
+        'slots': request.getfixturevalue('slots')(2, 4),
+    }[asked]
+    lease = opened(world, reservation, end=100)
+    copied = own(world, lease, task='image_uploading')
+    other = own(world, lease)
+
+    world.run(100)
+    assert set(world.nova.stored) == {copied.uuid}
+    assert world.lease(lease).status == 'TERMINATING'
+
+    world.nova.stored[copied.uuid] = dataclasses.replace(copied, task=None)
+    world.run(60)
+    world.run(60)
+    assert other.uuid not in world.nova.stored
+    assert world.nova.stored == {}
+    assert world.lease(lease).status == 'TERMINATED'

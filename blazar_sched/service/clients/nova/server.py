@@ -76,6 +76,11 @@ class Server:
     used: Mapping[str, int] | None = None
     features: Features | None = None
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether Nova is making an image of the server."""
+        return (self.task or '').startswith('image_')
+
 
 class Servers(Compute):
     """The part of the Nova client that handles servers."""
