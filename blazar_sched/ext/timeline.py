@@ -790,6 +790,61 @@ class TimelineIndex:
         return at, found[:count]
 
     @_atomic
+    def runs(
+        self, duration: int, after: int, amounts: Sequence[int] | None,
+        rows: array.array[int] | None = None, not_after: int | None = None,
+        whole: bool = False, ignore: Owners = None,
+    ) -> tuple[array.array[int], array.array[int]]:
+        """Return the begins and the ends of free runs.
+
+        A run is a maximal window, from ``after`` on, in which the request
+        fits on one host. The runs are in the order of their begins and, at
+        equal begins, of their ends.
+
+        :param duration: the least length of a run in seconds, or FOREVER.
+        :param after: the first begin; a run that begins earlier is cut.
+        :param not_after: the last begin, None for no limit.
+        """
+        checks.check_duration(duration)
+        checks.check_time('after', after)
+        last = errors.TIME_LIMIT - 1
+        if not_after is not None:
+            checks.check_time('not_after', not_after)
+            last = not_after
+        request = self._request(amounts, whole)
+        runs = sorted(
+            (begin, until)
+            for timeline, room in self._asked(rows, None, ignore)
+            for begin, until in request.free_runs(
+                timeline, room, after, FOREVER
+            )
+            if begin <= last
+            and (until == FOREVER or until - begin >= duration)
+        )
+        return (
+            array.array('q', (begin for begin, _ in runs)),
+            array.array('q', (until for _, until in runs)),
+        )
+
+    @_atomic
+    def edges(
+        self, rows: array.array[int] | None, start: int, end: int
+    ) -> tuple[array.array[int], array.array[int]]:
+        """Return the starts and the ends of entries, within a window.
+
+        Both are in order and without duplicates.
+        """
+        checks.check_window(start, end)
+        asked = set(self._names(rows))
+        entries = [
+            entry for entry in self._entries.values() if entry.host in asked
+        ]
+        return (
+            _distinct(e.start for e in entries if start <= e.start < end),
+            _distinct(e.end for e in entries if start <= e.end < end),
+        )
+
+    @_atomic
     def pick(
         self, count: int, start: int, end: int,
         amounts: Sequence[int] | None, rows: array.array[int] | None = None,
@@ -1110,6 +1165,10 @@ def _contiguous(array_: Any) -> memoryview:
 
 def _minus(delta: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(operator.neg, delta))
+
+
+def _distinct(times: Iterable[int]) -> array.array[int]:
+    return array.array('q', sorted(set(times)))
 
 
 def _outside(entry: Entry, other: Entry) -> list[tuple[int, int]]:

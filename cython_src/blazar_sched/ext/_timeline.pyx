@@ -8,9 +8,9 @@ chunks of steps of a row in the window.
 It consists of small modules, one idea each. ``_row`` has the steps, which
 define every answer; ``_scan`` and ``_fit`` walk over the steps of one row or
 of many; ``_horizon``, ``_sketch`` and ``_sweep`` only give some answers
-sooner. ``_entries`` and ``_name`` are the registry. ``_arguments``,
-``_batch``, ``_host_state``, ``_load`` and ``_query`` convert between Python
-and C.
+sooner. ``_runs`` lists free runs and edges, sorted by ``_keys``. ``_entries``
+and ``_name`` are the registry. ``_arguments``, ``_batch``, ``_host_state``,
+``_load`` and ``_query`` convert between Python and C.
 
 The GIL is held except while a bulk load builds its rows. A query converts its
 arguments to C and then calls ``begin``. From there to the answer it creates no
@@ -118,6 +118,12 @@ from blazar_sched.ext._host_state cimport (
     VCPU,
 )
 from blazar_sched.ext._hosts cimport Hosts
+from blazar_sched.ext._keys cimport (
+    Keys,
+    keys_free,
+    keys_sort,
+    keys_sort_distinct,
+)
 from blazar_sched.ext._load cimport load_entries, load_hosts, load_rows
 from blazar_sched.ext._memory cimport prefetch
 from blazar_sched.ext._name cimport Name, name_hash, name_text, same_name
@@ -140,6 +146,7 @@ from blazar_sched.ext._row cimport (
     row_raise,
     times_of,
 )
+from blazar_sched.ext._runs cimport find_edges, find_runs
 from blazar_sched.ext._scan cimport (
     AMOUNT_LIMIT,
     first_blocked,
@@ -916,6 +923,50 @@ cdef class TimelineIndex:
                 )
         return 0
 
+    def runs(
+        self, duration, after, amounts, rows=None, not_after=None,
+        whole=False, ignore=None,
+    ):
+        """Return the free runs, in O(n log steps + m) for m steps."""
+        cdef int64_t lasting = take_end('duration', 0, duration)
+        cdef int64_t first = take_time('after', after)
+        cdef int64_t last = TIME_LIMIT - 1
+        if not_after is not None:
+            last = take_time('not_after', not_after)
+        cdef Query query = self._query(rows, amounts, None, whole)
+        cdef Keys runs = Keys(NULL, 0, 0)
+        query.begin(self._hosts, &self._entries, ignore)
+        try:
+            if not (
+                find_runs(query, lasting, first, last, &runs)
+                and keys_sort(&runs)
+            ):
+                raise MemoryError
+            return times_in(&runs, 32), times_in(&runs, 0)
+        finally:
+            keys_free(&runs)
+
+    def edges(self, rows, start, end):
+        """Return the edges, in O(entries)."""
+        cdef int64_t begin = take_time('start', start)
+        cdef int64_t until = take_end('end', begin, end)
+        cdef Query query = self._query(rows, None, None, True)
+        cdef Keys starts = Keys(NULL, 0, 0), ends = Keys(NULL, 0, 0)
+        query.begin(self._hosts, &self._entries, None)
+        try:
+            if not (
+                find_edges(
+                    query, &self._entries, begin, until, &starts, &ends
+                )
+                and keys_sort_distinct(&starts)
+                and keys_sort_distinct(&ends)
+            ):
+                raise MemoryError
+            return times_in(&starts, 0), times_in(&ends, 0)
+        finally:
+            keys_free(&starts)
+            keys_free(&ends)
+
     def pick(
         self, count, start, end, amounts, rows=None, order='tightest',
         whole=False, ignore=None,
@@ -1293,6 +1344,20 @@ cdef class TimelineIndex:
         for i in range(count):
             answer[sketch.unsure[i]] = sketch.by_rows[i]
         return True
+
+
+cdef times_in(const Keys *keys, int shift):
+    """Return the times in the half of each key above ``shift`` bits."""
+    cdef bytes answers = PyBytes_FromStringAndSize(
+        NULL, keys.count * sizeof(int64_t)
+    )
+    cdef int64_t *time = <int64_t *> PyBytes_AS_STRING(answers)
+    cdef uint32_t short
+    cdef Py_ssize_t i
+    for i in range(keys.count):
+        short = <uint32_t> (keys.key[i] >> shift)
+        time[i] = FOREVER if short == NEVER else short
+    return array.array('q', answers)
 
 
 cdef struct Part:

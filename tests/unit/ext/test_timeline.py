@@ -705,6 +705,8 @@ class TimelineIndexTests:
         lambda index, rows: index.horizon(rows, 0, [1]),
         lambda index, rows: index.earliest(1, 1, 0, [1], rows),
         lambda index, rows: index.pick(1, 0, 1, [1], rows),
+        lambda index, rows: index.runs(1, 0, [1], rows),
+        lambda index, rows: index.edges(rows, 0, 1),
     ]
 
     @pytest.mark.parametrize('query', QUERIES)
@@ -851,6 +853,39 @@ class TimelineIndexTests:
         assert index.earliest(2, 1, 3, [1]) == (40 * year, ['big', 'small'])
         assert index.earliest(2, 1, 3, [1], not_after=40 * year - 1) is None
 
+    def test_runs(self, full):
+        # big is taken over [10, 20), small over [30, 40).
+        def runs(*args, **kwargs):
+            found = full.runs(*args, None, whole=True, **kwargs)
+            return list(zip(*found, strict=True))
+
+        assert runs(1, 3) == [(3, 10), (3, 30), (20, FOREVER), (40, FOREVER)]
+        assert runs(8, 3) == [(3, 30), (20, FOREVER), (40, FOREVER)]
+        assert runs(FOREVER, 3) == [(20, FOREVER), (40, FOREVER)]
+        assert runs(1, 12, not_after=20) == [(12, 30), (20, FOREVER)]
+        assert runs(1, 3, rows=full.rows(['small'])) == [
+            (3, 30), (40, FOREVER)
+        ]
+        assert runs(1, LAST) == [(LAST, FOREVER)] * 2
+        assert full.runs(1, 0, [9]) == (array.array('q'), array.array('q'))
+
+    def test_edges(self, full):
+        full.apply([
+            add('b', 'small', 20, 30, 1), add('c', 'big', 10, FOREVER, 1),
+        ])
+
+        def edges(hosts, start, end):
+            return [
+                list(times)
+                for times in full.edges(full.rows(hosts), start, end)
+            ]
+
+        assert edges(['big', 'small'], 0, FOREVER) == [
+            [10, 20, 30], [20, 30, 40]
+        ]
+        assert edges(['small'], 20, 40) == [[20, 30], [30]]
+        assert edges([], 0, FOREVER) == [[], []]
+
     def test_pick(self, index):
         index.apply([('capacity', 'third', [8])])
         index.apply([
@@ -926,6 +961,7 @@ class TimelineIndexTests:
         lambda index, start, end: index.peak(None, start, end),
         lambda index, start, end: index.pick(1, start, end, [1]),
         lambda index, start, end: index.levels('big', start, end, 1),
+        lambda index, start, end: index.edges(None, start, end),
         lambda index, start, end: index.select([], start, end, [1]),
     ])
     def test_query_of_no_window(self, full, query):
@@ -942,18 +978,25 @@ class TimelineIndexTests:
                 full.horizon(None, value, [1])
             with Refusals(full, errors.InvalidWindow, 'after', value):
                 full.earliest(1, 1, value, [1])
+            with Refusals(full, errors.InvalidWindow, 'after', value):
+                full.runs(1, value, [1])
             if value is not None:
                 with Refusals(full, errors.InvalidWindow, 'not_after', value):
                     full.earliest(1, 1, 0, [1], not_after=value)
+                with Refusals(full, errors.InvalidWindow, 'not_after', value):
+                    full.runs(1, 0, [1], not_after=value)
         for value in (*self.BAD_TIMES, 0):
             with Refusals(full, errors.InvalidWindow, 'duration', value):
                 full.earliest(1, value, 0, [1])
+            with Refusals(full, errors.InvalidWindow, 'duration', value):
+                full.runs(value, 0, [1])
 
     @pytest.mark.parametrize('query', [
         lambda index, amounts: index.fits(None, 0, 1, amounts),
         lambda index, amounts: index.horizon(None, 0, amounts),
         lambda index, amounts: index.earliest(1, 1, 0, amounts),
         lambda index, amounts: index.pick(1, 0, 1, amounts),
+        lambda index, amounts: index.runs(1, 0, amounts),
         lambda index, amounts: index.select([], 0, 1, amounts),
     ])
     def test_query_of_no_amounts(self, full, query):

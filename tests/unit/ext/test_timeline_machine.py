@@ -260,6 +260,32 @@ class NaiveIndex:
             for count in COUNTS
         ]
 
+    def runs(self, question):
+        runs = []
+        for free in self.frees(question):
+            for start in instants(question.start, question.not_after + 1):
+                if not free[start] or (
+                    start > question.start and free[start - 1]
+                ):
+                    continue
+                keeps = self.keeps(free, start)
+                if keeps >= question.duration:
+                    end = FOREVER if keeps == FOREVER else start + keeps
+                    runs.append((start, end))
+        return times(
+            sorted(start for start, _ in runs),
+            (end for _, end in sorted(runs)),
+        )
+
+    def edges(self, question):
+        hosts = self.asked(question)
+        within = set(instants(question.start, question.end))
+        entries = [e for e in self.entries.values() if e[1] in hosts]
+        return times(
+            sorted(within & {start for _, _, start, *_ in entries}),
+            sorted(within & {end for _, _, _, end, *_ in entries}),
+        )
+
     def pick(self, question):
         runs = []
         hosts = self.asked(question)
@@ -326,6 +352,10 @@ class NaiveIndex:
         shared = question._replace(whole=False)
         free = self.free(state.uuid, shared, room)
         return all(free[at] for at in instants(question.start, question.end))
+
+
+def times(*columns):
+    return tuple(array.array('q', column) for column in columns)
 
 
 def delta(amounts, whole, sign=1):
@@ -409,6 +439,10 @@ def ask(index, question):
             )
             for order in timeline.ORDERS for count in COUNTS
         ],
+        'runs': lambda: index.runs(
+            q.duration, q.start, q.amounts, rows, after, q.whole, q.ignore
+        ),
+        'edges': lambda: index.edges(rows, q.start, q.end),
         'levels': lambda: index.levels(*q.picture),
         'select': lambda: [state.uuid for state in index.select(
             q.host_states(), q.start, q.end, q.amounts, q.ignore
@@ -421,7 +455,8 @@ def ask_naive(index, question):
     return {
         name: outcome(getattr(index, name), question)
         for name in (
-            'fits', 'peak', 'horizon', 'earliest', 'pick', 'levels', 'select'
+            'fits', 'peak', 'horizon', 'earliest', 'pick', 'runs', 'edges',
+            'levels', 'select',
         )
     }
 
