@@ -136,8 +136,10 @@ opts = [
         default=60,
         min=0,
         help='Maximum number of seconds for which a worker counts an instance '
-        'that it has placed and that is not in the replica yet. Raise this '
-        'value if managers learn of new servers later than that.',
+        'that it or another worker has placed, and whose host Nova has not '
+        'reported yet. Raise this value if managers learn of new servers '
+        'later than that. 0 disables the count, and the announcement of '
+        'placed instances to other workers and to the managers.',
     ),
     cfg.BoolOpt(
         'narrow_placement',

@@ -112,12 +112,17 @@ class Host:
         return self.availability_zone, self.hypervisor_type
 
     @property
+    def relocates(self) -> bool:
+        """Whether the host's own policy lets instances be relocated.
+
+        This holds in both directions: from the host, and to the host.
+        """
+        return self.unbounded in (None, FOREVER, RELOCATE)
+
+    @property
     def takes_relocated(self) -> bool:
         """Whether instances may be relocated to the host."""
-        return (
-            self.available and self.hold == SHARED
-            and self.unbounded in (None, FOREVER, RELOCATE)
-        )
+        return self.available and self.hold == SHARED and self.relocates
 
     def properties(self) -> dict[str, str]:
         """Return the properties that a requirement can name, as text.

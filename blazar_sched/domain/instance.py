@@ -46,6 +46,9 @@ class Instance:
     the meantime; the last stay ends with the instance. Empty for an instance
     that has room on its host to its end. `movable` tells whether the instance
     may be live-migrated: only such an instance has a path.
+
+    `building` tells that nova-scheduler has chosen the host, and that Nova
+    does not name the host of the server yet.
     """
 
     uuid: str
@@ -59,6 +62,7 @@ class Instance:
     used: Mapping[str, int] | None = None
     path: tuple[Stay, ...] = ()
     movable: bool = False
+    building: bool = False
 
     @property
     def leaves_at(self) -> int:
@@ -69,6 +73,22 @@ class Instance:
     def relocations(self) -> tuple[Stay, ...]:
         """The stays for which the instance has relocation allocations."""
         return self.path[1:]
+
+    def ending_at(self, end: int) -> 'Instance':
+        """Return the instance with another end, and its path until then.
+
+        A later end is possible only where the host has room until then, so
+        that the instance needs no path any more.
+        """
+        if end >= self.end:
+            return dataclasses.replace(self, end=end, path=())
+        path: list[Stay] = []
+        for stay in self.path:
+            if not path or path[-1].end < end:
+                path.append(dataclasses.replace(stay, end=min(stay.end, end)))
+        return dataclasses.replace(
+            self, end=end, path=tuple(path) if len(path) > 1 else ()
+        )
 
     def countable(self) -> Mapping[str, int]:
         """Return the amounts as the timeline index counts them."""

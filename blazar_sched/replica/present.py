@@ -138,6 +138,8 @@ class Present:
         self._capacities: dict[str, list[int]] = {}
         # The uuids of the hosts for which HostState's figures are not enough.
         self._doubtful: set[str] = set()
+        # The uuids of the hosts with instances that have relocation paths.
+        self._with_path: set[str] = set()
 
     @contextlib.contextmanager
     def changing(self, changes: Iterable[Change]) -> Iterator[None]:
@@ -212,6 +214,40 @@ class Present:
             return passing
         return [h for h in passing if id(h) not in refused]
 
+    def horizon(
+        self,
+        index: ext.TimelineIndex,
+        host_states: Sequence[Any],
+        start: int,
+        amounts: tuple[int, ...],
+        own_id: str | None,
+    ) -> list[int]:
+        """Return for how many seconds each HostState has room from a time on.
+
+        The answer is that of `TimelineIndex.horizon`, by the confirmed
+        records.
+
+        :param own_id: uuid of the instance that asks; its record is ignored
+        """
+        while True:
+            version = self.version
+            plainly = plain(index, host_states, own_id)
+            seconds = list(index.horizon(
+                plainly.rows, start, amounts, headroom=plainly.room,
+                ignore=plainly.ignore,
+            ))
+            for numbers, found in self._confirmed(
+                index, host_states, own_id
+            ):
+                confirmed = index.horizon(
+                    found.rows, start, amounts, headroom=found.room,
+                    ignore=found.ignore,
+                )
+                for n, each in zip(numbers, confirmed, strict=True):
+                    seconds[n] = min(seconds[n], each)
+            if version == self.version:
+                return seconds
+
     def headroom(
         self,
         index: ext.TimelineIndex,
@@ -273,17 +309,49 @@ class Present:
         own_id: str | None,
     ) -> set[int]:
         """Return the id() of the HostStates that confirmed records refuse."""
-        doubtful = [h for h in passing if h.uuid in self._doubtful]
-        found = self.headroom(index, doubtful, own_id)
-        if not found.is_less:
-            return set()
-        answers = index.fits(
-            found.rows, start, end, amounts, found.room, ignore=found.ignore
-        )
         return {
-            id(h) for h, fits in zip(doubtful, answers, strict=True)
+            id(passing[n])
+            for numbers, found in self._confirmed(index, passing, own_id)
+            for n, fits in zip(numbers, index.fits(
+                found.rows, start, end, amounts, found.room,
+                ignore=found.ignore,
+            ), strict=True)
             if not fits
         }
+
+    def _confirmed(
+        self,
+        index: ext.TimelineIndex,
+        host_states: Sequence[Any],
+        own_id: str | None,
+    ) -> Iterator[tuple[list[int], Headroom]]:
+        """Yield the room of the hosts for which HostState is not enough.
+
+        An instance that has left is ignored by a query on its host, but counts
+        on the hosts of its relocation path. Such a host has a query of its
+        own.
+
+        :returns: pairs of positions in `host_states` and their room
+        """
+        together: list[int] = []
+        alone: list[int] = []
+        for n, h in enumerate(host_states):
+            if h.uuid in self._doubtful:
+                (alone if self._is_left(h) else together).append(n)
+        for numbers in (together, *([n] for n in alone)):
+            found = self.headroom(
+                index, [host_states[n] for n in numbers], own_id
+            )
+            if found.is_less:
+                yield numbers, found
+
+    def _is_left(self, host_state: Any) -> bool:
+        """Tell whether HostState misses an instance with a relocation path."""
+        named = host_state.instances or ()
+        return host_state.uuid in self._with_path and any(
+            each.path and each.uuid not in named
+            for each in self.instances_on(host_state.uuid)
+        )
 
     def _remove(
         self, old: Instance | None, new: Instance | None
@@ -303,11 +371,15 @@ class Present:
         self._sort(old.host, on)
 
     def _sort(self, uuid: str, on: _OnHost) -> None:
-        """Note whether a host is doubtful; forget a host without records."""
+        """Note what there is on a host; forget a host without records."""
         if on.given_back or on.reserved:
             self._doubtful.add(uuid)
         else:
             self._doubtful.discard(uuid)
+        if any(on.instances[each].path for each in on.given_back):
+            self._with_path.add(uuid)
+        else:
+            self._with_path.discard(uuid)
         if not (on.instances or on.reserved):
             del self._on[uuid]
 

@@ -16,21 +16,31 @@ import json
 from typing import Any
 from typing import TypeVar
 
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 8
+WIRE_VERSION = 9
 
 # The exchange and topic of the manager. The exchange is named because the
 # default exchange of each side comes from a configuration of its own.
 EXCHANGE = 'blazar_sched'
 TOPIC = 'blazar_sched_manager'
 RPC_VERSION = '1.0'
+# The number of attempts to reach a broker again before a message is dropped;
+# the wait before each attempt grows, from a second on.
+RETRIES = 1
 
 # The topic of the workers for ``newest(revision, ledger)``, a cast to all of
 # them.
 NEWS_TOPIC = 'blazar_sched_news'
 NEWS_METHOD = 'newest'
+
+# A worker that has placed an instance casts ``placed(worker, page)`` to all
+# workers on that topic, and ``book_instance(page, placed_at)`` to a manager:
+# `page` is that of `instance_page`, `placed_at` is in epoch seconds.
+PLACED_METHOD = 'placed'
+BOOK_METHOD = 'book_instance'
 
 # The questions that workers receive on that topic, and answer with
 # ``answer(question, worker, body)``, a cast to all processes that ask at that
@@ -139,6 +149,28 @@ def snapshot_page(
         'items': [i if isinstance(i, str) else list(i) for i in items],
         'next': next_,
     }
+
+
+def instance_page(instance: Instance) -> Page:
+    """Build a page of one instance record."""
+    return {
+        'version': WIRE_VERSION,
+        'record': list(record.encode(instance)),
+    }
+
+
+def parse_instance(page: Any) -> Instance:
+    """Read a page of one instance record.
+
+    :raises WireVersionError: if the page is of another version
+    :raises ValueError: if the page is malformed
+    """
+    _check_version(page)
+    kind, _, data = _record(page.get('record'))
+    entity = record.decode(kind, data or {})
+    if not isinstance(entity, Instance):
+        raise ValueError(f'the record of kind {kind!r} is not of an instance')
+    return entity
 
 
 def parse_changes(page: Any) -> Changes:

@@ -27,6 +27,7 @@ def open_ledger(
             on_change=on_change,
             metrics=metrics,
             overcommit=conf.manager.overcommit_reservations,
+            relocating=conf.manager.relocate_instances,
         )
     except ValueError as e:
         raise cfg.Error(f'[database] connection cannot be used: {e}') from e

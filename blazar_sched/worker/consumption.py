@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances that this process has placed, noted as they are placed."""
+"""Instances that this process has placed, noted and announced at once."""
 
 from collections.abc import Iterable
+import dataclasses
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.conf import relocation
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
 from blazar_sched.worker import nova_objects
-from blazar_sched.worker import pending
 from blazar_sched.worker import process
+from blazar_sched.worker.paths import Paths
 from blazar_sched.worker.request import read_once
 from blazar_sched.worker.request import Request
 
@@ -32,10 +35,10 @@ def watch(host_states: Iterable[Any], replica: state.Replica) -> None:
 
 def placed_recently(
     replica: state.Replica, request: Request, host_states: Iterable[Any]
-) -> dict[int, list[Request]]:
-    """Return recently placed requests beside a request, by id() of HostState.
+) -> dict[int, list[Instance]]:
+    """Return recently placed instances beside a request, by id() of HostState.
 
-    Requests that the figures of the HostState already count are left out.
+    Instances that the figures of the HostState already count are left out.
     """
     by_host = process.pending().by_host(replica)
     if not by_host:
@@ -43,7 +46,7 @@ def placed_recently(
     found = {}
     for h in host_states:
         others = [
-            each.request for each in by_host.get(h.uuid, ())
+            each for each in by_host.get(h.uuid, ())
             if not _is_counted(h, each, request)
         ]
         if others:
@@ -52,9 +55,9 @@ def placed_recently(
 
 
 def _is_counted(
-    host_state: Any, placed: pending.PendingInstance, request: Request
+    host_state: Any, placed: Instance, request: Request
 ) -> bool:
-    uuid = placed.request.instance_uuid
+    uuid = placed.uuid
     return (
         uuid == request.instance_uuid
         or uuid in nova_objects.consumed(host_state)
@@ -69,11 +72,20 @@ def _note(host_state: Any, spec: Any) -> None:
     """
     try:
         options = CONF.blazar_sched
-        request = read_once(
-            spec, process.last_known(), process.now(), options
-        )
+        now = process.now()
+        replica = process.last_known()
+        request = read_once(spec, replica, now, options)
         nova_objects.add_consumed(host_state, request.instance_uuid)
-        process.pending().add(host_state.uuid, request, options.pending_ttl)
+        placed = request.placed_on(host_state.uuid)
+        if placed.movable and replica is not None:
+            found = Paths(
+                replica, request, now, relocation.rules(options),
+                process.pending().by_host(replica),
+            )
+            placed = dataclasses.replace(
+                placed, path=found.of_placed(placed.host)
+            )
+        process.add_placed(placed, now, options.pending_ttl)
     except Exception as e:
         failure.report(
             f'A placed instance is not noted: {type(e).__name__}: {e}',

@@ -2,8 +2,9 @@
 """A listener for news and questions to all workers; see replica.wire.
 
 News are only a wake-up: the next poll makes up for lost news, and the content
-of news is not used but pulled from the ledger. Questions come from people: no
-decision waits for an answer.
+of news is not used but pulled from the ledger. Instances that other workers
+have placed count until the ledger has them: see worker.announcer. Questions
+come from people: no decision waits for an answer.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 from oslo_log import log as logging
 import oslo_messaging
 
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import wire
 
 LOG = logging.getLogger(__name__)
@@ -21,10 +23,9 @@ LOG = logging.getLogger(__name__)
 # Seconds between two attempts to start.
 PAUSE = 10.0
 STOP_TIMEOUT = 2.0
-# How often an unavailable bus is retried before a message is given up.
-RETRIES = 1
 
 Hear = Callable[[str, int], object]
+HearPlaced = Callable[[Instance], object]
 # Explains an instance, by uuid, on one host or all: (uuid, host name).
 Explain = Callable[[str, str | None], list[dict[str, Any]]]
 Report = Callable[[], dict[str, Any]]
@@ -35,12 +36,16 @@ class _EndPoint:
 
     def __init__(
         self,
+        worker: str,
         hear: Hear,
+        hear_placed: HearPlaced,
         explain: Explain,
         report: Report,
         answer: Callable[[str, Any], object],
     ) -> None:
+        self._worker = worker
         self._hear = hear
+        self._hear_placed = hear_placed
         self._explain = explain
         self._report = report
         self._answer = answer
@@ -49,6 +54,18 @@ class _EndPoint:
 
     def newest(self, ctxt: Any, revision: int, ledger: str) -> None:
         self._hear(ledger, revision)
+
+    def placed(self, ctxt: Any, worker: str, page: Any) -> None:
+        # This worker's own announcement may be older than its last decision.
+        if worker == self._worker:
+            return
+        try:
+            instance = wire.parse_instance(page)
+        except ValueError as e:
+            # During an upgrade, workers of two versions run.
+            LOG.debug('Ignoring an instance placed by %s: %s', worker, e)
+        else:
+            self._hear_placed(instance)
 
     def explain(
         self, ctxt: Any, question: str, instance_uuid: str, host: str | None
@@ -66,6 +83,7 @@ class _EndPoint:
 class Listener:
     """A listener that calls ``hear(ledger, revision)`` at news of a commit.
 
+    `hear_placed` is called with an instance that another worker has placed.
     A question is answered with the results of `explain` and `report`, under
     the name `worker`. Once started, the driver of the bus reconnects by
     itself. Starting may wait until there is a bus, so it has a thread of its
@@ -73,10 +91,17 @@ class Listener:
     """
 
     def __init__(
-        self, worker: str, hear: Hear, explain: Explain, report: Report
+        self,
+        worker: str,
+        hear: Hear,
+        hear_placed: HearPlaced,
+        explain: Explain,
+        report: Report,
     ) -> None:
         self._worker = worker
-        self._end_point = _EndPoint(hear, explain, report, self._answer)
+        self._end_point = _EndPoint(
+            worker, hear, hear_placed, explain, report, self._answer
+        )
         self._client: Any = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -91,7 +116,7 @@ class Listener:
                 version=wire.RPC_VERSION,
                 fanout=True,
             ),
-            retry=RETRIES,
+            retry=wire.RETRIES,
         )
         self._thread = threading.Thread(
             target=self._run, args=(transport,), daemon=True,

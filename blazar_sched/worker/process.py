@@ -27,6 +27,7 @@ import oslo_messaging
 
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import files
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import metrics
@@ -36,6 +37,7 @@ from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.replica.metrics import Metrics
+from blazar_sched.worker import announcer
 from blazar_sched.worker import decision_log
 from blazar_sched.worker import listener
 from blazar_sched.worker.decision import Decision
@@ -81,8 +83,10 @@ class Worker:
         self._transport: Any = None
         self._client: Any = None
         self._listener = listener.Listener(
-            self.name, self._hear, self._explain, self._report
+            self.name, self._hear, self._hear_placed, self._explain,
+            self._report,
         )
+        self._announcer = announcer.Announcer(self.name)
         self._failures = 0
         self._failure_log = limited_log.LimitedLog(LOG)
         self._chore_failure_log = limited_log.LimitedLog(LOG)
@@ -136,6 +140,15 @@ class Worker:
         of(metrics.DECISION_SECONDS, name).observe(seconds)
         self.decisions.add(decision)
 
+    def add_placed(self, instance: Instance, now: int, ttl: float) -> None:
+        """Count an instance that this worker has placed, and announce it.
+
+        :param now: epoch seconds
+        :param ttl: the most seconds for which the instance counts
+        """
+        self.pending.add(instance, ttl)
+        self._announcer.announce(instance, now)
+
     def wait_for_copy(self) -> None:
         """Wait until the snapshot file and the manager have been tried.
 
@@ -162,6 +175,7 @@ class Worker:
             pause = self._turn()
             self._tried.set()
             self._rest(pause)
+        self._announcer.stop()
         self._listener.stop()
         if self._transport is not None:
             self._transport.cleanup()
@@ -219,6 +233,12 @@ class Worker:
         ):
             self._news.set()
 
+    def _hear_placed(self, instance: Instance) -> None:
+        """Count an instance that another worker has placed."""
+        ttl = CONF.blazar_sched.pending_ttl
+        if ttl:
+            self.pending.add(instance, ttl)
+
     def _turn(self) -> float:
         """Pull once; return the seconds to wait before the next pull."""
         at = now()
@@ -259,7 +279,7 @@ class Worker:
         replica = self._replica()
         self.decisions.settle(replica)
         if replica is not None:
-            # This also drops the placed requests that came and expired
+            # This also drops the placed instances that came and expired
             # between two scheduling requests.
             self.pending.by_host(replica)
 
@@ -315,9 +335,10 @@ class Worker:
                     version=wire.RPC_VERSION,
                 ),
                 timeout=RPC_TIMEOUT,
-                retry=listener.RETRIES,
+                retry=wire.RETRIES,
             )
             self._listener.start(self._transport)
+            self._announcer.start(self._transport)
         return self._client.call({}, method, **kwargs)
 
     def _load(self) -> None:
@@ -492,8 +513,13 @@ def _started() -> Worker | None:
 
 
 def pending() -> Pending:
-    """Return the requests that this process has placed recently."""
+    """Return the instances that were placed recently."""
     return ensure_started().pending
+
+
+def add_placed(instance: Instance, now: int, ttl: float) -> None:
+    """Count an instance that this process has placed, and announce it."""
+    ensure_started().add_placed(instance, now, ttl)
 
 
 def note(decision: Decision, seconds: float) -> None:

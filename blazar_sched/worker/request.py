@@ -74,6 +74,27 @@ class Request:
             **self.extra,
         }
 
+    def placed_on(self, host: str) -> Instance:
+        """Return the record of the instance until Nova names its host.
+
+        :param host: the uuid of the host
+        """
+        return Instance(
+            uuid=self.instance_uuid,
+            host=host,
+            project_id=self.project_id or '',
+            amounts={
+                name: amount for name, amount in self.by_class.items()
+                if amount
+            },
+            end=self.end,
+            reservation_id=self.reservation_id,
+            preemptible=self.preemptible,
+            claim=self.reservation_id,
+            movable=self.movable,
+            building=True,
+        )
+
     @property
     def growth(self) -> tuple[int, ...]:
         """The amounts beyond those that Nova counts already."""

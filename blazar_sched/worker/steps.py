@@ -19,10 +19,13 @@ class Step(NamedTuple):
 
     :ivar passing: returns the HostStates that pass, in their order
     :ivar reason: returns the reason why a HostState does not pass
+    :ivar paths: returns the relocation paths by which HostStates pass, in
+        words, by id(); None for a check without paths
     """
 
     passing: Callable[[list[Any]], list[Any]]
     reason: Callable[[Any], str]
+    paths: Callable[[list[Any]], dict[int, str]] | None = None
 
 
 # Returns the steps for a request at a given time.
@@ -55,6 +58,17 @@ def reasons(
             (id(h), step.reason(h)) for h in host_states if id(h) not in on
         )
         host_states = passing
+    return found
+
+
+def paths(
+    steps: Iterable[Step], host_states: list[Any]
+) -> dict[int, str]:
+    """Return the paths by which HostStates pass, by id(); see `Step`."""
+    found: dict[int, str] = {}
+    for step in steps:
+        if step.paths is not None:
+            found |= step.paths(host_states)
     return found
 
 

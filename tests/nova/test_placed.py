@@ -251,7 +251,7 @@ def test_noting_never_fails_the_request(site, monkeypatch):
     here, asked = site.host_state(), lasting(3)
     assert site.passing(here, asked)
     failures = consumption.failure.count
-    monkeypatch.setattr(process, 'pending', None)
+    monkeypatch.setattr(process, 'add_placed', None)
 
     here.consume_from_request(asked)
 

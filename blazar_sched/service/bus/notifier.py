@@ -17,6 +17,7 @@ from oslo_log import log
 import oslo_messaging
 
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
@@ -47,6 +48,14 @@ HOST_RECOVERY = 'host.recovery'
 INSTANCE_MISPLACED = 'instance.misplaced'
 # A server must leave its host in time, and no other host has room.
 INSTANCE_UNPLANNED = 'instance.unplanned'
+# The live migration of a server along its relocation path: Nova has accepted
+# the request; the server has come to its next host; Nova has refused the
+# request, or the server is where it was; a reservation needs the host, and the
+# server is still there.
+INSTANCE_RELOCATION_START = 'instance.relocation.start'
+INSTANCE_RELOCATION_END = 'instance.relocation.end'
+INSTANCE_RELOCATION_ERROR = 'instance.relocation.error'
+INSTANCE_RELOCATION_LATE = 'instance.relocation.late'
 # A server occupies capacity of a lease, and has to leave.
 INSTANCE_VACATE = 'instance.vacate'
 
@@ -91,6 +100,21 @@ class Notifier(loop.Looped):
         """Queue a notification of a server; `event_type` is from above."""
         if self.is_on:
             self._put(event_type, {'instance_id': uuid, **details})
+
+    def relocation(
+        self, event_type: str, instance: Instance, source: str, target: str
+    ) -> None:
+        """Queue a notification of a move along a relocation path.
+
+        :param event_type: from above
+        :param instance: the record of the server before the move
+        :param source: the hypervisor hostname of the host that is left
+        :param target: the hypervisor hostname of the next host
+        """
+        if self.is_on:
+            self._put(
+                event_type, payloads.relocation(instance, source, target)
+            )
 
     def step(self) -> float:
         """Send the queued notifications."""

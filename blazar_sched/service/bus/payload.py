@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases and hosts as payloads of notifications, in Blazar's format."""
+"""Payloads of notifications: leases and hosts in Blazar's format, moves."""
 
 from collections.abc import Mapping
 import dataclasses
 import datetime
 from typing import Any
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 
@@ -51,6 +53,27 @@ def host(host: Host) -> dict[str, Any]:
     return {
         'host_id': fields.pop('id'),
         **_dated(fields, 'created_at', 'updated_at'),
+    }
+
+
+def relocation(
+    instance: Instance, source: str, target: str
+) -> dict[str, Any]:
+    """Return the payload of a notification of a move.
+
+    :param instance: the record of the server before the move
+    :param source: the hypervisor hostname of the host that is left
+    :param target: the hypervisor hostname of the next host
+    """
+    stay = instance.relocations[0]
+    return {
+        'instance_id': instance.uuid,
+        'project_id': instance.project_id,
+        'hypervisor_hostname': source,
+        'target_hypervisor_hostname': target,
+        'vacate_at': duration.format_time(instance.leaves_at),
+        'start_date': _date(stay.start),
+        'end_date': _date(stay.end),
     }
 
 

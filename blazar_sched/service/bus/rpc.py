@@ -35,9 +35,7 @@ LOG = log.getLogger(__name__)
 EXCHANGE = wire.EXCHANGE
 TOPIC = wire.TOPIC
 VERSION = wire.RPC_VERSION
-# The number of attempts to reach a broker again before a message is dropped;
-# the wait before each attempt grows, from a second on.
-RETRIES = 1
+RETRIES = wire.RETRIES
 # The seconds that a start waits for the bus, and a stop for running calls.
 START_TIMEOUT = 2.0
 STOP_TIMEOUT = 5.0

@@ -27,6 +27,7 @@ def from_row(row: Any) -> Instance:
         used=row.used,
         path=tuple(Stay(*stay) for stay in row.path or ()),
         movable=row.movable,
+        building=row.building,
     )
 
 

@@ -73,6 +73,7 @@ class Ledger(reader.Reader):
         raises is logged
     :param metrics: the metrics that count commits and conflicts
     :param overcommit: whether reservations may overcommit hosts
+    :param relocating: whether instances may be relocated
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Ledger(reader.Reader):
         on_change: Callable[[int], object] | None = None,
         metrics: Metrics | None = None,
         overcommit: bool = True,
+        relocating: bool = False,
     ) -> None:
         self.replica: state.Replica | None = None
         self._url = url
@@ -91,6 +93,7 @@ class Ledger(reader.Reader):
         self._sleep = sleep
         self._on_change = on_change
         self._overcommit = overcommit
+        self._relocating = relocating
         self._metrics = metrics or service_metrics.new()
         self._writer = str(uuid.uuid4())
         self._commits = 0
@@ -168,15 +171,25 @@ class Ledger(reader.Reader):
         with self._measured():
             return self._retry(lambda: self._write(work))
 
-    def dry_run(self, work: Callable[[tx.PlacingTx], T]) -> T:
+    def dry_run(
+        self,
+        work: Callable[[tx.PlacingTx], T],
+        within: tx.PlacingTx | None = None,
+    ) -> T:
         """Return `work(tx)` as a commit would now, and write nothing.
 
         Other commits wait for a dry run as for a commit, and like a commit
         the work is run again after a conflict.
 
+        :param within: the transaction of a commit or of a dry run, to do this
+            dry run in; the transaction goes on as if nothing had been done
+        :raises Uncountable: if the replicas could not hold the allocations
         :raises Unavailable: if conflicts do not end
         """
-        return self._retry(lambda: self._dry_run(work))
+        if within is None:
+            return self._retry(lambda: self._dry_run(work))
+        with within.undone() as attempt:
+            return _try(work, attempt)
 
     def read_replica(self, query: Callable[[state.Replica], T]) -> T:
         """Return `query(replica)` at the newest revision, without a change.
@@ -251,8 +264,7 @@ class Ledger(reader.Reader):
                 revision = change.take(connection, 1)
                 self._catch_up(connection, replica, revision - 1)
                 attempt = tx.PlacingTx(connection, replica)
-                result = work(attempt)
-                _check(replica, attempt.records)
+                result = _try(work, attempt)
                 change.write(connection, revision, attempt.records)
                 self._finish(connection, revision)
             if not attempt.records:
@@ -281,10 +293,7 @@ class Ledger(reader.Reader):
             # A connection that is returned uncommitted is rolled back.
             with self._to_write.connect() as connection:
                 self._catch_up(connection, replica, change.take(connection, 0))
-                attempt = tx.PlacingTx(connection, replica)
-                result = work(attempt)
-                _check(replica, attempt.records)
-                return result
+                return _try(work, tx.PlacingTx(connection, replica))
 
     def _read_replica(self, query: Callable[[state.Replica], T]) -> T:
         with self._lock:
@@ -341,7 +350,7 @@ class Ledger(reader.Reader):
         if self.replica is None:
             with self._to_read.connect() as connection:
                 self.replica = snapshot.load(
-                    connection, self._overcommit
+                    connection, self._overcommit, self._relocating
                 )
         return self.replica
 
@@ -388,6 +397,13 @@ class Ledger(reader.Reader):
         with self._to_write.connect() as connection:
             writer.drop(connection, before, self._writer)
             retry.commit(connection)
+
+
+def _try(work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx) -> T:
+    """Return `work(attempt)`, if replicas could hold what it has written."""
+    result = work(attempt)
+    _check(attempt.replica, attempt.records)
+    return result
 
 
 def _check(replica: state.Replica, records: list[record.Record]) -> None:

@@ -298,6 +298,9 @@ class Instance(Base):
     movable: orm.Mapped[bool] = orm.mapped_column(
         server_default=sa.false()
     )
+    building: orm.Mapped[bool] = orm.mapped_column(
+        server_default=sa.false()
+    )
 
 
 class Flavor(Base):

@@ -28,6 +28,7 @@ MYSQL_CONFLICTS = {
     1047,  # Galera: this node has not joined the cluster yet
     1205,  # lock wait timeout
     1213,  # deadlock, and Galera's failed certification at COMMIT
+    1305,  # a deadlock has undone the savepoint that is to be gone back to
 }
 MYSQL_LOST = {
     1040,  # too many connections

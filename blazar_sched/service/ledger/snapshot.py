@@ -139,26 +139,33 @@ def _some(
 
 
 def load(
-    connection: sa.Connection, overcommit: bool = True
+    connection: sa.Connection,
+    overcommit: bool = True,
+    relocating: bool = False,
 ) -> state.Replica:
     """Return a new replica of the state that the transaction sees.
 
     The replica leaves out records that it cannot use.
 
     :param overcommit: whether reservations may overcommit hosts
+    :param relocating: whether instances may be relocated
     """
     try:
-        return _load(connection, overcommit, leave_out=False)
+        return _load(connection, overcommit, relocating, leave_out=False)
     except ext.TimelineError as e:
         LOG.error('The replica leaves out invalid records: %s', e)
-        return _load(connection, overcommit, leave_out=True)
+        return _load(connection, overcommit, relocating, leave_out=True)
 
 
 def _load(
-    connection: sa.Connection, overcommit: bool, leave_out: bool
+    connection: sa.Connection,
+    overcommit: bool,
+    relocating: bool,
+    leave_out: bool,
 ) -> state.Replica:
     replica = state.Replica(
-        accounting.LedgerAccounting, overcommit=overcommit
+        accounting.LedgerAccounting, overcommit=overcommit,
+        relocating=relocating,
     )
     _, revision = change.newest(connection)
     replica.load(

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations that the work of a commit may do on the ledger."""
 
+from collections.abc import Iterator
+import contextlib
+
 import sqlalchemy as sa
 
 from blazar_sched.replica import record
@@ -62,6 +65,13 @@ class PlacingTx(Tx):
         super().__init__(connection)
         self.replica = replica
         self.records: list[record.Record] = []
+
+    @contextlib.contextmanager
+    def undone(self) -> Iterator['PlacingTx']:
+        """Yield a transaction within this one, whose writes are undone."""
+        with self._connection.begin_nested() as savepoint:
+            yield PlacingTx(self._connection, self.replica)
+            savepoint.rollback()
 
     def _note(self, records: list[record.Record]) -> None:
         self.records += records

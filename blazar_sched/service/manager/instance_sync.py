@@ -56,6 +56,9 @@ PAGE = 1000
 LOOKS = 60
 # The Nova status of a server whose task may not be known yet.
 _BUILD = 'BUILD'
+# The most seconds for which an announcement of a placed server may wait for a
+# manager: Nova shows the host of an older server, or that there is none.
+_MOST_LATE = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,6 +127,35 @@ class Instances:
         """Look soon at a server that may have come, changed or gone."""
         with self._lock:
             self._noticed[uuid] = LOOKS
+
+    def book(self, placed: Instance, placed_at: int) -> None:
+        """Write the record of a server that nova-scheduler has placed.
+
+        The server counts from now on, with a relocation path if it needs one,
+        so that new leases and other servers find the room taken. A server that
+        has a record moves: the record stays until Nova names the new host.
+
+        :param placed: the record as nova-scheduler knows it
+        :param placed_at: epoch seconds
+        """
+        now = int(self._clock())
+        if now - placed_at > _MOST_LATE:
+            return
+        rules = relocation.rules(self._conf)
+
+        def work(tx: PlacingTx) -> None:
+            replica = tx.replica
+            if placed.uuid not in replica.instances and (
+                placed.host in replica.hosts
+            ):
+                replica.advance(now)
+                new = dataclasses.replace(placed, path=())
+                tx.put_instance(
+                    relocation.with_path(replica, None, new, now, rules)
+                )
+
+        self._ledger.commit(work)
+        self.notice(placed.uuid)
 
     def poll(self) -> None:
         """Look at the noticed servers, at most MOST of them.
@@ -286,6 +318,10 @@ class Instances:
 
         written, current, changed = self._ledger.commit(work)
         misplaced.report(self._ledger, self._notifier, changed, now)
+        for new in changed:
+            relocation.report_end(
+                self._notifier, view.nodes, view.instances.get(new.uuid), new
+            )
         for each in written:
             try:
                 self._lifetimes.follow(each)
@@ -314,7 +350,8 @@ def _put(
     """Write the records of servers that differ; return those records.
 
     A server that is on no reservable host, or on a host that is deleted, has
-    no record.
+    no record. A server that was placed keeps its record until Nova names its
+    host.
     """
     replica = tx.replica
     replica.advance(now)
@@ -335,6 +372,8 @@ def _put(
                     changed.append(new)
                     if rules is not None:
                         put([new])
-            elif old is not None:
+            elif old is not None and not (
+                old.building and server.node is None and _is_moving(server)
+            ):
                 tx.delete_instance(server.uuid)
     return changed

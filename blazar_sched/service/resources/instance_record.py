@@ -27,6 +27,8 @@ def make(
     the reservation has the host, and counts for itself on a host that the
     reservation has left.
 
+    :param host: the uuid of the host, which the replica may lack only where
+        no server is relocated
     :param rules: the rules of relocation; None if no server is relocated
     """
     new = Instance(
@@ -40,9 +42,10 @@ def make(
     )
     reservation = server_reservation.claim(replica, server, host, now)
     if reservation is None:
-        return dataclasses.replace(
-            new, movable=_is_movable(new, server, rules)
+        movable = (
+            _is_movable(new, server, rules) and replica.hosts[host].relocates
         )
+        return dataclasses.replace(new, movable=movable)
     bound = server_reservation.has(replica, reservation.id, host)
     end = reservation.end
     if reservation.keeps:

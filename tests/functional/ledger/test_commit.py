@@ -576,6 +576,59 @@ class TestRehearse:
         other.commit(lambda tx: tx.put_lease(nouns.lease()))
         assert len(store.leases()) == 1
 
+    @pytest.mark.parametrize('outer', ['commit', 'dry_run'])
+    def test_within_another_it_is_undone_and_the_other_goes_on(
+        self, store, work, everything, nouns, outer
+    ):
+        before = everything(store)
+        lease = nouns.lease()
+
+        def do(tx):
+            tx.put_lease(lease)
+            noted = list(tx.records)
+            first, second = (store.dry_run(work, within=tx) for _ in range(2))
+            assert first == second
+            assert len(first[0]) == 2
+            assert tx.leases() == [lease]
+            assert tx.records == noted
+
+        getattr(store, outer)(do)
+        assert store.leases() == ([lease] if outer == 'commit' else [])
+        assert (everything(store) == before) is (outer == 'dry_run')
+
+    def test_a_refusal_within_another_is_undone_too(
+        self, store, work, everything
+    ):
+        before = everything(store)
+
+        def refuse(tx):
+            work(tx)
+            raise exception.NotEnoughHostsAvailable('no room')
+
+        def do(tx):
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                store.dry_run(refuse, within=tx)
+            assert tx.leases() == []
+            assert tx.records == []
+
+        store.dry_run(do)
+        assert everything(store) == before
+
+    @pytest.mark.parametrize('name', CONFLICTS)
+    def test_after_a_conflict_within_it_the_commit_is_retried(
+        self, patient, work, pauses, name
+    ):
+        errors = [CONFLICTS[name], CONFLICTS[name]]
+
+        def meet(tx):
+            if errors:
+                raise errors.pop()
+            return work(tx)
+
+        patient.commit(lambda tx: patient.dry_run(meet, within=tx))
+        assert len(pauses) == 2
+        assert patient.leases() == []
+
 
 def test_reads_inside_see_what_was_written(store, nouns, host):
     lease = nouns.lease()

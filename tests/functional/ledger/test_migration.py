@@ -102,6 +102,7 @@ def test_an_older_database_keeps_what_it_holds(
                     ('instance', 'used'),
                     ('instance', 'path'),
                     ('instance', 'movable'),
+                    ('instance', 'building'),
                 )
             ),
             'DROP TABLE discarded_trust',

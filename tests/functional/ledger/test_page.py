@@ -27,7 +27,9 @@ def endpoint(store):
     """The read-only part of the manager's end point."""
     hosts = object.__new__(Hosts)
     hosts._ledger, hosts._clock = store, lambda: 0
-    return Endpoint(store, None, hosts, None, None, None, None)
+    return Endpoint(
+        store, None, hosts, None, None, None, None, None, None, None
+    )
 
 
 def pages(ask):

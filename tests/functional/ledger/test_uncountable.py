@@ -219,10 +219,15 @@ def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
 
     with pytest.raises(exception.Uncountable, match=host.uuid):
         promise(store, nouns, host, 1)
+
+    def work(tx):
+        lease = nouns.lease()
+        tx.add_lease(lease, [nouns.allocation(lease, host)])
+
     with pytest.raises(exception.Uncountable):
-        store.dry_run(lambda tx: tx.add_lease(
-            lease := nouns.lease(), [nouns.allocation(lease, host)]
-        ))
+        store.dry_run(work)
+    with pytest.raises(exception.Uncountable):
+        store.dry_run(lambda tx: store.dry_run(work, within=tx))
 
     assert store.leases() == [first]
     assert store.changes(0)['newest'] == revision

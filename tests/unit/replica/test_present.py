@@ -14,6 +14,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.ext import host_state as ext_host_state
 from blazar_sched.replica import accounting
@@ -65,6 +66,12 @@ def has_room(replica, seen, vcpus, end=window.FOREVER, own_id=None):
     return bool(replica.present.select(
         replica.indexes.main, [seen], NOW, end, (vcpus, 0, 0), own_id
     ))
+
+
+def horizons(replica, seen, vcpus, own_id=None):
+    return replica.present.horizon(
+        replica.indexes.main, seen, NOW, (vcpus, 0, 0), own_id
+    )
 
 
 GIVEN_BACK = pytest.mark.parametrize('server', [
@@ -143,6 +150,44 @@ def test_whoever_has_moved_counts_where_nova_has_it():
     ])
     assert not has_room(replica, host_state(), 1)
     assert has_room(replica, host_state(['s'], 4, uuid='g'), 4)
+
+
+def moving(uuid, vcpus, leaves=NOW + 10, end=window.FOREVER, **fields):
+    """A server on h that has a place on g from 5 s before it leaves."""
+    return a_server(uuid, vcpus, end, movable=True, path=(
+        Stay('h', 0, leaves), Stay('g', leaves - 5, end)
+    ), **fields)
+
+
+def test_whoever_has_left_keeps_the_place_where_it_was_to_go():
+    """The place is free when the record is gone, and not before."""
+    replica = a_replica(a_host('g'), moving('s', VCPUS, NOW + 5))
+    seen = [host_state(), host_state(uuid='g')]
+
+    assert horizons(replica, seen, 1) == [window.FOREVER, 0]
+    assert not replica.present.select(
+        replica.indexes.main, seen, NOW, NOW + 9, (VCPUS + 1, 0, 0), None
+    )
+    assert replica.present.select(
+        replica.indexes.main, seen, NOW, NOW + 9, (1, 0, 0), None
+    ) == seen[:1]
+
+
+def test_a_place_of_whoever_has_left_counts_beside_a_preemptible_server():
+    """The index gives back for a server that HostState does not count.
+
+    HostState misses both servers, each of which is to be ignored on its own
+    host only.
+    """
+    replica = a_replica(
+        a_host('g'), moving('s', VCPUS, NOW + 5),
+        a_server('p', VCPUS, preemptible=True, on='g'),
+    )
+    seen = [host_state(), host_state(uuid='g')]
+
+    assert replica.present.select(
+        replica.indexes.main, seen, NOW, NOW + 9, (1, 0, 0), None
+    ) == seen[:1]
 
 
 def test_instances_that_nova_does_not_name_confirm_nothing():
@@ -434,3 +479,52 @@ def test_no_answer_is_looser_than_the_truth(
     )
     if not beyond and not unnamed & there.keys():
         assert found == truth
+
+
+two_hosts = st.lists(st.tuples(
+    st.sampled_from('gh'), st.booleans(), st.integers(NOW + 1, NOW + 20),
+    servers,
+), max_size=len(SERVERS))
+
+
+@given(two_hosts, st.sets(st.sampled_from(SERVERS)), st.integers(1, VCPUS))
+@settings(deadline=None)
+def test_hosts_are_judged_together_as_each_alone(known, left, vcpus):
+    """A server that has left one host is ignored on that host alone."""
+    records, there = [], {'g': [], 'h': []}
+    for uuid, (on, moves, leaves, fields) in zip(
+        SERVERS, known, strict=False
+    ):
+        end = fields['end']
+        if (
+            moves and fields['vcpus'] and not fields['preemptible']
+            and leaves < end
+        ):
+            [other] = {'g', 'h'} - {on}
+            fields = {**fields, 'reservation_id': None, 'path': (
+                Stay(on, 0, leaves), Stay(other, leaves - 5, end)
+            )}
+        records.append(a_server(uuid, on=on, **fields))
+        if uuid not in left:
+            there[on].append((uuid, counted_by_nova(fields)))
+    replica = a_replica(a_host('g'), *records)
+    seen = [
+        host_state([u for u, _ in here], sum(n for _, n in here), uuid)
+        for uuid, here in there.items()
+    ]
+
+    def select(host_states):
+        return replica.present.select(
+            replica.indexes.main, host_states, NOW, TAIL, (vcpus, 0, 0), None
+        )
+
+    assert select(seen) == [h for h in seen if select([h])]
+    assert horizons(replica, seen, vcpus) == [
+        *horizons(replica, seen[:1], vcpus),
+        *horizons(replica, seen[1:], vcpus),
+    ]
+    assert select(seen) == [
+        h for h, seconds in zip(
+            seen, horizons(replica, seen, vcpus), strict=True
+        ) if NOW + seconds >= TAIL
+    ]

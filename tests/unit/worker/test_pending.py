@@ -3,17 +3,15 @@
 
 import dataclasses
 
-from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.worker import request
 from blazar_sched.worker.pending import Pending
 
-ASKED = request.Request(
-    instance_uuid='i1', project_id='p', amounts=(1, 2, 3), extra={},
-    reservation_id=None, preemptible=False, end=window.FOREVER, own=None,
+PLACED = Instance(
+    'i1', 'h1', 'p', {'VCPU': 1}, movable=True, building=True
 )
 
 
@@ -33,11 +31,11 @@ def replica_with(*instances):
 def test_counts_until_its_time_is_over():
     clock = Clock()
     pending = Pending(clock)
-    pending.add('h1', ASKED, 60)
+    pending.add(PLACED, 60)
 
     clock.now += 59.9
     [placed] = pending.by_host(replica_with())['h1']
-    assert placed.request == ASKED
+    assert placed == PLACED
     clock.now += 0.1
     assert pending.by_host(replica_with()) == {}
     assert not pending
@@ -45,7 +43,7 @@ def test_counts_until_its_time_is_over():
 
 def test_counts_until_the_feed_knows_it_there():
     pending = Pending()
-    pending.add('h1', ASKED, 60)
+    pending.add(PLACED, 60)
     # The server moves: its record names the former host.
     elsewhere = replica_with(Instance('i1', 'h0', 'p', {}))
     assert list(pending.by_host(elsewhere)) == ['h1']
@@ -55,11 +53,45 @@ def test_counts_until_the_feed_knows_it_there():
     assert pending.by_host(elsewhere) == {}
 
 
+def test_counts_while_nova_is_building_it():
+    """The record of a placed instance is there before HostState counts."""
+    pending = Pending()
+    pending.add(PLACED, 60)
+
+    assert pending.by_host(replica_with(PLACED)) == {'h1': [PLACED]}
+    built = dataclasses.replace(PLACED, building=False)
+    assert pending.by_host(replica_with(built)) == {}
+
+
+def test_counts_no_more_once_nova_has_given_it_up():
+    """The manager has booked a record, and deletes the record."""
+    pending = Pending()
+    pending.add(PLACED, 60)
+
+    assert pending.by_host(replica_with()) == {'h1': [PLACED]}
+    assert pending.by_host(replica_with(PLACED)) == {'h1': [PLACED]}
+    assert pending.by_host(replica_with()) == {}
+    # The server is placed again.
+    pending.add(PLACED, 60)
+    assert pending.by_host(replica_with()) == {'h1': [PLACED]}
+
+
+def test_counts_on_the_later_hosts_of_its_path_until_it_has_a_record():
+    moving = dataclasses.replace(PLACED, path=(
+        Stay('h1', 0, 9), Stay('h2', 5, 20), Stay('h1', 15, 30)
+    ))
+    pending = Pending()
+    pending.add(moving, 60)
+
+    assert pending.by_host(replica_with()) == {'h1': [moving], 'h2': [moving]}
+    assert pending.by_host(replica_with(PLACED)) == {'h1': [moving]}
+
+
 def test_the_last_host_counts():
     pending = Pending()
-    pending.add('h1', ASKED, 60)
-    pending.add('h2', ASKED, 60)
-    pending.add('h2', dataclasses.replace(ASKED, instance_uuid='i2'), 60)
+    pending.add(PLACED, 60)
+    pending.add(dataclasses.replace(PLACED, host='h2'), 60)
+    pending.add(dataclasses.replace(PLACED, host='h2', uuid='i2'), 60)
 
     found = pending.by_host(replica_with())
 

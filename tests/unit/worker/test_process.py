@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One live puller for each process, on an in-memory message bus."""
 
+import dataclasses
+import functools
 import logging
 import os
 import pathlib
@@ -17,14 +19,15 @@ from prometheus_client import parser
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import metrics
 from blazar_sched.replica import pace
 from blazar_sched.replica import snapshot
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
+from blazar_sched.worker import announcer
 from blazar_sched.worker import decision_log
-from blazar_sched.worker import listener
 from blazar_sched.worker import process
 
 DEADLINE = 20
@@ -43,6 +46,10 @@ class EndPoint:
 
     ledger = None
     broken = None
+    booked = ()
+
+    def book_instance(self, ctxt, page, placed_at):
+        self.booked.append((wire.parse_instance(page), placed_at))
 
     def changes(self, ctxt, since, limit):
         return self.broken or self.ledger.changes(since, limit)
@@ -99,6 +106,7 @@ def manager():
 def end_point(manager, configure, ledger):
     manager.ledger = ledger
     manager.broken = None
+    manager.booked = []
     yield manager
     process.stop()
     # From here on the end point fails.
@@ -433,8 +441,119 @@ def test_a_bus_that_is_lost_is_not_waited_for_without_end(end_point):
     mine = process.Worker()
     mine.call('changes', since=0, limit=1)
 
-    assert mine._client.retry == listener.RETRIES
+    assert mine._client.retry == wire.RETRIES
     mine._listener.stop()
+
+
+class TestPlacedInstance:
+    """An instance that one of two workers has placed."""
+
+    PLACED = Instance('i1', 'h1', 'p', {'VCPU': 1}, building=True)
+
+    @pytest.fixture
+    def workers(self, end_point, ledger, make, monkeypatch):
+        ledger.commit(make.host('h1'))
+        workers = []
+        for name in 'scheduler-1', 'scheduler-2':
+            with monkeypatch.context() as patched:
+                patched.setattr(
+                    process.socket, 'gethostname',
+                    functools.partial(str, name),
+                )
+                workers.append(process.Worker())
+        for each in workers:
+            each.start()
+        assert eventually(lambda: all(each._replica() for each in workers))
+        yield workers
+        for each in workers:
+            each.stop()
+
+    def counted(self, worker):
+        return worker.pending.by_host(worker._replica())
+
+    def announce_until_heard(self, mine, other):
+        """Announce until the other worker listens: nothing is kept for it."""
+
+        def heard():
+            mine.add_placed(self.PLACED, 1000, 60)
+            return self.counted(other)
+
+        assert eventually(heard)
+
+    def test_counts_at_the_other_worker(self, workers):
+        mine, other = workers
+        assert self.counted(other) == {}
+
+        self.announce_until_heard(mine, other)
+
+        assert self.counted(other) == {'h1': [self.PLACED]}
+
+    def test_is_booked_by_the_manager(self, workers, end_point):
+        workers[0].add_placed(self.PLACED, 1000, 60)
+
+        assert eventually(lambda: end_point.booked)
+        assert end_point.booked == [(self.PLACED, 1000)]
+
+    @pytest.mark.parametrize('fields', [
+        {'reservation_id': 'r'}, {'preemptible': True},
+    ])
+    def test_is_not_booked(self, workers, end_point, fields):
+        """It counts in its reservation, or yields."""
+        mine, other = workers
+        mine.add_placed(
+            dataclasses.replace(self.PLACED, uuid='i2', **fields), 1000, 60
+        )
+        self.announce_until_heard(mine, other)
+
+        assert eventually(lambda: end_point.booked)
+        assert {each.uuid for each, _ in end_point.booked} == {'i1'}
+
+    def test_its_own_announcement_is_ignored(self, workers):
+        """It may be older than the worker's last decision."""
+        mine, other = workers
+        self.announce_until_heard(mine, other)
+        mine.pending.add(dataclasses.replace(self.PLACED, host='h2'), 60)
+
+        page = wire.instance_page(self.PLACED)
+        mine._listener._end_point.placed({}, mine.name, page)
+
+        assert set(self.counted(mine)) == {'h2'}
+
+    @pytest.mark.parametrize('page', [
+        {'version': wire.WIRE_VERSION + 1}, {'version': wire.WIRE_VERSION},
+        None, 'text',
+        {'version': wire.WIRE_VERSION, 'record': ['host', 'h', {}]},
+    ])
+    def test_an_unreadable_announcement_is_ignored(self, workers, page):
+        mine, other = workers
+
+        mine._listener._end_point.placed({}, other.name, page)
+
+        assert self.counted(mine) == {}
+
+    def test_a_bus_that_is_away_is_not_waited_for(self, workers, monkeypatch):
+        mine, _ = workers
+        held = threading.Event()
+        monkeypatch.setattr(mine._announcer, '_cast', lambda *_: held.wait())
+        began = mine._announcer._failure.count
+
+        for _ in range(announcer.MOST + 2):
+            mine.add_placed(self.PLACED, 1000, 60)
+
+        assert mine._announcer._failure.count > began
+        held.set()
+
+    def test_a_failed_cast_ends_nothing(self, workers, monkeypatch):
+        mine, other = workers
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                mine._announcer._workers, 'cast',
+                lambda *args, **kwargs: 1 / 0,
+            )
+            mine.add_placed(self.PLACED, 1000, 60)
+            assert eventually(lambda: mine._announcer._failure.count)
+
+        self.announce_until_heard(mine, other)
 
 
 class TestSnapshotFile:

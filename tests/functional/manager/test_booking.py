@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a server from nova-scheduler's choice of its host on."""
+
+import dataclasses
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import Features
+from blazar_sched.replica import wire
+from tests.functional.manager.conftest import hosts
+
+FEATURES = Features({}, {}, None, 512, local_disk=False, devices=False)
+VCPUS = 4
+
+
+@pytest.fixture
+def world(conf, world):
+    """Two hosts."""
+    for name in 'a', 'b':
+        world.add_host(name, VCPUS)
+    return world
+
+
+@pytest.fixture
+def relocating(conf, world):
+    for name, value in {
+        'relocate_instances': True, 'relocation_lead': 60,
+        'relocation_shortest_stay': 60, 'relocation_notice': 300,
+    }.items():
+        conf.set_override(name, value, 'manager')
+    return world
+
+
+def place(world, node, vcpus=1, placed_at=None, **values):
+    """Have a server placed on a host; return what Nova shows of the server."""
+    server = world.add_server(
+        None, vcpus=vcpus, features=FEATURES, status='BUILD',
+        task='scheduling', **values,
+    )
+    page = wire.instance_page(Instance(
+        server.uuid, world.host(node).uuid, server.project_id, server.amounts,
+        movable=True, building=True,
+    ))
+    world.manager.endpoint.book_instance(
+        {}, page=page, placed_at=world.now if placed_at is None else placed_at
+    )
+    return server
+
+
+def change(world, server, **values):
+    new = dataclasses.replace(server, **values)
+    world.nova.stored[server.uuid] = new
+    return new
+
+
+def built(world, server, node):
+    change(world, server, node=node, status='ACTIVE', task=None)
+
+
+def look(world):
+    world.manager.instances.poll()
+
+
+def sync(world):
+    world.manager.instances.sync()
+
+
+def record(world, server):
+    return world.ledger.instance(server.uuid)
+
+
+class TestBook:
+    def test_counts_before_nova_names_its_host(self, world):
+        place(world, 'a')
+
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(hosts(2, 2))
+        world.create(hosts(1))
+        world.check()
+
+    def test_without_the_booking_the_lease_has_its_host(
+        self, world, monkeypatch
+    ):
+        """The control."""
+        monkeypatch.setattr(
+            world.manager.instances, 'book', lambda *args: None
+        )
+        place(world, 'a')
+
+        world.create(hosts(2, 2))
+
+    @pytest.mark.parametrize('see', [look, sync])
+    def test_stays_while_nova_builds(self, world, see):
+        server = place(world, 'a')
+
+        see(world)
+
+        assert record(world, server).building
+        assert record(world, server).host == world.host('a').uuid
+
+    @pytest.mark.parametrize('see', [look, sync])
+    def test_ends_when_nova_names_the_host(self, world, see):
+        server = place(world, 'a')
+        built(world, server, 'a')
+
+        see(world)
+
+        assert not record(world, server).building
+        world.check()
+
+    @pytest.mark.parametrize('see', [look, sync])
+    def test_another_host_after_all(self, world, see):
+        """The compute service of the first host has refused."""
+        server = place(world, 'a')
+        built(world, server, 'b')
+
+        see(world)
+
+        assert record(world, server).host == world.host('b').uuid
+
+    @pytest.mark.parametrize('see', [look, sync])
+    def test_a_failed_build_leaves_nothing(self, world, see):
+        server = place(world, 'a')
+        change(world, server, status='ERROR', task=None)
+
+        see(world)
+
+        assert record(world, server) is None
+
+    @pytest.mark.parametrize('see', [look, sync])
+    def test_a_server_deleted_meanwhile_leaves_nothing(self, world, see):
+        server = place(world, 'a')
+        del world.nova.stored[server.uuid]
+
+        see(world)
+
+        assert record(world, server) is None
+
+    def test_is_looked_at_again(self, world):
+        """No notification is needed."""
+        server = place(world, 'a')
+        look(world)
+        built(world, server, 'a')
+
+        look(world)
+
+        assert not record(world, server).building
+
+    def test_a_server_that_moves_keeps_its_record(self, world):
+        server = world.add_server('a', features=FEATURES)
+        sync(world)
+        before = record(world, server)
+
+        world.manager.instances.book(
+            dataclasses.replace(
+                before, host=world.host('b').uuid, building=True
+            ),
+            world.now,
+        )
+
+        assert record(world, server) == before
+
+    def test_another_host_than_the_reservable_ones(self, world):
+        world.manager.instances.book(
+            Instance('i', 'elsewhere', 'p', {'VCPU': 1}, building=True),
+            world.now,
+        )
+        assert world.ledger.instances() == []
+
+    def test_an_old_announcement_is_ignored(self, world):
+        """It waited on the bus until there was a manager."""
+        server = place(world, 'a', placed_at=world.now - 61)
+        assert record(world, server) is None
+
+        server = place(world, 'a', placed_at=world.now - 60)
+        assert record(world, server) is not None
+
+    @pytest.mark.parametrize('page', [
+        None, {}, {'version': wire.WIRE_VERSION + 1},
+        {'version': wire.WIRE_VERSION, 'record': ['instance', 'i', {}]},
+    ])
+    def test_an_unreadable_announcement_is_ignored(self, world, page):
+        world.manager.endpoint.book_instance({}, page=page, placed_at=0)
+        assert world.ledger.instances() == []
+
+
+class TestPath:
+    def test_is_booked_with_the_record(self, relocating):
+        world = relocating
+        world.create(hosts(1), start=1000, end=2000)
+        [reserved] = world.ledger.allocations()
+        node = world.ledger.host(reserved[0].host).hypervisor_hostname
+        other = {'a': 'b', 'b': 'a'}[node]
+
+        server = place(world, node)
+
+        booked = record(world, server)
+        assert [stay.host for stay in booked.path] == [
+            world.host(node).uuid, world.host(other).uuid
+        ]
+        built(world, server, node)
+        look(world)
+        assert record(world, server).path == booked.path
+        assert not record(world, server).building
+
+    def test_nobody_else_gets_the_later_room(self, relocating):
+        """Two schedulers have sent two instances to the same later room."""
+        world = relocating
+        world.create(hosts(1), start=1000, end=2000)
+        [reserved] = world.ledger.allocations()
+        node = world.ledger.host(reserved[0].host).hypervisor_hostname
+
+        first = place(world, node, vcpus=2)
+        second = place(world, node, vcpus=VCPUS - 1)
+
+        assert record(world, first).path
+        # Another host has room for one of them only.
+        assert not record(world, second).path
+        world.manager.relocations.step()
+        built(world, first, node)
+        built(world, second, node)
+        sync(world)
+        del world.nova.stored[first.uuid]
+        sync(world)
+        world.manager.relocations.step()
+        assert record(world, second).path
