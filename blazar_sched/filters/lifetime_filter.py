@@ -3,6 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 import functools
@@ -17,6 +18,8 @@ from blazar_sched import ext
 from blazar_sched.conf import relocation
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
+from blazar_sched.domain.instance import Instance
+from blazar_sched.replica import packing
 from blazar_sched.replica import present
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
@@ -63,7 +66,7 @@ def _steps(
     need = _Need(replica, request, now)
     yield steps.Step(need.admitted, need.why_not_admitted)
     yield steps.Step(need.with_headroom, need.why_no_headroom)
-    yield steps.Step(need.with_room, need.why_no_room)
+    yield steps.Step(need.with_room, need.why_no_room, need.by_path)
     yield steps.Step(need.with_room_beside, need.why_no_room_beside)
     for name in request.extra:
         # A host without inventory of a class has the class, if at all, in
@@ -119,7 +122,30 @@ class _Need:
     @functools.cached_property
     def _paths(self) -> Paths:
         rules = relocation.rules(CONF.blazar_sched)
-        return Paths(self._replica, self.request, self.now, rules)
+        return Paths(
+            self._replica, self.request, self.now, rules,
+            process.pending().by_host(self._replica),
+        )
+
+    @functools.cached_property
+    def _booked(self) -> Collection[str]:
+        """The hosts on which the next stay of the instance has begun.
+
+        The manager has booked the room, as its rules allow, and Placement
+        tells whether the room is there. The figures of the host may count
+        other instances twice: HostState counts instances that are on their
+        way to the host, and so do their relocation allocations.
+        """
+        own = self.request.own
+        if own is None:
+            return ()
+        return {
+            stay.host for stay in own.relocations[:1]
+            if stay.start <= self.now < stay.end
+        }
+
+    def _with_booking(self, host_states: list[Any]) -> list[Any]:
+        return [h for h in host_states if h.uuid in self._booked]
 
     def _admission_by(self, policy: str) -> _Admission:
         unbounded = _policy(policy, 'unbounded')
@@ -130,16 +156,20 @@ class _Need:
 
     def admission(self, host_state: Any) -> _Admission:
         """Return the admission by the host's own policy, else the cloud's."""
+        known = self._replica.hosts.get(host_state.uuid)
+        if known is None or known.unbounded is None:
+            return self._admission
         if self._is_unbounded:
-            known = self._replica.hosts.get(host_state.uuid)
-            if known is not None and known.unbounded is not None:
-                return self._admission_by(known.unbounded)
+            return self._admission_by(known.unbounded)
+        if self._admission.relocates and not known.relocates:
+            return _Admission(None)
         return self._admission
 
     def by_admission(
         self, host_states: list[Any]
     ) -> Iterable[tuple[_Admission, list[Any]]]:
-        if not (self._is_unbounded and self._replica.with_policy):
+        by_policy = self._is_unbounded or self._admission.relocates
+        if not (by_policy and self._replica.with_policy):
             return [(self._admission, host_states)]
         groups: dict[_Admission, list[Any]] = defaultdict(list)
         for h in host_states:
@@ -161,6 +191,7 @@ class _Need:
     ) -> list[Any]:
         return steps.either(
             host_states,
+            self._with_booking(host_states),
             *(
                 # A group without an end needs no room: its hosts are in no
                 # index.
@@ -203,7 +234,22 @@ class _Need:
             'instance that may have to be moved: see relocation_headroom'
         )
 
+    def by_path(self, host_states: list[Any]) -> dict[int, str]:
+        """Return the relocation paths by which hosts pass, by id()."""
+        found: dict[int, str] = {}
+        for admission, group in self.by_admission(host_states):
+            if admission.relocates:
+                found |= self._paths.of_passing(
+                    group, self.request.amounts, cast(int, admission.end)
+                )
+        return found
+
     def why_not(self, host_state: Any, amounts: tuple[int, ...]) -> str:
+        admission = self.admission(host_state)
+        if admission.relocates:
+            return self._paths.why_none(
+                host_state, amounts, cast(int, admission.end)
+            )
         index = self._replica.indexes.main
         headroom = self._replica.present.headroom(
             index, [host_state], self.request.own_id
@@ -217,17 +263,13 @@ class _Need:
         headroom: present.Headroom,
         amounts: tuple[int, ...],
     ) -> str:
-        admission = self.admission(host_state)
-        reason = reasons.no_room(
-            index, headroom, self.now, cast(int, admission.end), amounts
-        )
-        if admission.relocates:
-            reason += ', and no relocation path leads to other hosts in time'
-        return reason
+        end = cast(int, self.admission(host_state).end)
+        return reasons.no_room(index, headroom, self.now, end, amounts)
 
     def admitted(self, host_states: list[Any]) -> list[Any]:
         return steps.either(
             host_states,
+            self._with_booking(host_states),
             *(
                 group if admission.end is not None
                 else [h for h in group if h.uuid not in self._replica.hosts]
@@ -276,10 +318,10 @@ class _Need:
             and own.uuid in (host_state.instances or ())
         )
 
-    def recent(self, host_states: list[Any]) -> dict[int, list[Request]]:
-        """Return recently placed requests that count separately, by id().
+    def recent(self, host_states: list[Any]) -> dict[int, list[Instance]]:
+        """Return recently placed instances that count separately, by id().
 
-        A bound request counts by its reservation, a preemptible request
+        A bound instance counts by its reservation, a preemptible instance
         yields.
         """
         found = {}
@@ -288,14 +330,15 @@ class _Need:
         )
         for key, others in placed.items():
             counted = [
-                each for each in others if not (each.bound or each.preemptible)
+                each for each in others
+                if each.reservation_id is None and not each.preemptible
             ]
             if counted:
                 found[key] = counted
         return found
 
     def with_room_beside(self, host_states: list[Any]) -> list[Any]:
-        """Return the hosts with room also for the requests placed recently."""
+        """Return the hosts with room also for instances placed recently."""
         recent = self.recent(host_states)
         if not recent:
             return host_states
@@ -316,7 +359,7 @@ class _Need:
         )
 
     def _total_amounts(
-        self, host_state: Any, others: Iterable[Request]
+        self, host_state: Any, others: Iterable[Instance]
     ) -> tuple[int, ...]:
         """Return the amounts for the request and the others together.
 
@@ -324,7 +367,9 @@ class _Need:
         is too much for some seconds, and never too little.
         """
         own = self._new_amounts(host_state)
-        amounts = own, *(each.amounts for each in others)
+        amounts = own, *(
+            packing.amounts_of(each.countable()) for each in others
+        )
         return tuple(map(sum, zip(*amounts, strict=True)))
 
     def with_room_of(
@@ -366,10 +411,10 @@ class _Need:
         self,
         name: str,
         host_state: Any,
-        recent: dict[int, list[Request]],
+        recent: dict[int, list[Instance]],
     ) -> int:
-        """Return the amount for all copies and recently placed requests."""
+        """Return the amount for all copies and recently placed instances."""
         return count_copies(host_state) * self.request.extra[name] + sum(
-            other.extra.get(name, 0)
+            other.amounts.get(name, 0)
             for other in recent.get(id(host_state), ())
         )

@@ -12,6 +12,7 @@ from typing import Any
 from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
@@ -140,7 +141,7 @@ class _ReservedRoom:
         )
 
     def _lacks(
-        self, host_state: Any, recent: Mapping[int, list[Request]]
+        self, host_state: Any, recent: Mapping[int, list[Instance]]
     ) -> list[tuple[str, int, int]]:
         """Return the resource classes of which too little is left.
 
@@ -153,7 +154,7 @@ class _ReservedRoom:
         for other in recent.get(id(host_state), ()):
             if other.reservation_id == self._id:
                 used = Counter(used)
-                used.update(other.by_class)
+                used.update(other.amounts)
         copies = count_copies(host_state)
         return [
             (name, max(0, limit - used.get(name, 0)), copies * amount)

@@ -6,10 +6,10 @@ instances that get relocation paths around the window. The instances are moved
 on the timeline only: no instance moves before its path says so.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import dataclasses
 
@@ -32,6 +32,9 @@ from blazar_sched.replica import state
 
 # The reservation of the allocations that keep cleared hosts free.
 _CLEARED = 'cleared'
+# The number of hosts that cannot be cleared, after which a lease is refused:
+# no other commit waits for a search among all hosts of a large cloud.
+MOST_FAILED = 100
 
 
 def place(
@@ -110,6 +113,11 @@ class _Clearing:
         # The allocations that keep cleared hosts free, by host.
         self._kept_free: dict[str, Allocation] = {}
         self._failed: set[str] = set()
+        # The costs of hosts, None for a host that cannot be cleared, by the
+        # window and the id of the reservation.
+        self._costs: dict[
+            tuple[Window, str], dict[str, int | None]
+        ] = defaultdict(dict)
 
     @property
     def displaced(self) -> list[Instance]:
@@ -132,11 +140,14 @@ class _Clearing:
 
         :param placers: the placers to go by, one after the other
         """
-        slot = reservation.slot() if reservation.has_slots else None
         for placer in placers:
             candidates = placer.candidates(reservation)
             for room, part in placer.room(reservation).parts(candidates):
-                for host in self._by_cost(part.hosts, room.window, slot):
+                for host in self._by_cost(
+                    part.hosts, room.window, reservation
+                ):
+                    if len(self._failed) >= MOST_FAILED:
+                        return False
                     if self._clear(host, room.window):
                         return True
                     self._failed.add(host)
@@ -146,32 +157,44 @@ class _Clearing:
         self,
         hosts: Iterable[str],
         window: Window,
-        slot: Mapping[str, int] | None,
+        reservation: Reservation,
     ) -> list[str]:
         """Return the hosts that could be cleared, the cheapest first.
 
         The cost of a host is the size of the instances in the way. Whether
         these instances find paths is not known yet.
-
-        :param slot: what the host has to have room for then; None for the
-            whole host
         """
+        known = self._costs[window, reservation.id]
         costs = {}
         for host in hosts:
             if host in self._kept_free or host in self._failed:
                 continue
-            movers = self._movers(host, window)
-            if movers and self._is_rest_free(host, window, movers, slot):
-                costs[host] = sum(map(_size, movers))
+            if host not in known:
+                known[host] = self._cost(host, window, reservation)
+            cost = known[host]
+            if cost is not None:
+                costs[host] = cost
         return sorted(costs, key=costs.__getitem__)
+
+    def _cost(
+        self, host: str, window: Window, reservation: Reservation
+    ) -> int | None:
+        movers = self._movers(host, window)
+        if movers and self._is_rest_free(host, window, movers, reservation):
+            return sum(map(_size, movers))
+        return None
 
     def _clear(self, host: str, window: Window) -> bool:
         """Give the instances in the way on a host paths around a window.
 
-        The largest instance is first. Nothing is changed if an instance has
-        no path.
+        The largest instance is first, and instances of one size go by their
+        uuids: the result does not depend on the order of a set. Nothing is
+        changed if an instance has no path.
         """
-        movers = self._movers(host, window)
+        movers = sorted(
+            self._movers(host, window),
+            key=lambda each: (-_size(each), each.uuid),
+        )
         changed: list[Instance] = []
         kept_free = Allocation(
             f'{_CLEARED} {host}', _CLEARED, host, window.start, window.end,
@@ -179,7 +202,7 @@ class _Clearing:
         )
         with contextlib.ExitStack() as undo:
             undo.enter_context(self._replica.indexes.added([kept_free]))
-            for each in sorted(movers, key=_size, reverse=True):
+            for each in movers:
                 path = relocation.plan(
                     self._replica, each, self._now, self._rules
                 )
@@ -192,7 +215,22 @@ class _Clearing:
         self._kept_free[host] = kept_free
         for each in changed:
             self._before.setdefault(each.uuid, each)
+        self._forget_costs(host, changed)
         return True
+
+    def _forget_costs(self, host: str, changed: Iterable[Instance]) -> None:
+        """Forget the costs of hosts with an entry that has changed.
+
+        :param changed: the instances with new paths, as they were before
+        """
+        touched = {host}
+        for before in changed:
+            now = self._replica.instances[before.uuid]
+            touched.update(stay.host for stay in (*before.path, *now.path))
+            touched.add(before.host)
+        for known in self._costs.values():
+            for each in touched:
+                known.pop(each, None)
 
     def _movers(self, host: str, window: Window) -> list[Instance]:
         """Return the movable instances in the way on a host."""
@@ -220,15 +258,20 @@ class _Clearing:
         host: str,
         window: Window,
         movers: Iterable[Instance],
-        slot: Mapping[str, int] | None,
+        reservation: Reservation,
     ) -> bool:
-        """Tell whether a host has room if the movers leave the host."""
+        """Tell whether a host has room if the movers leave the host.
+
+        What the reservation has there already, in an earlier form of its
+        lease, is ignored.
+        """
+        slot = reservation.slot() if reservation.has_slots else None
         main = self._replica.indexes.main
         [fits] = main.fits(
             main.rows([host]), window.start, window.end,
             None if slot is None else packing.amounts_of(slot),
             whole=slot is None,
-            ignore=tuple(each.uuid for each in movers),
+            ignore=(reservation.id, *(each.uuid for each in movers)),
         )
         return bool(fits)
 

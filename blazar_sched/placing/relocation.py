@@ -15,12 +15,14 @@ intervals greedily.
 
 import array
 from collections.abc import Mapping
+import dataclasses
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.replica import packing
 from blazar_sched.replica import state
 from blazar_sched.replica.indexes import Indexes
@@ -135,7 +137,13 @@ def _two_longest(seconds: 'array.array[int]') -> list[int]:
 
 
 def find(
-    targets: Targets, host: str, now: int, until: int, end: int, rules: Rules
+    targets: Targets,
+    host: str,
+    now: int,
+    until: int,
+    end: int,
+    rules: Rules,
+    urgent: bool = False,
 ) -> Path | None:
     """Return the relocation path of an instance on a host.
 
@@ -144,17 +152,20 @@ def find(
     :param host: the host of the first stay
     :param until: the time until which that host has room for the instance
     :param end: the end of the instance
+    :param urgent: whether the first stay may be shorter than the rules say:
+        the first move then has less time than the lead, or is late
     :returns: the stays; no stay if the host has room to the end of the
         instance; None if the rules allow no path
     """
     if until >= end:
         return ()
-    if until - now < rules.least_stay:
+    if until - now < rules.least_stay and not urgent:
         return None
     stays = [Stay(host, now, until)]
     for _ in range(rules.most_moves):
         last = stays[-1]
-        following = targets.next_stay(last, end, rules.lead)
+        lead = min(rules.lead, last.end - now)
+        following = targets.next_stay(last, end, lead)
         if following is None or (
             following.end < end
             and following.end <= last.end + rules.shortest_stay
@@ -167,7 +178,12 @@ def find(
 
 
 def plan(
-    replica: state.Replica, instance: Instance, now: int, rules: Rules
+    replica: state.Replica,
+    instance: Instance,
+    now: int,
+    rules: Rules,
+    urgent: bool = False,
+    avoid: str | None = None,
 ) -> Path | None:
     """Return the relocation path of an instance, by the ledger's records.
 
@@ -175,21 +191,29 @@ def plan(
     another one than before.
 
     :param replica: by LedgerAccounting
-    :returns: as `find`; None as well if the host has no room now, or if the
-        instance is not movable and must leave
+    :param urgent: as for `find`
+    :param avoid: a host that the path does not lead to
+    :returns: as `find`; None as well if the instance is not movable and must
+        leave
     """
     indexes = replica.indexes
     until = _room_until(replica, instance, now)
     if until < instance.end and not instance.movable:
         return None
     amounts = instance.countable()
+    rows = replica.catalog.relocation_targets(
+        replica.hosts[instance.host]
+    ).rows
+    if avoid is not None:
+        [avoided] = indexes.main.rows([avoid])
+        rows = array.array('i', (row for row in rows if row != avoided))
     targets = Targets(
-        indexes,
-        replica.catalog.relocation_targets(replica.hosts[instance.host]).rows,
-        packing.amounts_of(amounts), inventory.others(amounts),
+        indexes, rows, packing.amounts_of(amounts), inventory.others(amounts),
         ignore=instance.uuid,
     )
-    return find(targets, instance.host, now, until, instance.end, rules)
+    return find(
+        targets, instance.host, now, until, instance.end, rules, urgent
+    )
 
 
 def must_leave(
@@ -197,6 +221,24 @@ def must_leave(
 ) -> bool:
     """Tell whether an instance has no room on its host to its end."""
     return _room_until(replica, instance, now) < instance.end
+
+
+def is_open(replica: state.Replica, instance: Instance, now: int) -> bool:
+    """Tell whether an instance can still go along its relocation path.
+
+    A host of the path may take no instances any more, or may be full: with a
+    server that no filter has admitted, or because the host has shrunk. A stay
+    may be over.
+    """
+    return all(
+        now < stay.end
+        and replica.hosts[stay.host].takes_relocated
+        and replica.indexes.has_room(
+            dataclasses.replace(instance, host=stay.host),
+            Window(max(now, stay.start), stay.end),
+        )
+        for stay in instance.relocations
+    )
 
 
 def _room_until(

@@ -348,34 +348,20 @@ class Indexes:
                 found[n] = min(found[n], each)
         return found
 
-    def earliest(
-        self,
-        hosts: Iterable[str],
-        count: int,
-        window: Window,
-        amounts: Sequence[int] | None,
-    ) -> int | None:
-        """Return a start before which too few hosts have room, if any.
+    def edges(
+        self, hosts: Iterable[str], window: Window
+    ) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the starts and the ends of the entries on hosts, in order.
 
-        The search begins at the start of the window, and leaves out the
-        extra indexes.
-
-        :param count: the number of hosts that must have room at once
-        :param amounts: by RESOURCE_CLASSES; None for the whole host
+        Those outside of the window are left out. O(number of all entries).
         """
         hosts = tuple(hosts)
-        starts = []
-        for index in (self.main, self.reserved):
-            if index is None:
-                continue
-            found = index.earliest(
-                count, window.duration, window.start, amounts,
-                rows(index, hosts), whole=amounts is None,
-            )
-            if found is None:
-                return None
-            starts.append(found[0])
-        return max(starts)
+        found = [
+            index.edges(rows(index, hosts), window.start, window.end)
+            for index in self._by_class()
+        ]
+        starts, ends = zip(*found, strict=True)
+        return distinct(starts), distinct(ends)
 
     def peaks(self, main_rows: 'array.array[int]', window: Window) -> Peaks:
         """Return the peaks in a window: see `Peaks`.
@@ -492,6 +478,16 @@ class Indexes:
         ]
         drops: list[Change] = [('drop', uuid) for uuid in gone]
         return [*capacities, *removes, *batch.adds, *drops]
+
+
+def distinct(columns: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Return the numbers in some columns, in order and without duplicates.
+
+    :param columns: each in order and without duplicates
+    """
+    if len(columns) == 1:
+        return columns[0]
+    return sorted(set().union(*columns))
 
 
 def peaks_of(

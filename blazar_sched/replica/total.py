@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import packing
 from blazar_sched.replica.batch import Batch
 from blazar_sched.replica.batch import Change
@@ -77,6 +78,21 @@ class Total:
             self._row, start, end, wanted, ignore=ignore
         )
         return bool(fits)
+
+    def free_shares(self, start: int) -> dict[str, float]:
+        """Return the share of each class that is free from a time on for ever.
+
+        A share is below 0 if more is taken than the hosts have. A class of
+        which the hosts have nothing is left out.
+        """
+        peaks = self._index.peak(self._row, start, FOREVER)
+        return {
+            name: 1 - taken / capacity
+            for name, taken, capacity in zip(
+                CLASSES, peaks, self.capacity, strict=False
+            )
+            if capacity
+        }
 
     def add(
         self, allocations: Iterable[Change], lifetimes: Iterable[Lifetime]

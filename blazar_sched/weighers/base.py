@@ -102,12 +102,9 @@ def horizons(
     """Return how long each host has room for the request, at most FAR."""
     main = replica.indexes.main
     known = [h.uuid in replica.hosts for h in host_states]
-    headroom = replica.present.headroom(
-        main, list(itertools.compress(host_states, known)), request.own_id
-    )
-    found = iter(main.horizon(
-        headroom.rows, now, request.amounts, headroom=headroom.room,
-        ignore=headroom.ignore,
+    found = iter(replica.present.horizon(
+        main, list(itertools.compress(host_states, known)), now,
+        request.amounts, request.own_id,
     ))
     lasting = [min(next(found), FAR) if each else FAR for each in known]
     if not request.extra:

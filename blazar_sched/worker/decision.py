@@ -5,6 +5,7 @@ See worker.decision_log. The hosts that passed are a fact, and are recorded.
 The reasons for which the other hosts did not pass are computed on request: by
 the same steps, for the same window, with the figures that the host states had
 at the time of the decision, on the replica at the time of the question. The
+relocation paths by which hosts passed are computed on the same replica. The
 replica may have changed since the decision, so the explanation includes both
 revisions.
 """
@@ -20,6 +21,8 @@ from blazar_sched.replica import state
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import steps as filter_steps
+from blazar_sched.worker.paths import ENOUGH
+from blazar_sched.worker.reasons import not_looked_for
 from blazar_sched.worker.recorded_hosts import Cell
 from blazar_sched.worker.recorded_hosts import cell
 from blazar_sched.worker.recorded_hosts import Chunk
@@ -137,14 +140,18 @@ class Decision:
         :param replica: the replica from which reasons are computed
         :param host: the only host to explain, by its name; None for all hosts
         """
-        refused = [
-            self._recorded(replica, number)
-            for number in self._numbers(_WAS_REFUSED, host)
-        ]
+        refused = self._recorded(replica, _WAS_REFUSED, host)
         reasons = self._reasons(replica, refused)
         hosts = {h.nodename: reasons[id(h)] for h in refused}
         if host is not None and self._numbers(_HAS_PASSED, host):
             hosts[host] = PASSED
+        if self._request is not None and self._request.movable:
+            passing = self._recorded(replica, _HAS_PASSED, host)
+            paths = self._paths(replica, passing)
+            hosts |= {
+                h.nodename: f'{PASSED}, by a relocation path: {paths[id(h)]}'
+                for h in passing if id(h) in paths
+            }
         return {
             'filter': self.filter,
             'at': self._at,
@@ -165,6 +172,15 @@ class Decision:
         ]
 
     def _recorded(
+        self, replica: state.Replica | None, answer: int, host: str | None
+    ) -> list['_RecordedHostState']:
+        """Return the hosts with an answer, or one host, as recorded."""
+        return [
+            self._recorded_host(replica, number)
+            for number in self._numbers(answer, host)
+        ]
+
+    def _recorded_host(
         self, replica: state.Replica | None, number: int
     ) -> '_RecordedHostState':
         uuid, nodename = self._identities[number]
@@ -190,6 +206,11 @@ class Decision:
         if replica is None or self._request is None:
             return dict.fromkeys(map(id, refused), _NO_REPLICA)
         found = dict.fromkeys(map(id, refused), _NOW_IT_WOULD)
+        if self.passed >= ENOUGH:
+            found |= {
+                key: not_looked_for(path)
+                for key, path in self._paths(replica, refused).items()
+            }
         magnetic_hosts = {
             id(h)
             for h in magnetic.hosts_of_project(
@@ -199,6 +220,19 @@ class Decision:
         steps = self._step_factory(replica, self._request, self._at)
         others = [h for h in refused if id(h) not in magnetic_hosts]
         return found | filter_steps.reasons(steps, others)
+
+    def _paths(
+        self,
+        replica: state.Replica | None,
+        host_states: list['_RecordedHostState'],
+    ) -> dict[int, str]:
+        """Return the paths by which hosts can pass, in words, by id()."""
+        if (
+            self.outcome != DECIDED or replica is None or self._request is None
+        ):
+            return {}
+        steps = self._step_factory(replica, self._request, self._at)
+        return filter_steps.paths(steps, host_states)
 
 
 class _HostFacts(NamedTuple):

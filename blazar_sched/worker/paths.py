@@ -1,23 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts on which a request passes by a relocation path."""
 
+from collections import Counter
 from collections import defaultdict
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeVar
 
+from blazar_sched import ext
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.placing import relocation
 from blazar_sched.placing.relocation import Path
 from blazar_sched.placing.relocation import Targets
+from blazar_sched.replica import packing
+from blazar_sched.replica import present
 from blazar_sched.replica import state
+from blazar_sched.worker import reasons
 from blazar_sched.worker.request import Request
 
 # If so many hosts pass, no further path is looked for.
 ENOUGH = 16
 # The most times at which hosts have to be left, that paths are looked for.
 MOST_TIMES = 16
+# After so many hosts without a path, no path is looked for from other hosts
+# that are alike and have room until the same time.
+ALIKE = 2
+
+T = TypeVar('T', bound=Targets)
 
 
 class Paths:
@@ -26,6 +43,8 @@ class Paths:
     The figures of the present come from HostStates. For later times, a path
     goes by the records alone, as there is no HostState of a host that is full
     now.
+
+    :param placed: the instances that were placed recently, by host
     """
 
     def __init__(
@@ -34,11 +53,16 @@ class Paths:
         request: Request,
         now: int,
         rules: Rules,
+        placed: Mapping[str, Iterable[Instance]],
     ) -> None:
         self._replica = replica
         self._request = request
+        # The instance may have come when the reasons are asked for: what is
+        # counted for it is ignored then, too.
+        self._ignore = request.instance_uuid
         self._now = now
         self._rules = rules
+        self._placed = placed
         # By the likeness of the hosts that are left, and the amounts.
         self._targets: dict[tuple[Any, ...], Targets] = {}
 
@@ -52,7 +76,7 @@ class Paths:
         return total.has_room(
             start, end, amounts,
             self._rules.headroom_for(amounts, bounded=end != FOREVER),
-            ignore=self._request.own_id,
+            ignore=self._ignore,
         )
 
     def with_path(
@@ -77,13 +101,129 @@ class Paths:
         for until, group in self._by_time(
             [h for h in host_states if id(h) not in passing], amounts
         ):
-            passing.update(
-                id(h) for h in group
-                if self._find(h.uuid, amounts, until, end) is not None
-            )
+            passing.update(self._leaving(group, amounts, until, end))
             if len(passing) >= ENOUGH:
                 break
         return [h for h in host_states if id(h) in passing]
+
+    def _leaving(
+        self,
+        host_states: Iterable[Any],
+        amounts: tuple[int, ...],
+        until: int,
+        end: int,
+    ) -> Iterator[int]:
+        """Yield the id() of the hosts from which a path leads on.
+
+        The paths from hosts that are alike differ only in that no path leads
+        back to the host that it has just left, and the longest stay is taken
+        first. So if no path leads from two hosts that are alike, no path leads
+        from any host like them.
+
+        :param until: the time until which each host has room
+        """
+        failed: Counter[object] = Counter()
+        for h in host_states:
+            known = self._replica.hosts.get(h.uuid)
+            if known is None or failed[known.likeness] == ALIKE:
+                continue
+            if self._find(h.uuid, amounts, until, end) is None:
+                failed[known.likeness] += 1
+            else:
+                yield id(h)
+
+    def of_passing(
+        self,
+        host_states: list[Any],
+        amounts: tuple[int, ...],
+        end: int,
+    ) -> dict[int, str]:
+        """Return the paths by which HostStates pass, in words, by id().
+
+        The path of a recorded instance is that of its record. Otherwise the
+        path goes by the records alone: what the HostStates said when they
+        passed is not kept.
+        """
+        known = [h for h in host_states if h.uuid in self._replica.hosts]
+        times = self._recorded_until([h.uuid for h in known], amounts)
+        found = {}
+        own = self._replica.instances.get(self._request.instance_uuid)
+        for h, until in zip(known, times, strict=True):
+            if own is not None and own.host == h.uuid:
+                path: Path | None = own.path
+            else:
+                path = self._find(h.uuid, amounts, until, end)
+            if path:
+                found[id(h)] = reasons.path(path, self._replica.hosts)
+        return found
+
+    def of_placed(self, host: str) -> Path:
+        """Return the path of the instance from a host where it was placed.
+
+        The path goes by the records alone.
+
+        :returns: an empty path if the instance can stay, or has no path
+        """
+        if host not in self._replica.hosts:
+            return ()
+        amounts, end = self._request.amounts, self._request.end
+        [until] = self._recorded_until([host], amounts)
+        return self._find(host, amounts, until, end) or ()
+
+    def why_none(
+        self, host_state: Any, amounts: tuple[int, ...], end: int
+    ) -> str:
+        """Say why a host has no room to an end, neither there nor by a path.
+        """
+        lasting, index, headroom, wanted = min(
+            self._rooms(host_state, amounts), key=lambda room: room[0]
+        )
+        reason = reasons.no_room(index, headroom, self._now, end, wanted)
+        known = self._replica.hosts.get(host_state.uuid)
+        until = self._now + lasting
+        if known is None or until >= end:
+            # The replica may change while it is being read.
+            return reason
+        targets = self._new_targets(known, amounts, _TracedTargets)
+        path = relocation.find(
+            targets, known.uuid, self._now, until, end, self._rules
+        )
+        hosts = self._replica.hosts
+        if path:
+            why = reasons.not_looked_for(reasons.path(path, hosts))
+        else:
+            why = 'no relocation path: ' + reasons.no_path(
+                Stay(known.uuid, self._now, until), targets.found, end,
+                self._rules, hosts,
+            )
+        return f'{reason}; {why}'
+
+    def _rooms(
+        self, host_state: Any, amounts: tuple[int, ...]
+    ) -> Iterator[
+        tuple[int, ext.TimelineIndex, present.Headroom, tuple[int, ...]]
+    ]:
+        """Yield for how many seconds a host has room, by each index.
+
+        Each result also has the index, the headroom and the amounts.
+        """
+        indexes = self._replica.indexes
+        rooms = [(indexes.main, amounts, self._replica.present.headroom)]
+        rooms += [
+            (index, (amount,), present.plain)
+            for name, amount in self._request.extra.items()
+            if (index := indexes.extra.get(name)) is not None
+        ]
+        for index, wanted, look in rooms:
+            headroom = look(index, [host_state], self._ignore)
+            if headroom.rows[0] < 0:
+                # The host has no inventory of the class.
+                continue
+            [seconds] = index.horizon(
+                headroom.rows, self._now, wanted, headroom=headroom.room,
+                ignore=headroom.ignore,
+            )
+            yield seconds, index, headroom, wanted
 
     def _with_extra_room(
         self, host_states: list[Any], end: int
@@ -93,7 +233,7 @@ class Paths:
             return host_states
         seconds = self._replica.indexes.extra_horizon(
             [h.uuid for h in host_states], self._now, self._request.extra,
-            self._request.own_id,
+            self._ignore,
         )
         return [
             h for h, each in zip(host_states, seconds, strict=True)
@@ -107,24 +247,41 @@ class Paths:
 
         Of many times, only the latest MOST_TIMES.
         """
-        main, own_id = self._replica.indexes.main, self._request.own_id
-        headroom = self._replica.present.headroom(main, host_states, own_id)
-        seconds: Sequence[int] = main.horizon(
-            headroom.rows, self._now, amounts, headroom=headroom.room,
-            ignore=headroom.ignore,
-        )
+        times = self._until([h.uuid for h in host_states], (
+            self._replica.present.horizon(
+                self._replica.indexes.main, host_states, self._now, amounts,
+                self._ignore,
+            )
+        ))
+        groups = defaultdict(list)
+        least = self._now + self._rules.least_stay
+        for h, each in zip(host_states, times, strict=True):
+            if each >= least:
+                groups[each].append(h)
+        return sorted(groups.items(), reverse=True)[:MOST_TIMES]
+
+    def _recorded_until(
+        self, hosts: list[str], amounts: tuple[int, ...]
+    ) -> list[int]:
+        """Return until when hosts have room by the records."""
+        main = self._replica.indexes.main
+        return self._until(hosts, main.horizon(
+            main.rows(hosts), self._now, amounts,
+            headroom=self._replica.present.recorded_room(hosts),
+            ignore=self._ignore,
+        ))
+
+    def _until(self, hosts: list[str], seconds: Sequence[int]) -> list[int]:
+        """Return the time until which each host has room.
+
+        :param seconds: for how long each host has room of RESOURCE_CLASSES
+        """
         if self._request.extra:
             extra = self._replica.indexes.extra_horizon(
-                [h.uuid for h in host_states], self._now,
-                self._request.extra, own_id,
+                hosts, self._now, self._request.extra, self._ignore
             )
             seconds = list(map(min, seconds, extra))
-        groups = defaultdict(list)
-        least = self._rules.least_stay
-        for h, each in zip(host_states, seconds, strict=True):
-            if each >= least:
-                groups[self._now + each].append(h)
-        return sorted(groups.items(), reverse=True)[:MOST_TIMES]
+        return [self._now + each for each in seconds]
 
     def _find(
         self, host: str, amounts: tuple[int, ...], until: int, end: int
@@ -141,11 +298,54 @@ class Paths:
         key = (*host.likeness, *amounts)
         found = self._targets.get(key)
         if found is None:
-            candidates = self._replica.catalog.relocation_targets(host)
-            found = self._targets[key] = Targets(
-                self._replica.indexes, candidates.rows, amounts,
-                self._request.extra,
-                self._replica.present.recorded_room(candidates.hosts),
-                self._request.own_id,
+            found = self._targets[key] = self._new_targets(
+                host, amounts, Targets
             )
         return found
+
+    def _new_targets(
+        self, host: Host, amounts: tuple[int, ...], kind: type[T]
+    ) -> T:
+        candidates = self._replica.catalog.relocation_targets(host)
+        return kind(
+            self._replica.indexes, candidates.rows, amounts,
+            self._request.extra, self._recorded_room(candidates.hosts),
+            self._ignore,
+        )
+
+    def _recorded_room(self, hosts: Collection[str]) -> present.Room:
+        """Return the room that the records leave, and recent placements.
+
+        An instance that the replica does not have yet is subtracted from the
+        room of its hosts at all times.
+        """
+        room = self._replica.present.recorded_room(hosts)
+        if not self._placed:
+            return room
+        for n, host in enumerate(hosts):
+            for each in self._placed.get(host, ()):
+                if self._is_unrecorded(each):
+                    amounts = packing.amounts_of(each.countable())
+                    for lane, amount in enumerate(amounts):
+                        room[n * packing.WIDTH + lane] -= amount
+        return room
+
+    def _is_unrecorded(self, placed: Instance) -> bool:
+        return (
+            placed.uuid != self._request.instance_uuid
+            and placed.uuid not in self._replica.instances
+            and placed.reservation_id is None and not placed.preemptible
+        )
+
+
+class _TracedTargets(Targets):
+    """Targets that keep the stays that were asked for, found or not."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.found: list[Stay | None] = []
+
+    def next_stay(self, last: Stay, end: int, lead: int) -> Stay | None:
+        stay = super().next_stay(last, end, lead)
+        self.found.append(stay)
+        return stay

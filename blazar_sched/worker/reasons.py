@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reasons for refusals in words, computed from the index only on request."""
 
+from collections.abc import Mapping
+from collections.abc import Sequence
+
 from blazar_sched import ext
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Stay
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.placing.relocation import Path
 from blazar_sched.replica import present
 
 
@@ -40,6 +47,65 @@ def no_room(
         if amount > 0 and use + amount > limit
     ]
     return f'{since}: {"; ".join(short)} {until(end)}'
+
+
+def path(stays: Path, hosts: Mapping[str, Host]) -> str:
+    """Return the stays of a relocation path in words.
+
+    :param hosts: every host by uuid
+    """
+    return ', then '.join(
+        f'{hosts[stay.host].hypervisor_hostname} {until(stay.end)}'
+        for stay in stays
+    )
+
+
+def not_looked_for(path: str) -> str:
+    """Say why a host did not pass by a path that there is.
+
+    :param path: in words, see `path`
+    """
+    return (
+        'no relocation path was looked for, as enough other hosts passed: '
+        f'{path}'
+    )
+
+
+def no_path(
+    first: Stay,
+    following: Sequence[Stay | None],
+    end: int,
+    rules: Rules,
+    hosts: Mapping[str, Host],
+) -> str:
+    """Say why there is no relocation path to an end.
+
+    :param following: the stays that were found after the first stay, one
+        after the other; None where no host has room. The last stay is too
+        short, or one move too few.
+    :param hosts: every host by uuid
+    """
+    if not following:
+        return (
+            f'the host has room for {first.end - first.start} s, and an '
+            f'instance that has to be moved is started for {rules.least_stay} '
+            's at least'
+        )
+    *later, last = following
+    if last is not None and len(following) == rules.most_moves:
+        stays = first, *filter(None, following)
+        return (
+            f'{path(stays, hosts)}, and more than {rules.most_moves} moves '
+            'would be necessary'
+        )
+    stays = first, *filter(None, later)
+    left_at = stays[-1].end
+    beyond = left_at + rules.shortest_stay
+    return (
+        f'{path(stays, hosts)}, then no other host has room from '
+        f'{time(left_at - rules.lead)} '
+        f'{until(end) if end <= beyond else f"until after {time(beyond)}"}'
+    )
 
 
 def time(at: int) -> str:

@@ -5,6 +5,8 @@ import dataclasses
 
 import pytest
 
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.relocation import Features
 from blazar_sched.domain.relocation import is_movable
 from blazar_sched.domain.relocation import Rules
@@ -73,3 +75,21 @@ def test_the_limit_of_memory_holds_for_all(memory_mb, moved):
 ])
 def test_large_and_long_instances_leave_more_free(vcpus, bounded, headroom):
     assert Rules().headroom_for({'VCPU': vcpus}, bounded) == headroom
+
+
+@pytest.mark.parametrize('end, expected', [
+    (250, [(0, 100), (90, 200), (190, 250)]),
+    (195, [(0, 100), (90, 195)]),
+    (95, []),
+    (400, []),
+])
+def test_an_instance_with_another_end_keeps_its_path_until_then(
+    end, expected
+):
+    path = (Stay('a', 0, 100), Stay('b', 90, 200), Stay('c', 190, 300))
+    instance = Instance('i', 'a', 'p', {'VCPU': 1}, end=300, path=path)
+
+    new = instance.ending_at(end)
+
+    assert new.end == end
+    assert [(stay.start, stay.end) for stay in new.path] == expected

@@ -122,7 +122,8 @@ class World:
     def is_reachable(self, name, start, leave_after, moves):
         """Tell whether any path leads from a host to the end.
 
-        The host is left at any time after `leave_after`.
+        The host is left at any time after `leave_after`. A move prolongs the
+        time with room, also if the host could have been left later.
         """
         until = self.until(name, start)
         if until >= self.instance.end:
@@ -132,7 +133,8 @@ class World:
             for at in range(leave_after, until + 1)
             for other in NAMES
             if other != name
-            and self.until(other, at - RULES.lead) > at + RULES.shortest_stay
+            and self.until(other, at - RULES.lead)
+            > until + RULES.shortest_stay
         )
 
 
@@ -214,6 +216,20 @@ def test_a_first_stay_is_not_too_short():
     rules = dataclasses.replace(RULES, shortest_stay=10)
 
     assert relocation.plan(replica, make_instance(), 0, rules) is None
+
+
+def test_a_move_that_prolongs_the_time_too_little_is_no_move():
+    """Not even if the host is left earlier for it."""
+    taken = [whole('a', 9, 100), whole('b', 10, 100), whole('c', 0, 9)]
+    hosts = (*LAB, make_host('d', 1, 0))
+    instance = make_instance(vcpus=2)
+    replica = make_replica(hosts, taken)
+    world = World(hosts, taken, instance)
+
+    assert relocation.plan(replica, instance, 0, RULES) is None
+    assert not world.is_reachable(
+        'a', 0, RULES.least_stay, RULES.most_moves
+    )
 
 
 def test_no_more_moves_than_the_rules_allow():

@@ -164,6 +164,29 @@ def test_a_share_is_kept_free(make, kept_free, fits):
     assert not has_room(fits + 1)
 
 
+def test_the_share_that_is_free_is_that_of_the_fullest_time(make):
+    world = World(make, accounting.LedgerAccounting, (4, 4))
+    total = world.replica.indexes.total
+    assert set(total.free_shares(0).values()) == {1}
+
+    world.put_instances([
+        ('a', 2, 10, False, False), ('a', 1, FOREVER, False, False),
+    ])
+
+    assert total.free_shares(9)['VCPU'] == 5 / 8
+    assert total.free_shares(10)['VCPU'] == 7 / 8
+    # A forced server may have more than there is.
+    world.put_instances([('b', 10, FOREVER, False, False)])
+    assert total.free_shares(10)['VCPU'] < 0
+
+
+def test_there_is_no_share_of_what_no_host_has():
+    replica = state.Replica(accounting.LedgerAccounting, relocating=True)
+    replica.load(0, [])
+
+    assert replica.indexes.total.free_shares(0) == {}
+
+
 def test_memory_of_many_large_hosts_is_counted(make):
     """A lane of the index holds no sum above 2**31 MB."""
     replica = state.Replica(accounting.LedgerAccounting, relocating=True)

@@ -88,7 +88,7 @@ def test_everything_left_on_the_objects_is_listed():
     pending = schedule(host_state, spec)
 
     [placed] = pending[host_state.uuid]
-    assert placed.request.instance_uuid == spec.instance_uuid
+    assert placed.uuid == spec.instance_uuid
     left = set(vars(host_state)) - before | set(vars(spec)) - before_spec
     assert left == listed()
 

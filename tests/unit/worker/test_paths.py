@@ -3,14 +3,19 @@
 
 import dataclasses
 
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
+from blazar_sched.filters import lifetime_filter
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.worker import paths
 from blazar_sched.worker import process
 from tests.unit.worker.test_decision import a_host
 from tests.unit.worker.test_decision import a_host_state
@@ -27,7 +32,8 @@ OPTIONS = {
     'unbounded': 'relocate', 'relocation_lead': 600,
     'relocation_shortest_stay': 600, 'relocation_notice': DAY,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
-    'relocation_local_disks': True,
+    'relocation_local_disks': True, 'relocation_moves': 3,
+    'max_backfill_lifetime': 0,
 }
 
 
@@ -147,6 +153,20 @@ def test_a_long_lifetime_is_relocated_too(option):
     assert passing(replica, states(0), long) == []
 
 
+@pytest.mark.parametrize('policy', ['never', 'assume:1d'])
+def test_a_host_that_does_not_relocate_keeps_long_lifetimes_off(
+    option, policy
+):
+    option('max_backfill_lifetime', DAY)
+    hosts = [a_host(0, unbounded=policy), a_host(1)]
+    replica = a_replica(*hosts)
+
+    long, short = a_request(lifetime='3d'), a_request(lifetime='1h')
+    assert passing(replica, states(0, 1), long) == ['c1']
+    assert passing(replica, states(0, 1), short) == ['c0', 'c1']
+    assert 'longer than max_backfill_lifetime' in reason(replica, long)
+
+
 @pytest.mark.parametrize('headroom, vcpus, found', [
     (0.5, 4, ['c0']), (0.5, 5, []), (0.0, 5, ['c0']),
 ])
@@ -178,15 +198,135 @@ def test_other_resource_classes_need_a_path_too():
     assert passing(replica, states(0), a_request()) == ['c0']
 
 
-def test_the_reason_tells_of_paths_and_of_headroom(option):
+def reason(replica, spec, host='c0'):
+    """Return what is told of one host, which is offered alone."""
+    _, told = decide(replica, states(int(host[1:])), spec)
+    return told[-1]['hosts'].get(host)
+
+
+def test_a_refusal_for_headroom_says_so(option):
+    option('relocation_headroom', 1.0)
+
+    assert 'headroom' in reason(a_replica(a_host(0)), a_request())
+
+
+# What is told of host c0, which is reserved two days after NOW.
+WHOLE = 'the whole host is reserved from 2027-01-17T08:00:00Z on, and '
+FIRST = 'c0 until 2027-01-17T08:00:00Z'
+
+
+def test_a_path_is_shown_by_which_a_host_passes(option):
+    replica = a_replica(
+        a_host(0), a_host(1), a_host(2), *leased(0, hours=999),
+        *leased(1, start=5 * DAY), *leased(2, start=DAY),
+    )
+
+    assert reason(replica, a_request()) == (
+        f'the host passed, by a relocation path: {FIRST}, then c1 until '
+        '2027-01-20T08:00:00Z, then c2 for ever'
+    )
+    long = a_request(lifetime='3d')
+    option('max_backfill_lifetime', DAY)
+    assert reason(replica, long) == (
+        f'the host passed, by a relocation path: {FIRST}, then c1 until '
+        '2027-01-18T08:00:00Z'
+    )
+
+
+def test_no_path_is_shown_where_an_instance_stays():
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
+
+    assert reason(replica, a_request(), 'c1') is None
+    assert reason(replica, a_request(lifetime='1d')) is None
+
+
+def test_the_booked_path_is_shown_where_the_instance_has_come():
+    replica = a_replica(a_host(0), a_host(1), a_host(2), *leased(0))
+    spec = a_request(8)
+    decide(replica, states(0, 2), spec)
+    path = (
+        Stay(id_of('host', 0), NOW, NOW + 2 * DAY),
+        Stay(id_of('host', 2), NOW + 2 * DAY - 600, window.FOREVER),
+    )
+    booked = Instance(
+        spec.instance_uuid, id_of('host', 0), 'p1',
+        {'VCPU': 8, 'MEMORY_MB': 512, 'DISK_GB': 1}, path=path, movable=True,
+    )
+    with process.following(replica, lambda: NOW):
+        each = lifetime_filter.LifetimeFilter()
+        assert len(each.filter_all(states(0), spec)) == 1
+        kept = process.ensure_started().decisions
+        kept.settle(replica)
+        replica.apply(8, [record.encode(booked)])
+
+        [told] = kept.explain(replica, spec.instance_uuid)
+
+    assert (told['revision'], told['explained_by']) == (7, 8)
+    assert told['hosts'] == {
+        'c0': f'the host passed, by a relocation path: {FIRST}, then c2 for '
+        'ever'
+    }
+
+
+def test_a_refusal_without_another_host_says_when_it_would_need_one():
     far = a_host(1, availability_zone='other')
     replica = a_replica(a_host(0), far, *leased(0))
-    _, told = decide(replica, states(0), a_request())
-    assert 'no relocation path' in told[-1]['hosts']['c0']
 
-    option('relocation_headroom', 1.0)
-    _, told = decide(replica, states(0), a_request())
-    assert 'headroom' in told[-1]['hosts']['c0']
+    assert reason(replica, a_request()) == (
+        f'{WHOLE}requested for ever; no relocation path: {FIRST}, then no '
+        'other host has room from 2027-01-17T07:50:00Z until after '
+        '2027-01-17T08:10:00Z'
+    )
+
+
+def test_a_refusal_of_a_short_stay_says_how_short(option):
+    option('relocation_shortest_stay', 3 * DAY)
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
+
+    assert reason(replica, a_request()) == (
+        f'{WHOLE}requested for ever; no relocation path: the host has room '
+        'for 172800 s, and an instance that has to be moved is started for '
+        '259200 s at least'
+    )
+
+
+def test_a_refusal_of_too_many_moves_says_how_many(option):
+    option('relocation_moves', 1)
+    replica = a_replica(
+        a_host(0), a_host(1), a_host(2), *leased(0, hours=999),
+        *leased(1, start=5 * DAY), *leased(2, start=4 * DAY),
+    )
+
+    assert reason(replica, a_request()) == (
+        f'{WHOLE}requested for ever; no relocation path: {FIRST}, then c1 '
+        'until 2027-01-20T08:00:00Z, and more than 1 moves would be necessary'
+    )
+
+
+def test_a_refusal_for_another_resource_class_names_the_class():
+    hosts = [a_host(0, gpus=2), a_host(1, gpus=1)]
+    replica = a_replica(*hosts, *leased(0, gpus=2))
+
+    assert reason(replica, a_request(gpus=2)) == (
+        'from 2027-01-17T08:00:00Z on: 0 CUSTOM_GPU left, 2 requested for '
+        f'ever; no relocation path: {FIRST}, then no other host has room from '
+        '2027-01-17T07:50:00Z until after 2027-01-17T08:10:00Z'
+    )
+
+
+def test_a_host_that_was_not_needed_says_so():
+    """Paths are looked for only until enough hosts pass."""
+    others = range(1, paths.ENOUGH + 1)
+    replica = a_replica(*map(a_host, (0, *others)), *leased(0))
+    spec = a_request()
+
+    _, told = decide(replica, states(0, *others), spec)
+
+    assert told[-1]['passed'] == paths.ENOUGH
+    assert told[-1]['hosts']['c0'] == (
+        'no relocation path was looked for, as enough other hosts passed: '
+        f'{FIRST}, then c1 for ever'
+    )
 
 
 def test_an_instance_passes_where_it_has_its_own_allocation():
@@ -204,3 +344,93 @@ def test_an_instance_passes_where_it_has_its_own_allocation():
     assert passing(replica, states(1), a_request(8)) == ['c1']
     other = a_request(1, number=5)
     assert passing(replica, states(1), other) == []
+
+
+def placed(number=5, vcpus=8, **fields):
+    """A server that a worker has placed on c0, and that goes to c1 later."""
+    return Instance(
+        id_of('instance', number), id_of('host', 0), 'p1',
+        {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1}, movable=True,
+        building=True, **{'path': (
+            Stay(id_of('host', 0), NOW, NOW + 2 * DAY),
+            Stay(id_of('host', 1), NOW + 2 * DAY - 600, window.FOREVER),
+        ), **fields},
+    )
+
+
+def passing_beside(pending, replica, host_states, spec):
+    """Return the hosts that pass beside servers placed a moment ago."""
+    with process.following(replica, lambda: NOW):
+        for each in pending:
+            process.pending().add(each, 60)
+        return [
+            each.nodename for each in
+            lifetime_filter.LifetimeFilter().filter_all(host_states, spec)
+        ]
+
+
+@pytest.mark.parametrize('vcpus, room', [(7, True), (8, False)])
+def test_the_later_place_of_a_server_placed_a_moment_ago_is_taken(
+    vcpus, room
+):
+    """The replica does not have the server yet."""
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
+    # HostState has counted the server on c0 already.
+    small = placed(vcpus=vcpus)
+    here = states(0, here=[small.uuid])
+
+    found = passing_beside([small], replica, here, a_request())
+
+    assert found == (['c0'] if room else [])
+
+
+def test_whoever_stays_counts_the_later_place_beside_itself():
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
+
+    assert passing_beside([], replica, states(1), a_request()) == ['c1']
+    assert passing_beside([placed()], replica, states(1), a_request()) == []
+
+
+@pytest.mark.parametrize('fields', [
+    {'preemptible': True}, {'reservation_id': 'r'},
+])
+def test_who_does_not_count_for_itself_takes_no_later_place(fields):
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
+
+    there = dataclasses.replace(
+        placed(), host=id_of('host', 1), path=(), **fields
+    )
+
+    assert passing_beside([there], replica, states(0), a_request()) == ['c0']
+
+
+def test_the_record_counts_in_place_of_the_placement():
+    """Once the replica has the server, the path of its record counts."""
+    recorded = placed(vcpus=2, path=())
+    replica = a_replica(a_host(0), a_host(1), recorded, *leased(0))
+    here = states(0, here=[recorded.uuid])
+
+    assert passing_beside([placed()], replica, here, a_request()) == ['c0']
+
+
+leases = st.lists(st.tuples(
+    st.integers(0, 4), st.integers(1, 6), st.integers(1, 3)
+), max_size=14)
+
+
+@given(leases, st.integers(1, 3), st.integers(1, 8))
+@settings(deadline=None, max_examples=200)
+def test_no_path_is_missed_after_two_hosts_without_one(leases, moves, vcpus):
+    """A host passes as if paths were looked for from each host."""
+    nouns = [a_host(n) for n in range(5)]
+    for n, (on, start, length) in enumerate(leases):
+        of = a_reservation(n, start * DAY, (start + length) * DAY)
+        nouns += [of, an_allocation(n, on, of, 5)]
+    replica = a_replica(*nouns)
+    with pytest.MonkeyPatch.context() as patch:
+        process.CONF.set_override('relocation_moves', moves, 'blazar_sched')
+        found = passing(replica, states(*range(5)), a_request(vcpus))
+        patch.setattr(paths, 'ALIKE', 99)
+        assert found == passing(
+            replica, states(*range(5)), a_request(vcpus)
+        )
