@@ -23,6 +23,7 @@ COMMANDS = {
     'manager': 'run the manager',
     'db': 'create, check or import the database',
     'why': 'show why hosts were rejected for a server',
+    'relocations': 'show the instances that have to be moved, and where to',
     'replicas': 'show the revision of the ledger in each scheduler worker',
     'status': 'show the installed versions, or check an upgrade',
     'demo': 'demonstrate a lease with Nova in one process',

@@ -49,7 +49,10 @@ opts = [
         min=0,
         help='Seconds from now on for which no headroom is kept. Set this to '
         'the shortest time between the request for a lease and the start of '
-        'the lease.' + _SAME,
+        'the lease. This option also decides which instances with an end are '
+        'too short-lived to be moved: those that end within so many seconds '
+        'after their creation. 0 means that headroom is kept at all times, '
+        'and that every instance may be moved.' + _SAME,
     ),
     cfg.FloatOpt(
         'relocation_headroom',

@@ -84,7 +84,8 @@ MOVES = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_moves',
     'Live migrations along relocation paths that this manager has requested, '
-    'by whether Nova has accepted the request: accepted or refused',
+    'by whether Nova has accepted the request: accepted or refused; failed '
+    'counts the moves that had to be requested again',
     ('outcome',),
 )
 UNPLANNED = Metric(
@@ -93,11 +94,18 @@ UNPLANNED = Metric(
     'Instances that must leave their host before a reservation starts, and '
     'for which no other host has room; every manager reports the same number',
 )
+LATE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_instances_late',
+    'Instances that are still on their host, although a reservation needs the '
+    'host and another host has room for them; every manager reports the same '
+    'number',
+)
 
 # The metrics that are counted as things happen.
 COUNTED = (
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
-    CONFLICTS, CLOCK_DIFFERENCE, MOVES, UNPLANNED,
+    CONFLICTS, CLOCK_DIFFERENCE, MOVES, UNPLANNED, LATE,
 )
 
 LEASES = Metric(
@@ -117,6 +125,17 @@ PATHS = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_relocation_paths',
     'Instances with a relocation path; every manager reports the same number',
+)
+HEADROOM = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_relocation_headroom_ratio',
+    'Share of all registered hosts together that nobody has, from '
+    'relocation_notice seconds after now on for ever, by the resource class '
+    'VCPU or MEMORY_MB: what is left beside the allocations of reservations, '
+    'and beside the servers to their ends. Below 0, more is promised than the '
+    'hosts have. Every manager reports the same number; no number without '
+    'relocate_instances',
+    ('resource_class',),
 )
 REVISION = Metric(
     prometheus_client.Gauge,
@@ -156,8 +175,8 @@ LOST = Metric(
 
 # The metrics that are read on each request; see service.manager.gauges.
 LOOKED_UP = (
-    LEASES, DEGRADED, HOSTS, PATHS, REVISION, REPLICA_REVISION, LEFT_OUT,
-    LOOPS, LOST,
+    LEASES, DEGRADED, HOSTS, PATHS, HEADROOM, REVISION, REPLICA_REVISION,
+    LEFT_OUT, LOOPS, LOST,
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

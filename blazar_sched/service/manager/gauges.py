@@ -5,14 +5,17 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from oslo_config import cfg
 from oslo_log import log
 from prometheus_client import core
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager import relocation
 
 LOG = log.getLogger(__name__)
 
@@ -22,17 +25,22 @@ class Gauges:
 
     While the database is away, the metrics from the database are left out.
 
+    :param clock: returns the time in epoch seconds
     :param loops: returns the loops of the manager, once they exist
     """
 
     def __init__(
         self,
+        conf: cfg.ConfigOpts,
         ledger: Ledger,
         notifier: Notifier,
+        clock: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
     ) -> None:
+        self._conf = conf
         self._ledger = ledger
         self._notifier = notifier
+        self._clock = clock
         self._loops = loops
 
     def describe(self) -> list[core.Metric]:
@@ -55,6 +63,7 @@ class Gauges:
         if replica is not None:
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
             yield _gauge(metrics.LEFT_OUT, {(): len(replica.left_out)})
+            yield _gauge(metrics.HEADROOM, self._headroom(replica))
         try:
             found = self._ledger.statistics()
         except exception.Unavailable as e:
@@ -71,6 +80,22 @@ class Gauges:
             metrics.HOSTS,
             {('true',): found.available, ('false',): found.unavailable},
         )
+
+    def _headroom(
+        self, replica: state.Replica
+    ) -> dict[tuple[str, ...], float]:
+        """Return the share that is free later, by resource class.
+
+        No commit waits for this: the replica may be in the middle of a trial.
+        """
+        rules = relocation.rules(self._conf)
+        total = replica.indexes.total
+        if rules is None or total is None:
+            return {}
+        start = int(self._clock()) + rules.notice
+        return {
+            (name,): share for name, share in total.free_shares(start).items()
+        }
 
 
 def _gauge(

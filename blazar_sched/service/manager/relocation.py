@@ -13,8 +13,10 @@ looked for again with each step; such an instance is reported, and is never
 removed by this module.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 
 from oslo_config import cfg
@@ -31,9 +33,14 @@ from blazar_sched.replica import packing
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_END
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_ERROR
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_LATE
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_START
 from blazar_sched.service.bus.notifier import INSTANCE_UNPLANNED
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.metrics import Metrics
@@ -43,6 +50,12 @@ LOG = log.getLogger(__name__)
 
 # Seconds until Nova is asked again for a move that has not happened.
 PAUSE = 30
+# The most requests for a move to one host, if a path leads to another host.
+MOST_REQUESTS = 3
+
+# An instance waits for its next stay, or is to be moved now, or has nowhere to
+# go.
+PLANNED, DUE, UNPLANNED = 'planned', 'due', 'unplanned'
 
 
 def rules(conf: cfg.ConfigOpts) -> Rules | None:
@@ -72,7 +85,7 @@ def with_path(
             return dataclasses.replace(new, path=old.path)
         if old.relocations and old.relocations[0].host == new.host:
             return dataclasses.replace(new, path=_advanced(old))
-    path = relocation.plan(replica, new, now, rules)
+    path = relocation.plan(replica, new, now, rules, urgent=True)
     return dataclasses.replace(new, path=path or ())
 
 
@@ -84,6 +97,43 @@ def _advanced(instance: Instance) -> relocation.Path:
     """Return the path of an instance that has come to its next host."""
     left = instance.relocations
     return left if len(left) > 1 else ()
+
+
+@dataclasses.dataclass(slots=True)
+class _Asked:
+    """The requests to Nova for one move.
+
+    :ivar target: the uuid of the host
+    :ivar count: how many requests there were
+    :ivar last: when the server was last looked at for a request
+    :ivar begun: whether Nova has accepted the last request
+    """
+
+    target: str
+    count: int = 0
+    last: int = 0
+    begun: bool = False
+
+
+def report_end(
+    notifier: Notifier,
+    nodes: Mapping[str, str],
+    old: Instance | None,
+    new: Instance,
+) -> None:
+    """Send a notification if an instance has come to its next host.
+
+    :param nodes: the uuids of the hosts by hypervisor hostname
+    :param old: the record before the look at Nova that found the instance
+    """
+    if old is None or old.host == new.host:
+        return
+    if old.relocations and old.relocations[0].host == new.host:
+        names = {uuid: name for name, uuid in nodes.items()}
+        notifier.relocation(
+            INSTANCE_RELOCATION_END, old, names.get(old.host, ''),
+            names[new.host],
+        )
 
 
 class Relocations(loop.Looped):
@@ -111,10 +161,10 @@ class Relocations(loop.Looped):
         self._clock = clock
         self._notice = notice
         self._metrics = metrics_
-        # When Nova was last asked to move a server, by uuid.
-        self._asked: dict[str, int] = {}
-        # The unplanned instances that were reported.
-        self._reported: set[str] = set()
+        # The requests for moves that are due, by the uuid of the server.
+        self._asked: dict[str, _Asked] = {}
+        # The instances that were reported, by the type of the notification.
+        self._reported: dict[str, set[str]] = defaultdict(set)
         self._loop = loop.Loop(
             'relocation', self.step,
             lambda: self._conf.manager.relocation_interval,
@@ -129,17 +179,35 @@ class Relocations(loop.Looped):
         if rules_ is None:
             return
         now = int(self._clock())
-        self._report(self._plan(now, rules_))
+        self._report(
+            INSTANCE_UNPLANNED, metrics.UNPLANNED, self._plan(now, rules_),
+            'Instance %s must leave host %s before a reservation starts '
+            'there, and no other host has room for the instance',
+        )
         self._drop_needless(now)
+        self._report(
+            INSTANCE_RELOCATION_LATE, metrics.LATE,
+            self._ledger.read_replica(lambda replica: _late(replica, now)),
+            'Instance %s is still on host %s, although a reservation needs '
+            'the host now and another host has room for the instance',
+        )
         due = self._ledger.read_replica(lambda replica: _due(replica, now))
         self._asked = {
-            each.uuid: self._asked[each.uuid] for each, _ in due
-            if each.uuid in self._asked
+            each.uuid: self._asked_for(each.uuid, target.uuid)
+            for each, target in due
         }
         for instance, target in due:
-            if now - self._asked.get(instance.uuid, 0) >= PAUSE:
-                self._asked[instance.uuid] = now
-                self._move(instance, target, now)
+            asked = self._asked[instance.uuid]
+            if now - asked.last >= PAUSE:
+                asked.last = now
+                self._move(instance, target, asked, now, rules_)
+
+    def _asked_for(self, uuid: str, target: str) -> _Asked:
+        """Return the requests for the move of a server to a host."""
+        known = self._asked.get(uuid)
+        if known is not None and known.target == target:
+            return known
+        return _Asked(target)
 
     def _plan(self, now: int, rules: Rules) -> list[Instance]:
         """Plan paths for the instances that need one; return the others."""
@@ -152,7 +220,9 @@ class Relocations(loop.Looped):
             failed = []
             with tx.replica.changing() as put:
                 for each in _unplanned(tx.replica, now):
-                    path = relocation.plan(tx.replica, each, now, rules)
+                    path = relocation.plan(
+                        tx.replica, each, now, rules, urgent=True
+                    )
                     if path is None:
                         failed.append(each)
                         continue
@@ -171,46 +241,122 @@ class Relocations(loop.Looped):
             return
 
         def work(tx: PlacingTx) -> None:
-            for each in _needless(tx.replica, now):
-                tx.put_instance(dataclasses.replace(each, path=()))
+            with tx.replica.changing() as put:
+                for each in _needless(tx.replica, now):
+                    # Another instance that stays may need the same room.
+                    if not relocation.must_leave(tx.replica, each, now):
+                        staying = dataclasses.replace(each, path=())
+                        put([staying])
+                        tx.put_instance(staying)
 
         self._ledger.commit(work)
 
-    def _report(self, unplanned: Iterable[Instance]) -> None:
-        """Report the unplanned instances that were not reported yet."""
-        found = {each.uuid: each for each in unplanned}
-        for uuid in found.keys() - self._reported:
+    def _report(
+        self,
+        event_type: str,
+        metric: metrics.Metric,
+        instances: Iterable[Instance],
+        message: str,
+    ) -> None:
+        """Report the instances of a kind that were not reported yet.
+
+        :param metric: the gauge of their number
+        :param message: the log message about an instance and its host
+        """
+        found = {each.uuid: each for each in instances}
+        for uuid in found.keys() - self._reported[event_type]:
             instance = found[uuid]
-            LOG.warning(
-                'Instance %s must leave host %s before a reservation starts '
-                'there, and no other host has room for the instance',
-                uuid, instance.host,
-            )
+            LOG.warning(message, uuid, instance.host)
             self._notifier.instance(
-                INSTANCE_UNPLANNED, uuid, project_id=instance.project_id,
+                event_type, uuid, project_id=instance.project_id,
                 host_id=instance.host,
             )
-        self._reported = set(found)
-        self._metrics.of(metrics.UNPLANNED).set(len(found))
+        self._reported[event_type] = set(found)
+        self._metrics.of(metric).set(len(found))
 
-    def _move(self, instance: Instance, target: Host, now: int) -> None:
+    def _move(
+        self,
+        instance: Instance,
+        target: Host,
+        asked: _Asked,
+        now: int,
+        rules: Rules,
+    ) -> None:
+        """Ask Nova for a move, or look for another path after many requests.
+        """
         server = self._nova.server(instance.uuid)
         if server is None or server.task is not None:
             return
+        if server.node == target.hypervisor_hostname:
+            # The record of the server is late.
+            self._notice(instance.uuid)
+            return
+        if asked.begun:
+            asked.begun = False
+            self._tell(INSTANCE_RELOCATION_ERROR, instance, server, target)
+        if asked.count:
+            self._metrics.of(metrics.MOVES, metrics.FAILED).inc()
+            LOG.warning(
+                'Server %s is not on host %s after %d requests to Nova',
+                instance.uuid, target.hypervisor_hostname, asked.count,
+            )
+        if asked.count >= MOST_REQUESTS and self._lead_elsewhere(
+            instance, target, now, rules
+        ):
+            return
+        asked.count += 1
         self._make_room(instance, target, now)
         LOG.info(
             'Moving server %s to host %s', instance.uuid,
             target.hypervisor_hostname,
         )
-        outcome = metrics.ACCEPTED
-        if not self._nova.migrate_server(server, target.service_name):
-            outcome = metrics.REFUSED
+        asked.begun = self._nova.migrate_server(server, target.service_name)
+        outcome, event_type = metrics.ACCEPTED, INSTANCE_RELOCATION_START
+        if not asked.begun:
+            now_there = self._nova.server(instance.uuid)
+            if now_there is None or now_there.task is not None:
+                # Another manager was first, or the server is deleted.
+                return
+            outcome, event_type = metrics.REFUSED, INSTANCE_RELOCATION_ERROR
             LOG.warning(
                 'Nova refused to move server %s to host %s', instance.uuid,
                 target.hypervisor_hostname,
             )
         self._metrics.of(metrics.MOVES, outcome).inc()
+        self._tell(event_type, instance, server, target)
         self._notice(instance.uuid)
+
+    def _tell(
+        self,
+        event_type: str,
+        instance: Instance,
+        server: Server,
+        target: Host,
+    ) -> None:
+        self._notifier.relocation(
+            event_type, instance, server.node or '',
+            target.hypervisor_hostname,
+        )
+
+    def _lead_elsewhere(
+        self, instance: Instance, target: Host, now: int, rules: Rules
+    ) -> bool:
+        """Give an instance a path that avoids a host, if there is such a path.
+        """
+
+        def work(tx: PlacingTx) -> bool:
+            tx.replica.advance(now)
+            path = relocation.plan(
+                tx.replica, instance, now, rules, urgent=True,
+                avoid=target.uuid,
+            )
+            is_current = tx.replica.instances.get(instance.uuid) == instance
+            if not path or not is_current:
+                return False
+            tx.put_instance(dataclasses.replace(instance, path=path))
+            return True
+
+        return self._ledger.commit(work)
 
     def _make_room(self, instance: Instance, target: Host, now: int) -> None:
         """Delete the servers that yield on a host, as far as needed."""
@@ -243,15 +389,16 @@ def _due(
 
     A host that is down is left out: another path is looked for.
     """
-    planned = {
-        uuid for uuids in replica.arriving.values() for uuid in uuids
-    }
-    found = [replica.instances[uuid] for uuid in sorted(planned)]
     due = [
         (each, replica.hosts[each.relocations[0].host])
-        for each in found if each.relocations[0].start <= now
+        for each in _planned(replica) if each.relocations[0].start <= now
     ]
     return [(each, host) for each, host in due if host.available]
+
+
+def _late(replica: state.Replica, now: int) -> list[Instance]:
+    """Return the instances that should have left their hosts by now."""
+    return [each for each in _planned(replica) if each.leaves_at <= now]
 
 
 def _needless(replica: state.Replica, now: int) -> list[Instance]:
@@ -270,17 +417,24 @@ def _unplanned(replica: state.Replica, now: int) -> list[Instance]:
     """Return the instances that need a path, or another path.
 
     These are the instances that must leave their hosts and have no path, and
-    those whose path leads to a host that takes no instances any more.
+    those that cannot go along their paths any more.
     """
     replica.advance(now)
-    misled = {
-        uuid for host, uuids in replica.arriving.items()
-        if not replica.hosts[host].takes_relocated for uuid in uuids
-    }
     return [
-        *map(replica.instances.__getitem__, sorted(misled)),
+        *(
+            each for each in _planned(replica)
+            if not relocation.is_open(replica, each, now)
+        ),
         *_without_path(replica, now),
     ]
+
+
+def _planned(replica: state.Replica) -> list[Instance]:
+    """Return the instances that have a path."""
+    planned = {
+        uuid for uuids in replica.arriving.values() for uuid in uuids
+    }
+    return [replica.instances[uuid] for uuid in sorted(planned)]
 
 
 def _without_path(
@@ -293,3 +447,30 @@ def _without_path(
         if each.movable and not each.path
         and relocation.must_leave(replica, each, now)
     ]
+
+
+def outlook(
+    replica: state.Replica, now: int
+) -> list[tuple[Instance, int, str]]:
+    """Return the instances that must leave their hosts, the next one first.
+
+    :param replica: of the ledger
+    :returns: for each instance the time at which it must have left its host,
+        and PLANNED, DUE or UNPLANNED
+    """
+    lost = {each.uuid: each for each in _unplanned(replica, now)}
+    due = {each.uuid for each, _ in _due(replica, now)}
+    with_path = {
+        uuid for uuids in replica.arriving.values() for uuid in uuids
+    }
+    found = [
+        (each, each.leaves_at, DUE if each.uuid in due else PLANNED)
+        for each in map(
+            replica.instances.__getitem__, with_path - lost.keys()
+        )
+    ]
+    for each in lost.values():
+        seconds = replica.indexes.horizon(each, now)
+        if now + seconds < each.end:
+            found.append((each, now + seconds, UNPLANNED))
+    return sorted(found, key=lambda item: (item[1], item[0].uuid))

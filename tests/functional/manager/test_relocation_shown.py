@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator sees of relocation: a list, metrics and notifications."""
+
+import dataclasses
+import json
+
+from oslo_messaging.notify import _impl_test
+import pytest
+
+from blazar_sched.cmd import main
+from blazar_sched.cmd import relocations
+from blazar_sched.domain import duration
+from blazar_sched.domain.relocation import Features
+from blazar_sched.service import metrics
+from blazar_sched.service.manager.relocation import PAUSE
+from tests import serving
+from tests.functional.manager.conftest import hosts
+from tests.functional.manager.conftest import ManagerInMemory
+
+NAMES = ('a', 'b', 'c')
+VCPUS = 4
+LEAD, NOTICE = 60, 300
+FEATURES = Features({}, {}, None, 512, local_disk=False, devices=False)
+
+
+class Site(ManagerInMemory):
+    """A cloud with hosts of VCPUS each; times are in seconds from now."""
+
+    def __init__(self, conf):
+        for name, value in {
+            'relocate_instances': True, 'relocation_lead': LEAD,
+            'relocation_shortest_stay': LEAD, 'relocation_notice': NOTICE,
+        }.items():
+            conf.set_override(name, value, 'manager')
+        _impl_test.reset()
+        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+        super().__init__(conf)
+        for name in NAMES:
+            self.add_host(name, VCPUS)
+
+    def look(self, seconds=0):
+        self.clock.now += seconds
+        self.manager.instances.sync()
+        self.manager.relocations.step()
+
+    def boot(self, node, vcpus=VCPUS):
+        server = self.add_server(
+            node, vcpus=vcpus, features=FEATURES, created=self.now
+        )
+        self.look()
+        return server
+
+    def reserve(self, name, start=NOTICE, end=2 * NOTICE):
+        return self.create(
+            hosts(resource_properties=(
+                f'["==", "$hypervisor_hostname", "{name}"]'
+            )),
+            start=start, end=end,
+        )
+
+    def sent(self):
+        """Return the notifications of servers since the last call."""
+        self.manager.notifier.step()
+        messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
+        _impl_test.reset()
+        return [
+            (m['event_type'], m['payload']) for m in messages
+            if m['event_type'].startswith('instance.')
+        ]
+
+
+@pytest.fixture
+def site(conf):
+    site = Site(conf)
+    yield site
+    site.ledger.close()
+
+
+@pytest.fixture
+def ask(site, tmp_path, port, monkeypatch, capsys):
+    """Run the command; return its output."""
+    config = serving.write_config(tmp_path, port)
+    monkeypatch.setattr(relocations.time, 'time', site.clock)
+
+    def ask(*args):
+        command = ['relocations', '--config-file', str(config), *args]
+        assert main.main(command) == 0
+        return capsys.readouterr().out
+
+    return ask
+
+
+@pytest.fixture
+def asked(ask):
+    """Return the list of the command as JSON."""
+    return lambda: json.loads(ask('--json'))
+
+
+def test_an_instance_with_a_path_is_listed_until_it_has_moved(site, asked):
+    assert asked() == []
+    server = site.boot('a')
+    lease = site.reserve('a')
+
+    [told] = asked()
+
+    [then] = told.pop('next')
+    assert told == {
+        'instance': server.uuid, 'project_id': 'other', 'host': 'a',
+        'until': lease.start, 'state': 'planned',
+    }
+    assert (then['start'], then['end']) == (lease.start - LEAD, None)
+    assert then['host'] in 'bc'
+
+    site.clock.now = lease.start - LEAD
+    [told] = asked()
+    assert told['state'] == 'due'
+
+    site.look()
+    site.look()
+    assert asked() == []
+
+
+def test_an_instance_with_nowhere_to_go_is_listed(site, asked):
+    server = site.boot('a')
+    lease = site.reserve('a')
+    for name in 'bc':
+        site.hosts.update(site.host(name).id, {'disabled': True})
+    site.look()
+
+    [told] = asked()
+
+    assert (told['instance'], told['state']) == (server.uuid, 'unplanned')
+    assert told['until'] == lease.start
+
+
+def test_the_table_names_hosts_and_times(site, ask, monkeypatch):
+    monkeypatch.setenv('COLUMNS', '200')
+    server = site.boot('a')
+    lease = site.reserve('a')
+
+    shown = ask()
+
+    assert server.uuid in shown
+    assert duration.format_time(lease.start) in shown
+    assert f'from {duration.format_time(lease.start - LEAD)}' in shown
+    assert 'planned' in shown
+
+
+def headroom(site, name='VCPU'):
+    return site.manager.metrics.registry.get_sample_value(
+        metrics.HEADROOM.name, {'resource_class': name}
+    )
+
+
+def test_the_headroom_is_what_is_left_at_the_fullest_time(site):
+    site.look()
+    assert headroom(site) == 1
+
+    site.boot('a', 1)
+    assert headroom(site) == pytest.approx(11 / 12)
+    assert headroom(site, 'MEMORY_MB') == pytest.approx(11 / 12)
+
+    # Before the notice is over, nobody needs headroom.
+    site.reserve('b', start=10, end=NOTICE)
+    assert headroom(site) == pytest.approx(11 / 12)
+    site.reserve('c', start=10 * NOTICE, end=11 * NOTICE)
+    assert headroom(site) == pytest.approx(7 / 12)
+    site.clock.now += 11 * NOTICE
+    assert headroom(site) == pytest.approx(11 / 12)
+
+
+def test_there_is_no_headroom_where_nobody_is_relocated(world):
+    world.add_host('a')
+
+    assert headroom(world) is None
+
+
+def test_a_move_is_told_from_its_start_to_its_end(site):
+    server = site.boot('a')
+    lease = site.reserve('a')
+    site.nova.slowness = 1
+    assert site.sent() == []
+
+    site.look(NOTICE - LEAD)
+    [(begun, payload)] = site.sent()
+    assert begun == 'instance.relocation.start'
+    target = payload.pop('target_hypervisor_hostname')
+    assert target in 'bc'
+    assert payload == {
+        'instance_id': server.uuid, 'project_id': 'other',
+        'hypervisor_hostname': 'a',
+        'vacate_at': duration.format_time(lease.start),
+        'start_date': '2027-01-15T08:04:00.000000', 'end_date': None,
+    }
+
+    # The server has not moved: the move is requested again.
+    site.look(PAUSE)
+    site.look()
+    payload['target_hypervisor_hostname'] = target
+    assert site.sent() == [
+        ('instance.relocation.error', payload),
+        ('instance.relocation.start', payload),
+        ('instance.relocation.end', payload),
+    ]
+    site.look()
+    assert site.sent() == []
+
+
+def test_a_move_that_nova_refuses_is_told(site, monkeypatch):
+    site.boot('a')
+    site.reserve('a')
+    monkeypatch.setattr(
+        site.nova, 'migrate_server', lambda server, service_name: False
+    )
+
+    site.look(NOTICE - LEAD)
+    site.look(PAUSE)
+
+    assert [event_type for event_type, _ in site.sent()] == 2 * [
+        'instance.relocation.error'
+    ]
+
+
+def test_a_move_that_another_manager_has_begun_is_not_told_as_refused(
+    site, monkeypatch
+):
+    server = site.boot('a')
+    site.reserve('a')
+
+    def migrate_server(asked, service_name):
+        # The other manager's request came between the look and this request.
+        site.nova.stored[server.uuid] = dataclasses.replace(
+            server, task='migrating'
+        )
+        return False
+
+    monkeypatch.setattr(site.nova, 'migrate_server', migrate_server)
+    site.look(NOTICE - LEAD)
+
+    assert site.sent() == []
+    assert site.manager.metrics.registry.get_sample_value(
+        'blazar_sched_manager_moves_total', {'outcome': 'refused'}
+    ) is None
+
+
+def test_a_server_that_stays_too_long_is_told_once(site, monkeypatch):
+    server = site.boot('a')
+    lease = site.reserve('a')
+    monkeypatch.setattr(
+        site.nova, 'migrate_server', lambda server, service_name: False
+    )
+    site.clock.now = lease.start - 1
+    site.look()
+    assert late(site) == []
+    site.clock.now = lease.start
+    site.look()
+    site.look(1)
+
+    [(_, payload)] = late(site)
+    assert payload['instance_id'] == server.uuid
+    assert number_late(site) == 1
+
+    monkeypatch.undo()
+    site.look(PAUSE)
+    site.look()
+    assert number_late(site) == 0
+    assert late(site) == []
+
+
+def late(site):
+    return [
+        (event_type, payload) for event_type, payload in site.sent()
+        if event_type == 'instance.relocation.late'
+    ]
+
+
+def number_late(site):
+    return site.manager.metrics.registry.get_sample_value(
+        'blazar_sched_manager_instances_late'
+    )
+
+
+def test_a_move_of_an_operator_elsewhere_is_no_end(site):
+    """The control: only the next host of the path is the end of a move."""
+    site.boot('a')
+    site.reserve('a')
+    [record] = site.ledger.instances()
+    [other] = {'b', 'c'} - {
+        host.hypervisor_hostname for host in site.ledger.hosts()
+        if host.uuid == record.relocations[0].host
+    }
+
+    site.nova.migrate_server(site.nova.server(record.uuid), other)
+    site.look()
+
+    assert site.sent() == []
+
+
+@pytest.mark.parametrize('policy, movable', [
+    (None, True), ('relocate', True), ('forever', True), ('never', False),
+    ('assume:1h', False),
+])
+def test_no_server_is_moved_from_a_host_of_another_policy(
+    site, policy, movable
+):
+    if policy is not None:
+        site.hosts.update(site.host('a').id, {'unbounded': policy})
+
+    site.boot('a')
+
+    [record] = site.ledger.instances()
+    assert record.movable == movable
