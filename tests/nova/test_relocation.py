@@ -10,7 +10,11 @@ threads that poll it have the real clock.
 from blazar_sched.demo.cloud import Cloud  # isort: skip
 
 
+import threading
+
 from keystoneauth1 import adapter
+from nova.scheduler import manager as scheduler
+from nova.virt import fake
 import pytest
 
 from blazar_sched.conf import service as service_conf
@@ -18,10 +22,15 @@ from blazar_sched.demo.cloud import host_of
 from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.replica import puller
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.manager.relocation import PAUSE
+from blazar_sched.worker import paths
 from blazar_sched.worker import process
+from blazar_sched.worker.pending import Pending
 from tests.nova.ahead import Clock
 from tests.nova.ahead import wait_for_replica
 
@@ -50,7 +59,7 @@ class RelocationCloud:
 
     def boot(self, vcpus=1, flavor=None, **fields):
         self.told()
-        hints = {name: fields.pop(name) for name in ('lifetime',)
+        hints = {name: fields.pop(name) for name in ('lifetime', 'group')
                  if name in fields}
         server = self.cloud.boot(
             flavor or self.flavors[vcpus], hints, **fields
@@ -96,6 +105,13 @@ class RelocationCloud:
         return host_of(self.cloud.show(server))
 
 
+def requests(site):
+    """Return how many moves the manager has requested."""
+    return site.manager.metrics.registry.get_sample_value(
+        'blazar_sched_manager_moves_total', {'outcome': 'accepted'}
+    ) or 0
+
+
 @pytest.fixture(scope='module')
 def clock():
     return Clock()
@@ -114,12 +130,11 @@ def cloud(tmp_path_factory, clock):
         yield cloud
 
 
-@pytest.fixture
-def site(cloud, clock, tmp_path):
+@pytest.fixture(scope='module')
+def module_site(cloud, clock, tmp_path_factory):
     conf = service_conf.load(files=[])
-    conf.set_override(
-        'connection', f'sqlite:///{tmp_path}/ledger.sqlite', 'database'
-    )
+    path = tmp_path_factory.mktemp('ledger') / 'ledger.sqlite'
+    conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
     for name, value in {
         'sync_interval': 0.3,
@@ -142,7 +157,25 @@ def site(cloud, clock, tmp_path):
         manager.hosts.create(name, {})
     yield RelocationCloud(cloud, manager, clock)
     manager.stop()
+
+
+@pytest.fixture
+def site(module_site):
+    """The cloud without servers and leases; the hosts have no settings."""
+    ledger = module_site.manager.ledger
+    hosts = ledger.hosts()
+    yield module_site
+    cloud = module_site.cloud
     cloud.delete(*cloud.servers())
+    wait_for('no records', lambda: not ledger.instances())
+
+    def work(tx):
+        for lease in tx.leases():
+            tx.delete_lease(lease.id)
+        for host in hosts:
+            tx.put_host(host)
+
+    ledger.commit(work)
 
 
 def test_an_unbounded_server_runs_where_its_place_afterwards_is_booked(site):
@@ -300,3 +333,198 @@ def test_a_server_that_has_nowhere_to_go_is_reported_and_kept(
 
     site.manager.hosts.update(host.id, {'disabled': 'false'})
     wait_for('path', lambda: site.path(server) == ['c1', target])
+
+
+@pytest.fixture
+def decided(monkeypatch):
+    """decided(function): call a function between a decision and its booking.
+    """
+    decide = scheduler.SchedulerManager._get_sorted_hosts
+
+    def set_(function):
+        def decide_then(self, *args, **kwargs):
+            hosts = decide(self, *args, **kwargs)
+            function()
+            return hosts
+
+        monkeypatch.setattr(
+            scheduler.SchedulerManager, '_get_sorted_hosts', decide_then
+        )
+
+    return set_
+
+
+def test_of_two_let_pass_by_one_place_the_second_is_reported_and_kept(
+    site, decided, caplog
+):
+    site.reserve('c1')
+    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
+    site.boot(2, host='c2')
+    site.told()
+    both = threading.Barrier(2, timeout=60)
+    decided(both.wait)
+    servers = []
+    threads = [
+        threading.Thread(target=lambda: servers.append(
+            site.cloud.boot(site.flavors[2], host='c1')
+        ))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    decided(lambda: None)
+
+    # Both were let pass, and both are kept.
+    assert {server['status'] for server in servers} == {'ACTIVE'}
+    wait_for('records', lambda: all(map(site.record, servers)))
+    [first] = [each for each in servers if site.path(each) == ['c1', 'c2']]
+    [second] = [each for each in servers if each is not first]
+    assert site.path(second) == []
+    wait_for('report', lambda: f'{second["id"]} must leave' in caplog.text)
+    assert f'{first["id"]} must leave' not in caplog.text
+
+    site.cloud.delete(first)
+    wait_for('path', lambda: site.path(second) == ['c1', 'c2'])
+
+
+@pytest.fixture
+def room_for_one(site, monkeypatch):
+    """Servers leave c1 for the three VCPUs of c2, and no record arrives.
+
+    While the fixture is used, nova-scheduler pulls no changes.
+    """
+    site.cloud.configure(pending_ttl=60)
+    site.reserve('c1')
+    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
+    site.boot(host='c2')
+    site.told()
+    monkeypatch.setattr(puller.Puller, 'pull', lambda self, now: None)
+    monkeypatch.setattr(process.ensure_started(), 'pending', Pending())
+    yield site
+    monkeypatch.undo()
+    site.cloud.configure(pending_ttl=0)
+
+
+def boot_two(site, vcpus):
+    return site.cloud.boot_many(2, site.flavors[vcpus], host='c1')
+
+
+def test_each_server_of_one_request_has_a_later_place(room_for_one):
+    servers = boot_two(room_for_one, 1)
+
+    for each in servers:
+        wait_for('record', lambda each=each: room_for_one.record(each))
+        assert room_for_one.path(each) == ['c1', 'c2']
+
+
+def test_no_server_of_a_request_is_admitted_without_a_later_place(
+    room_for_one
+):
+    servers = boot_two(room_for_one, 2)
+
+    assert {server['status'] for server in servers} == {'ERROR'}
+
+
+def test_control_without_the_later_places_both_are_admitted(
+    room_for_one, monkeypatch
+):
+    monkeypatch.setattr(paths.Paths, 'of_placed', lambda self, host: ())
+
+    servers = boot_two(room_for_one, 2)
+
+    assert {server['status'] for server in servers} == {'ACTIVE'}
+
+
+def test_a_lease_that_is_booked_after_the_decision_has_its_host(
+    site, decided
+):
+    site.reserve('c1')
+    site.boot(host='c2')
+    site.told()
+    leases = []
+    # The path that nova-scheduler has found leads to the fuller host.
+    decided(lambda: leases.append(
+        site.reserve('c2', start=DAY + HOUR, length=10 * DAY)
+    ))
+
+    server = site.boot(VCPUS - 1, host='c1')
+
+    [lease] = leases
+    assert site.hosts_of(lease) == {'c2'}
+    assert server['status'] == 'ACTIVE', server.get('fault')
+    assert site.path(server) == ['c1', 'c3']
+
+
+def test_a_move_that_nova_does_not_make_goes_to_another_host(
+    site, clock, monkeypatch
+):
+    monkeypatch.setattr(relocation, 'MOST_REQUESTS', 1)
+    group = site.cloud.api.post_server_groups(
+        {'name': 'apart', 'policy': 'anti-affinity'}
+    )
+    other, server = (
+        site.boot(host=name, group=group['id']) for name in ('c2', 'c1')
+    )
+    site.reserve('c1')
+    # Nova does not tell the manager that the two must be apart.
+    assert site.path(server) == ['c1', 'c2']
+
+    asked = requests(site)
+    clock.ahead += DAY - LEAD + 1
+    wait_for('request', lambda: requests(site) > asked)
+    site.cloud.settled(server)
+    clock.ahead += PAUSE
+
+    wait_for('move', lambda: site.host_of(server) == 'c3')
+    assert site.host_of(other) == 'c2'
+
+
+def test_the_booked_host_admits_the_server_whatever_the_policy_is(
+    site, clock
+):
+    """Relocation is introduced with one host; the others admit nobody."""
+    host = site.manager.ledger.host(site.cloud.hosts['c1'])
+    site.manager.hosts.update(host.id, {'unbounded': 'relocate'})
+    site.cloud.configure(unbounded='never')
+    try:
+        server = site.boot(host='c1')
+        site.reserve('c1')
+        clock.ahead += DAY - LEAD + 1
+
+        wait_for('move', lambda: site.host_of(server) != 'c1')
+    finally:
+        site.cloud.configure(unbounded='relocate')
+
+
+def test_a_server_deleted_while_nova_migrates_it_leaves_no_place_behind(
+    site, clock, monkeypatch
+):
+    """This test is the last: Nova leaves an allocation on the source behind.
+    """
+    migrate = fake.FakeDriver.live_migration
+    begun, go_on = threading.Event(), threading.Event()
+
+    def live_migration(*args, **kwargs):
+        begun.set()
+        assert go_on.wait(60)
+        migrate(*args, **kwargs)
+
+    monkeypatch.setattr(fake.FakeDriver, 'live_migration', live_migration)
+    site.reserve('c1')
+    server = site.boot(VCPUS, host='c1')
+    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
+    assert site.path(server) == ['c1', 'c2']
+
+    clock.ahead += DAY - LEAD + 1
+    assert begun.wait(60)
+    try:
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            site.reserve('c2', start=60)
+        site.cloud.delete(server)
+    finally:
+        go_on.set()
+
+    wait_for('no record', lambda: site.record(server) is None)
+    site.reserve('c2', start=60)

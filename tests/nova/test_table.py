@@ -13,6 +13,22 @@ THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 NO_SUCH = 'e3a9f1e4-52a4-44a8-b5a3-6f7d9b3c2d10'
 
 
+# The options of a cloud in which servers are relocated.
+RELOCATE = {
+    'unbounded': 'relocate', 'relocation_local_disks': True,
+    'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+}
+
+
+@pytest.fixture(autouse=True, params=[{}, RELOCATE], ids=['', 'relocate'])
+def options(request, lab):
+    """Each row holds whether or not servers are relocated.
+
+    The rows of servers that are relocated are in test_relocation.
+    """
+    lab.cloud.configure(**request.param)
+
+
 def lasting(seconds):
     return {'lifetime': str(seconds)}
 
