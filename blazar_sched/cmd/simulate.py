@@ -90,6 +90,21 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         default=1,
         help='seed of the random numbers (default: 1)',
     )
+    parser.add_argument(
+        '--seeds',
+        type=_count,
+        default=1,
+        metavar='N',
+        help='simulate N scenes, with N seeds from --seed on, and show one '
+        'line for each scene (default: 1)',
+    )
+    parser.add_argument(
+        '--jobs',
+        type=_count,
+        default=1,
+        metavar='N',
+        help='number of processes that simulate scenes (default: 1)',
+    )
     times = parser.add_mutually_exclusive_group()
     times.add_argument(
         '--repeat',
@@ -151,7 +166,8 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=policy.PARTS,
         help='also simulate this scheduler without this part; can be given '
-        'several times',
+        'several times; a single scene is always simulated without weighers, '
+        'too',
     )
     parser.add_argument(
         '--suggest',
@@ -181,9 +197,23 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         help='value of [blazar_sched] lease_gap_weight_multiplier in '
         'nova.conf (default: 1.0)',
     )
+    parser.add_argument(
+        '--migration-failure',
+        type=_share,
+        default=0.0,
+        metavar='SHARE',
+        help='share of the live migrations that fail; such a migration is '
+        'tried again (default: 0)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.seeds > 1 and (args.suggest or args.plot):
+        print(
+            'simulate: --suggest and --plot require a single seed',
+            file=sys.stderr,
+        )
+        return 2
     for module, wanted in (('nova', True), ('matplotlib', args.plot)):
         if wanted and importlib.util.find_spec(module) is None:
             print(
@@ -209,9 +239,17 @@ def run(args: argparse.Namespace) -> int:
             'lease_gap_weight_multiplier': args.lease_gap_weight_multiplier,
         },
         args.seed, args.sample, args.repeat, args.until_refused,
+        args.migration_failure,
     )
+    if args.seeds > 1:
+        runner.run_scenes(
+            settings, policy.compared(args.without), args.seeds, args.jobs,
+            args.json,
+        )
+        return 0
     policies = (
-        policy.suggested() if args.suggest else policy.compared(args.without)
+        policy.suggested() if args.suggest
+        else policy.compared([*args.without, policy.WEIGHERS])
     )
     runner.run(settings, policies, args.json, args.plot, args.suggest)
     return 0

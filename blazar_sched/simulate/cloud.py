@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import heapq
+import random
 from typing import Any
 import uuid
 
@@ -54,6 +55,10 @@ from blazar_sched.simulate.policy import Policy
 _POOL_FIRST = Options(
     default=requirements.parse('["==", "$pool", "true"]', 'pool'), retry=True
 )
+# A live migration takes so many seconds, and one more for each GiB of memory.
+_SECONDS = 10
+# The least seconds until a live migration that has failed is tried again.
+_PAUSE = 30
 
 
 @dataclasses.dataclass(slots=True)
@@ -126,10 +131,40 @@ class Running:
     kind: str | None = None
 
 
+class _Feed:
+    """A replica, and the records that the replica has not been told yet.
+
+    A replica is told as soon as somebody asks it, of all records at once. Most
+    instances are gone again before the ledger is asked.
+    """
+
+    def __init__(self, replica: state.Replica) -> None:
+        self._replica = replica
+        self._untold: dict[record.Key, record.Record] = {}
+
+    def tell(self, records: Iterable[record.Record]) -> None:
+        self._untold.update((each[:2], each) for each in records)
+
+    def replica(self) -> state.Replica:
+        """Return the replica, up to date."""
+        if self._untold:
+            instances = self._replica.instances
+            self._replica.apply(self._replica.revision + 1, [
+                each for key, each in self._untold.items()
+                if each[2] is not None or key[0] != record.INSTANCE
+                or key[1] in instances
+            ])
+            self._untold.clear()
+        return self._replica
+
+
 class Cloud:
     """Hosts under a policy; the first `pool` hosts are kept for leases.
 
     `now` is the time, which the simulation advances.
+
+    :param options: the options of ``[blazar_sched]``
+    :param migration_failure: the probability that a live migration fails
     """
 
     def __init__(
@@ -138,6 +173,7 @@ class Cloud:
         pool: int,
         policy: Policy,
         options: Mapping[str, Any],
+        migration_failure: float = 0.0,
     ) -> None:
         self.now = 0
         self.policy = policy
@@ -146,14 +182,18 @@ class Cloud:
         )
         self._longest = options.get('max_backfill_lifetime', 0)
         self._rules = _rules(options)
-        # The relocation paths booked since the last look, as (start of the
-        # next stay, uuid of the instance).
+        # The moves to make, noted since the last look, as (time, uuid of the
+        # instance): at the start of the next stay, or of the next try.
         self.booked: list[tuple[int, str]] = []
         # The kinds of the instances that were evicted for moves.
         self.evicted: list[str] = []
+        self._migration_failure = migration_failure
+        self._chances = random.Random(0)
+        self.failed_moves = 0
         self.hosts = [
             _host(number, host) for number, host in enumerate(hosts)
         ]
+        self._states = [host.state for host in self.hosts]
         self._by_uuid = {host.uuid: host for host in self.hosts}
         self.held: dict[str, set[str]] = {
             host.uuid: set() for host in self.hosts[:pool]
@@ -163,17 +203,17 @@ class Cloud:
         self._stays: list[RecordedStay] = []
         # The allocations by the id of the lease.
         self._allocations: dict[str, list[Allocation]] = {}
-        self._revision = 1
-        self.ledger = state.Replica(accounting.LedgerAccounting)
         self.seen = state.Replica(
             accounting.SchedulerAccounting, relocating=self._relocates
         )
+        ledger = state.Replica(accounting.LedgerAccounting)
         records = [
             _record(host, host.uuid in self.held)
             for host in self.hosts[:None if self._relocates else pool]
         ]
-        for replica in (self.ledger, self.seen):
-            replica.load(self._revision, records)
+        for replica in (ledger, self.seen):
+            replica.load(1, records)
+        self._ledger, self._seen = _Feed(ledger), _Feed(self.seen)
         if self._relocates:
             self.held |= {
                 host.uuid: set() for host in self.hosts[pool:]
@@ -189,13 +229,14 @@ class Cloud:
         """Put an instance on a host, if a host has room for the instance."""
         vcpus, memory_mb = asked.vcpus, asked.memory_mb
         here = [
-            host.state for host in self.hosts
-            if host.has_room(vcpus, memory_mb)
+            there for there in self._states
+            if there.vcpus_used + vcpus <= there.vcpus_total
+            and memory_mb <= there.free_ram_mb
         ]
         if not here:
             return False
         preemptible = asked.kind == trace.PREEMPTIBLE
-        chosen = self._scheduler.choose(here, scheduler.spec(
+        chosen = self._choose(here, scheduler.spec(
             id_, vcpus, memory_mb, asked.declared, preemptible
         ))
         if chosen is None:
@@ -215,7 +256,7 @@ class Cloud:
         if gone is None:
             return False
         self._depart(id_, gone)
-        if id_ in self.seen.instances:
+        if self._is_tracked(gone.host):
             self._tell([(record.INSTANCE, id_, None)])
         for allocation in tuple(gone.host.waiting):
             self._use(allocation)
@@ -246,8 +287,7 @@ class Cloud:
     ) -> None:
         host = new.host
         self._come(id_, new)
-        # Blazar does not track the servers that run.
-        if host.uuid not in self.held or self.policy.closed:
+        if not self._is_tracked(host):
             return
         instance = Instance(
             id_, host.uuid, lease.PROJECT,
@@ -259,12 +299,18 @@ class Cloud:
             movable=self._may_move(new),
         )
         if instance.movable:
-            self.ledger.advance(self.now)
             path = relocation.plan(
-                self.ledger, instance, self.now, self._rules
+                self._ledger_now(), instance, self.now, self._rules
             )
             instance = dataclasses.replace(instance, path=path or ())
         self._put(instance)
+
+    def _is_tracked(self, host: Host) -> bool:
+        """Tell whether the ledger has the instances on a host.
+
+        Blazar does not track the servers that run.
+        """
+        return host.uuid in self.held and not self.policy.closed
 
     def _may_move(self, new: Running) -> bool:
         """Tell whether an instance is relocated: not if its end is near."""
@@ -281,17 +327,19 @@ class Cloud:
     def move(self, id_: str) -> int | None:
         """Move an instance to the next host of its path, if that is due.
 
+        A live migration that fails is tried again, on the same path.
+
         :returns: MB that were moved, 0 if the host has no room; None if no
-            move is due
+            move is due, or if the move fails
         """
-        known = self.ledger.instances.get(id_)
+        ledger = self._ledger_now()
+        known = ledger.instances.get(id_)
         if known is None or not known.relocations:
             return None
         following = known.relocations[0]
         if following.start > self.now:
             return None
-        self.ledger.advance(self.now)
-        if not relocation.must_leave(self.ledger, known, self.now):
+        if not relocation.must_leave(ledger, known, self.now):
             self._put(dataclasses.replace(known, path=()))
             return None
         old = self._running[id_]
@@ -299,6 +347,9 @@ class Cloud:
         self.evicted += self._evict(target, (old.vcpus, old.memory_mb))
         if not target.has_room(old.vcpus, old.memory_mb):
             return 0
+        if self._chances.random() < self._migration_failure:
+            self._try_again(id_, old)
+            return None
         self._depart(id_, old)
         self._come(id_, dataclasses.replace(
             old, since=self.now, host=target
@@ -308,6 +359,12 @@ class Cloud:
         for allocation in tuple(old.host.waiting):
             self._use(allocation)
         return old.memory_mb
+
+    def _try_again(self, id_: str, instance: Running) -> None:
+        """Note that a live migration has failed and is to be tried again."""
+        self.failed_moves += 1
+        taken = _SECONDS + instance.memory_mb // inventory.MIB_PER_GIB
+        self.booked.append((self.now + max(_PAUSE, taken), id_))
 
     def _count(self, host: Host, vcpus: int) -> None:
         self.used.change(self.now, vcpus)
@@ -325,9 +382,8 @@ class Cloud:
 
     def book(self, asked: Lease) -> bool:
         """Place a lease, if there is room for the lease."""
-        self.ledger.advance(self.now)
         try:
-            placed, displaced = self._place(asked)
+            placed, displaced = self._place(self._ledger_now(), asked)
         except exception.NotEnoughHostsAvailable:
             return False
         [reservation] = asked.reservations
@@ -349,22 +405,22 @@ class Cloud:
         return True
 
     def _place(
-        self, asked: Lease
+        self, ledger: state.Replica, asked: Lease
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
         """Place a lease; return the allocations, and displaced instances."""
         if not self.policy.packing:
-            return placing.scatter(self.ledger, asked, asked.window), []
+            return placing.scatter(ledger, asked, asked.window), []
         options = _POOL_FIRST if self._relocates else DEFAULT_OPTIONS
 
         def attempt() -> lease_placing.Allocations:
             return lease_placing.place(
-                self.ledger, asked, asked.window, options=options
+                ledger, asked, asked.window, options=options
             )
 
         if not (self._relocates and self.policy.displacement):
             return attempt(), []
         return displacement.place(
-            self.ledger, asked, asked.window, self.now, self._rules, attempt,
+            ledger, asked, asked.window, self.now, self._rules, attempt,
             options,
         )
 
@@ -404,7 +460,7 @@ class Cloud:
         host = self._by_uuid[allocation.host]
         size = host.size(allocation)
         reservation_id = allocation.reservation_id
-        if not host.has_room(*size) or not self._scheduler.choose(
+        if not host.has_room(*size) or not self._choose(
             [host.state],
             scheduler.spec(
                 _user(allocation), *size, reservation_id=reservation_id
@@ -435,9 +491,19 @@ class Cloud:
                 yield other.kind
 
     def _tell(self, records: Collection[record.Record]) -> None:
-        self._revision += 1
-        for replica in (self.ledger, self.seen):
-            replica.apply(self._revision, records)
+        for feed in (self._ledger, self._seen):
+            feed.tell(records)
+
+    def _ledger_now(self) -> state.Replica:
+        """Return the ledger's replica, up to date."""
+        replica = self._ledger.replica()
+        replica.advance(self.now)
+        return replica
+
+    def _choose(self, host_states: Sequence[Any], spec: Any) -> Any:
+        """Return the HostState that the scheduler chooses, or None."""
+        self._seen.replica()
+        return self._scheduler.choose(host_states, spec)
 
 
 def _recorded(id_: str, there: Running, now: int) -> RecordedStay:

@@ -3,6 +3,7 @@
 """
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,8 +29,11 @@ class FreepoolFilter(filters.BaseHostFilter):
     def __init__(self, held: Held) -> None:
         self._held = held
 
-    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
+    def filter_all(
+        self, filter_obj_list: Iterable[Any], spec_obj: Any
+    ) -> list[Any]:
+        held = self._held
         asked = spec_obj.get_scheduler_hint(hints.RESERVATION)
         if asked is None:
-            return host_state.uuid not in self._held
-        return asked in self._held.get(host_state.uuid, ())
+            return [h for h in filter_obj_list if h.uuid not in held]
+        return [h for h in filter_obj_list if asked in held.get(h.uuid, ())]

@@ -81,5 +81,4 @@ def suggested() -> list[Policy]:
 
 def compared(parts: Iterable[str] = ()) -> list[Policy]:
     """Return the policies to compare, also with each of `parts` off."""
-    off = dict.fromkeys((*parts, WEIGHERS))
-    return [FREEPOOL, *map(without, off), OURS]
+    return [FREEPOOL, *map(without, dict.fromkeys(parts)), OURS]

@@ -2,10 +2,13 @@
 """The results of a policy on a trace, as figures and as a table."""
 
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
+import statistics
 from typing import Any
 
+from rich import box
 from rich import table
 
 from blazar_sched.domain import inventory
@@ -69,6 +72,8 @@ class Result:
     )
     moves: int = 0
     moved_gib: float = 0.0
+    # Live migrations that failed and were tried again.
+    failed_moves: int = 0
     unplanned: int = 0
     # Utilisation as shares, idle in host-hours.
     utilisation_by_day: list[float] = dataclasses.field(default_factory=list)
@@ -77,6 +82,10 @@ class Result:
     @property
     def refused_share(self) -> float:
         return self.refused.total() / max(1, self.instances.total())
+
+    @property
+    def refused_vcpu_hours(self) -> float:
+        return self.refused_vcpu_seconds.total() / HOUR
 
     def refuse(self, asked: trace.Instance) -> None:
         """Count an instance that no host has admitted."""
@@ -154,10 +163,7 @@ def show(results: Sequence[Result]) -> table.Table:
         )
     row(
         'VCPU-hours refused',
-        *(
-            f'{each.refused_vcpu_seconds.total() / HOUR:,.0f}'
-            for each in results
-        ),
+        *(f'{each.refused_vcpu_hours:,.0f}' for each in results),
     )
     row(
         'leases refused',
@@ -168,8 +174,54 @@ def show(results: Sequence[Result]) -> table.Table:
         'live migrations',
         *(f'{each.moves:,} ({each.moved_gib:,.0f} GiB)' for each in results),
     )
+    row('  failed', *(f'{each.failed_moves:,}' for each in results))
     row('  without room', *(f'{each.unplanned:,}' for each in results))
     row('evicted', *(f'{each.evicted.total():,}' for each in results))
     for kind in trace.KINDS:
         row(f'  {kind}', *(f'{each.evicted[kind]:,}' for each in results))
+    return shown
+
+
+# The columns of `compare_scenes`: the heading, the figure of a result, and
+# the format of the figure. In each column, the highest figure is the worst.
+_COLUMNS: tuple[tuple[str, Callable[[Result], float], str], ...] = (
+    ('refused', lambda each: each.refused_share, '.2%'),
+    ('VCPU-h\nrefused', lambda each: each.refused_vcpu_hours, ',.0f'),
+    ('leases\nrefused', lambda each: len(each.refused_leases), '.4g'),
+    ('late', lambda each: each.late, '.4g'),
+    ('evicted', lambda each: each.evicted.total(), ',.4g'),
+    (
+        'preemp-\ntible',
+        lambda each: each.evicted[trace.PREEMPTIBLE], ',.4g',
+    ),
+    ('moves', lambda each: each.moves, ',.4g'),
+    ('for a\nlease', lambda each: each.moves / max(1, each.leases), '.2f'),
+    ('failed', lambda each: each.failed_moves, ',.4g'),
+    ('GiB\nmoved', lambda each: each.moved_gib, ',.0f'),
+)
+
+
+def compare_scenes(
+    seeds: Sequence[int], results: Sequence[Result]
+) -> table.Table:
+    """Return a table of one policy, with a line for each scene.
+
+    The last lines have the mean and the highest figure of each column.
+    """
+    # Without lines and padding, to fit on a terminal.
+    shown = table.Table(
+        title=results[0].policy, box=box.SIMPLE_HEAD, padding=0,
+        show_edge=False,
+    )
+    shown.add_column('seed', justify='right')
+    figures = []
+    for heading, figure, form in _COLUMNS:
+        shown.add_column(heading, justify='right')
+        found = [figure(each) for each in results]
+        found += [statistics.fmean(found), max(found)]
+        figures.append([format(each, form) for each in found])
+    for first, *row in zip(
+        [*map(str, seeds), 'mean', 'worst'], *figures, strict=True
+    ):
+        shown.add_row(first, *row, end_section=first == str(seeds[-1]))
     return shown

@@ -2,8 +2,11 @@
 """The whole simulation: read, draw, play each policy, and report."""
 
 from collections.abc import Sequence
+import concurrent.futures
 import dataclasses
+import itertools
 import json
+import multiprocessing
 import pathlib
 import random
 from typing import Any
@@ -38,6 +41,7 @@ class Settings:
     :param until_refused: the share that freepool is to refuse, which decides
         instead of `repeat`; or None
     :param options: the options of ``[blazar_sched]``
+    :param migration_failure: the probability that a live migration fails
     """
 
     instances: str
@@ -48,6 +52,19 @@ class Settings:
     sample: int | None = None
     repeat: int = 1
     until_refused: float | None = None
+    migration_failure: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scene:
+    """A scenario in figures, and the result of each policy."""
+
+    about: dict[str, Any]
+    results: list[result.Result]
+
+    def as_json(self) -> dict[str, Any]:
+        policies = [each.as_json() for each in self.results]
+        return {**self.about, 'policies': policies}
 
 
 def run(
@@ -65,28 +82,83 @@ def run(
     """
     out = console.Console()
     with progress.Progress(console=out) as bar:
-        scenario = _read_scenario(settings)
-        if settings.until_refused is not None:
-            scenario = _until_refused(
-                scenario, settings.until_refused, settings.seed, bar
-            )
-        results = [_simulated(scenario, each, bar) for each in policies]
+        scene = _play(settings, policies, bar)
+    out.print(', '.join(f'{name} {n:,}' for name, n in scene.about.items()))
+    out.print(result.show(scene.results))
+    if suggest:
+        out.print(_suggestion(policies, scene.results), markup=False)
+    if json_path is not None:
+        _save(json_path, scene.as_json())
+    if plot_path is not None:
+        # Only this import needs matplotlib.
+        from blazar_sched.simulate import plot
+
+        plot.save(scene.results, plot_path)
+
+
+def run_scenes(
+    settings: Settings,
+    policies: Sequence[Policy],
+    seeds: int,
+    jobs: int,
+    json_path: str | None = None,
+) -> None:
+    """Play scenes with consecutive seeds, and print a table of each policy.
+
+    :param settings: of the first scene
+    :param seeds: how many scenes
+    :param jobs: in how many processes
+    :raises InvalidInput: as `run` does
+    """
+    each_seed = range(settings.seed, settings.seed + seeds)
+    out = console.Console()
+    # A process that was forked would have the filters' threads started.
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(jobs, seeds), multiprocessing.get_context('spawn')
+    )
+    with progress.Progress(console=out) as bar, pool:
+        scenes = list(bar.track(
+            pool.map(
+                _play,
+                (
+                    dataclasses.replace(settings, seed=seed)
+                    for seed in each_seed
+                ),
+                itertools.repeat(policies),
+            ),
+            total=seeds, description='scenes',
+        ))
+    for of_policy in zip(*(each.results for each in scenes), strict=True):
+        out.print(result.compare_scenes(each_seed, of_policy))
+    if json_path is not None:
+        _save(json_path, {'scenes': [each.as_json() for each in scenes]})
+
+
+def _play(
+    settings: Settings,
+    policies: Sequence[Policy],
+    bar: progress.Progress | None = None,
+) -> Scene:
+    """Play each policy on the scenario of a seed.
+
+    :param bar: shows the progress; None for no output
+    """
+    bar = bar or progress.Progress(disable=True)
+    scenario = _read_scenario(settings)
+    known: dict[str, result.Result] = {}
+    if settings.until_refused is not None:
+        scenario, known[FREEPOOL.name] = _until_refused(
+            scenario, settings.until_refused, settings.seed, bar
+        )
     about = {
         'hosts': len(scenario.hosts), 'pool': scenario.pool,
         'leases': len(scenario.bookings), 'instances': len(scenario.instances),
         'days': round(scenario.span / result.DAY, 1), 'seed': settings.seed,
     }
-    out.print(', '.join(f'{name} {n:,}' for name, n in about.items()))
-    out.print(result.show(results))
-    if suggest:
-        out.print(_suggestion(policies, results), markup=False)
-    if json_path is not None:
-        _save(json_path, about, results)
-    if plot_path is not None:
-        # Only this import needs matplotlib.
-        from blazar_sched.simulate import plot
-
-        plot.save(results, plot_path)
+    return Scene(about, [
+        known.get(each.name) or _simulated(scenario, each, bar)
+        for each in policies
+    ])
 
 
 def _suggestion(
@@ -130,7 +202,7 @@ def _read_scenario(settings: Settings) -> simulation.Scenario:
     pool = cloud.least_pool(hosts, bookings)
     return simulation.Scenario(
         hosts, trace.repeat(instances, settings.repeat, seed), bookings, pool,
-        span, settings.options,
+        span, settings.options, settings.migration_failure,
     )
 
 
@@ -139,13 +211,15 @@ def _until_refused(
     share: float,
     seed: int,
     bar: progress.Progress,
-) -> simulation.Scenario:
+) -> tuple[simulation.Scenario, result.Result]:
     """Return the scenario with each instance repeated as often as needed.
+
+    The result of freepool on this scenario is returned, too.
 
     The number of repetitions is the least number for which freepool refuses
     the share, provided that more instances never make freepool refuse a
-    smaller share. The search begins where the instances need about as much as
-    is not leased.
+    smaller share. The search begins where the instances that are not refused
+    need about as much as is not leased.
     """
 
     def repeated(times: int) -> simulation.Scenario:
@@ -153,38 +227,46 @@ def _until_refused(
             scenario, instances=trace.repeat(scenario.instances, times, seed)
         )
 
-    shares = {0: 0.0}
+    played: dict[int, result.Result] = {}
 
     def enough(times: int) -> bool:
-        if times not in shares:
-            shares[times] = _simulated(
+        if times not in played:
+            played[times] = _simulated(
                 repeated(times), FREEPOOL, bar,
                 f'freepool, instances {times} times',
-            ).refused_share
-        return shares[times] >= share
+            )
+        return played[times].refused_share >= share
 
-    least, most = 0, _first_guess(scenario)
+    least, most = 0, _first_guess(scenario, share)
     while not enough(most):
-        least, most = most, most + max(1, most // 4)
+        lack = share - played[most].refused_share
+        step = min(most // 4, round(lack / _SLOPE))
+        least, most = most, most + max(1, step)
         if most > MOST_TIMES:
             raise exception.InvalidInput(
                 f'freepool refuses less than {share:.0%} of the instances '
                 f'even if each instance is repeated {least} times'
             )
     while most - least > 1:
-        guess = most - max(1, round((shares[most] - share) / _SLOPE))
+        excess = played[most].refused_share - share
+        guess = most - max(1, round(excess / _SLOPE))
         if guess <= least:
             guess = (least + most) // 2
         if enough(guess):
             most = guess
         else:
             least = guess
-    return repeated(most)
+    return repeated(most), played[most]
 
 
-def _first_guess(scenario: simulation.Scenario) -> int:
-    """Return how often the instances fit into what is not leased."""
-    wanted = sum(each.vcpus * each.lifetime for each in scenario.instances)
+def _first_guess(scenario: simulation.Scenario, share: float) -> int:
+    """Return how often the instances fit into what is not leased.
+
+    :param share: the share of the instances that is refused
+    """
+    wanted = (1 - share) * sum(
+        each.vcpus * each.lifetime for each in scenario.instances
+    )
     leased = sum(
         booking.lease.window.duration for booking in scenario.bookings
     )
@@ -209,8 +291,5 @@ def _simulated(
     return found
 
 
-def _save(
-    path: str, about: dict[str, Any], results: Sequence[result.Result]
-) -> None:
-    content = {**about, 'policies': [each.as_json() for each in results]}
+def _save(path: str, content: dict[str, Any]) -> None:
     pathlib.Path(path).write_text(json.dumps(content, indent=2) + '\n')

@@ -32,6 +32,7 @@ class Scenario:
 
     :param span: the number of seconds that are played
     :param options: the options of ``[blazar_sched]``
+    :param migration_failure: the probability that a live migration fails
     """
 
     hosts: Sequence[trace.Host]
@@ -40,6 +41,7 @@ class Scenario:
     pool: int
     span: int
     options: dict[str, Any]
+    migration_failure: float = 0.0
 
     @property
     def size(self) -> int:
@@ -58,11 +60,15 @@ def simulate(
     :raises Failure: if a filter or weigher failed
     """
     options = {**scenario.options, **policy.options}
-    there = cloud.Cloud(scenario.hosts, scenario.pool, policy, options)
+    there = cloud.Cloud(
+        scenario.hosts, scenario.pool, policy, options,
+        scenario.migration_failure,
+    )
     found = result.Result(policy.name, leases=len(scenario.bookings))
     with scheduler.following(there.seen, lambda: there.now, **options):
         _Simulation(scenario, there, found).run(tell)
     found.evicted.update(there.evicted)
+    found.failed_moves = there.failed_moves
     if stays is not None:
         there.now = scenario.span
         stays += there.stays()

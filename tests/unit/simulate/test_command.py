@@ -72,7 +72,7 @@ def test_48_hosts_for_five_days(simulate, capsys):
 
 
 def test_the_same_seed_gives_the_same_and_another_one_does_not(simulate):
-    options = '--sample', '20', '--without', 'packing'
+    options = '--sample', '12', '--without', 'packing'
     first, again, other = (
         simulate(*options, '--seed', seed) for seed in ('3', '3', '4')
     )
@@ -93,6 +93,33 @@ def test_instances_are_repeated_until_freepool_refuses_so_many(simulate):
     if times > 1:
         fewer = simulate('--sample', '6', '--repeat', str(times - 1))
         assert share(fewer) < 0.5
+
+
+def test_scenes_have_a_line_each(simulate, capsys):
+    options = '--sample', '16', '--repeat', '2'
+    scenes = simulate(*options, '--seed', '7', '--seeds', '2', '--jobs', '2')
+    first, second = scenes['scenes']
+    shown = capsys.readouterr().out
+    alone = by_name(simulate(*options, '--seed', '8'))
+
+    assert (first['seed'], second['seed']) == (7, 8)
+    assert by_name(first) != by_name(second) == {
+        name: alone[name] for name in ('freepool', 'ours')
+    }
+    shares = [
+        sum(by_name(each)['ours']['refused'].values()) / each['instances']
+        for each in (first, second)
+    ]
+    _, ours = shown.split('ours')
+    for share in (*shares, sum(shares) / 2, max(shares)):
+        assert f' {share:.2%} ' in ours
+    assert ours.index('mean') < ours.index('worst')
+
+
+def test_many_seeds_have_no_single_picture(capsys):
+    options = '--instances', 'i.csv', '--hosts', 'h.csv', '--plot', 'p.png'
+    assert main.main(['simulate', *options, '--seeds', '2']) == 2
+    assert 'single seed' in capsys.readouterr().err
 
 
 def test_the_picture_is_drawn(simulate, tmp_path):
@@ -144,12 +171,12 @@ def test_help_tells_of_each_option(capsys):
         main.main(['simulate', '--help'])
     assert e.value.code == 0
     shown = capsys.readouterr().out
-    for option in ('--until-refused', '--without', '--json', '--plot'):
+    for option in ('--until-refused', '--without', '--seeds', '--plot'):
         assert option in shown
 
 
 def test_the_headroom_of_the_best_policy_is_suggested(simulate, capsys):
-    found = simulate('--sample', '16', '--repeat', '2', '--suggest')
+    found = simulate('--sample', '8', '--suggest')
 
     keeping = [
         each for each in found['policies']

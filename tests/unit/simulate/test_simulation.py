@@ -48,11 +48,11 @@ def slots(count, start=START, end=END):
 
 
 def played(*instances, by=policy.OURS, bookings=None, hosts=None, pool=1,
-           **options):
+           migration_failure=0.0, **options):
     scenario = simulation.Scenario(
         hosts or [host()], instances,
         [whole()] if bookings is None else bookings, pool, SPAN,
-        OPTIONS | options,
+        OPTIONS | options, migration_failure,
     )
     return simulation.simulate(scenario, by)
 
@@ -266,6 +266,28 @@ class TestRelocation:
         )
 
         assert (found.refused.total(), found.moves) == (0, 0)
+
+    def test_a_migration_that_fails_is_tried_again(self):
+        found, late = (
+            self.played(
+                *self.between(SPAN), bookings=[whole()], hosts=self.HOSTS[:2],
+                migration_failure=0.85, relocation_lead=lead,
+            )
+            for lead in (600, 60)
+        )
+
+        assert (found.failed_moves, found.moves, found.late) == (10, 1, 0)
+        # Ten times 30 s are too long for the lease.
+        assert (late.failed_moves, late.moves, late.late) == (10, 1, 1)
+
+    def test_a_lease_is_late_if_no_migration_succeeds(self):
+        found = self.played(
+            *self.between(START), bookings=[whole()], hosts=self.HOSTS[:2],
+            migration_failure=1.0,
+        )
+
+        assert (found.moves, found.late, found.evicted.total()) == (0, 1, 0)
+        assert found.failed_moves > 20
 
     def test_preemptible_instances_yield_to_a_move(self):
         found = self.played(
