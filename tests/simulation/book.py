@@ -92,6 +92,8 @@ class Book:
         self.leases = {}
         # The current allocations, by id: `domain.allocation.Allocation`.
         self.allocations = {}
+        # The records of servers, by uuid: `domain.instance.Instance`.
+        self.instances = {}
         # The time of the last `look`.
         self.at = 0
         self._ledger = ledger
@@ -112,6 +114,7 @@ class Book:
             known.gone = known.id not in there
             if known.gone and known.over_at is None:
                 known.over_at = min(now, known.end)
+        self.instances = {i.uuid: i for i in self._ledger.instances()}
         self.allocations = {}
         for allocation, _ in self._ledger.allocations():
             self.allocations[allocation.id] = allocation

@@ -11,7 +11,11 @@ from blazar_sched.domain import event
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
+from blazar_sched.filters import lifetime_filter
+from blazar_sched.placing import displacement
+from blazar_sched.placing import relocation as paths
 from blazar_sched.replica import accounting
+from blazar_sched.replica import batch
 from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
@@ -22,6 +26,7 @@ from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import tx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import transition
 from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
@@ -35,6 +40,7 @@ from tests.simulation.features import LARGE
 from tests.simulation.features import LIFETIMES
 from tests.simulation.features import MAGNETIC
 from tests.simulation.features import ON_END
+from tests.simulation.features import RELOCATION
 from tests.simulation.features import SHARING
 from tests.simulation.features import UNSEEN
 
@@ -321,6 +327,111 @@ def _taken_back():
     return mock.patch.object(lease.Leases, 'create', create)
 
 
+def _moved_anywhere():
+    """A server that is due to move is moved to any host."""
+    real = relocation.Relocations._move
+
+    def move(self, server, target, *args):
+        return real(
+            self, server, dataclasses.replace(target, service_name=None),
+            *args,
+        )
+
+    return mock.patch.object(relocation.Relocations, '_move', move)
+
+
+def _never_moved():
+    """No manager asks Nova for the moves that are due."""
+    return mock.patch.object(
+        relocation.Relocations, '_move', lambda *args: None
+    )
+
+
+def _stays_unknown_to_filters():
+    """nova-scheduler does not count the later stays of paths."""
+    real = batch.Batch.add_instance
+
+    def add_instance(self, noun, accounting_, overdue):
+        if accounting_ is accounting.SchedulerAccounting:
+            noun = dataclasses.replace(noun, path=noun.path[:1])
+        return real(self, noun, accounting_, overdue)
+
+    return mock.patch.object(batch.Batch, 'add_instance', add_instance)
+
+
+def _kept_off_by_others():
+    """A server is not let in by its path alone."""
+    return mock.patch.object(lifetime_filter._Need, '_booked', ())
+
+
+def _leases_do_not_displace():
+    """A lease is placed as if servers that can be moved were in no way."""
+    real = displacement.place
+
+    def place(replica, *args):
+        with replica.changing() as put:
+            put([
+                dataclasses.replace(each, preemptible=True, path=())
+                for each in replica.instances.values() if each.movable
+            ])
+            return real(replica, *args)
+
+    return mock.patch.object(displacement, 'place', place)
+
+
+def _paths_stay():
+    """A server keeps its path when an operator moves the server."""
+    real = relocation.with_path
+
+    def with_path(replica, old, new, now, rules):
+        if old is not None and old.path and old.host != new.host:
+            return dataclasses.replace(new, path=old.path)
+        return real(replica, old, new, now, rules)
+
+    return mock.patch.object(relocation, 'with_path', with_path)
+
+
+def _stays_outlast_servers():
+    """The later stays of a deleted server stay in the replicas."""
+    real = batch.Batch.add_instance
+
+    def remove_instance(self, uuid):
+        self.removes += batch._ids(uuid)
+
+    def add_instance(self, noun, accounting_, overdue):
+        self.removes += batch._relocation_ids(noun.uuid)
+        return real(self, noun, accounting_, overdue)
+
+    return mock.patch.multiple(
+        batch.Batch, remove_instance=remove_instance,
+        add_instance=add_instance,
+    )
+
+
+def _vacated_all_the_same():
+    """A server with a path is vacated like a server without a path."""
+    return mock.patch.object(
+        vacating, '_end', lambda server, record_, now: record_.end
+    )
+
+
+def _booked_twice():
+    """A path is planned as if no other path had later stays."""
+    real = paths.plan
+
+    def plan(replica, noun, *args, **options):
+        others = [
+            dataclasses.replace(each, path=each.path[:1])
+            for each in replica.instances.values()
+            if each.path and each is not noun
+        ]
+        with replica.changing() as put:
+            put(others)
+            return real(replica, noun, *args, **options)
+
+    return mock.patch.object(paths, 'plan', plan)
+
+
 ALL = {
     'accepted-leases': Control(None, 'is not there', 1, _taken_back),
     'kept-servers': Control(
@@ -395,5 +506,43 @@ ALL = {
     'present-servers': Control(
         (UNSEEN,), 'who_is_let_in', 7, _given_back_twice,
         ('replace_unseen',),
+    ),
+    'booked-host-only': Control(
+        (RELOCATION,), 'moves_to_the_booked_host', 0, _moved_anywhere,
+        ('boot_lasting', 'reserve_occupied', 'reach_move'),
+    ),
+    'moved-in-time': Control(
+        (RELOCATION,), 'late_only_if', 0, _never_moved,
+        ('boot_lasting', 'reserve_occupied', 'reach_next'),
+    ),
+    'stays-in-filters': Control(
+        (RELOCATION,), 'who_is_let_in', 3, _stays_unknown_to_filters,
+        ('boot_lasting', 'reserve_occupied'),
+    ),
+    'let-in-by-path': Control(
+        (RELOCATION,), 'let_in_where_it_is_booked', 3, _kept_off_by_others,
+        ('boot_lasting', 'reserve_occupied', 'reach_move'),
+    ),
+    'leases-displace': Control(
+        (RELOCATION,), 'finds_its_place_free', 0, _leases_do_not_displace,
+        ('boot_lasting', 'reserve_occupied'),
+    ),
+    'stays-booked-once': Control(
+        (RELOCATION,), 'a_new_path_has_room', 0, _booked_twice,
+        ('boot_lasting', 'reserve_occupied'),
+    ),
+    'paths-end-with-moves': Control(
+        (RELOCATION,), 'leads_from_where', 0, _paths_stay,
+        ('boot_lasting', 'reserve_occupied', 'move_planned'),
+    ),
+    'paths-end-with-servers': Control(
+        (RELOCATION,), 'read_anew|what_the_ledger_says', 0,
+        _stays_outlast_servers,
+        ('boot_lasting', 'reserve_occupied', 'remove_planned'),
+    ),
+    'paths-spare-servers': Control(
+        (RELOCATION,), 'left_alone|moves_to_the_booked_host', 2,
+        _vacated_all_the_same,
+        ('boot_lasting', 'reserve_occupied', 'reach_next'),
     ),
 }

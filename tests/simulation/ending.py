@@ -52,7 +52,7 @@ def _calm(world):
 
 
 def _pass(world, seconds):
-    world.pass_time(seconds)
+    world.live(seconds)
     for member in world.members:
         member.run(lambda m: m.runner.renew())
         member.run(lambda m: m.runner.step())

@@ -29,17 +29,26 @@ LARGE = 'large'
 KILLS = 'kills'
 # Managers whose clocks are wrong.
 CLOCKS = 'clocks'
+# Servers without an end that are live-migrated from reserved hosts in time.
+RELOCATION = 'relocation'
 
 ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
     AWAY, FAILURES, UNSEEN, LARGE, KILLS, CLOCKS,
 )
+# The share of worlds with relocation.
+_RELOCATING = 0.4
 
 
-def draw(random):
-    """Return the features of a world."""
+def draw(random, other):
+    """Return the features of a world.
+
+    :param other: draws whether the world has relocation, so that worlds
+        without relocation do not depend on that
+    """
     likely = random.choice((0.2, 0.5))
     rare = {CLOCKS: 0.2, LARGE: 0.2}
-    return frozenset(
-        f for f in ALL if random.random() < rare.get(f, likely)
-    )
+    found = {f for f in ALL if random.random() < rare.get(f, likely)}
+    if other.random() < _RELOCATING:
+        found.add(RELOCATION)
+    return frozenset(found)

@@ -63,9 +63,12 @@ class Member:
         try:
             return work(self.manager)
         except Crash as e:
-            world.tell(f'{self.name} is killed at {e}')
-            self.manager.ledger.close()
-            self.manager = None
+            # A call to the member may have killed the member already, in the
+            # middle of this work.
+            if self.manager is not None:
+                world.tell(f'{self.name} is killed at {e}')
+                self.manager.ledger.close()
+                self.manager = None
             return None
         finally:
             world.acting = before

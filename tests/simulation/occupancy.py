@@ -18,42 +18,69 @@ class _Gone:
     amounts: dict
 
 
-def levels(world, node, servers, start, end):
+@dataclasses.dataclass(frozen=True)
+class _LaterStay:
+    """A later stay of a path, counted like the allocation of a lease."""
+
+    uuid: str
+    amounts: dict
+    start: int
+    end: int
+    whole: bool = False
+    reservation_id: str | None = None
+
+
+def levels(world, node, servers, start, end, own=None):
     """Yield (time, amounts in use) for each time in a window.
 
     The times are those at which something is known to change.
 
     :param servers: the servers that are known on the host
+    :param own: the uuid of a server whose later stays are not counted
     """
     host = world.cloud.nodes[node].uuid
-    allocations = [
-        a for a in world.book.allocations.values() if a.host == host
-    ]
     stays = {s.uuid: stays_until(world, s) for s in servers}
-    yield from _levels(world, node, allocations, servers, stays, start, end)
+    here = {s.uuid for s in servers}
+    later = [
+        s for s in later_stays(world, host) if s.uuid not in (own, *here)
+    ]
+    yield from _levels(world, node, later, servers, stays, start, end)
 
 
-def _levels(world, node, allocations, servers, stays, start, end):
+def later_stays(world, host):
+    """Return the stays on a host that are booked for servers elsewhere."""
+    return [
+        _LaterStay(each.uuid, each.amounts, stay.start, stay.end)
+        for each in world.book.instances.values()
+        for stay in each.relocations
+        if stay.host == host
+    ]
+
+
+def _levels(world, node, later, servers, stays, start, end):
+    host = world.cloud.nodes[node].uuid
+    booked = [
+        *(a for a in world.book.allocations.values() if a.host == host),
+        *later,
+    ]
     times = {start}
-    times.update(a.start for a in allocations)
-    times.update(a.end for a in allocations)
+    times.update(a.start for a in booked)
+    times.update(a.end for a in booked)
     times.update(stays.values())
     for at in sorted(t for t in times if start <= t < end):
-        yield at, _level(world, node, allocations, servers, stays, at)
+        yield at, _level(world, node, booked, servers, stays, at)
 
 
-def levels_at_most(world, node, known, start, end):
+def levels_at_most(world, node, known, start, end, own=None):
     """Yield (time, the most that may be counted as in use), like `levels`.
 
     This counts each server that has a record on the host. A server whose
     record is out of date, or whose end has passed, may be counted for ever.
 
     :param known: the records by uuid
+    :param own: as of `levels`
     """
     host = world.cloud.nodes[node].uuid
-    allocations = [
-        a for a in world.book.allocations.values() if a.host == host
-    ]
     servers, stays = [], {}
     for each in known.values():
         if each.host != host or each.preemptible:
@@ -66,7 +93,8 @@ def levels_at_most(world, node, known, start, end):
             servers.append(server)
             until = stays_until(world, server)
             stays[each.uuid] = until if until > world.time else window.FOREVER
-    yield from _levels(world, node, allocations, servers, stays, start, end)
+    later = [s for s in later_stays(world, host) if s.uuid != own]
+    yield from _levels(world, node, later, servers, stays, start, end)
 
 
 def stays_until(world, server):
@@ -79,13 +107,21 @@ def stays_until(world, server):
     own = end_of_own(world, server)
     if own <= world.time:
         return 0
-    ends = [own]
+    ends = [own, _leaves_at(world, server)]
     for r in drawn_on(world, server):
         if not r.is_over(world.time):
             ends.append(r.end)
         elif r.on_end != reservation.KEEP or not _lets_go(world, r):
             ends.append(0)
     return min(ends)
+
+
+def _leaves_at(world, server):
+    """Return when a server leaves its host by its path."""
+    known = world.book.instances.get(server.uuid)
+    if known is None or world.cloud.nodes[server.node].uuid != known.host:
+        return window.FOREVER
+    return known.leaves_at
 
 
 def _lets_go(world, r):
@@ -118,10 +154,10 @@ def drawn_on(world, server):
     )
 
 
-def _level(world, node, allocations, servers, stays, at):
+def _level(world, node, booked, servers, stays, at):
     taken = Counter()
     inside = set()
-    for a in allocations:
+    for a in booked:
         if a.start <= at < a.end:
             inside.add(a.reservation_id)
             taken.update(

@@ -14,15 +14,18 @@ from nova.objects import flavor as nova_flavor
 from nova.objects import request_spec
 from nova.scheduler import filters
 from nova.scheduler import host_manager
+from oslo_utils import strutils
 
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.flavor import MOVABLE
 from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.hints import LEASE_ON_END
 from blazar_sched.domain.hints import LIFETIME
 from blazar_sched.domain.hints import RESERVATION
+from blazar_sched.domain.relocation import Features
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import puller
@@ -60,6 +63,21 @@ class Request:
         return PREEMPTIBLE in self.flavor.extra_specs
 
     @property
+    def is_movable(self):
+        return not self.preemptible and strutils.bool_from_string(
+            self.flavor.extra_specs.get(MOVABLE, 'true')
+        )
+
+    @property
+    def features(self):
+        """What decides whether the server may be live-migrated."""
+        f = self.flavor
+        return Features(
+            f.extra_specs, {}, None, f.memory_mb,
+            local_disk=f.disk_gb > 0, devices=False,
+        )
+
+    @property
     def claim(self):
         """The reservation on which the server claims to draw."""
         of_flavor = flavor_rules.reservation_id(self.flavor.extra_specs)
@@ -83,14 +101,19 @@ class Scheduler:
 
     :param call: calls a manager, as `Puller` does
     :param max_age: seconds after which the replica is stale
+    :param relocating: whether servers are relocated
     """
 
-    def __init__(self, cloud, call, clock, uptime, max_age):
+    def __init__(
+        self, cloud, call, clock, uptime, max_age, relocating=False
+    ):
         self._cloud = cloud
         self._clock = clock
         self._worker = process.Worker()
         self._worker.pending = pending.Pending(uptime)
-        self.puller = puller.Puller(call, uptime, lambda: max_age)
+        self.puller = puller.Puller(
+            call, uptime, lambda: max_age, relocating=relocating
+        )
         self._worker.puller = self.puller
         self._chain = [
             reservation_filter.ReservationFilter(),
@@ -106,14 +129,16 @@ class Scheduler:
         self.puller.pull(int(self._clock()))
         self._worker.decisions.settle(self._worker._replica())
 
-    def place(self, request, choose):
+    def place(self, request, choose, target=None):
         """Return the hostname that a request gets, None if none.
 
         :param choose: chooses one of the hostnames that pass
+        :param target: the only hostname that comes into question
         :raises AssertionError: if a filter fails
         """
+        names = sorted(self._cloud.nodes) if target is None else [target]
         states = [
-            self._state(name) for name in sorted(self._cloud.nodes)
+            self._state(name) for name in names
             if has_room(self._cloud, name, request)
         ]
         failures = filtering.failure.count
@@ -130,6 +155,21 @@ class Scheduler:
             raise AssertionError('a filter failed')
         return chosen
 
+    def knows_stay(self, uuid, target):
+        """Tell whether a stay of a server has begun, as the replica says."""
+        copy, now = self.puller.copy, self._clock()
+        if copy is None or not self.puller.is_fresh(copy):
+            return False
+        known = copy.replica.instances.get(uuid)
+        host = copy.replica.hosts.get(self._cloud.nodes[target].uuid)
+        return (
+            known is not None and host is not None and host.takes_relocated
+            and any(
+                stay.host == host.uuid and stay.start <= now < stay.end
+                for stay in known.relocations
+            )
+        )
+
     @contextlib.contextmanager
     def _as_process(self):
         """Make the filters use this worker."""
@@ -141,9 +181,11 @@ class Scheduler:
     def _state(self, name):
         cloud, node = self._cloud, self._cloud.nodes[name]
         here = [s for s in cloud.servers_.values() if s.node == name]
+        # Nova claims the resources of a server on the destination, too.
+        coming = cloud.coming_to(name)
         size = cloud.sizes[name]
         used = {
-            c: sum(s.amounts.get(c, 0) for s in here)
+            c: sum(s.amounts.get(c, 0) for s in (*here, *coming))
             for c in inventory.RESOURCE_CLASSES
         }
         total = {c: size[c].total for c in used}
@@ -198,11 +240,11 @@ def has_room(cloud, name, request):
         if cloud.used(name, request.slots) >= total:
             return False
     here = [
-        s for s in cloud.servers_.values()
-        if s.node == name and s.uuid != request.uuid
+        *(s for s in cloud.servers_.values() if s.node == name),
+        *cloud.coming_to(name),
     ]
     return all(
-        sum(s.amounts.get(c, 0) for s in here) + amount
-        <= cloud.sizes[name][c].capacity
+        sum(s.amounts.get(c, 0) for s in here if s.uuid != request.uuid)
+        + amount <= cloud.sizes[name][c].capacity
         for c, amount in request.amounts.items()
     )

@@ -30,18 +30,21 @@ from tests.simulation import ending
 from tests.simulation import features as feature_draws
 from tests.simulation import looks
 from tests.simulation import promises
+from tests.simulation import relocation
 from tests.simulation.book import Book
 from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
+from tests.simulation.features import RELOCATION
 from tests.simulation.members import Bus
 from tests.simulation.members import Crash
 from tests.simulation.members import Member
 from tests.simulation.outside import Outside
+from tests.simulation.scheduler import has_room
 from tests.simulation.scheduler import Request
 from tests.simulation.scheduler import Scheduler
 
 EPOCH = 1_900_000_000
-HOSTS = ('compute-a', 'compute-b', 'compute-c', 'compute-d')
+HOSTS = ('compute-a', 'compute-b', 'compute-c', 'compute-d', 'compute-e')
 PROJECTS = ('red', 'blue', 'green')
 MANAGERS = 3
 SCHEDULERS = 2
@@ -75,6 +78,16 @@ class World:
     :ivar refused: the request of a lease that was refused in it for lack of
         room
     :ivar recorded: where the ledger had servers before it: hosts by uuid
+    :ivar paths: the relocation paths in the ledger before it, by uuid
+    :ivar setting: the options of relocation, None without relocation
+    :ivar migrated: how many migrations were requested before it
+    :ivar turned_away: the servers that a scheduler did not let move in the
+        last action to a node that is booked and has room: each with the node
+    :ivar begun: the ids of the leases that were seen active
+    :ivar looks: when a manager has completed a look for moves that are due,
+        each with the hosts that are available then
+    :ivar settled: the time of the last such look, and the ledger's revision
+        before the look
     """
 
     def __init__(self, seed, empty, directory, features=None, often=()):
@@ -91,6 +104,12 @@ class World:
         self.refused = None
         self.placed = []
         self.recorded = {}
+        self.paths = {}
+        self.looks = []
+        self.migrated = 0
+        self.turned_away = []
+        self.begun = set()
+        self.settled = None
         self.changes = 0
         # The revision and time at which each scheduler's replica was checked.
         self.compared = {}
@@ -104,14 +123,23 @@ class World:
         # The request of each server, by uuid.
         self.requests = {}
         weather = random.Random(f'{seed}/weather')
-        drawn = feature_draws.draw(weather)
+        moves = random.Random(f'{seed}/relocation')
+        drawn = feature_draws.draw(weather, moves)
         self.features = drawn if features is None else frozenset(features)
+        self.setting = None
+        if RELOCATION in self.features:
+            self.setting = relocation.draw(moves)
         self._often = often
         path = shutil.copy(empty, f'{directory}/{seed}.sqlite')
         self.conf = self._configure(path, weather)
         self._make_actors(path)
         self._brew(weather)
         self.hosts = HOSTS[:weather.choice((2, 3, 4))]
+        if self.setting is not None:
+            self.hosts = HOSTS[:len(self.hosts) + 1]
+            self.cloud.migration_luck = moves
+            self.cloud.migration_times = self.setting.times
+            self.cloud.migration_failures = self.setting.failures
 
     def _configure(self, path, weather):
         conf = service_conf.load(files=[])
@@ -129,12 +157,14 @@ class World:
              2 if AWAY in self.features else 50),
         ):
             conf.set_override(name, value, group)
+        if self.setting is not None:
+            relocation.configure(self.setting, conf)
         return conf
 
     def _make_actors(self, path):
         self.cloud = SimulatedCloud(
             self.luck, lambda: self.time, self.tell, self._ids,
-            self._place_again,
+            self._place_again, lambda uuid: self.ledger.instance(uuid),
         )
         self.outside = Outside(
             self.luck, lambda: self.time, self.tell
@@ -154,7 +184,7 @@ class World:
         self.schedulers = [
             Scheduler(
                 self.cloud, self._pull_call, lambda: self.time,
-                lambda: self.uptime, MAX_AGE,
+                lambda: self.uptime, MAX_AGE, self.setting is not None,
             )
             for _ in range(SCHEDULERS)
         ]
@@ -177,8 +207,13 @@ class World:
         :raises Broken: if a promise does not hold
         """
         self.tell(f'features: {", ".join(sorted(self.features))}')
+        if self.setting is not None:
+            self.tell(f'{self.setting}')
         try:
-            with self._armed(), self.outside.reached():
+            with (
+                self._armed(), self.outside.reached(),
+                relocation.in_nova(self.setting),
+            ):
                 for member in self.members:
                     member.start()
                 for name in self.hosts:
@@ -216,8 +251,12 @@ class World:
         promises.check(self, changed)
         self.let_in, self.creating, self.placed = None, False, []
         self.refused = None
+        self.migrated = len(self.cloud.migrations)
+        self.turned_away = []
         if changed:
-            self.recorded = {i.uuid: i.host for i in self.ledger.instances()}
+            instances = self.book.instances.values()
+            self.recorded = {i.uuid: i.host for i in instances}
+            self.paths = {i.uuid: i.path for i in instances}
 
     # Helpers of actions
 
@@ -238,6 +277,32 @@ class World:
         self.time += max(1, round(seconds))
         self.uptime += max(1, round(seconds))
         self.cloud.settle()
+
+    def live(self, seconds):
+        """Let time pass while managers move servers along their paths."""
+        until = self.time + max(1, round(seconds))
+        while self.setting is not None:
+            at = relocation.next_look(self)
+            if at >= until:
+                break
+            self.pass_time(at - self.time)
+            self.relocate()
+        if self.time < until:
+            self.pass_time(until - self.time)
+
+    def relocate(self):
+        """Have a manager make the moves that are due, and see the servers."""
+        member = self.some_member()
+        if not member.alive:
+            return
+        before = self.newest()
+        if self.quietly(member, lambda m: m.relocations.step()):
+            self.looks.append((self.time, {
+                h.uuid for h in self.ledger.hosts() if h.available
+            }))
+            self.settled = self.time, before
+        for member in self.members:
+            self.quietly(member, lambda m: m.instances.poll())
 
     def node_names(self):
         """Return the hostnames of the nodes by uuid."""
@@ -273,6 +338,10 @@ class World:
         servers = list(self.cloud.servers_.values())
         return self.random.choice(servers) if servers else None
 
+    def newest(self):
+        """Return the newest revision of the ledger."""
+        return self.ledger.changes(0, 1)['newest']
+
     def start_all(self):
         for member in self.members:
             if member.manager is None:
@@ -286,15 +355,21 @@ class World:
                 self.quietly(member, lambda m: m.runner.step())
             if self.happens(0.8):
                 self.quietly(member, lambda m: m.runner.renew())
+        if self.setting is not None:
+            self.relocate()
 
     def quietly(self, member, work):
-        """Run work of a manager whose errors a loop would log and retry."""
+        """Run work of a manager whose errors a loop would log and retry.
+
+        :returns: whether the work was completed
+        """
         if not member.alive:
-            return
+            return False
         try:
-            member.run(work)
+            return member.run(lambda m: (work(m),)) is not None
         except exception.BlazarSchedError as e:
             self.tell(f'failed: {e}')
+            return False
 
     def hear(self, uuid_):
         """Notify a manager of a server, and let the manager poll servers."""
@@ -344,6 +419,7 @@ class World:
             request.uuid, node, request.project_id, request.amounts,
             request.slots, reservation_id=request.claim, end=request.end,
             on_end=request.on_end, preemptible=request.preemptible,
+            features=request.features,
         )
         if self.happens(0.6) if heard is None else heard:
             self.hear(request.uuid)
@@ -353,10 +429,20 @@ class World:
         """
         return self.random.choice(self.schedulers).place(request, choose)
 
-    def _place_again(self, server):
+    def _place_again(self, server, target=None):
         """Return the new host of a server that moves or is unshelved."""
         by = self.luck.choice(self.schedulers)
-        return by.place(self.requests[server.uuid], self.luck.choice)
+        if self.setting is not None:
+            self.pull(by)
+        asked = self.requests[server.uuid]
+        node = by.place(asked, self.luck.choice, target)
+        if (
+            node is None and target is not None
+            and has_room(self.cloud, target, asked)
+            and by.knows_stay(server.uuid, target)
+        ):
+            self.turned_away.append((server, target))
+        return node
 
     # Requests to the API
 

@@ -71,5 +71,5 @@ def change_while_away(world):
     else:
         leases.reshape_lease(world, lease)
     for _ in range(6):
-        world.pass_time(world.random.choice((12, 25)))
+        world.live(world.random.choice((12, 25)))
         world.step_all()

@@ -99,7 +99,7 @@ def move_near_end(world):
         return
     next_ = min(open_, key=lambda r: (r.end, r.id))
     if next_.end - world.time > 60 and world.happens(0.7):
-        world.pass_time(next_.end - world.time - world.random.choice((2, 30)))
+        world.live(next_.end - world.time - world.random.choice((2, 30)))
         world.step_all()
     end = next_.end + world.random.choice((-1, 60, 600, HOUR))
     if end > world.time:
@@ -121,9 +121,9 @@ def change_once_announced(world):
         if r.status == states.RESERVATION_ACTIVE:
             servers.boot_in(world, world.book.reservations[r.id])
     if lease.before_end >= world.time:
-        world.pass_time(lease.before_end - world.time + 1)
+        world.live(lease.before_end - world.time + 1)
         world.step_all()
-        world.pass_time(30)
+        world.live(30)
         world.step_all()
     end = lease.end + world.random.choice((300, HOUR))
     world.change(lease.id, world.random.choice((

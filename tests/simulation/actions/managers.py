@@ -9,7 +9,7 @@ HOUR = 3600
 
 @registry.action(14)
 def tick(world):
-    world.pass_time(world.random.choice((1, 5, 20, 70, 400)))
+    world.live(world.random.choice((1, 5, 20, 70, 400)))
     world.step_all()
 
 
@@ -18,7 +18,7 @@ def reach_next(world):
     """Advance time until just after the next event is due."""
     next_ = world.ledger.next_event()[0]
     if next_ is not None and world.time < next_ < world.time + HOUR:
-        world.pass_time(next_ - world.time + world.random.choice((0, 1, 12)))
+        world.live(next_ - world.time + world.random.choice((0, 1, 12)))
     world.step_all()
 
 

@@ -23,7 +23,7 @@ def end_late(world):
     own = _open_host(world, 120)
     if own is None:
         return
-    world.pass_time(own.end + 1 - world.time)
+    world.live(own.end + 1 - world.time)
     if world.happens(0.3):
         _stay_away(world)
         world.step_all()
@@ -78,7 +78,7 @@ def follow_lifetime(world):
             'resource_properties': leases.is_on(node),
         }],
     })
-    world.pass_time(end + world.random.choice((-1, 1)) - world.time)
+    world.live(end + world.random.choice((-1, 1)) - world.time)
     _look(world)
 
 

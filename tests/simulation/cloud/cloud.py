@@ -2,24 +2,31 @@
 """The whole cloud: all that Nova and Placement have."""
 
 from tests.simulation import history
+from tests.simulation.cloud import migrations
 from tests.simulation.cloud import names
 from tests.simulation.cloud import nodes
 from tests.simulation.cloud import servers
 from tests.simulation.cloud import slots
 
 
-class SimulatedCloud(nodes.Nodes, slots.Slots, names.Names, servers.Servers):
+class SimulatedCloud(
+    nodes.Nodes, slots.Slots, names.Names, migrations.Migrations,
+    servers.Servers,
+):
     """The whole cloud; see `base.Calls`.
 
     :param ids: draws the uuids of servers
-    :param place: chooses a host for a server that moves or is unshelved
+    :param place: chooses a host for a server that moves or is unshelved, or
+        returns the host that is named if the server may go there
+    :param record: returns the ledger's record of a server
     """
 
-    def __init__(self, luck, clock, tell, ids, place):
+    def __init__(self, luck, clock, tell, ids, place, record):
         # Each base class passes on the arguments that it does not use.
         super().__init__(luck, clock, tell)
         self._ids = ids
         self._place = place
+        self._record = record
 
     def leftovers(self):
         """Return all objects that reservations have created here."""

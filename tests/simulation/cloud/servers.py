@@ -9,10 +9,12 @@ from blazar_sched.domain import window
 from blazar_sched.service.clients import nova
 from tests.simulation import history
 from tests.simulation.cloud import base
+from tests.simulation.cloud import migrations
 
 # Seconds that Nova takes to delete a server, and Glance to store an image.
 DELETES_IN = 3
 COPIES_IN = 20
+COPYING = 'image_uploading'
 SHELVED = 'SHELVED_OFFLOADED'
 
 
@@ -25,9 +27,11 @@ class Servers(base.Calls):
     :ivar slots_of: the resource class of which each server uses one, or None
     """
 
-    # Draws uuids; chooses a host for a server as nova-scheduler does.
+    # Draws uuids; chooses a host for a server as nova-scheduler does; reads
+    # the ledger's record of a server.
     _ids = None
     _place = None
+    _record = None
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -90,9 +94,14 @@ class Servers(base.Calls):
         for id_, since in list(self._deleting.items()):
             if now >= since + DELETES_IN:
                 self._gone(id_)
-        for images in self.images.values():
+        for id_, images in self.images.items():
             for image in images:
                 image.settle(now)
+            server = self.servers_.get(id_)
+            if server is not None and server.task == COPYING and not any(
+                image.status == history.SAVING for image in images
+            ):
+                self._change(server, task=None)
 
     # Requests of the service
 
@@ -145,15 +154,6 @@ class Servers(base.Calls):
 
         self._call(work, f'server {server.uuid} is to come back')
 
-    def migrate_server(self, server, service_name=None):
-        def work():
-            node = service_name or self._place(server)
-            if node not in (None, server.node):
-                self.move(server, node)
-
-        self._call(work, f'server {server.uuid} is to move')
-        return True
-
     def set_server_metadata(self, server, metadata):
         def work():
             known = self.servers_.get(server.uuid)
@@ -184,6 +184,8 @@ class Servers(base.Calls):
                     mark,
                 ))
                 self._note(history.IMAGED, server)
+                if self.servers_[server.uuid].task is None:
+                    self._change(server, task=COPYING)
 
         self._call(work, f'server {server.uuid} is copied')
         return False
@@ -198,7 +200,10 @@ class Servers(base.Calls):
 
     def _shelve(self, server):
         known = self.servers_.get(server.uuid)
-        if known is not None and known.node is not None:
+        if (
+            known is not None and known.node is not None
+            and known.task != migrations.MIGRATING
+        ):
             self._note(history.SHELVED, known)
             self._change(known, node=None, status=SHELVED)
 
@@ -220,4 +225,7 @@ class Servers(base.Calls):
         known = self.servers_.get(server.uuid, server)
         if what in (history.BOOTED, history.ARRIVED):
             self.came[server.uuid] = int(self._clock())
-        self.done.append(history.Did(int(self._clock()), what, known))
+        record = None
+        if what in (history.DELETED, history.SHELVED):
+            record = self._record(server.uuid)
+        self.done.append(history.Did(int(self._clock()), what, known, record))

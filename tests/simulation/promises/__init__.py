@@ -4,6 +4,7 @@
 from tests.simulation.promises import filters
 from tests.simulation.promises import images
 from tests.simulation.promises import leases
+from tests.simulation.promises import paths
 from tests.simulation.promises import places
 from tests.simulation.promises import refusals
 from tests.simulation.promises import registry
@@ -13,8 +14,8 @@ from tests.simulation.promises import starts
 from tests.simulation.promises import told
 
 __all__ = [
-    'Broken', 'check', 'filters', 'images', 'leases', 'places', 'refusals',
-    'replicas', 'servers', 'starts', 'told',
+    'Broken', 'check', 'filters', 'images', 'leases', 'paths', 'places',
+    'refusals', 'replicas', 'servers', 'starts', 'told',
 ]
 
 Broken = registry.Broken

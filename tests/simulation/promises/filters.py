@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filters protect leases, and let servers into their own reservations."""
 
+from blazar_sched.domain import window
 from tests.simulation import occupancy
+from tests.simulation import routes
 from tests.simulation.promises import registry
 
 
@@ -30,14 +32,27 @@ def who_is_let_in_leaves_room_for_leases(world):
     end = server.end
     if server.preemptible:
         end = world.time + 1
+    if _may_go_on(world, let_in) and routes.Search(
+        world, server.uuid, server.amounts, end, routes.least
+    ).is_there(server.node, int(world.time)):
+        return
     servers = [s for s in world.cloud.on(let_in.node) if s is not server]
     for at, taken in occupancy.levels(
-        world, let_in.node, servers, int(world.time), end
+        world, let_in.node, servers, int(world.time), end, server.uuid
     ):
         taken.update(server.amounts)
         over = {c: n for c, n in taken.items() if n > size[c].capacity}
         if over:
             yield f'{server} is let in, and at {at} {over} are in use'
+
+
+def _may_go_on(world, let_in):
+    """Tell whether the room of a server may be on other hosts later."""
+    setting, asked = world.setting, let_in.request
+    return setting is not None and asked.is_movable and (
+        asked.end == window.FOREVER
+        or setting.longest and asked.end - world.time > setting.longest
+    )
 
 
 def _bound(world, server):
@@ -63,5 +78,4 @@ def _is_newest(world, scheduler):
     copy = scheduler.puller.copy
     if copy is None or not scheduler.puller.is_fresh(copy):
         return False
-    newest = world.ledger.changes(0, 1)['newest']
-    return copy.replica.revision == newest
+    return copy.replica.revision == world.newest()

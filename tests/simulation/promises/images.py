@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A requested snapshot is made, for the right end."""
 
+from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from tests.simulation import history
 from tests.simulation.promises import registry
@@ -29,14 +30,26 @@ def a_server_has_an_image_when_its_end_comes(world):
 
 @registry.promise
 def a_server_has_an_image_when_its_own_end_comes(world):
-    """A server has an image if its own lifetime ends with snapshot."""
+    """A server has an image if its own lifetime ends with snapshot.
+
+    A reservation that the server used, and that ended before the lifetime,
+    deletes the server without an image, even if the deletion is late.
+    """
     for did in world.news:
         if did.what != history.DELETED:
             continue
-        for r in servers.reservations_of(world, did.server):
+        used = list(servers.reservations_of(world, did.server))
+        for r in used:
             if (
                 r.instance_id is None or r.on_end != _SNAPSHOT
                 or r.over_at is None
+                or any(
+                    other.instance_id is None
+                    and other.on_end == reservation.DELETE
+                    and other.over_at is not None
+                    and other.over_at < r.over_at
+                    for other in used
+                )
             ):
                 continue
             since = max(r.over_at, world.ended_by_users.get(r.lease_id, 0))

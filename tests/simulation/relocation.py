@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relocation in a world: the options, and the passing of time."""
+
+import contextlib
+import dataclasses
+
+from oslo_config import cfg
+
+from blazar_sched.conf import scheduler
+from blazar_sched.domain import duration
+from blazar_sched.domain import window
+
+# Seconds between two looks of the managers while a move is due.
+LOOK = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """The options of relocation in a world.
+
+    :ivar options: those that are equal in both files, by name
+    :ivar longest: the option max_backfill_lifetime
+    :ivar times: how many seconds a live migration may take
+    :ivar failures: the share of live migrations that fail
+    """
+
+    options: dict
+    longest: int
+    times: tuple[int, ...]
+    failures: float
+
+    @property
+    def lead(self):
+        return self.options['relocation_lead']
+
+    @property
+    def moves(self):
+        return self.options['relocation_moves']
+
+
+def draw(random):
+    lead = random.choice((60, 120, 300))
+    least = random.choice((30, 60, 600))
+    return Setting(
+        options={
+            'relocation_lead': lead,
+            'relocation_moves': random.choice((1, 2, 3, 3)),
+            'relocation_shortest_stay': least,
+            'relocation_notice': random.choice((0, 60, 600)),
+            'relocation_headroom': random.choice((0.0, 0.0, 0.05)),
+            'relocation_large_headroom': random.choice((0.0, 0.0, 0.15)),
+            'relocation_large_vcpus': 4,
+            'relocation_local_disks': True,
+        },
+        longest=random.choice((0, 600)),
+        times=random.choice(((2, 15), (2, 15), (5, 40, 2 * lead))),
+        failures=random.choice((0.0, 0.0, 0.3)),
+    )
+
+
+def configure(setting, conf):
+    """Set the options of a manager."""
+    conf.set_override('relocate_instances', True, 'manager')
+    for name, value in setting.options.items():
+        conf.set_override(name, value, 'manager')
+
+
+@contextlib.contextmanager
+def in_nova(setting):
+    """Set the options of nova-scheduler, which has one configuration."""
+    if setting is None:
+        yield
+        return
+    options = {
+        'unbounded': duration.RELOCATE,
+        'max_backfill_lifetime': setting.longest, **setting.options,
+    }
+    for name, value in options.items():
+        cfg.CONF.set_override(name, value, scheduler.GROUP)
+    try:
+        yield
+    finally:
+        for name in options:
+            cfg.CONF.clear_override(name, scheduler.GROUP)
+
+
+def next_look(world):
+    """Return when a manager has something to do for a path, FOREVER for never.
+
+    While a move is due, the managers look every LOOK seconds.
+    """
+    found = window.FOREVER
+    for each in world.ledger.instances():
+        if not each.path:
+            continue
+        start = each.relocations[0].start
+        if start > world.time:
+            found = min(found, start)
+        elif each.leaves_at > world.time:
+            found = min(found, world.time + LOOK)
+    return found
