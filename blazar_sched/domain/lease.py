@@ -134,10 +134,23 @@ def soon(at: int | str, now: int, field: str) -> int:
     return max(at, now)
 
 
+def new_window(values: Mapping[str, Any], now: int) -> Window:
+    """Return the window from `start` to `end`, or of a `duration`.
+
+    :raises InvalidInput: naming the date that is wrong
+    """
+    start = soon(values['start'], now, 'start_date')
+    duration = values.get('duration')
+    end = values['end'] if duration is None else start + duration
+    return Window(start, end)
+
+
 def changed_window(
     old: Lease, values: Mapping[str, Any], now: int
 ) -> Window:
-    """Return a lease's window after a change of `start` or `end` by `values`.
+    """Return a lease's window after a change by `values`.
+
+    The values are `start`, and `end` or `duration`.
 
     :raises CantUpdateParameter: if the lease has started and its start would
         change
@@ -155,8 +168,16 @@ def changed_window(
             )
     elif asked != start:
         start = soon(asked, now, 'start_date')
-    if values.get('end', end) != end:
-        end = soon(values['end'], now, 'end_date')
+    asked = values.get('end', end)
+    if 'duration' in values:
+        asked = start + values['duration']
+        if asked < now - GRACE:
+            raise exception.InvalidInput(
+                'duration must not lead to an end in the past',
+                field='duration',
+            )
+    if asked != end:
+        end = soon(asked, now, 'end_date')
         if started:
             end = max(end, start + 1)
     return Window(start, end)

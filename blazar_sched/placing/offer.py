@@ -8,16 +8,10 @@ find room; None if no such window is known.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
-from blazar_sched import ext
-from blazar_sched.domain import inventory
-from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import TIME_LIMIT
-from blazar_sched.domain.window import Window
-from blazar_sched.replica.indexes import Indexes
 
 Offer = Mapping[str, Any]
 
@@ -25,47 +19,6 @@ Offer = Mapping[str, Any]
 # the step is doubled.
 STEP = 3600
 TRIES = 16
-
-
-def bound(
-    indexes: Indexes,
-    reservation: Reservation,
-    hosts: Iterable[str],
-    window: Window,
-) -> int | None:
-    """Return a start before which a reservation finds no room.
-
-    The search begins at the start of the window. The start that is found is
-    the first start that has room, except for a reservation of instances that
-    may be on any hosts, or of other resource classes.
-
-    :param hosts: uuids of the hosts that the reservation may use
-    :returns: None if there is no such start
-    """
-    count, amounts = _least(reservation)
-    if amounts is not None and not any(amounts):
-        return window.start
-    if amounts is not None and max(amounts) > ext.AMOUNT_LIMIT:
-        return None
-    return indexes.earliest(hosts, count, window, amounts)
-
-
-def _least(
-    reservation: Reservation,
-) -> tuple[int, list[int] | None]:
-    """Return the least number of hosts, and the amounts needed of each.
-
-    :returns: amounts by RESOURCE_CLASSES; None for the whole host
-    """
-    if not reservation.has_slots:
-        return reservation.parameters['min'], None
-    slot = reservation.slot()
-    amounts = [slot.get(c, 0) for c in inventory.RESOURCE_CLASSES]
-    wanted = reservation.parameters['amount']
-    affinity = reservation.parameters['affinity']
-    if affinity:
-        return 1, [wanted * amount for amount in amounts]
-    return (1 if affinity is None else wanted), amounts
 
 
 def search(fits: Callable[[int], bool], start: int) -> int | None:

@@ -15,6 +15,7 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.policies import lease as policies
+from blazar_sched.service.api import extension
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
@@ -90,6 +91,8 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
         'end': _end(body.get('end_date'), caller.version),
         'before_end': _before_end(body.get('before_end_date')),
         'reservations': reservations,
+        **_length(body),
+        **_starts(body),
     }
     key = _idempotency_key(req)
     if key is None and not dry_run:
@@ -145,6 +148,7 @@ def update_lease(
         values['end'] = (
             NOW if ends_now else _end(body['end_date'], caller.version)
         )
+    values |= _length(body)
     if 'before_end_date' in body and (
         body['before_end_date'] or caller.version >= microversion.V1_1
     ):
@@ -154,6 +158,7 @@ def update_lease(
         lease_id=lease_id,
         project_id=caller.scope,
         values=values,
+        **extension.as_far_as_possible(body),
         **_offering(caller),
         **dry_run,
     )
@@ -253,6 +258,41 @@ def _end(text: str | None, version: microversion_parse.Version) -> int:
     if text is None:
         return window.FOREVER
     return duration.parse_time(text, 'end_date', times.no_end(version))
+
+
+def _length(body: Body) -> Body:
+    """Return the requested length of a lease, if any.
+
+    :raises InvalidInput: if there is an end, too
+    """
+    if 'duration' not in body:
+        return {}
+    if body.get('end_date') is not None:
+        raise exception.InvalidInput(
+            'duration is in place of end_date: use one of them',
+            field='duration',
+        )
+    return {'duration': times.read_duration(body, 'duration')}
+
+
+def _starts(body: Body) -> Body:
+    """Return the requested range of starts, if any.
+
+    :raises InvalidInput: unless the range can be searched
+    """
+    for name, needed in (
+        ('latest_start_date', 'duration'), ('align', 'latest_start_date')
+    ):
+        if name in body and needed not in body:
+            raise exception.InvalidInput(
+                f'{name} needs {needed}', field=name
+            )
+    if 'latest_start_date' not in body:
+        return {}
+    return {
+        'latest_start': times.read_time(body, 'latest_start_date'),
+        'align': body.get('align'),
+    }
 
 
 def _before_end(text: str | None) -> int | str:

@@ -14,6 +14,11 @@
   (``offer``). Reservations of instances take ``before_end`` too, with further
   actions, and reservations on hosts show why the action was not done
   (``before_end_failed``).
+- 1.3 adds the search for windows in which a lease would find room
+  (``/v1/offers``), leases that begin at the first start with room
+  (``latest_start_date``), ``duration`` in place of an end, how far a lease can
+  be prolonged (``/v1/leases/{lease_id}/extension``), and updates that prolong
+  a lease as far as possible (``as_far_as_possible``).
 """
 
 from collections.abc import Callable
@@ -27,8 +32,8 @@ from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
 # The versions from the oldest to the newest.
-VERSIONS = ('1.0', '1.1', '1.2')
-KNOWN = V1_0, V1_1, V1_2 = tuple(
+VERSIONS = ('1.0', '1.1', '1.2', '1.3')
+KNOWN = V1_0, V1_1, V1_2, V1_3 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'

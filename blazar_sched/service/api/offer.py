@@ -1,15 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers, which a refusal for lack of room includes beside the error."""
+"""Offers: the search for windows, and the offer beside a refusal."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import falcon
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
+from blazar_sched.domain.lease import NOW
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import requirement
+from blazar_sched.service.api import times
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.schemas import lease as lease_schemas
+from blazar_sched.service.api.schemas import offer as schemas
+from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.views.offer import OFFER
+from blazar_sched.service.api.views.offer import OFFERS
+
+Body = dict[str, Any]
+
+
+def search_offers(req: falcon.Request, caller: Caller) -> Body:
+    """Search for windows in which a lease would find room.
+
+    Nothing is reserved. The windows and the numbers are exact at the revision
+    that the response names; other requests may take the room afterwards.
+    """
+    body = lease_schemas.plain(req.media)
+    validation.check(schemas.SEARCH[caller.version], body)
+    alternatives = [
+        [with_defaults(reservation) for reservation in reservations]
+        for reservations in (
+            body['reservations'], *body.get('alternatives', ())
+        )
+    ]
+    for reservations in alternatives:
+        requirement.check_reservations(caller, reservations)
+    start = body.get('start_date', NOW)
+    found = caller.call('search_offers', values={
+        'project_id': caller.project_id,
+        'user_id': caller.user_id,
+        'alternatives': alternatives,
+        'start': (
+            NOW if start == NOW else duration.parse_time(start, 'start_date')
+        ),
+        'latest_start': times.read_time(body, 'latest_start_date'),
+        'latest_end': times.read_time(body, 'latest_end_date'),
+        'duration': times.read_duration(body, 'duration'),
+        'max_duration': times.read_duration(body, 'max_duration'),
+        'align': body.get('align'),
+        'best': body.get('best', schemas.EARLIEST),
+        'limit': body.get('limit', schemas.DEFAULT_OFFERS),
+        'distance': times.read_duration(
+            {'distance': schemas.DEFAULT_DISTANCE, **body}, 'distance'
+        ),
+    })
+    return OFFERS.show(found, caller.version)
 
 
 def register(app: errors.App) -> None:

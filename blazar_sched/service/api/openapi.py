@@ -31,18 +31,22 @@ from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.field import whole
 from blazar_sched.service.api.schemas import allocation as allocation_schemas
 from blazar_sched.service.api.schemas import capacity as capacity_schemas
+from blazar_sched.service.api.schemas import extension as extension_schemas
 from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
 from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
+from blazar_sched.service.api.schemas import offer as offer_schemas
 from blazar_sched.service.api.schemas import property as property_schemas
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.allocation import ALLOCATION
 from blazar_sched.service.api.views.capacity import CAPACITY
+from blazar_sched.service.api.views.extension import EXTENSION
 from blazar_sched.service.api.views.floating_ip import FLOATING_IP
 from blazar_sched.service.api.views.host import HOST
 from blazar_sched.service.api.views.lease import LEASE
 from blazar_sched.service.api.views.lease import listed
 from blazar_sched.service.api.views.offer import OFFER
+from blazar_sched.service.api.views.offer import OFFERS
 from blazar_sched.service.api.views.property import PROPERTY
 from blazar_sched.service.api.views.version import LINKS
 from blazar_sched.service.api.views.version import VERSION
@@ -96,15 +100,21 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Error': _ERROR.noun,
     'Allocation': ALLOCATION.noun,
     'Capacity': CAPACITY.noun,
+    'Extension': EXTENSION.noun,
     'FloatingIP': FLOATING_IP.noun,
     'Host': HOST.noun,
     'Lease': LEASE.noun,
     'ListedLease': listed,
+    'Offers': OFFERS.noun,
     'Property': PROPERTY.noun,
     'Version': VERSION.noun,
 }
 # The first version of each noun that older versions do not have.
-SINCE = {'Capacity': microversion.V1_2}
+SINCE = {
+    'Capacity': microversion.V1_2,
+    'Extension': microversion.V1_3,
+    'Offers': microversion.V1_3,
+}
 _TEXT = {'type': 'string'}
 # The schemas of path variables, by the variable's name.
 VARIABLES = properties(
@@ -117,8 +127,8 @@ VARIABLES = properties(
     microversion.V1_0,
 )
 # The error statuses of any request; then those of a request that needs a
-# token, of a request that changes a resource, of a request with a body, and of
-# a request with a path variable.
+# token, of a request that changes a resource or shows what a change would do,
+# of a request with a body, and of a request with a path variable.
 ANY = {400, 406, 500, 503}
 WITH_TOKEN = {401, 403}
 CHANGING = {409}
@@ -147,12 +157,15 @@ class Operation:
     :param body: the validator of the request body, by version
     :param query: the query parameters
     :param headers: the headers that only this operation reads
+    :param changing: whether the operation has the refusals of a change even
+        though it changes nothing
     """
 
     answer: Schema | None = None
     body: validation.ByVersion | None = None
     query: tuple[Field, ...] = ()
     headers: tuple[Field, ...] = ()
+    changing: bool = False
 
 
 _LEASES = _many('leases', 'ListedLease')
@@ -179,6 +192,10 @@ OPERATIONS = {
         lease_schemas.CHANGING_QUERY,
     ),
     'delete_lease': Operation(query=lease_schemas.CHANGING_QUERY),
+    'show_extension': Operation(
+        _one('extension', 'Extension'), query=extension_schemas.QUERY,
+        changing=True,
+    ),
     'list_hosts': Operation(_many('hosts', 'Host')),
     'show_host': Operation(_one('host', 'Host')),
     'create_host': Operation(_one('host', 'Host'), host_schemas.CREATE),
@@ -211,6 +228,7 @@ OPERATIONS = {
     'show_capacity': Operation(
         _one('capacity', 'Capacity'), query=capacity_schemas.QUERY
     ),
+    'search_offers': Operation(_noun('Offers'), offer_schemas.SEARCH),
 }
 
 
@@ -337,7 +355,7 @@ def _refusals(
     statuses = set(ANY)
     if route.rule:
         statuses |= WITH_TOKEN
-    if route.method != 'GET':
+    if route.method != 'GET' or operation.changing:
         statuses |= CHANGING
     if operation.body is not None:
         statuses |= WITH_BODY

@@ -23,10 +23,12 @@ from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
+from blazar_sched.service.api import extension
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import version
@@ -57,6 +59,7 @@ class Route:
 
 LEASES = '/v1/leases'
 LEASE = '/v1/leases/{lease_id}'
+EXTENSION = '/v1/leases/{lease_id}/extension'
 HOSTS = '/v1/os-hosts'
 HOST = '/v1/os-hosts/{host_id}'
 ALLOCATIONS = '/v1/os-hosts/allocations'
@@ -66,6 +69,7 @@ PROPERTY = '/v1/os-hosts/properties/{name}'
 FLOATING_IPS = '/v1/floatingips'
 FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
 CAPACITY = '/v1/capacity'
+OFFERS = '/v1/offers'
 
 # The id of a lease or a floating IP, or the id of a host.
 _ID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{1,19}')
@@ -95,6 +99,8 @@ ROUTES = (
           policies.lease.PUT, dry=True),
     Route('DELETE', LEASE, lease.delete_lease, 204,
           policies.lease.DELETE, dry=True),
+    Route('GET', EXTENSION, extension.show_extension, 200,
+          policies.lease.GET, microversion.V1_3),
 
     Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
     Route('POST', HOSTS, host.create_host, 201, policies.host.POST),
@@ -125,6 +131,8 @@ ROUTES = (
 
     Route('GET', CAPACITY, capacity.show_capacity, 200,
           policies.capacity.GET, microversion.V1_2),
+    Route('POST', OFFERS, offer.search_offers, 200, policies.offer.POST,
+          microversion.V1_3),
 )
 
 

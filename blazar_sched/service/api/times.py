@@ -2,12 +2,15 @@
 """Times as text, from whole seconds since 1970 UTC: one form per version."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import datetime
 import functools
 from operator import itemgetter
+from typing import Any
 
 from microversion_parse import Version
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import window
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
@@ -41,6 +44,24 @@ def _with_zone(seconds: int | None) -> str | None:
     if seconds is None or seconds == window.FOREVER:
         return None
     return f'{_utc(seconds).isoformat()}Z'
+
+
+def read_time(body: Mapping[str, Any], name: str) -> int | None:
+    """Return a time of a request in epoch seconds, None if absent.
+
+    :raises InvalidInput: naming the field
+    """
+    text = body.get(name)
+    return None if text is None else duration.parse_time(text, name)
+
+
+def read_duration(body: Mapping[str, Any], name: str) -> int | None:
+    """Return a duration of a request in seconds, None if absent.
+
+    :raises InvalidInput: naming the field
+    """
+    value = body.get(name)
+    return None if value is None else duration.parse_duration(str(value), name)
 
 
 def _utc(seconds: int) -> datetime.datetime:

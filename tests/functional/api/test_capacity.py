@@ -12,19 +12,6 @@ WINDOW = {
 FIGURES = ('total', 'reserved', 'used', 'available')
 
 
-@pytest.fixture
-def api(service):
-    """A cloud with two hosts of 16 VCPUs, the second one for p1 alone."""
-    service.manager.flavors.sync()
-    for host in (
-        {'name': 'compute-1', 'rack': '7'},
-        {'name': 'compute-2', 'projects': ['p1']},
-    ):
-        answer = service.api.simulate_post('/v1/os-hosts', json=host)
-        assert answer.status_code == 201, answer.text
-    return service.api
-
-
 def ask(api, headers=ALICE, **query):
     """Return the capacity; (hosts, instances, VCPU figures) of each part."""
     answer = api.simulate_get(

@@ -202,6 +202,10 @@ def answers(lease, host, floating_ip, capacity):
         'create_lease': lease,
         'update_lease': lease,
         'delete_lease': None,
+        'get_extension': {
+            'end': 1767232800, 'limited_by': 'capacity', 'reservation': 0,
+            'available': 1, 'revision': 7,
+        },
         'list_hosts': [host],
         'get_host': host,
         'create_host': host,
@@ -217,6 +221,15 @@ def answers(lease, host, floating_ip, capacity):
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
         'get_capacity': capacity,
+        'search_offers': {
+            'offers': [{
+                'start': 1893456000, 'end': 1893459600, 'alternative': 0,
+                'reservations': [{'available': 1}],
+            }],
+            'revision': 7,
+            'searched_until': None,
+            'nearest': None,
+        },
     }
 
 
@@ -231,6 +244,9 @@ def requests():
             'reservations': [reservation],
         },
         ('PUT', routes.LEASE): {'name': 'day-run'},
+        ('POST', routes.OFFERS): {
+            'duration': '6h', 'reservations': [reservation],
+        },
         ('POST', routes.HOSTS): {'name': 'compute-1'},
         ('PUT', routes.HOST): {'gpu': 'true'},
         ('PUT', routes.ALLOCATION): {'lease_id': 'l1'},

@@ -19,6 +19,7 @@ READ = {
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
+    'blazar:offers:post',
 }
 ALL = {route.rule for route in routes.ROUTES} - {None}
 # Keystone adds implied roles.

@@ -6,6 +6,7 @@ import pytest
 
 from blazar_sched import policies
 from blazar_sched.service.api import deploy
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import routes
 
 # The routes of Blazar 18, as far as they exist here.
@@ -36,6 +37,8 @@ OURS = {
     # The route and the rule of Chameleon's Blazar.
     ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/capacity'): 200,
+    ('POST', '/v1/offers'): 200,
+    ('GET', '/v1/leases/{lease_id}/extension'): 200,
 }
 
 
@@ -61,7 +64,10 @@ def test_every_rule_names_the_routes_that_ask_it():
 
 def test_rules_have_blazars_names():
     names = {rule.name for rule in policies.list_rules()}
-    assert names - {'blazar:capacity:get', 'blazar:leases:share'} == {
+    ours = {
+        'blazar:capacity:get', 'blazar:leases:share', 'blazar:offers:post',
+    }
+    assert names - ours == {
         'admin',
         'admin_or_owner',
         'project_member_api',
@@ -127,7 +133,7 @@ def test_versions(api):
                     'id': 'v1.0',
                     'status': 'CURRENT',
                     'min_version': '1.0',
-                    'max_version': '1.2',
+                    'max_version': '1.3',
                     'links': [
                         {
                             'rel': 'self',
@@ -171,6 +177,7 @@ def test_head_is_get_without_a_body(api, manager):
         (route.method, route.path)
         for route in routes.ROUTES
         if route.method != 'GET' and not route.path.startswith(routes.LEASES)
+        and route.since == microversion.V1_0
     ],
 )
 @pytest.mark.parametrize('version', ['1.0', '1.2'])

@@ -30,6 +30,19 @@ _DATE: Schema = {
     ),
 }
 DATE = Type(_DATE)
+DURATION = Type({
+    'type': ['string', 'integer'],
+    'maxLength': 16,
+    'minimum': 1,
+    'description': 'seconds, or as in `90s`, `15m`, `6h`, `2d` or `1w`',
+})
+ALIGN = Field(
+    'align',
+    'Starts that may be chosen: a duration for its multiples in UTC, as `1h`, '
+    'or a time of day with a time zone, as `09:00 Europe/Berlin`; any second '
+    'if absent',
+    type=text.up_to(80), required=False, since=microversion.V1_3,
+)
 
 
 def _date_or_null(null: str) -> Type:
@@ -43,23 +56,35 @@ def _date_or_null(null: str) -> Type:
     )
 
 
-class _Reservations(Type):
-    """The reservations of a request, which `item` describes by version."""
+class Reservations(Type):
+    """The reservations of a request, which `item` describes by version.
 
-    def __init__(self, item: Callable[[Version], Schema]) -> None:
+    :param least: the least number of reservations
+    """
+
+    def __init__(
+        self, item: Callable[[Version], Schema], least: int = 0
+    ) -> None:
         self._item = item
+        self._least = {'minItems': least} if least else {}
 
     def schema(self, version: Version) -> Schema:
         return {
             'type': 'array',
             'maxItems': 100,
+            **self._least,
             'items': self._item(version),
         }
 
 
 _DEFAULT = 'the time that the operator has configured'
 _NAME = Type(text.line(80))
+AS_FAR_AS_POSSIBLE = 'as_far_as_possible'
 _BEFORE_END = 'Time of the `before_end_lease` event'
+_LENGTH = Field(
+    'duration', 'Length of the lease, in place of `end_date`', type=DURATION,
+    required=False, since=microversion.V1_3,
+)
 _CREATE = Object(
     Field('name', meaning.LEASE_NAME, type=_NAME),
     Field(
@@ -70,13 +95,21 @@ _CREATE = Object(
         'end_date', meaning.END, type=_date_or_null('no end'),
         since=microversion.V1_1, required=False,
     ),
+    _LENGTH,
+    Field(
+        'latest_start_date',
+        'Last start: the lease begins at the first start, from `start_date` '
+        'on, that has room; needs `duration`',
+        type=DATE, required=False, since=microversion.V1_3,
+    ),
+    ALIGN,
     Field(
         'before_end_date', _BEFORE_END, type=_date_or_null(_DEFAULT),
         required=False,
     ),
     Field(
         'reservations', meaning.RESERVATIONS,
-        type=_Reservations(reservation.new), required=False,
+        type=Reservations(reservation.new), required=False,
     ),
     # Blazar's clients always send the list, nearly always empty.
     Field(
@@ -92,6 +125,7 @@ _UPDATE = Object(
         'end_date', meaning.END, type=_date_or_null('no end'),
         since=microversion.V1_1, required=False,
     ),
+    _LENGTH,
     Field(
         'before_end_date', _BEFORE_END, type=_date_or_null('no change'),
         required=False,
@@ -102,7 +136,14 @@ _UPDATE = Object(
     ),
     Field(
         'reservations', meaning.RESERVATIONS,
-        type=_Reservations(reservation.changed), required=False,
+        type=Reservations(reservation.changed), required=False,
+    ),
+    Field(
+        AS_FAR_AS_POSSIBLE,
+        'Whether the lease is to end as late as possible, at `end_date` at '
+        'the latest; no other field but `name` can be changed by such a '
+        'request',
+        type=BOOLEAN, since=microversion.V1_3, required=False,
     ),
 )
 CREATE = validation.by_version(_CREATE.schema)

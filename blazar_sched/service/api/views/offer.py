@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view of an offer: the amount and the window for which there is room."""
+"""Views of offers: the amounts and the windows for which there is room."""
 
 from operator import itemgetter
 
 from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
+from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import WINDOW
 
 OFFER = Object(
     Field(
@@ -33,4 +36,61 @@ OFFER = Object(
         'there is none',
         None, DATE, itemgetter('end'),
     ),
+)
+
+_NEAREST = Object(
+    Field(
+        'reservation',
+        'Position, from 0, of the reservation for which there is no room at '
+        'the first start',
+        None, INTEGER_OR_NULL,
+    ),
+    Field(
+        'available',
+        'Number of hosts or instances for which the first window has room',
+        None, INTEGER_OR_NULL,
+    ),
+    Field(
+        'duration',
+        'Greatest length, in seconds, that has room at the first start; null '
+        'if there is none',
+        None, INTEGER_OR_NULL,
+    ),
+)
+WINDOW_OFFER = Object(
+    *WINDOW,
+    Field(
+        'alternative',
+        'Position of the reservations that have room: 0 for `reservations`, '
+        'then those of `alternatives`',
+        0, INTEGER,
+    ),
+    Field(
+        'reservations', 'The reservations, in the order of the request',
+        type=Many(Object(Field(
+            'available', 'Number of hosts or instances', 1, INTEGER,
+        ))),
+    ),
+)
+OFFERS = Object(
+    Field(
+        'offers', 'Windows with room, the best first', type=Many(WINDOW_OFFER)
+    ),
+    Field(
+        'revision',
+        'Revision of the ledger at which there is room in all of the windows',
+        7, INTEGER,
+    ),
+    Field(
+        'searched_until',
+        'Start at which the search was given up; null if there are no further '
+        'offers in the requested range',
+        None, DATE,
+    ),
+    Field(
+        'nearest',
+        'What there is room for at the first start, if there is no offer',
+        type=_NEAREST, required=False,
+    ),
+    meaning='Windows in which a lease would find room; nothing is reserved',
 )

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for windows in which a lease finds room.
+
+For one choice of hosts, the starts with room form intervals. Each interval
+begins with the search, or where an entry on one of the hosts ends and the host
+is clean again: at an *opening*. The first start with room is therefore found
+exactly by trying the openings alone. In the same way, the last end with room
+is the last end that may be asked for, or a *closing*: a time at which a host
+must be free for the next entry. A longer lease never finds room more easily,
+so the last end is found by bisection of the closings.
+
+Where reservations of one lease compete for the same hosts, the choice depends
+on the free hosts: with fewer of them, the first reservation may leave the host
+that the second one needs. A window that has room for this reason alone may be
+missed.
+"""
+
+import bisect
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import functools
+import heapq
+import itertools
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import TIME_LIMIT
+from blazar_sched.domain.window import Window
+from blazar_sched.placing.lease_placing import Allocations
+from blazar_sched.placing.options import DEFAULT_OPTIONS
+from blazar_sched.placing.options import Options
+from blazar_sched.placing.window_limits import Limits
+from blazar_sched.replica import state
+from blazar_sched.replica.indexes import distinct
+
+# Returns the allocations of the lease over a window.
+Attempt = Callable[[Window], Allocations]
+# The most windows that one search tries.
+MOST_ATTEMPTS = 500
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bounds:
+    """The windows that a search considers.
+
+    :param first: the first start
+    :param last: the last start
+    :param least: the least length in seconds
+    :param most: the greatest length in seconds, FOREVER for any length
+    :param latest_end: the last end, FOREVER for any end
+    :param align: returns the first start that people want, at or after a time
+    """
+
+    first: int
+    last: int
+    least: int
+    most: int
+    latest_end: int = FOREVER
+    align: Callable[[int], int] = int
+
+    def last_end(self, start: int) -> int:
+        """Return the last end of a window with a start, FOREVER for none."""
+        end = FOREVER if self.most == FOREVER else start + self.most
+        end = min(end, self.latest_end)
+        return FOREVER if end == FOREVER else min(end, TIME_LIMIT - 1)
+
+    @property
+    def around(self) -> Window:
+        """A window around all windows that are considered."""
+        end = max(self.last_end(self.last), self.last + 1)
+        return Window(self.first, end if end < TIME_LIMIT else FOREVER)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """A window with room, and the allocations that a lease would get."""
+
+    window: Window
+    placed: Allocations
+
+    @property
+    def count(self) -> int:
+        """The number of allocations."""
+        return sum(map(len, self.placed.values()))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Edges:
+    """The openings and the closings of the hosts of a lease, in order."""
+
+    openings: Sequence[int]
+    closings: Sequence[int]
+
+
+def edges(
+    replica: state.Replica,
+    lease: Lease,
+    bounds: Bounds,
+    options: Options = DEFAULT_OPTIONS,
+) -> Edges:
+    """Return the openings and closings of the hosts that a lease may use.
+
+    Those that no window within the bounds can have are left out.
+
+    O(number of all entries).
+    """
+    openings = []
+    closings = []
+    for seconds, hosts in _by_cleaning_time(replica, lease, options).items():
+        starts, ends = replica.indexes.edges(
+            hosts, bounds.around.widened(seconds)
+        )
+        openings.append([end + seconds for end in ends] if seconds else ends)
+        closings.append(
+            [start - seconds for start in starts] if seconds else starts
+        )
+    return Edges(distinct(openings), distinct(closings))
+
+
+class Search:
+    """A search for windows in which one lease finds room.
+
+    The limits only make the search faster: see placing.window_limits.
+
+    :param attempt: raises NotEnoughHostsAvailable for a window without room
+    :param edges: returns the edges; called when the search needs them
+    :param first_start: returns a start before which the lease finds no room
+        at or after a time, None if the lease finds no room at all
+    :param last_end: returns an end after which the lease finds no room from a
+        start
+    :param limits: returns the limits of all windows; called when the search
+        needs them
+    :ivar searched_until: the first start that the search has not tried because
+        it has given up after MOST_ATTEMPTS; None if the search is complete
+    """
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        attempt: Attempt,
+        edges: Callable[[], Edges],
+        first_start: Callable[[int], int | None] = int,
+        last_end: Callable[[int], int] = lambda start: FOREVER,
+        limits: Callable[[], Limits] = Limits,
+    ) -> None:
+        self.searched_until: int | None = None
+        self._bounds = bounds
+        self._attempt = attempt
+        self._read_edges = edges
+        self._first_start = first_start
+        self._last_end = last_end
+        self._limits = limits
+        self._attempts = 0
+
+    @functools.cached_property
+    def _edges(self) -> Edges:
+        return self._read_edges()
+
+    def earliest(self, limit: int, distance: int) -> list[Found]:
+        """Return windows in the order of their starts, each as long as it can.
+
+        O(starts tried · log closings) attempts.
+
+        :param limit: the most windows to return
+        :param distance: the least seconds between two starts
+        """
+        found: list[Found] = []
+        at = self._bounds.first
+        while len(found) < limit:
+            first = self._first(at)
+            if first is None:
+                break
+            found.append(first)
+            at = first.window.start + distance
+        return found
+
+    def longest(self, limit: int, distance: int) -> list[Found]:
+        """Return windows in the order of their lengths, the longest first."""
+        bounds = self._bounds
+        starts = list(self._starts(bounds.first))
+        queue = []
+        for start, end in zip(
+            starts, self._limits().last_ends(starts), strict=True
+        ):
+            if end - start < bounds.least:
+                continue
+            end = min(end, bounds.last_end(start))
+            if end - start >= bounds.least:
+                queue.append((
+                    -FOREVER if end == FOREVER else start - end, start
+                ))
+        return self._greatest(
+            queue, self._longest_at, lambda found: found.window.duration,
+            limit, distance,
+        )
+
+    def most(self, limit: int, distance: int) -> list[Found]:
+        """Return windows of the least length, the most allocations first."""
+        bounds, least = self._bounds, self._bounds.least
+        starts = [
+            start for start in self._starts(bounds.first)
+            if start + least <= bounds.last_end(start)
+        ]
+        counts = self._limits().counts(starts, least)
+        return self._greatest(
+            [
+                (-count, start)
+                for start, count in zip(starts, counts, strict=True) if count
+            ],
+            lambda start: self._fitting(start, start + least),
+            lambda found: found.count,
+            limit, distance,
+        )
+
+    def _greatest(
+        self,
+        queue: list[tuple[int, int]],
+        attempt: Callable[[int], Found | None],
+        value: Callable[[Found], int],
+        limit: int,
+        distance: int,
+    ) -> list[Found]:
+        """Return windows in the order of a value, the greatest first.
+
+        The start with the greatest limit is tried first, and a window is
+        returned as soon as no other start has a greater limit.
+
+        :param queue: a limit of the value, negated, and the start, for each
+            start to try
+        :param attempt: returns the window at a start
+        """
+        heapq.heapify(queue)
+        tried: dict[int, Found] = {}
+        kept: list[Found] = []
+        while queue and len(kept) < limit:
+            _, start = heapq.heappop(queue)
+            if any(
+                abs(start - other.window.start) < distance for other in kept
+            ):
+                continue
+            if start in tried:
+                kept.append(tried[start])
+            elif self._may_attempt(start):
+                found = attempt(start)
+                if found is not None:
+                    tried[start] = found
+                    heapq.heappush(queue, (-value(found), start))
+        return kept
+
+    def _first(self, at: int) -> Found | None:
+        """Return the first window with room that starts at a time or later.
+
+        The edges are read only if the limits do not lead to the window.
+        """
+        found = self._longest_at(self._bounds.align(at))
+        if found is not None:
+            return found
+        lower = self._first_start(at)
+        if lower is None:
+            return None
+        if lower > at:
+            found = self._longest_at(self._bounds.align(lower))
+        return found or next(self._from(lower), None)
+
+    def _from(self, at: int) -> Iterator[Found]:
+        """Yield the windows with room that start at a time or an opening."""
+        lower: int | None = at
+        for start in self._starts(at):
+            if lower is None or not self._may_attempt(start):
+                return
+            if start < lower:
+                continue
+            found = self._longest_at(start)
+            if found is not None:
+                yield found
+            else:
+                lower = self._first_start(start)
+
+    def _may_attempt(self, start: int) -> bool:
+        """Tell whether a start may be tried, and note if not."""
+        if self._attempts < MOST_ATTEMPTS:
+            return True
+        if self.searched_until is None or start < self.searched_until:
+            self.searched_until = start
+        return False
+
+    def _starts(self, at: int) -> Iterator[int]:
+        """Yield the starts to try, in order."""
+        openings = self._edges.openings
+        later = itertools.islice(
+            openings, bisect.bisect_right(openings, at), None
+        )
+        start = -1
+        for time in itertools.chain([at], later):
+            if time <= start:
+                continue
+            start = self._bounds.align(time)
+            if start > self._bounds.last:
+                return
+            yield start
+
+    def _longest_at(self, start: int) -> Found | None:
+        """Return the longest window with room that begins at a start."""
+        end = self._bounds.last_end(start)
+        least_end = start + self._bounds.least
+        if start > self._bounds.last or end < least_end:
+            return None
+        if end > least_end:
+            end = min(end, self._last_end(start))
+            if end < least_end:
+                return None
+        found = self._fitting(start, end)
+        if found is not None or end == least_end:
+            return found
+        found = self._fitting(start, least_end)
+        if found is None:
+            return None
+        closings = self._edges.closings
+        low = bisect.bisect_right(closings, least_end)
+        high = bisect.bisect_left(closings, end)
+        while low < high:
+            middle = (low + high) // 2
+            longer = self._fitting(start, closings[middle])
+            if longer is None:
+                high = middle
+            else:
+                found, low = longer, middle + 1
+        return found
+
+    def _fitting(self, start: int, end: int) -> Found | None:
+        window = Window(start, end)
+        self._attempts += 1
+        try:
+            return Found(window, self._attempt(window))
+        except exception.NotEnoughHostsAvailable:
+            return None
+
+
+def _by_cleaning_time(
+    replica: state.Replica, lease: Lease, options: Options
+) -> dict[int, set[str]]:
+    """Return the hosts that a lease may use by cleaning time in seconds."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for each in options.alternatives():
+        for reservation in lease.reservations:
+            candidates = replica.catalog.candidates(
+                reservation, lease.project_id, each.default
+            )
+            for seconds, part in candidates.parts(
+                replica.indexes.main,
+                each.cleaning_time_of(reservation.resource_type),
+            ):
+                found[seconds].update(part.hosts)
+    return found

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for windows, and leases at the first start with room.
+
+With the real manager and ledger.
+"""
+
+import datetime
+import random
+
+import pytest
+
+from blazar_sched.service.manager import lease as manager_lease
+
+V1_3 = {'OpenStack-API-Version': 'reservation 1.3'}
+ALICE = {**V1_3, 'X-Auth-Token': 'alice:p1'}
+BOB = {**V1_3, 'X-Auth-Token': 'bob:p2'}
+HOUR = datetime.timedelta(hours=1)
+SECOND = datetime.timedelta(seconds=1)
+FIRST = datetime.datetime(2030, 1, 1)
+HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+HOSTS = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
+
+
+def text(at):
+    return f'{at.isoformat()}Z'
+
+
+def ask(api, *reservations, headers=ALICE, status=200, **body):
+    body = {
+        'reservations': list(reservations or [HOST]), 'duration': '2h',
+        'start_date': text(FIRST), 'distance': '1s', **body,
+    }
+    answer = api.simulate_post(
+        '/v1/offers', headers=headers,
+        json={name: value for name, value in body.items() if value != ''},
+    )
+    assert answer.status_code == status, answer.text
+    return answer.json
+
+
+def windows(offered):
+    return [
+        (offer['start_date'], offer['end_date']) for offer in offered['offers']
+    ]
+
+
+def book(api, *reservations, start, end, headers=ALICE):
+    """Return the status of the creation of a lease."""
+    return api.simulate_post('/v1/leases', headers=headers, json={
+        'name': 'night-run', 'start_date': start, 'end_date': end,
+        'reservations': list(reservations),
+    }).status_code
+
+
+def book_hours(api, reservation, first, last):
+    assert book(
+        api, reservation, start=text(FIRST + first * HOUR),
+        end=text(FIRST + last * HOUR),
+    ) == 201
+
+
+def create(api, *reservations, headers=ALICE, query='', **body):
+    """Return the answer to the creation of a lease in a range of starts."""
+    body = {
+        'name': 'night-run', 'start_date': text(FIRST), 'duration': '2h',
+        'latest_start_date': text(FIRST + 24 * HOUR),
+        'reservations': list(reservations or [HOSTS]), **body,
+    }
+    return api.simulate_post(f'/v1/leases{query}', headers=headers, json={
+        name: value for name, value in body.items() if value != ''
+    })
+
+
+def created(answer):
+    assert answer.status_code == 201, answer.text
+    lease = answer.json['lease']
+    return lease['start_date'], lease['end_date']
+
+
+def test_the_earliest_window(api):
+    book_hours(api, HOSTS, 1, 3)
+
+    offered = ask(api, limit=1)
+
+    start, end = FIRST + 3 * HOUR, FIRST + 5 * HOUR
+    assert offered['offers'] == [{
+        'start_date': text(start), 'end_date': text(end), 'alternative': 0,
+        'reservations': [{'available': 1}],
+    }]
+    assert offered['searched_until'] is None
+    assert 'nearest' not in offered
+    # A second earlier there is no room, and in the window there is.
+    earlier = text(start - SECOND), text(end - SECOND)
+    assert book(api, HOST, start=earlier[0], end=earlier[1]) == 409
+    assert book(api, HOST, start=text(start), end=text(end)) == 201
+
+
+def test_a_shorter_lease_fits_before(api):
+    book_hours(api, HOSTS, 1, 3)
+
+    assert windows(ask(api, duration=3600, max_duration='1d', limit=2)) == [
+        (text(FIRST), text(FIRST + HOUR)),
+        (text(FIRST + 3 * HOUR), text(FIRST + 27 * HOUR)),
+    ]
+
+
+def test_the_longest_window_first(api):
+    book_hours(api, HOSTS, 1, 3)
+    book_hours(api, HOSTS, 8, 9)
+
+    offered = ask(
+        api, best='longest', duration='1h', max_duration='30d',
+        latest_end_date=text(FIRST + 8 * HOUR),
+    )
+
+    assert windows(offered) == [
+        (text(FIRST + 3 * HOUR), text(FIRST + 8 * HOUR)),
+        (text(FIRST), text(FIRST + HOUR)),
+    ]
+
+
+def test_the_window_with_most_hosts_first(api):
+    book_hours(api, HOST, 0, 3)
+    some = {**HOST, 'max': 2}
+
+    offered = ask(api, some, best='most')
+
+    assert [
+        offer['reservations'] for offer in offered['offers']
+    ] == [[{'available': 2}], [{'available': 1}]]
+    assert offered['offers'][0]['start_date'] == text(FIRST + 3 * HOUR)
+
+
+def test_alternatives(api):
+    book_hours(api, HOST, 0, 3)
+    small = {
+        'resource_type': 'flavor:instance', 'flavor_id': 'm1.small',
+        'amount': 8,
+    }
+
+    offered = ask(
+        api, HOSTS, alternatives=[[small], [HOST]], limit=3, distance='1d'
+    )
+
+    found = [
+        (offer['start_date'], offer['alternative'], offer['reservations'])
+        for offer in offered['offers']
+    ]
+    assert found == [
+        (text(FIRST), 1, [{'available': 8}]),
+        (text(FIRST), 2, [{'available': 1}]),
+        (text(FIRST + 3 * HOUR), 0, [{'available': 2}]),
+    ]
+
+
+def test_several_reservations_at_once(api):
+    book_hours(api, HOST, 1, 4)
+    one = {**HOST, 'resource_properties': '["==", "$rack", "7"]'}
+
+    [found] = ask(api, one, HOST, limit=1)['offers']
+
+    assert found['start_date'] == text(FIRST + 4 * HOUR)
+    assert found['reservations'] == [{'available': 1}, {'available': 1}]
+
+
+def test_starts_that_people_want(api):
+    book_hours(api, HOSTS, 0, 3)
+
+    daily = ask(api, align='09:00 Europe/Berlin', limit=2, distance='1d')
+    hourly = ask(
+        api, align='1h', limit=1, start_date=text(FIRST + 3 * HOUR + SECOND)
+    )
+
+    assert [start for start, _ in windows(daily)] == [
+        '2030-01-01T08:00:00Z', '2030-01-02T08:00:00Z',
+    ]
+    assert windows(hourly)[0][0] == text(FIRST + 4 * HOUR)
+
+
+def test_the_range_is_kept(api):
+    book_hours(api, HOSTS, 0, 3)
+
+    until = {'latest_start_date': text(FIRST + 3 * HOUR - SECOND)}
+    assert ask(api, **until)['offers'] == []
+    until = {'latest_start_date': text(FIRST + 3 * HOUR)}
+    assert len(ask(api, **until)['offers']) == 1
+    until = {'latest_end_date': text(FIRST + 5 * HOUR - SECOND)}
+    assert ask(api, **until)['offers'] == []
+
+
+def test_the_nearest_if_there_is_none(api):
+    book_hours(api, HOST, 1, 3)
+
+    offered = ask(api, HOSTS, latest_start_date=text(FIRST))
+
+    assert offered['offers'] == []
+    assert offered['nearest'] == {
+        'reservation': 0, 'available': 1, 'duration': 3600,
+    }
+
+
+def test_each_project_is_offered_what_it_could_reserve(api):
+    assert ask(api, HOSTS)['offers']
+    assert ask(api, HOSTS, headers=BOB)['offers'] == []
+
+
+def test_a_commit_meanwhile_begins_the_search_anew(
+    api, service, monkeypatch
+):
+    """The offers are those of one revision."""
+    read = service.manager.ledger.read_replica
+    busy = [1]
+
+    def read_replica(query):
+        found = read(query)
+        if busy:
+            busy.pop()
+            book_hours(api, HOSTS, 0, 3)
+        return found
+
+    monkeypatch.setattr(service.manager.ledger, 'read_replica', read_replica)
+    offered = ask(api, limit=2, distance='1h')
+
+    assert windows(offered)[0][0] == text(FIRST + 3 * HOUR)
+    assert offered['revision'] == service.manager.ledger.replica.revision
+
+
+def test_commits_without_end_do_not_stop_the_search(
+    api, service, monkeypatch
+):
+    read = service.manager.ledger.read_replica
+    hours = iter(range(0, 1000, 2))
+
+    def read_replica(query):
+        hour = next(hours)
+        book_hours(api, HOST, hour, hour + 1)
+        return read(query)
+
+    monkeypatch.setattr(service.manager.ledger, 'read_replica', read_replica)
+
+    assert len(ask(api, HOST)['offers']) == 6
+
+
+@pytest.mark.parametrize('body, field', [
+    ({'duration': '0s'}, 'duration'),
+    ({'duration': -1}, 'duration'),
+    ({'duration': True}, 'duration'),
+    ({'duration': 'long'}, 'duration'),
+    ({'duration': ''}, 'duration'),
+    ({'max_duration': '1h'}, 'max_duration'),
+    ({'start_date': '2020-01-01 00:00'}, 'start_date'),
+    ({'latest_start_date': '2029-12-31 23:59'}, 'latest_start_date'),
+    ({'latest_end_date': 'never'}, 'latest_end_date'),
+    ({'align': '09:00 Nowhere/Land'}, 'align'),
+    ({'align': '25:00 UTC'}, 'align'),
+    ({'best': 'cheapest'}, 'best'),
+    ({'limit': 0}, 'limit'),
+    ({'limit': 21}, 'limit'),
+    ({'distance': 'x'}, 'distance'),
+    ({'reservations': []}, 'reservations'),
+    ({'alternatives': [[]]}, 'alternatives'),
+    ({'hold': '10m'}, 'hold'),
+])
+def test_what_cannot_be_is_refused_by_name(api, body, field):
+    refused = ask(api, status=400, **body)
+
+    assert field in refused['error_message']
+
+
+def test_floating_ips_are_refused(api):
+    refused = ask(
+        api,
+        {
+            'resource_type': 'virtual:floatingip', 'network_id': 'n',
+            'amount': 1,
+        },
+        status=400,
+    )
+    assert refused['error_name'] == 'InvalidInput'
+
+
+@pytest.mark.parametrize('version', ['1.0', '1.1', '1.2'])
+def test_earlier_versions_have_no_offers(api, version):
+    ask(
+        api, status=404,
+        headers={
+            **ALICE, 'OpenStack-API-Version': f'reservation {version}',
+        },
+    )
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_each_offer_can_be_had_and_none_is_earlier(api, seed):
+    """Random leases, and each second before the first offer."""
+    draw = random.Random(seed)
+    for _ in range(6):
+        first = draw.randint(0, 20)
+        book(
+            api, draw.choice([HOST, HOSTS]),
+            start=text(FIRST + first * SECOND),
+            end=text(FIRST + (first + draw.randint(1, 6)) * SECOND),
+        )
+    reservation = draw.choice([HOST, HOSTS])
+    seconds = draw.randint(1, 5)
+
+    offered = windows(ask(api, reservation, duration=seconds, limit=3))
+
+    def dry(at):
+        answer = api.simulate_post(
+            '/v1/leases?dry_run=true', headers=ALICE, json={
+                'name': 'n', 'start_date': text(FIRST + at * SECOND),
+                'end_date': text(FIRST + (at + seconds) * SECOND),
+                'reservations': [reservation],
+            },
+        )
+        return answer.status_code == 201
+
+    first = next(at for at in range(100) if dry(at))
+    assert offered[0][0] == text(FIRST + first * SECOND)
+    assert create(
+        api, reservation, duration=seconds, query='?dry_run=true',
+        latest_start_date=text(FIRST + HOUR),
+    ).json['lease']['start_date'] == offered[0][0]
+    start, end = offered[draw.randrange(len(offered))]
+    assert book(api, reservation, start=start, end=end) == 201
+
+
+def test_a_lease_begins_at_the_first_start_with_room(api):
+    book_hours(api, HOST, 1, 3)
+    asked = {'latest_start_date': text(FIRST + 3 * HOUR)}
+
+    expected = text(FIRST + 3 * HOUR), text(FIRST + 5 * HOUR)
+    assert created(create(api, query='?dry_run=true', **asked)) == expected
+    assert created(create(api, **asked)) == expected
+    # The next one would have to wait for the first one.
+    refused = create(api, **asked)
+    assert refused.status_code == 409
+    assert refused.json['offer']['start_date'] == text(FIRST + 5 * HOUR)
+
+
+def test_a_repeated_request_creates_one_lease(api):
+    headers = {**ALICE, 'Idempotency-Key': 'k'}
+
+    assert created(create(api, headers=headers)) == created(
+        create(api, headers=headers)
+    )
+    assert len(api.simulate_get(
+        '/v1/leases', headers=ALICE
+    ).json['leases']) == 1
+
+
+def test_a_lease_begins_at_an_aligned_start(api):
+    asked = {
+        'align': '09:00 Europe/Berlin',
+        'latest_start_date': text(FIRST + 32 * HOUR),
+    }
+
+    [first, second] = [created(create(api, **asked)) for _ in range(2)]
+
+    assert first[0] == '2030-01-01T08:00:00Z'
+    assert second[0] == '2030-01-02T08:00:00Z'
+    # There is room at another start only.
+    assert create(api, **asked).status_code == 409
+
+
+def test_a_lease_is_as_long_as_its_duration(api):
+    lease = create(api, latest_start_date='').json['lease']
+    assert lease['end_date'] == text(FIRST + 2 * HOUR)
+
+    path = f'/v1/leases/{lease["id"]}'
+    longer = api.simulate_put(path, headers=ALICE, json={'duration': '5h'})
+    assert longer.json['lease']['end_date'] == text(FIRST + 5 * HOUR)
+    # The length is kept at another start.
+    later = api.simulate_put(path, headers=ALICE, json={
+        'start_date': text(FIRST + HOUR), 'duration': '5h',
+    })
+    assert later.json['lease']['end_date'] == text(FIRST + 6 * HOUR)
+
+
+@pytest.mark.parametrize('commits', [1, 2, 100])
+def test_a_commit_between_search_and_booking(
+    api, service, monkeypatch, commits
+):
+    """The first start is that of the revision at which the lease is booked.
+
+    However many commits come in between, an end is found.
+    """
+    first = service.manager.leases._offers.first
+    hours = iter(range(0, 3 * commits, 3))
+
+    def found_before_a_commit(*args):
+        found = first(*args)
+        hour = next(hours, None)
+        if hour is not None:
+            book_hours(api, HOST, hour, hour + 2)
+        return found
+
+    monkeypatch.setattr(
+        service.manager.leases._offers, 'first', found_before_a_commit
+    )
+    start, _ = created(create(api, HOSTS))
+
+    seen = min(commits, 3)
+    assert start == text(FIRST + (3 * seen - 1) * HOUR)
+
+
+def test_control_without_a_look_at_the_revision(api, service, monkeypatch):
+    first = service.manager.leases._offers.first
+
+    def found_before_a_commit(*args):
+        found = first(*args)
+        book_hours(api, HOST, 0, 2)
+        return found
+
+    monkeypatch.setattr(
+        service.manager.leases._offers, 'first', found_before_a_commit
+    )
+    monkeypatch.setattr(
+        manager_lease, '_unless_outdated', lambda draft, *_: draft
+    )
+
+    assert create(api, HOSTS).status_code == 409
+
+
+@pytest.mark.parametrize('body, field', [
+    ({'duration': ''}, 'latest_start_date'),
+    ({'duration': '0s'}, 'duration'),
+    ({'duration': '200y'}, 'duration'),
+    ({'end_date': '2030-01-02 00:00'}, 'duration'),
+    ({'latest_start_date': '2029-01-01 00:00'}, 'latest_start_date'),
+    ({'latest_start_date': '', 'align': '1h'}, 'align'),
+    ({'align': 'noon'}, 'align'),
+    (
+        {'align': '1w', 'latest_start_date': '2030-01-01 01:00'},
+        'align',
+    ),
+    ({'before_end_date': '2029-01-01 00:00'}, 'before_end_date'),
+])
+def test_a_range_that_cannot_be_is_refused_by_name(api, body, field):
+    refused = create(api, **body)
+
+    assert refused.status_code == 400
+    assert field in refused.json['error_message']
+
+
+def test_a_range_of_starts_needs_hosts(api):
+    refused = create(api, {
+        'resource_type': 'virtual:floatingip', 'network_id': 'n', 'amount': 1,
+    })
+    assert refused.status_code == 400
+    assert 'reservations' in refused.json['error_message']
+
+
+@pytest.mark.parametrize('version', ['1.0', '1.1', '1.2'])
+@pytest.mark.parametrize('body', [
+    {'duration': '2h'}, {'latest_start_date': '2030-01-02 00:00'},
+])
+def test_earlier_versions_take_no_range(api, version, body):
+    refused = create(
+        api, **{
+            'duration': '', 'latest_start_date': '',
+            'end_date': '2030-01-01 05:00', **body,
+        },
+        headers={**ALICE, 'OpenStack-API-Version': f'reservation {version}'},
+    )
+    assert refused.status_code == 400

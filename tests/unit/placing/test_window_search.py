@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows with room, against every window that there is."""
+
+import dataclasses
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import window_limits
+from blazar_sched.placing.options import Options
+from blazar_sched.placing.window_search import Bounds
+from blazar_sched.placing.window_search import edges
+from blazar_sched.placing.window_search import Search
+from tests.unit.placing.placements import HOSTS
+from tests.unit.placing.placements import make_lease
+from tests.unit.placing.placements import PHYSICAL
+from tests.unit.placing.placements import Placements
+from tests.unit.placing.placements import RESERVATIONS
+from tests.unit.placing.placements import WINDOWS
+
+# Nothing is booked after this time, see placements.WINDOWS.
+LAST = 18
+
+
+def aligned(step):
+    return lambda at: -(-at // step) * step
+
+
+BOUNDS = st.builds(
+    lambda first, span, least, more, latest, step: Bounds(
+        first, first + span, least,
+        FOREVER if more is None else least + more,
+        FOREVER if latest is None else first + latest, aligned(step),
+    ),
+    st.integers(0, 6), st.integers(0, 14), st.integers(1, 5),
+    st.sampled_from([0, 0, 1, 4, None]),
+    st.sampled_from([None, None, 3, 9, 14]), st.sampled_from([1, 1, 2, 5]),
+)
+BOOKED = st.lists(
+    st.tuples(WINDOWS, RESERVATIONS), min_size=1, max_size=5
+)
+OPTIONS = st.builds(Options, st.sampled_from([0, 0, 1, 2]))
+
+
+class Asked:
+    """A lease to be, and every window in which it would find room."""
+
+    def __init__(self, world, wanted, bounds, options, limits=None):
+        self.lease = make_lease('asked', 'mine', Window(0, 1), wanted)
+        self._world = world
+        self._options = options
+        self._bounds = bounds
+        self._limits = limits
+
+    def place(self, window):
+        return lease_placing.place(
+            self._world.replica, self.lease, window, options=self._options
+        )
+
+    def search(self):
+        limits = {
+            None: {},
+            'by trial': {'first_start': self.first_start},
+            'by index': {
+                'first_start': self.first_start_by_index,
+                'last_end': self.last_end_by_index,
+                'limits': self.limits_by_index,
+            },
+        }
+        return Search(
+            self._bounds, self.place,
+            lambda: edges(
+                self._world.replica, self.lease, self._bounds, self._options
+            ),
+            **limits[self._limits],
+        )
+
+    def first_start_by_index(self, at):
+        return window_limits.first_start(
+            self._world.replica, self.lease, at, self._bounds.least,
+            self._options,
+        )
+
+    def last_end_by_index(self, start):
+        return window_limits.last_end(
+            self._world.replica, self.lease, start, self._options
+        )
+
+    def limits_by_index(self):
+        bounds = self._bounds
+        return window_limits.read(
+            self._world.replica, self.lease, bounds.first, bounds.last,
+            bounds.least, self._options,
+        )
+
+    def first_start(self, at):
+        """Return a start before which there is no room, by trying each."""
+        return next(
+            (
+                start for start in range(at, LAST + 20)
+                if self.count(start, start + self._bounds.least)
+            ),
+            None,
+        )
+
+    def count(self, start, end):
+        """Return the number of allocations in a window, 0 for no room."""
+        try:
+            placed = self.place(Window(start, end))
+        except exception.NotEnoughHostsAvailable:
+            return 0
+        return sum(map(len, placed.values()))
+
+    def starts(self):
+        first, last = self._bounds.first, self._bounds.last
+        return [
+            at for at in range(first, last + 1)
+            if self._bounds.align(at) == at
+        ]
+
+    def ends(self, start):
+        """Return the ends allowed at a start, the last one first."""
+        last = self._bounds.last_end(start)
+        ends = [FOREVER] if last == FOREVER else []
+        finite = min(last, LAST + 20)
+        return ends + list(
+            range(finite, start + self._bounds.least - 1, -1)
+        )
+
+    def longest_end(self, start):
+        return next(
+            (end for end in self.ends(start) if self.count(start, end)), None
+        )
+
+
+def booked(hosts, leases, overcommit):
+    world = Placements(hosts, overcommit)
+    for number, (window, wanted) in enumerate(leases):
+        world.place(
+            make_lease(f'l{number}', 'mine', window, wanted), window
+        )
+    return world
+
+
+# Some hosts need no cleaning, whatever the options say.
+CLEANED_HOSTS = st.builds(
+    lambda hosts, times: [
+        dataclasses.replace(host, cleaning_time=time)
+        for host, time in zip(hosts, times, strict=True)
+    ],
+    HOSTS, st.tuples(*3 * [st.sampled_from([None, None, 0])]),
+)
+WORLDS = st.builds(booked, CLEANED_HOSTS, BOOKED, st.booleans())
+LIMITS = pytest.mark.parametrize('limits', [None, 'by trial', 'by index'])
+SEARCHES = given(
+    world=WORLDS, wanted=RESERVATIONS, bounds=BOUNDS, options=OPTIONS,
+    distance=st.integers(1, 4),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@SEARCHES
+@LIMITS
+def test_no_start_is_earlier_and_no_end_is_later(
+    limits, world, wanted, bounds, options, distance
+):
+    asked = Asked(world, wanted, bounds, options, limits)
+
+    found = asked.search().earliest(3, distance)
+
+    expected, at = [], bounds.first
+    for start in asked.starts():
+        end = asked.longest_end(start)
+        if start >= at and end is not None and len(expected) < 3:
+            expected.append((start, end))
+            at = start + distance
+    assert [(f.window.start, f.window.end) for f in found] == expected
+
+
+@settings(max_examples=200, deadline=None)
+@SEARCHES
+@LIMITS
+def test_no_window_is_longer(
+    limits, world, wanted, bounds, options, distance
+):
+    asked = Asked(world, wanted, bounds, options, limits)
+
+    found = asked.search().longest(3, distance)
+
+    lengths = [
+        Window(start, end).duration
+        for start in asked.starts()
+        if (end := asked.longest_end(start)) is not None
+    ]
+    assert bool(found) is bool(lengths)
+    if found:
+        in_order = [each.window.duration for each in found]
+        assert in_order[0] == max(lengths)
+        assert in_order == sorted(in_order, reverse=True)
+        assert set(in_order) <= set(lengths)
+
+
+@settings(max_examples=200, deadline=None)
+@SEARCHES
+@LIMITS
+def test_no_window_has_more(
+    limits, world, wanted, bounds, options, distance
+):
+    asked = Asked(world, wanted, bounds, options, limits)
+
+    found = asked.search().most(3, distance)
+
+    counts = [
+        asked.count(start, start + bounds.least) for start in asked.starts()
+        if start + bounds.least <= bounds.last_end(start)
+    ]
+    assert (found[0].count if found else 0) == max(counts, default=0)
+
+
+def known(asked, bounds):
+    """Return what is known of each start, by trial and by the limits."""
+    starts = list(range(bounds.first, bounds.last + 1))
+    limits = asked.limits_by_index()
+    ends = limits.last_ends(starts)
+    counts = limits.counts(starts, bounds.least)
+    for start, end, count in zip(starts, ends, counts, strict=True):
+        by_trial = (
+            asked.longest_end(start) or 0,
+            asked.count(start, start + bounds.least),
+            asked.first_start(start),
+        )
+        yield start, by_trial, (end, count, asked.first_start_by_index(start))
+
+
+def unbounded(bounds):
+    return dataclasses.replace(
+        bounds, most=FOREVER, latest_end=FOREVER, align=int
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@SEARCHES
+def test_no_limit_is_too_strict(world, wanted, bounds, options, distance):
+    bounds = unbounded(bounds)
+    asked = Asked(world, wanted, bounds, options)
+
+    for start, by_trial, by_index in known(asked, bounds):
+        assert by_index[0] >= by_trial[0]
+        assert by_index[1] >= by_trial[1]
+        if by_trial[2] is not None:
+            assert by_index[2] <= by_trial[2]
+        if by_trial[1]:
+            assert asked.last_end_by_index(start) >= by_trial[0]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    world=st.builds(
+        booked, CLEANED_HOSTS,
+        st.lists(st.tuples(WINDOWS, st.tuples(PHYSICAL)), max_size=5),
+        st.booleans(),
+    ),
+    wanted=st.tuples(PHYSICAL), bounds=BOUNDS, options=OPTIONS,
+)
+def test_the_limits_of_hosts_are_exact(world, wanted, bounds, options):
+    bounds = unbounded(bounds)
+    asked = Asked(world, wanted, bounds, options)
+
+    for start, by_trial, by_index in known(asked, bounds):
+        longest, count, _ = by_trial
+        assert by_index[1] == count
+        if count:
+            assert by_index[0] == longest
+            assert asked.last_end_by_index(start) == longest
