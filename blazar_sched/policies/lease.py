@@ -17,10 +17,12 @@ rules = [
     policy.DocumentedRuleDefault(
         GET,
         f'rule:{base.PROJECT_READER_OR_ADMIN}',
-        'List leases, or show details of a lease.',
+        'List leases, show details of a lease, or show how far a lease can be '
+        'prolonged.',
         [
             {'path': '/v1/leases', 'method': 'GET'},
             {'path': _ONE, 'method': 'GET'},
+            {'path': f'{_ONE}/extension', 'method': 'GET'},
         ],
         scope_types=base.SCOPES,
     ),

@@ -80,17 +80,21 @@ class Enforcement:
         return Admission(self._filters, self._ledger, now)
 
     def check_limits(
-        self, tx: PlacingTx, lease: Lease, now: int
+        self,
+        tx: PlacingTx,
+        lease: Lease,
+        now: int,
+        current: Lease | None = None,
     ) -> None:
-        """Refuse a new lease that was not requested through the API.
+        """Refuse a lease by the checks that are made in the commit alone.
 
-        Only the checks that the filters make in the commit that writes the
-        lease are applied: no other service is queried.
+        No other service is queried.
 
+        :param current: the lease before the change, None if the lease is new
         :raises BlazarSchedError: the refusal of a filter
         """
         if lease.is_limited:
-            request = base.LeaseRequest(lease, None, now)
+            request = base.LeaseRequest(lease, current, now)
             for f in self._filters:
                 f.check(request, tx)
 
@@ -202,11 +206,13 @@ class Admission:
         raise exception.Unavailable('the lease changed during each check')
 
     def _is_allowed(self, request: base.LeaseRequest) -> bool:
-        # The new lease follows from the request, which stays the same, and
-        # from the current lease.
+        # The new lease follows from the request, which stays the same, from
+        # the current lease and, where the request leaves the end open, from
+        # the room that there is.
         return (
             self._allowed is not None
             and self._allowed.current == request.current
+            and self._allowed.lease.window == request.lease.window
         )
 
     def _check_external(

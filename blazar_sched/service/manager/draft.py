@@ -47,9 +47,7 @@ class Drafts:
 
         :raises InvalidInput: naming the field that is wrong
         """
-        window = Window(
-            lease_rules.soon(values['start'], now, 'start_date'), values['end']
-        )
+        window = lease_rules.new_window(values, now)
         id_ = str(uuid.uuid4())
         before_end = values['before_end']
         events = plan(self._conf, id_, window, before_end, now)

@@ -13,6 +13,7 @@ import ipaddress
 import operator
 from typing import Any
 
+from oslo_log import log
 import oslo_messaging
 
 from blazar_sched.domain import exception
@@ -26,11 +27,16 @@ from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import clock
+from blazar_sched.service.manager import extension
 from blazar_sched.service.manager import feed
 from blazar_sched.service.manager import floating_ip
 from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
+from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import offer
+
+LOG = log.getLogger(__name__)
 
 Context = dict[str, Any]
 Values = dict[str, Any]
@@ -58,9 +64,15 @@ class Endpoint:
         healer: healing.Healer,
         floating_ips: floating_ip.FloatingIPs,
         capacity: capacity.Capacity,
+        offers: offer.Offers,
+        extensions: extension.Extensions,
+        instances: instance_sync.Instances,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
+        self._offers = offers
+        self._extensions = extensions
+        self._instances = instances
         self._feed = feed.Feed(ledger)
         self._leases = leases
         self._hosts = hosts
@@ -146,12 +158,25 @@ class Endpoint:
         values: Values,
         dry_run: bool = False,
         offering: bool = False,
+        as_far_as_possible: bool = False,
     ) -> Values:
-        return _lease(
-            self._leases.update(
-                lease_id, project_id, values, dry_run, offering
-            )
+        update = (
+            self._extensions.update if as_far_as_possible
+            else self._leases.update
         )
+        return _lease(
+            update(lease_id, project_id, values, dry_run, offering)
+        )
+
+    @_answer
+    def get_extension(
+        self,
+        ctxt: Context,
+        lease_id: str,
+        project_id: str | None,
+        end: int,
+    ) -> Values:
+        return self._extensions.get(lease_id, project_id, end)
 
     @_answer
     def delete_lease(
@@ -169,6 +194,10 @@ class Endpoint:
     ) -> Values:
         """Return the capacity; see `Capacity.get` for the parameters."""
         return self._capacity.get(project_id, **wanted)
+
+    @_answer
+    def search_offers(self, ctxt: Context, values: Values) -> Values:
+        return self._offers.search(values)
 
     @_answer
     def create_host(self, ctxt: Context, name: str, values: Values) -> Values:
@@ -274,6 +303,19 @@ class Endpoint:
     @_answer
     def delete_floating_ip(self, ctxt: Context, floating_ip_id: str) -> None:
         self._floating_ips.delete(floating_ip_id)
+
+    @_answer
+    def book_instance(
+        self, ctxt: Context, page: Any, placed_at: int
+    ) -> None:
+        """Book an instance that nova-scheduler has placed; see wire."""
+        try:
+            instance = wire.parse_instance(page)
+        except ValueError as e:
+            # During an upgrade, nova-scheduler may have another version.
+            LOG.debug('Ignoring a placed instance: %s', e)
+        else:
+            self._instances.book(instance, placed_at)
 
     @_answer
     def changes(self, ctxt: Context, since: int, limit: int) -> wire.Page:

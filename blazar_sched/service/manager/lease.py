@@ -5,10 +5,12 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import functools
 import itertools
 from typing import Any
+from typing import TypeVar
 
 from oslo_config import cfg
 
@@ -54,6 +56,14 @@ OPEN_WAITS = 25
 OPEN_WAIT = 0.2
 _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
+T = TypeVar('T')
+# Returns the lease to be booked at the revision of a replica.
+Draft = Callable[[state.Replica], Lease]
+
+
+class _Outdated(Exception):
+    """A start was found at a revision that is not the newest any more."""
+
 
 class Leases:
     """The operations on leases: create, update and delete.
@@ -75,6 +85,7 @@ class Leases:
         enforcement: Enforcement,
         clock: Callable[[], float],
         wait: Callable[[float], object],
+        offers: offer.Offers,
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -85,6 +96,7 @@ class Leases:
         self._enforcement = enforcement
         self._clock = clock
         self._wait = wait
+        self._offers = offers
         self._drafts = draft.Drafts(conf, drivers)
         self._shrinker = shrinking.Shrinker(drivers, runner)
 
@@ -96,6 +108,9 @@ class Leases:
         dry_run: bool = False,
     ) -> Lease:
         """Place and record a new lease.
+
+        With `latest_start` in `values`, the lease begins at the first start
+        in the range that has room.
 
         :param key: the idempotency key of the request, unique in its project:
             a repeated request with the same values is answered with the lease
@@ -117,16 +132,17 @@ class Leases:
         if made:
             return made
         now = int(self._clock())
-        lease = self._drafts.new(values, now)
-        self._match(lease)
+        earliest = self._drafts.new(values, now)
+        self._match(earliest)
         rules = relocation.rules(self._conf)
         admission = self._enforcement.admission(now)
         commit = admission.dry_run if dry_run else admission.commit
 
-        def work(tx: PlacingTx) -> Lease:
+        def work(tx: PlacingTx, draft: Draft) -> tuple[Lease, bool]:
             made = key and idempotency.lease_of(tx, project_id, key, digest)
             if made:
-                return made
+                return made, False
+            lease = draft(tx.replica)
             tx.replica.advance(now)
             placed, displaced = displacement.place(
                 tx.replica, lease, lease.window, now, rules,
@@ -141,24 +157,60 @@ class Leases:
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
             admission.check(tx, lease)
-            return lease
+            return lease, True
 
         try:
-            created = commit(work)
+            created, is_new = self._at_first_start(
+                values, earliest, now,
+                lambda draft: commit(functools.partial(work, draft=draft)),
+            )
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
             raise offer.with_start(
-                e, self._ledger, lease, self._options, now, rules
+                e, self._ledger, earliest, self._options, now, rules
             ) from e
         if dry_run:
             return created
-        if created is lease:
+        if is_new:
             self._notifier.lease(LEASE_CREATE, created)
-        if lease.start == now:
+        if created.start <= now:
             self._runner.wake()
             return self._opened(created)
         return created
+
+    def _at_first_start(
+        self,
+        values: Mapping[str, Any],
+        earliest: Lease,
+        now: int,
+        book: Callable[[Draft], T],
+    ) -> T:
+        """Book a lease at its start, or at the first start that has room.
+
+        No commit waits for a search, unless other commits come between the
+        search and the booking again and again.
+
+        :param earliest: the lease at the first start that was asked for
+        :param book: books the lease that a draft returns
+        :raises NotEnoughHostsAvailable: if no start has room
+        """
+        if values.get('latest_start') is None:
+            return book(lambda replica: earliest)
+
+        def starting(start: int) -> Lease:
+            return self._drafts.new({**values, 'start': start}, now)
+
+        for _ in range(offer.SEARCHES):
+            start, revision = self._offers.first(values, earliest, now)
+            draft = functools.partial(
+                _unless_outdated, starting(start), revision
+            )
+            with contextlib.suppress(_Outdated):
+                return book(draft)
+        return book(lambda replica: starting(
+            self._offers.first_in(replica, values, earliest, now)
+        ))
 
     def update(
         self,
@@ -167,6 +219,7 @@ class Leases:
         values: Mapping[str, Any],
         dry_run: bool = False,
         offering: bool = False,
+        choose_end: Callable[[PlacingTx], int] | None = None,
     ) -> Lease:
         """Change a lease: apply the whole request, or nothing.
 
@@ -181,6 +234,8 @@ class Leases:
             change nothing and call no other service
         :param offering: whether a refusal for lack of capacity carries an
             offer
+        :param choose_end: called ahead of the change, in its commit: returns
+            the end of the lease, in place of the end in `values`
         :raises LeaseNotFound: if the project has no such lease
         :raises InvalidStatus: if the lease is already changing, or is over
         :raises CantUpdateParameter: if the requested change is no longer
@@ -192,7 +247,9 @@ class Leases:
         """
         now = int(self._clock())
         try:
-            return self._update(lease_id, project_id, values, now, dry_run)
+            return self._update(
+                lease_id, project_id, values, now, dry_run, choose_end
+            )
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
@@ -205,6 +262,7 @@ class Leases:
         values: Mapping[str, Any],
         now: int,
         dry_run: bool,
+        choose_end: Callable[[PlacingTx], int] | None,
     ) -> Lease:
         if set(values) - {'name'}:
             known = self._ledger.lease(lease_id, project_id)
@@ -218,7 +276,8 @@ class Leases:
         ) -> tuple[Lease, Lease, shrinking.Shrink | None]:
             old = tx.lease(lease_id, project_id)
             _check_changeable(old, values)
-            new = self._drafts.changed(old, values, now)
+            chosen = {} if choose_end is None else {'end': choose_end(tx)}
+            new = self._drafts.changed(old, {**values, **chosen}, now)
             if new != old:
                 if dry_run:
                     left = self._shrinker.dry_run(tx, old, new)
@@ -242,6 +301,34 @@ class Leases:
                 self._notifier.lease(BEFORE_END_STOP, new)
             self._runner.wake()
         return new
+
+    def prolong(
+        self,
+        tx: PlacingTx,
+        lease_id: str,
+        project_id: str | None,
+        end: int,
+        now: int,
+    ) -> tuple[Lease, Lease]:
+        """Write a lease with another end, and ask no filter.
+
+        :returns: the lease before and after the change
+        :raises BlazarSchedError: as `update`
+        """
+        values = {'end': end}
+        old = tx.lease(lease_id, project_id)
+        _check_changeable(old, values)
+        new = self._drafts.changed(old, values, now)
+        return old, self._put(tx, old, new, now, {})
+
+    def matched(self, lease_id: str, project_id: str | None) -> Lease:
+        """Return a lease whose requirements are matched ahead of a commit.
+
+        :raises LeaseNotFound: if the project has no such lease
+        """
+        lease = self._ledger.lease(lease_id, project_id)
+        self._match(lease)
+        return lease
 
     def _match(self, lease: Lease) -> None:
         """Match the requirements of a lease ahead of the commit.
@@ -450,6 +537,18 @@ class Leases:
             replica, new, new.left(now), now, relocation.rules(self._conf),
             attempt, self._options,
         )
+
+
+def _unless_outdated(
+    lease: Lease, revision: int, replica: state.Replica
+) -> Lease:
+    """Return a lease whose start was found at a revision.
+
+    :raises _Outdated: if the replica is at another revision
+    """
+    if replica.revision != revision:
+        raise _Outdated
+    return lease
 
 
 def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:

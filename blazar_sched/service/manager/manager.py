@@ -31,6 +31,7 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
+from blazar_sched.service.manager import extension
 from blazar_sched.service.manager import flavor_sync
 from blazar_sched.service.manager import floating_ip
 from blazar_sched.service.manager import floating_ip_healing
@@ -41,6 +42,7 @@ from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import lifetime
 from blazar_sched.service.manager import monitor
+from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import restorer
@@ -100,7 +102,7 @@ class Manager:
         )
         self.notifier = notifier.Notifier(conf)
         self._gauges = gauges.Gauges(
-            self.ledger, self.notifier, lambda: self._loops
+            conf, self.ledger, self.notifier, self.clock, lambda: self._loops
         )
         self.metrics.registry.register(self._gauges)
         self.services = self._make_services(nova, placement, neutron, keystone)
@@ -127,9 +129,13 @@ class Manager:
             conf, self.ledger, drivers, transitions, self.clock, monotonic,
             self.instances.wake, pool, self.metrics,
         )
+        offers = offer.Offers(conf, self.ledger, drivers, self.clock)
         self.leases = lease.Leases(
             conf, self.ledger, drivers, self.runner, self.trusts,
-            self.notifier, self.enforcement, self.clock, wait,
+            self.notifier, self.enforcement, self.clock, wait, offers,
+        )
+        self.extensions = extension.Extensions(
+            self.ledger, self.leases, self.enforcement, self.clock
         )
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
@@ -154,7 +160,8 @@ class Manager:
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
-            self.floating_ips, self.capacity, self.clock,
+            self.floating_ips, self.capacity, offers, self.extensions,
+            self.instances, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._parts = self._ordered_parts()

@@ -6,13 +6,17 @@ driver clears the host of servers that have to yield, and at the end of the
 reservation's servers; and it shows the hosts in an aggregate.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from blazar_sched.domain import exception
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
@@ -49,6 +53,38 @@ class HostResource(on_hosts.OnHostsResource):
         for name in ('hypervisor_properties', 'resource_properties'):
             check_requirement(complete, name)
         return complete
+
+    def shrinks(
+        self, parameters: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> bool:
+        """Tell whether the maximum number of hosts gets smaller."""
+        asked: int = new['max']
+        known: int = parameters['max']
+        return asked < known
+
+    def give_up(self, part: Part) -> list[Allocation]:
+        """Choose the hosts to keep: those with servers of the reservation.
+
+        The start, which is done again, removes the other hosts from the
+        aggregate.
+
+        :raises CantUpdateParameter: if more hosts than the maximum are in use
+        """
+        own = self._servers.find(part.lease, part.reservation, part.held)
+        nodes = {server.node for server in own}
+        return _kept(part, {
+            host.uuid for host in part.held
+            if host.hypervisor_hostname in nodes
+        })
+
+    def dry_run_give_up(
+        self, part: Part, bound: Collection[Instance]
+    ) -> list[Allocation]:
+        """Return the hosts that `give_up` would keep.
+
+        :raises CantUpdateParameter: if more hosts than the maximum are in use
+        """
+        return _kept(part, {instance.host for instance in bound})
 
     def start(self, part: Part, now: int) -> base.Opened:
         """Clear the hosts of yielding servers; see `vacating.yields`.
@@ -113,6 +149,22 @@ class HostResource(on_hosts.OnHostsResource):
         self._freepool.join(_dedicated([*held, *left]))
         self._nova.delete_aggregate(reservation.id)
         return True
+
+
+def _kept(part: Part, used: Collection[str]) -> list[Allocation]:
+    """Return the allocations to keep, no more than the maximum.
+
+    :param used: the uuids of the hosts that are in use
+    :raises CantUpdateParameter: if more hosts than the maximum are in use
+    """
+    most = part.reservation.parameters['max']
+    in_use = [a for a in part.allocations if a.host in used]
+    if len(in_use) > most:
+        raise exception.CantUpdateParameter(
+            f'{len(in_use)} hosts of the reservation are in use', field='max'
+        )
+    unused = [a for a in part.allocations if a.host not in used]
+    return in_use + unused[:most - len(in_use)]
 
 
 def _dedicated(hosts: Iterable[Host]) -> list[str]:

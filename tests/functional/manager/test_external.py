@@ -10,6 +10,7 @@ from keystoneauth1 import loading
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import window
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import enforcement
@@ -359,6 +360,52 @@ def test_a_dry_run_is_a_question_and_tells_of_no_end(world, service):
     assert world.ledger.leases() == [lease]
     asked = [path for path, _, _ in service.questions()]
     assert asked == ['/policy/check-create'] * 3 + ['/policy/check-update']
+
+
+def test_an_extension_is_no_question_until_it_is_made(world, service, whole):
+    lease = world.create()
+    rival = world.create(whole(), start=300, end=400)
+    service.questions()
+    asked = {'end': window.FOREVER}
+    extensions = world.manager.extensions
+    found = extensions.get(lease.id, None, window.FOREVER)
+    assert (found['end'], service.questions()) == (rival.start, [])
+    service.answers.append((403, '{"message": "no"}'))
+    with pytest.raises(exception.ExternalServiceFilter):
+        extensions.update(lease.id, None, asked)
+    assert world.lease(lease) == lease
+    assert extensions.update(lease.id, None, asked).end == rival.start
+    ends = [d['lease']['end_date'] for _, d, _ in service.questions()]
+    assert ends == ['2027-01-15T08:05:00'] * 2
+
+
+def test_the_end_that_is_booked_is_the_end_that_was_approved(
+    world, service, whole
+):
+    lease = world.create()
+    starts = iter(range(1000, 500, -100))
+
+    def write(question):
+        start = next(starts, None)
+        if start is not None:
+            service.before_answer = lambda question: None
+            world.create(whole(), start=start, end=start + 1)
+            service.before_answer = write
+
+    service.before_answer = write
+    changed = world.manager.extensions.update(
+        lease.id, None, {'end': window.FOREVER}
+    )
+    assert changed.end == world.now + 600
+    approved = [
+        document['lease']['end_date']
+        for path, document, _ in service.questions()
+        if path == '/policy/check-update'
+    ]
+    assert approved == [
+        None, '2027-01-15T08:16:40', '2027-01-15T08:15:00',
+        '2027-01-15T08:13:20', '2027-01-15T08:11:40', '2027-01-15T08:10:00',
+    ]
 
 
 def request(world):

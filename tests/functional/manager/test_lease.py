@@ -11,6 +11,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.ledger.tx import Tx
+from tests.functional.manager.conftest import hosts
 from tests.standins.neutron import NETWORK
 
 
@@ -749,7 +750,7 @@ class TestUpdateActive:
         new = self.update(world, lease, end='now')
         assert new.end == new.start + 1
 
-    def test_hosts_may_be_added_but_not_removed(self, world, lease):
+    def test_hosts_may_be_added_but_not_exchanged(self, world, lease):
         new = world.add_host('b')
         [(id_, old, _)] = world.held(lease)
         self.update(
@@ -758,12 +759,9 @@ class TestUpdateActive:
         assert world.held(lease) == sorted(
             [(id_, old, 'whole'), (id_, new, 'whole')]
         )
-        for less in (
-            {'min': 1, 'max': 1},
-            {'resource_properties': '["==","$x","y"]'},
-        ):
-            with pytest.raises(exception.NotEnoughHostsAvailable):
-                self.update(world, lease, reservations=[{'id': id_, **less}])
+        other = {'id': id_, 'resource_properties': '["==","$x","y"]'}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.update(world, lease, reservations=[other])
         assert len(world.held(lease)) == 2
         world.check()
 
@@ -776,6 +774,83 @@ class TestUpdateActive:
         world.run()
         assert yielding.uuid not in world.nova.stored
         assert world.lease(lease).status == 'ACTIVE'
+
+
+class TestGiveBackHosts:
+    """Hosts of an active lease are given back, but none with a server."""
+
+    @pytest.fixture
+    def lease(self, world):
+        for name in 'abc':
+            world.add_host(name)
+        lease = world.create(hosts(1, 3), start='now', end=200)
+        world.run()
+        return world.lease(lease)
+
+    def give_back(self, world, lease, most, **how):
+        """Change the maximum number of hosts; return what is left."""
+        [reservation] = lease.reservations
+        world.leases.update(lease.id, None, {'reservations': [
+            {'id': reservation.id, 'min': 1, 'max': most}
+        ]}, **how)
+        world.run()
+        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+        return [names[host] for _, host, _ in world.held(lease)]
+
+    def use(self, world, lease, *names):
+        for name in names:
+            world.add_server(
+                name, 'project', reservation_id=lease.reservations[0].id
+            )
+        world.manager.instances.sync()
+
+    @pytest.mark.parametrize('used', ['a', 'b', 'c'])
+    def test_the_hosts_in_use_are_kept(self, world, lease, used):
+        self.use(world, lease, used, used)
+
+        assert len(self.give_back(world, lease, 2)) == 2
+        assert self.give_back(world, lease, 1) == [used]
+        [aggregate] = world.nova.aggregates.values()
+        assert aggregate.hosts == (used,)
+        assert world.lease(lease).status == 'ACTIVE'
+        # Others have the hosts at once.
+        assert world.create(hosts(2, 2), start='now', end=100)
+        world.check()
+
+    @pytest.mark.parametrize('dry_run', [False, True])
+    def test_no_host_in_use_is_given_back(self, world, lease, dry_run):
+        self.use(world, lease, 'a', 'c')
+
+        with pytest.raises(exception.CantUpdateParameter) as refusal:
+            self.give_back(world, lease, 1, dry_run=dry_run)
+
+        assert refusal.value.field == 'max'
+        assert len(world.held(lease)) == 3
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+
+    def test_a_dry_run_gives_nothing_back(self, world, lease):
+        assert len(self.give_back(world, lease, 1, dry_run=True)) == 3
+
+    def test_a_maximum_that_is_not_reached_gives_nothing_back(
+        self, world, lease
+    ):
+        assert len(self.give_back(world, lease, 5)) == 3
+        assert len(self.give_back(world, lease, 4)) == 3
+
+    def test_hosts_are_given_back_and_the_end_is_moved(self, world, lease):
+        self.use(world, lease, 'b')
+        [reservation] = lease.reservations
+        change = {'id': reservation.id, 'min': 1, 'max': 1}
+
+        world.leases.update(
+            lease.id, None,
+            {'reservations': [change], 'end': lease.end + 50},
+        )
+
+        [(_, _, amount)] = world.held(lease)
+        assert amount == 'whole'
+        assert world.lease(lease).end == lease.end + 50
 
 
 class TestDates:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extensions: how far a lease can be prolonged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import falcon
+
+from blazar_sched.domain import duration
+from blazar_sched.domain import exception
+from blazar_sched.domain.lease import NOW
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.schemas.lease import AS_FAR_AS_POSSIBLE
+from blazar_sched.service.api.views.extension import EXTENSION
+
+Body = dict[str, Any]
+
+# The fields that cannot be changed while the end is being chosen.
+_FIXED = ('start_date', 'before_end_date', 'reservations')
+
+
+def show_extension(
+    req: falcon.Request, caller: Caller, lease_id: str
+) -> Body:
+    """Show how far a lease can be prolonged.
+
+    Nothing is reserved. At the revision that the response names, an update to
+    the end would be accepted, and an update to the next second refused; other
+    requests may take the room afterwards. Another service that has to approve
+    of leases is not asked.
+    """
+    end = req.get_param('end_date')
+    found = caller.call(
+        'get_extension',
+        lease_id=lease_id,
+        project_id=caller.scope,
+        end=FOREVER if end is None else duration.parse_time(end, 'end_date'),
+    )
+    return {'extension': EXTENSION.show(found, caller.version)}
+
+
+def as_far_as_possible(body: Mapping[str, Any]) -> Body:
+    """Return the argument of an update that is to end as late as possible.
+
+    :param body: the valid body of the request for the update
+    :returns: no argument if the request does not say so
+    :raises InvalidInput: naming the field that is missing or too much
+    """
+    if not body.get(AS_FAR_AS_POSSIBLE):
+        return {}
+    if body.get('end_date', NOW) == NOW:
+        raise exception.InvalidInput(
+            f'{AS_FAR_AS_POSSIBLE} needs an end_date, which is not now',
+            field=AS_FAR_AS_POSSIBLE,
+        )
+    for field in _FIXED:
+        if field in body:
+            raise exception.InvalidInput(
+                f'{field} cannot be changed together with '
+                f'{AS_FAR_AS_POSSIBLE}',
+                field=field,
+            )
+    return {AS_FAR_AS_POSSIBLE: True}

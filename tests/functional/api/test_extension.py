@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a lease can be prolonged, with the real manager and ledger."""
+
+import datetime
+
+import pytest
+
+V1_3 = {'OpenStack-API-Version': 'reservation 1.3'}
+ALICE = {**V1_3, 'X-Auth-Token': 'alice:p1'}
+BOB = {**V1_3, 'X-Auth-Token': 'bob:p2'}
+HOUR = datetime.timedelta(hours=1)
+SECOND = datetime.timedelta(seconds=1)
+FIRST = datetime.datetime(2030, 1, 1)
+HOSTS = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
+
+
+@pytest.fixture
+def api(service):
+    """A cloud with two hosts."""
+    for name in ('compute-1', 'compute-2'):
+        answer = service.api.simulate_post(
+            '/v1/os-hosts', json={'name': name}
+        )
+        assert answer.status_code == 201, answer.text
+    return service.api
+
+
+def text(at):
+    return f'{at.isoformat()}Z'
+
+
+def book(api, first, last):
+    """Book both hosts for hours; return the lease."""
+    answer = api.simulate_post('/v1/leases', headers=ALICE, json={
+        'name': 'night-run', 'start_date': text(FIRST + first * HOUR),
+        'end_date': text(FIRST + last * HOUR), 'reservations': [HOSTS],
+    })
+    assert answer.status_code == 201, answer.text
+    return answer.json['lease']
+
+
+@pytest.fixture
+def lease(api):
+    """A lease of an hour; two hours later its hosts are booked again."""
+    lease = book(api, 0, 1)
+    book(api, 3, 4)
+    return lease
+
+
+def ask(api, lease, status=200, headers=ALICE, **query):
+    answer = api.simulate_get(
+        f'/v1/leases/{lease["id"]}/extension', params=query, headers=headers
+    )
+    assert answer.status_code == status, answer.text
+    return answer.json.get('extension')
+
+
+def update(api, lease, end, query='', headers=ALICE, far=True):
+    more = {'as_far_as_possible': True} if far else {}
+    return api.simulate_put(
+        f'/v1/leases/{lease["id"]}', query_string=query, headers=headers,
+        json={'end_date': end, **more},
+    )
+
+
+def test_a_lease_is_prolonged_by_what_is_shown(api, lease):
+    last = FIRST + 3 * HOUR
+
+    shown = ask(api, lease)
+
+    assert shown.pop('revision') > 0
+    assert shown == {
+        'end_date': text(last), 'limited_by': 'capacity', 'reservation': 0,
+        'available': 0,
+    }
+    assert update(
+        api, lease, text(last + SECOND), far=False
+    ).status_code == 409
+    assert update(api, lease, text(last), far=False).status_code == 200
+    assert ask(api, lease)['end_date'] == text(last)
+
+
+def test_an_end_that_is_possible_is_not_limited(api, lease):
+    end = text(FIRST + 2 * HOUR)
+    shown = ask(api, lease, end_date=end)
+    assert shown.pop('revision') > 0
+    assert shown == {
+        'end_date': end, 'limited_by': None, 'reservation': None,
+        'available': None,
+    }
+
+
+def test_without_any_limit_there_is_no_end(api):
+    lease = book(api, 0, 1)
+    assert ask(api, lease)['end_date'] is None
+    assert ask(api, lease)['limited_by'] is None
+
+
+@pytest.mark.parametrize('end', [None, text(FIRST + 9 * HOUR)])
+def test_as_far_as_possible(api, lease, end):
+    last = text(FIRST + 3 * HOUR)
+
+    asked = update(api, lease, end, 'dry_run=true')
+    assert asked.status_code == 200, asked.text
+    assert asked.json['lease']['end_date'] == last
+    path = f'/v1/leases/{lease["id"]}'
+    shown = api.simulate_get(path, headers=ALICE).json['lease']
+    assert shown['end_date'] == lease['end_date']
+
+    answer = update(api, lease, end)
+    assert answer.status_code == 200, answer.text
+    assert answer.json['lease']['end_date'] == last
+    shown = api.simulate_get(path, headers=ALICE).json['lease']
+    assert shown['end_date'] == last
+
+    refused = update(api, lease, end)
+    assert refused.status_code == 409
+    assert refused.json['error_name'] == 'NotEnoughHostsAvailable'
+    assert refused.json['offer'] == {
+        'reservation': 0, 'available': 0, 'start_date': None,
+        'end_date': None,
+    }
+
+
+def test_another_project_does_not_see_the_lease(api, lease):
+    ask(api, lease, 404, BOB)
+    assert update(api, lease, None, headers=BOB).status_code == 404
+
+
+def test_an_end_in_the_past(api, lease):
+    """The present end is later, so that the lease ends as it did."""
+    shown = ask(api, lease, end_date='2020-01-01 00:00')
+    assert shown['end_date'] == lease['end_date']
+    assert shown['limited_by'] is None
+
+
+def test_a_lease_that_is_over_is_a_conflict(api):
+    answer = api.simulate_post('/v1/leases', headers=ALICE, json={
+        'name': 'addresses', 'end_date': text(FIRST), 'reservations': [],
+    })
+    lease = answer.json['lease']
+    path = f'/v1/leases/{lease["id"]}'
+    for _ in range(600):
+        answer = api.simulate_put(
+            path, headers=ALICE, json={'end_date': 'now'}
+        )
+        shown = api.simulate_get(path, headers=ALICE).json['lease']
+        if shown['status'] == 'TERMINATED':
+            break
+    assert shown['status'] == 'TERMINATED'
+    ask(api, lease, 409)
