@@ -20,6 +20,7 @@ from benchmarks import contest
 from benchmarks import dense
 from benchmarks import fleet
 from benchmarks import ledger
+from benchmarks import offers
 from benchmarks import replica
 from benchmarks import report
 from benchmarks import scale
@@ -33,7 +34,7 @@ Say = Callable[[str], None]
 
 PARTS = (
     'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'fleet',
-    'ledger',
+    'ledger', 'relocation', 'offers',
 )
 
 # Columns, where there is no terminal to ask.
@@ -139,6 +140,28 @@ def _measured(
     """
     size = options.hosts, options.allocations, options.seed
     budget = options.budget
+    yield from _of_index(options, say, note)
+    if 'scheduler' in options.parts:
+        yield from _scheduler(options, wanted, say, note)
+    if 'replica' in options.parts:
+        wanted += replica.TARGETS
+        yield from replica.run(*size, say)
+    if 'fleet' in options.parts:
+        wanted += fleet.TARGETS
+        yield from fleet.run(say)
+    for name, part in (('ledger', ledger), ('offers', offers)):
+        if name in options.parts:
+            wanted += part.TARGETS
+            yield from part.run(options.hosts, options.seed, budget, say)
+    if 'relocation' in options.parts:
+        yield from _relocation(options, wanted, say, note)
+
+
+def _of_index(
+    options: argparse.Namespace, say: Say, note: Say
+) -> Iterator[Result]:
+    size = options.hosts, options.allocations, options.seed
+    budget = options.budget
     if 'index' in options.parts:
         names = _present(options.only, note)
         yield from contest.run(names, *size, budget, say)
@@ -149,17 +172,6 @@ def _measured(
         yield from dense.run(max(tenth, 1000), options.seed, budget, say)
     if 'churn' in options.parts:
         yield from churn.run(*size, say)
-    if 'scheduler' in options.parts:
-        yield from _scheduler(options, wanted, say, note)
-    if 'replica' in options.parts:
-        wanted += replica.TARGETS
-        yield from replica.run(*size, say)
-    if 'fleet' in options.parts:
-        wanted += fleet.TARGETS
-        yield from fleet.run(say)
-    if 'ledger' in options.parts:
-        wanted += ledger.TARGETS
-        yield from ledger.run(options.hosts, options.seed, budget, say)
 
 
 def _present(only: Sequence[str], note: Say) -> list[str]:
@@ -187,6 +199,18 @@ def _scheduler(
     wanted += scheduler.TARGETS
     sizes = [options.hosts // part for part in (10, 2, 1)]
     yield from scheduler.run(options.budget, sizes, say)
+
+
+def _relocation(
+    options: argparse.Namespace, wanted: list[Target], say: Say, note: Say
+) -> Iterator[Result]:
+    try:
+        from benchmarks import relocation
+    except ImportError as error:
+        note(f'Skipped relocation: {error}.')
+        return
+    wanted += relocation.TARGETS
+    yield from relocation.run(options.hosts, options.budget, say)
 
 
 def _keep(

@@ -82,7 +82,7 @@ def run(
                 yield from _lists(url)
 
 
-def _conf(url: str) -> Any:
+def conf(url: str) -> Any:
     conf = service_conf.load(files=[])
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
@@ -95,7 +95,7 @@ def _creates(
     url: str, work: str, hosts: int, seed: int, budget: float
 ) -> Iterator[Result]:
     """Create leases in the manager, in windows of up to half a day."""
-    manager = Manager(_conf(url), clock=lambda: workload.NOW)
+    manager = Manager(conf(url), clock=lambda: workload.NOW)
     chance = random.Random(seed)
 
     def create() -> None:
@@ -173,11 +173,13 @@ class _ByQueries:
 
 def _by_clients(url: str, budget: float) -> Iterator[Result]:
     """Let clients create, over REST; then bare transactions of the same."""
-    service = _serve(url)
-    base = _base(service)
+    service = serve(url)
+    base = address(service)
     try:
         _post(base)
-        rest = json.loads(_elsewhere('create', base, str(budget)))
+        rest = json.loads(
+            elsewhere('benchmarks.ledger', 'create', base, str(budget))
+        )
     finally:
         service.stop()
     engine = sa.create_engine(url, pool_size=CLIENTS)
@@ -227,22 +229,35 @@ def _rate(
 
 def _post(base: str) -> None:
     start = time.time() + DAY + random.randrange(300 * DAY)
-    body = {
+    create_lease(base, start, start + DAY // 4)
+
+
+def create_lease(base: str, start: float, end: float) -> None:
+    """Create a lease of one host over REST."""
+    post(f'{base}/leases', {
         'name': 'measured',
-        'start_date': _date(start),
-        'end_date': _date(start + DAY // 4),
+        'start_date': date(start),
+        'end_date': date(end),
         'reservations': [_reservation()],
-    }
+    })
+
+
+def post(url: str, body: dict[str, Any], version: str = '1.0') -> Any:
+    """Return the body of the response to a request."""
     request = urllib.request.Request(
-        f'{base}/leases',
+        url,
         json.dumps(body).encode(),
-        {'Content-Type': 'application/json', 'X-Auth-Token': 'user:measured'},
+        {
+            'Content-Type': 'application/json',
+            'X-Auth-Token': 'user:measured',
+            'OpenStack-API-Version': f'reservation {version}',
+        },
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
-        answer.read()
+        return json.load(answer)
 
 
-def _date(at: float) -> str:
+def date(at: float) -> str:
     return time.strftime('%Y-%m-%d %H:%M', time.gmtime(at))
 
 
@@ -284,9 +299,11 @@ def _bare(engine: sa.Engine) -> None:
 
 def _lists(url: str) -> Iterator[Result]:
     """List a project's leases, as many as it has up to database.LISTED."""
-    service = _serve(url)
+    service = serve(url)
     try:
-        seconds, leases = json.loads(_elsewhere('list', _base(service)))
+        seconds, leases = json.loads(
+            elsewhere('benchmarks.ledger', 'list', address(service))
+        )
     finally:
         service.stop()
     yield Result(
@@ -295,21 +312,21 @@ def _lists(url: str) -> Iterator[Result]:
     )
 
 
-def _serve(url: str) -> assembly.Service:
+def serve(url: str) -> assembly.Service:
     """Start all in this process, as `blazar-sched serve` does."""
-    service = assembly.start_all(_conf(url))
+    service = assembly.start_all(conf(url))
     cmd_service.spare_collections()
     return service
 
 
-def _base(service: assembly.Service) -> str:
+def address(service: assembly.Service) -> str:
     return f'http://{service.api.host}:{service.api.port}/v1'
 
 
-def _elsewhere(*arguments: str) -> str:
+def elsewhere(module: str, *arguments: str) -> str:
     """Return what a client prints in another process: a GIL is for one."""
     return subprocess.run(
-        [sys.executable, '-m', 'benchmarks.ledger', *arguments],
+        [sys.executable, '-m', module, *arguments],
         cwd=pathlib.Path(__file__).parents[1], check=True, text=True,
         stdout=subprocess.PIPE,
     ).stdout

@@ -11,6 +11,7 @@ import ctypes
 import dataclasses
 import gc
 import itertools
+import math
 import pathlib
 import resource
 import statistics
@@ -90,6 +91,11 @@ def timed(
             if enough or seconds[-1] > budget:
                 break
     return Timing(statistics.median(seconds), min(seconds), len(seconds))
+
+
+def percentile(seconds: Sequence[float], share: float) -> float:
+    """Return the time that a share of the calls does not exceed."""
+    return sorted(seconds)[max(math.ceil(share * len(seconds)), 1) - 1]
 
 
 @contextlib.contextmanager

@@ -134,7 +134,7 @@ def run(
     """
     say(f'a cloud of {max(sizes):,} hosts')
     cloud = Cloud(max(sizes))
-    with _followed(cloud.replica):
+    with followed(cloud.replica):
         for size, asked in itertools.product(
             sizes, (UNBOUNDED, BOUNDED, BOUND)
         ):
@@ -148,7 +148,7 @@ def run(
                     'weigh', _weighers(), cloud, size, asked, budget
                 )
             yield _kept(cloud, size, asked)
-            _check_nothing_failed()
+            check_nothing_failed()
 
 
 class Cloud:
@@ -158,12 +158,14 @@ class Cloud:
     reservation is open now, on every tenth host.
     """
 
-    def __init__(self, hosts: int, seed: int = 1) -> None:
+    def __init__(
+        self, hosts: int, seed: int = 1, relocating: bool = False
+    ) -> None:
         objects.register_all()
-        self._random = random.Random(seed)
-        self._now = process.now()
-        self.uuids = [self._uuid() for _ in range(hosts)]
-        self.reservation_id = self._uuid()
+        self.random = random.Random(seed)
+        self.now = process.now()
+        self.uuids = [self.new_uuid() for _ in range(hosts)]
+        self.reservation_id = self.new_uuid()
         self._rack = aggregate.Aggregate(
             name='rack', metadata={'rack': '7'}
         )
@@ -178,7 +180,9 @@ class Cloud:
             ),
             aggregate.Aggregate(name='freepool', metadata={}),
         ]
-        self.replica = state.Replica(accounting.SchedulerAccounting)
+        self.replica = state.Replica(
+            accounting.SchedulerAccounting, relocating=relocating
+        )
         self.replica.load(1, self._records())
         self._reported = [
             self._host_state(number) for number in range(hosts)
@@ -190,20 +194,20 @@ class Cloud:
 
     def change(self, count: int) -> None:
         """Have so many hosts report that something else is used of them."""
-        for h in self._random.sample(self._reported, count):
-            h.vcpus_used = self._random.randrange(CAPACITY[inventory.VCPU])
+        for h in self.random.sample(self._reported, count):
+            h.vcpus_used = self.random.randrange(CAPACITY[inventory.VCPU])
 
     def request(self, asked: str) -> Any:
         """Return a request of another size, and lifetime, each time."""
-        held = _amounts(self._random.randint(1, MOST_PARTS))
-        hours = self._random.choice((1, 2, 6, 24, 72))
+        held = amounts_of(self.random.randint(1, MOST_PARTS))
+        hours = self.random.choice((1, 2, 6, 24, 72))
         hints = {
             UNBOUNDED: {},
             BOUNDED: {'lifetime': [f'{hours}h']},
             BOUND: {'reservation': [self.reservation_id]},
         }
         return request_spec.RequestSpec(
-            instance_uuid=self._uuid(),
+            instance_uuid=self.new_uuid(),
             project_id=PROJECT,
             flavor=flavor.Flavor(
                 vcpus=held[inventory.VCPU],
@@ -215,8 +219,8 @@ class Cloud:
             scheduler_hints=hints[asked],
         )
 
-    def _uuid(self) -> str:
-        return str(uuid.UUID(int=self._random.getrandbits(128)))
+    def new_uuid(self) -> str:
+        return str(uuid.UUID(int=self.random.getrandbits(128)))
 
     def _records(self) -> Iterator[record.Record]:
         held = {
@@ -227,46 +231,50 @@ class Cloud:
             yield record.encode(
                 Host(each, str(number), f'c{number}', inventory=held)
             )
+        yield from self.leased()
+
+    def leased(self) -> Iterator[record.Record]:
+        """Yield the records of what is leased."""
         yield record.encode(
             record.Reservation(
-                self.reservation_id, self._uuid(), PROJECT,
-                'virtual:instance', self._now - HOUR, window.FOREVER,
-                _amounts(MOST_PARTS),
+                self.reservation_id, self.new_uuid(), PROJECT,
+                'virtual:instance', self.now - HOUR, window.FOREVER,
+                amounts_of(MOST_PARTS),
             )
         )
-        randrange = self._random.randrange
+        randrange = self.random.randrange
         step = 365 * DAY // ALLOCATIONS
         for number, each in enumerate(self.uuids):
             if number % 10 == 0:
-                yield self._allocated(
-                    each, self.reservation_id, self._now - HOUR,
-                    window.FOREVER, _amounts(MOST_PARTS),
+                yield self.allocated(
+                    each, self.reservation_id, self.now - HOUR,
+                    window.FOREVER, amounts_of(MOST_PARTS),
                 )
             for k in range(ALLOCATIONS):
-                start = self._now + HOUR + k * step + randrange(step // 2)
+                start = self.now + HOUR + k * step + randrange(step // 2)
                 if number % 5 == 1:
                     # No two whole ones at once.
                     end, held = start + step // 2, {}
                 else:
                     end = start + randrange(HOUR, 14 * DAY)
-                    held = _amounts(randrange(1, MOST_PARTS + 1))
-                yield self._allocated(each, self._uuid(), start, end, held)
+                    held = amounts_of(randrange(1, MOST_PARTS + 1))
+                yield self.allocated(each, self.new_uuid(), start, end, held)
 
-    def _allocated(
+    def allocated(
         self, host_uuid: str, reservation_id: str, start: int, end: int,
         amounts: dict[str, int],
     ) -> record.Record:
         return record.encode(
             Allocation(
-                self._uuid(), reservation_id, host_uuid, start, end, amounts,
-                whole=not amounts,
+                self.new_uuid(), reservation_id, host_uuid, start, end,
+                amounts, whole=not amounts,
             )
         )
 
     def _host_state(self, number: int) -> Any:
         """Return a HostState that Nova has filled."""
         used = {
-            resource_class: amount * self._random.randrange(32) // PARTS
+            resource_class: amount * self.random.randrange(32) // PARTS
             for resource_class, amount in CAPACITY.items()
         }
         name = f'c{number}'
@@ -284,7 +292,7 @@ class Cloud:
         return made
 
 
-def _amounts(parts: int) -> dict[str, int]:
+def amounts_of(parts: int) -> dict[str, int]:
     return {
         resource_class: amount * parts // PARTS
         for resource_class, amount in CAPACITY.items()
@@ -325,7 +333,7 @@ def _remade(reported: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _followed(replica: state.Replica) -> Iterator[None]:
+def followed(replica: state.Replica) -> Iterator[None]:
     """Let the filters of this process decide by `replica`, always fresh."""
     # What is there by now is no work for a collection between two runs.
     gc.freeze()
@@ -336,7 +344,7 @@ def _followed(replica: state.Replica) -> Iterator[None]:
         gc.unfreeze()
 
 
-def _check_nothing_failed() -> None:
+def check_nothing_failed() -> None:
     """A filter that fails has an answer all the same, and soon."""
     for each in (
         filtering.failure, filtering.stale_replica, base.failure
