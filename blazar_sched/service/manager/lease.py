@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 from typing import Any
 from typing import TypeVar
 
@@ -245,7 +246,12 @@ class Leases:
         :raises Unavailable: if other services do not give up the excess
             resources
         """
-        now = int(self._clock())
+        at = self._clock()
+        now = int(at)
+        if values.get('end') == lease_rules.NOW:
+            # The window ends with this second: a server that was created
+            # earlier in the same second belongs to the lease.
+            values = {**values, 'end': math.ceil(at)}
         try:
             return self._update(
                 lease_id, project_id, values, now, dry_run, choose_end

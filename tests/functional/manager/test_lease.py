@@ -746,6 +746,16 @@ class TestUpdateActive:
         assert (over.end, over.status) == (world.now, 'TERMINATED')
         assert world.held(lease) == []
 
+    def test_end_in_the_second_of_a_servers_creation(self, world, lease):
+        world.clock.now += 50
+        server = world.add_server('a', lease.project_id, created=world.now)
+        world.clock.now += 0.75
+        self.update(world, lease, end='now')
+        world.run(0.25)
+        assert server.uuid not in world.nova.stored
+        world.run(5)
+        assert world.lease(lease).status == 'TERMINATED'
+
     def test_end_in_the_second_of_its_start(self, world, lease):
         new = self.update(world, lease, end='now')
         assert new.end == new.start + 1
