@@ -336,6 +336,22 @@ opts = [
         '0 moves the allocations of all reservations.',
     ),
     cfg.IntOpt(
+        'max_held_offers',
+        default=5,
+        min=0,
+        mutable=True,
+        help='Maximum number of offers that a project can hold at a time. '
+        'Nobody else gets the room of a held offer. 0 allows no offer to be '
+        'held.',
+    ),
+    cfg.IntOpt(
+        'max_offer_hold',
+        default=3600,
+        min=1,
+        mutable=True,
+        help='Maximum number of seconds for which an offer can be held.',
+    ),
+    cfg.IntOpt(
         'changes_kept',
         default=100000,
         min=1,

@@ -15,9 +15,13 @@ START_LEASE = 'start_lease'
 BEFORE_END_LEASE = 'before_end_lease'
 END_LEASE = 'end_lease'
 VACATE_HOSTS = 'vacate_hosts'
+# The only event of a held offer, which is a lease that was not accepted yet.
+LAPSE_OFFER = 'lapse_offer'
 
-# The order in which the events of one lease are done, also at one instant.
-ORDER = (VACATE_HOSTS, START_LEASE, BEFORE_END_LEASE, END_LEASE)
+# The events of a lease, in the order in which they are done, also at one
+# instant.
+OF_LEASE = (VACATE_HOSTS, START_LEASE, BEFORE_END_LEASE, END_LEASE)
+ORDER = (*OF_LEASE, LAPSE_OFFER)
 _OPENING = (VACATE_HOSTS, START_LEASE)
 
 
@@ -100,6 +104,11 @@ def plan(
     if known.get(END_LEASE) in events or END_LEASE not in times:
         return events
     return _with(BEFORE_END_LEASE, states.EVENT_UNDONE, events)
+
+
+def lapse(lease_id: str, at: int, now: int) -> Event:
+    """Return the event by which a held offer lapses."""
+    return _move({}, lease_id, LAPSE_OFFER, at, now)
 
 
 def end_now(lease_id: str, now: int, old: Iterable[Event]) -> Event:

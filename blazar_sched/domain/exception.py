@@ -70,6 +70,10 @@ class MaxInstances(LimitExceeded):
     """More instances than the project's limit."""
 
 
+class MaxHeldOffers(LimitExceeded):
+    """The project would hold too many offers."""
+
+
 class ExternalServiceFilter(BlazarSchedError):
     """A refusal by a service that the operator leaves the decision to."""
 
@@ -84,6 +88,10 @@ class NotFound(BlazarSchedError):
 
 class LeaseNotFound(NotFound):
     """An id for which there is no lease that the caller may see."""
+
+
+class OfferNotFound(NotFound):
+    """There is no such held offer in the project."""
 
 
 class HostNotFound(NotFound):
@@ -132,6 +140,10 @@ class InvalidStatus(Conflict):
 
 class CantUpdateParameter(Conflict):
     """A change of a parameter that is fixed from creation or from start on."""
+
+
+class OfferLapsed(Conflict):
+    """An offer that is to be accepted is not held any more."""
 
 
 class IdempotencyKeyReused(Conflict):

@@ -42,6 +42,16 @@ class Lease:
         return Window(self.start, self.end)
 
     @property
+    def is_offer(self) -> bool:
+        """Whether the lease is a held offer, which was not accepted yet."""
+        return self.status == states.LEASE_CREATING
+
+    @property
+    def held_until(self) -> int | None:
+        """When a held offer lapses, None for any other lease."""
+        return self._time_of(event.LAPSE_OFFER)
+
+    @property
     def before_end(self) -> int | None:
         """When the owner is told of the coming end, None for never."""
         return self._time_of(event.BEFORE_END_LEASE)

@@ -5,6 +5,7 @@ The allowed changes of state are in domain.state_machine. The values are those
 of the v1 API: clients read them, so never change a value.
 """
 
+# A held offer: a lease that was not accepted yet.
 LEASE_CREATING = 'CREATING'
 LEASE_PENDING = 'PENDING'
 LEASE_STARTING = 'STARTING'

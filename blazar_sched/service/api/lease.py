@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases: handlers that translate requests into calls to the manager."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import functools
 import re
@@ -78,6 +79,24 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.CREATE[caller.version], body)
+    prepare = _acceptance if schemas.OFFER in body else _creation
+    create = prepare(req, caller, body, bool(dry_run))
+    if dry_run:
+        lease = create(**dry_run)
+    else:
+        lease = trust.lent(
+            req.env.get(trust.TRUSTOR),
+            create,
+            functools.partial(create, dry_run=True),
+        )
+    caller.context.resource_uuid = lease['id']
+    return {'lease': LEASE.show(lease, caller.version)}
+
+
+def _creation(
+    req: falcon.Request, caller: Caller, body: Body, dry_run: bool
+) -> Callable[..., Body]:
+    """Return the call that creates the lease of a request."""
     reservations = [
         with_defaults(r) for r in body.get('reservations', ())
     ]
@@ -100,24 +119,45 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
         key = uuidutils.generate_uuid()
     more: Body = {} if key is None else {'idempotency_key': key}
     more |= _offering(caller)
+    return _call(caller, 'create_lease', values, more)
 
-    def create(trust_id: str | None = None, **dry_run: bool) -> Body:
+
+def _acceptance(
+    req: falcon.Request, caller: Caller, body: Body, dry_run: bool
+) -> Callable[..., Body]:
+    """Return the call that makes the lease of an offer.
+
+    :raises InvalidInput: naming a field that the offer settles
+    """
+    settled = sorted(set(body) - set(schemas.ACCEPTING))
+    if settled:
+        raise exception.InvalidInput(
+            f'{settled[0]} is settled by the offer', field=settled[0]
+        )
+    values = {
+        'offer': body[schemas.OFFER],
+        'name': body['name'],
+        'project_id': caller.project_id,
+        'user_id': caller.user_id,
+        'before_end': _before_end(body.get('before_end_date')),
+    }
+    # An offer is accepted once, whatever key the client sends.
+    more = {'idempotency_key': f'offer {body[schemas.OFFER]}'}
+    return _call(caller, 'accept_offer', values, more)
+
+
+def _call(
+    caller: Caller, method: str, values: Body, more: Body
+) -> Callable[..., Body]:
+    """Return a call of the manager that takes a trust's id, and dry_run."""
+    def call(trust_id: str | None = None, **dry_run: bool) -> Body:
         trusted = {} if trust_id is None else {'trust_id': trust_id}
         created: Body = caller.call(
-            'create_lease', values=values | trusted, **more, **dry_run
+            method, values=values | trusted, **more, **dry_run
         )
         return created
 
-    if dry_run:
-        lease = create(**dry_run)
-    else:
-        lease = trust.lent(
-            req.env.get(trust.TRUSTOR),
-            create,
-            functools.partial(create, dry_run=True),
-        )
-    caller.context.resource_uuid = lease['id']
-    return {'lease': LEASE.show(lease, caller.version)}
+    return call
 
 
 def update_lease(

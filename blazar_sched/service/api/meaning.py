@@ -6,6 +6,7 @@ This module has the descriptions that more than one field uses.
 
 LEASE_ID = 'ID of the lease'
 LEASE_NAME = 'Name of the lease'
+OFFER_ID = 'ID of the held offer'
 START = 'Start of the window'
 END = 'End of the window'
 RESERVATIONS = 'Reservations of the lease'

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers: the search for windows, and the offer beside a refusal."""
+"""Offers: the search for windows, held offers, and the offer of a refusal."""
 
 from collections.abc import Mapping
+import functools
+from operator import itemgetter
 from typing import Any
 
 import falcon
@@ -10,6 +12,7 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import NOW
 from blazar_sched.service.api import errors
+from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api import times
@@ -18,6 +21,7 @@ from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import offer as schemas
 from blazar_sched.service.api.schemas.reservation import with_defaults
+from blazar_sched.service.api.views.offer import HELD_OFFER
 from blazar_sched.service.api.views.offer import OFFER
 from blazar_sched.service.api.views.offer import OFFERS
 
@@ -27,8 +31,9 @@ Body = dict[str, Any]
 def search_offers(req: falcon.Request, caller: Caller) -> Body:
     """Search for windows in which a lease would find room.
 
-    Nothing is reserved. The windows and the numbers are exact at the revision
-    that the response names; other requests may take the room afterwards.
+    The windows and the numbers are exact at the revision that the response
+    names. Nothing is reserved, unless the request asks to hold an offer: then
+    nobody else gets the room of the first offer until the offer lapses.
     """
     body = lease_schemas.plain(req.media)
     validation.check(schemas.SEARCH[caller.version], body)
@@ -41,7 +46,8 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     for reservations in alternatives:
         requirement.check_reservations(caller, reservations)
     start = body.get('start_date', NOW)
-    found = caller.call('search_offers', values={
+    hold = times.read_duration(body, 'hold')
+    values = {
         'project_id': caller.project_id,
         'user_id': caller.user_id,
         'alternatives': alternatives,
@@ -58,8 +64,41 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
         'distance': times.read_duration(
             {'distance': schemas.DEFAULT_DISTANCE, **body}, 'distance'
         ),
-    })
+    }
+    if hold is None:
+        found = caller.call('search_offers', values=values)
+    else:
+        found = caller.call('hold_offer', values=values, seconds=hold)
     return OFFERS.show(found, caller.version)
+
+
+def list_offers(req: falcon.Request, caller: Caller) -> Body:
+    """List the held offers of the project, or of all projects for an admin.
+
+    The offer that starts first is the first of the list.
+    """
+    held = listing.whole(
+        functools.partial(
+            caller.call, 'list_offers', project_id=caller.scope
+        )
+    )
+    held.sort(key=itemgetter('start', 'id'))
+    return {
+        'offers': [HELD_OFFER.show(each, caller.version) for each in held]
+    }
+
+
+def show_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
+    """Show a held offer."""
+    held = caller.call(
+        'get_offer', offer_id=offer_id, project_id=caller.scope
+    )
+    return {'offer': HELD_OFFER.show(held, caller.version)}
+
+
+def delete_offer(req: falcon.Request, caller: Caller, offer_id: str) -> None:
+    """Hold an offer no longer."""
+    caller.call('delete_offer', offer_id=offer_id, project_id=caller.scope)
 
 
 def register(app: errors.App) -> None:

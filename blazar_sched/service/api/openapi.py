@@ -45,6 +45,7 @@ from blazar_sched.service.api.views.floating_ip import FLOATING_IP
 from blazar_sched.service.api.views.host import HOST
 from blazar_sched.service.api.views.lease import LEASE
 from blazar_sched.service.api.views.lease import listed
+from blazar_sched.service.api.views.offer import HELD_OFFER
 from blazar_sched.service.api.views.offer import OFFER
 from blazar_sched.service.api.views.offer import OFFERS
 from blazar_sched.service.api.views.property import PROPERTY
@@ -105,6 +106,7 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Host': HOST.noun,
     'Lease': LEASE.noun,
     'ListedLease': listed,
+    'Offer': HELD_OFFER.noun,
     'Offers': OFFERS.noun,
     'Property': PROPERTY.noun,
     'Version': VERSION.noun,
@@ -113,6 +115,7 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
 SINCE = {
     'Capacity': microversion.V1_2,
     'Extension': microversion.V1_3,
+    'Offer': microversion.V1_3,
     'Offers': microversion.V1_3,
 }
 _TEXT = {'type': 'string'}
@@ -120,6 +123,7 @@ _TEXT = {'type': 'string'}
 VARIABLES = properties(
     (
         Field('lease_id', meaning.LEASE_ID),
+        Field('offer_id', meaning.OFFER_ID),
         Field('host_id', meaning.HOST_ID),
         Field('floating_ip_id', meaning.FLOATING_IP_ID),
         Field('name', meaning.PROPERTY_NAME),
@@ -228,7 +232,10 @@ OPERATIONS = {
     'show_capacity': Operation(
         _one('capacity', 'Capacity'), query=capacity_schemas.QUERY
     ),
+    'list_offers': Operation(_many('offers', 'Offer')),
     'search_offers': Operation(_noun('Offers'), offer_schemas.SEARCH),
+    'show_offer': Operation(_one('offer', 'Offer')),
+    'delete_offer': Operation(),
 }
 
 

@@ -70,6 +70,7 @@ FLOATING_IPS = '/v1/floatingips'
 FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
 CAPACITY = '/v1/capacity'
 OFFERS = '/v1/offers'
+OFFER = '/v1/offers/{offer_id}'
 
 # The id of a lease or a floating IP, or the id of a host.
 _ID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{1,19}')
@@ -131,7 +132,14 @@ ROUTES = (
 
     Route('GET', CAPACITY, capacity.show_capacity, 200,
           policies.capacity.GET, microversion.V1_2),
+
+    Route('GET', OFFERS, offer.list_offers, 200, policies.offer.GET,
+          microversion.V1_3),
     Route('POST', OFFERS, offer.search_offers, 200, policies.offer.POST,
+          microversion.V1_3),
+    Route('GET', OFFER, offer.show_offer, 200, policies.offer.GET,
+          microversion.V1_3),
+    Route('DELETE', OFFER, offer.delete_offer, 204, policies.offer.DELETE,
           microversion.V1_3),
 )
 

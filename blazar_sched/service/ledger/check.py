@@ -149,16 +149,30 @@ _FAULTS: tuple[_Fault, ...] = (
         # While a lease is being deleted, and if its deletion fails, only its
         # end event is left.
         sa.select(Lease.id, Lease.status).where(
-            Lease.status.not_in((states.LEASE_DELETING, states.LEASE_ERROR)),
+            Lease.status.not_in((
+                states.LEASE_CREATING, states.LEASE_DELETING,
+                states.LEASE_ERROR,
+            )),
             ~_has_event(event.START_LEASE),
         ),
         'lease {id}: {status}, and has no start event',
     ),
     (
         sa.select(Lease.id, Lease.status).where(
-            Lease.end != window.FOREVER, ~_has_event(event.END_LEASE)
+            Lease.status != states.LEASE_CREATING,
+            Lease.end != window.FOREVER,
+            ~_has_event(event.END_LEASE),
         ),
         'lease {id}: {status}, and has no end event',
+    ),
+    (
+        # A held offer lapses, and has no other event; no lease lapses.
+        sa.select(Lease.id, Lease.status).where(
+            (Lease.status == states.LEASE_CREATING)
+            != _has_event(event.LAPSE_OFFER)
+        ),
+        'lease {id}: {status}, and must have the event lapse_offer only if it '
+        'is CREATING',
     ),
     (
         sa.select(Lease.id, Lease.status).where(

@@ -24,34 +24,60 @@ from blazar_sched.service.ledger import rows
 _OVER = (states.LEASE_TERMINATED, states.LEASE_DELETING)
 
 
-def get(
-    connection: sa.Connection,
-    lease_id: str,
-    project_id: str | None = None,
-) -> Lease:
-    """Return a lease, of the project `project_id` if given.
+def get(connection: sa.Connection, lease_id: str) -> Lease:
+    """Return a lease, or a held offer.
 
-    :raises LeaseNotFound: if there is no such lease, or the lease belongs to
-        another project
+    :raises LeaseNotFound: if there is no such lease
     """
-    found = _find(connection, lease_id, project_id)
+    found = find(connection, lease_id)
     if found is None:
-        raise exception.LeaseNotFound(f'lease {lease_id} not found')
+        raise _not_found(lease_id)
     return found
 
 
-def _find(
-    connection: sa.Connection, lease_id: str, project_id: str | None = None
+def owned(
+    connection: sa.Connection, lease_id: str, project_id: str | None
+) -> Lease:
+    """Return a lease, of the project `project_id` if given.
+
+    :raises LeaseNotFound: if there is no such lease, if the lease belongs to
+        another project, or if it is a held offer
+    """
+    found = find(
+        connection, lease_id, project_id,
+        models.Lease.status != states.LEASE_CREATING,
+    )
+    if found is None:
+        raise _not_found(lease_id)
+    return found
+
+
+def find(
+    connection: sa.Connection,
+    lease_id: str,
+    project_id: str | None = None,
+    condition: sa.ColumnElement[bool] | None = None,
 ) -> Lease | None:
+    """Return a lease that matches a condition, None if there is none.
+
+    The project is part of the query, so that another project's lease takes no
+    longer to refuse than an unknown id.
+
+    :param project_id: the project of the lease, None for any
+    """
     if not models.is_id(lease_id):
         return None
-    condition = models.Lease.id == lease_id
+    conditions = [models.Lease.id == lease_id]
     if project_id is not None:
-        # The project is part of the query, so that another project's lease
-        # takes no longer to refuse than an unknown id.
-        condition = sa.and_(condition, models.Lease.project_id == project_id)
-    found = select(connection, condition)
+        conditions.append(models.Lease.project_id == project_id)
+    if condition is not None:
+        conditions.append(condition)
+    found = select(connection, sa.and_(*conditions))
     return found[0] if found else None
+
+
+def _not_found(lease_id: str) -> exception.LeaseNotFound:
+    return exception.LeaseNotFound(f'lease {lease_id} not found')
 
 
 def select(
@@ -130,7 +156,7 @@ def put(connection: sa.Connection, new: Lease) -> list[record.Record]:
 
     :returns: the records of what has changed
     """
-    old = _find(connection, new.id)
+    old = find(connection, new.id)
     if old is None:
         return add(connection, new, ())
     connection.execute(
@@ -233,7 +259,7 @@ def set_status(
         .values(values)
     )
     if changed.rowcount != 1:
-        raise exception.LeaseNotFound(f'lease {lease_id} not found')
+        raise _not_found(lease_id)
 
 
 def cut(connection: sa.Connection, ended: Lease) -> list[record.Record]:
@@ -247,6 +273,7 @@ class Reads(access.Reads):
     """The queries for single leases, and for the leases of a kind."""
 
     lease = access.read(get)
+    owned_lease = access.read(owned)
     open_leases = access.read(open_)
     leases_with = access.read(with_type)
 

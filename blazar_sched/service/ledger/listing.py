@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import lease
@@ -40,6 +41,8 @@ def list_(
 ) -> list[Lease]:
     """Return leases; a filter that is None does not restrict the result.
 
+    Held offers are left out.
+
     :param sort: the sort keys, the most significant first, each with whether
         the order descends: id, name, status, start, end, created_at,
         updated_at; without sort keys the oldest lease is first
@@ -56,9 +59,9 @@ def list_(
     texts = [t for t in (project_id, name, status) if t is not None]
     if not all(map(models.is_text, texts)):
         return []
-    mine: sa.ColumnElement[bool] = sa.true()
+    mine = models.Lease.status != states.LEASE_CREATING
     if project_id is not None:
-        mine = models.Lease.project_id == project_id
+        mine = sa.and_(mine, models.Lease.project_id == project_id)
     conditions = [mine]
     if name is not None:
         conditions.append(_KEYS['name'] == name)

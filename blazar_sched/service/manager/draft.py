@@ -71,6 +71,27 @@ class Drafts:
             _check_announced(new)
         return new
 
+    def accepted(
+        self, held: Lease, values: Mapping[str, Any], now: int
+    ) -> Lease:
+        """Return the lease that the acceptance of a held offer makes.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        before_end = values['before_end']
+        lease = dataclasses.replace(
+            held,
+            name=values['name'],
+            user_id=values['user_id'],
+            status=states.LEASE_PENDING,
+            trust_id=values.get('trust_id'),
+            events=plan(self._conf, held.id, held.window, before_end, now),
+            updated_at=now,
+        )
+        if before_end == DEFAULT:
+            _check_announced(lease)
+        return lease
+
     def changed(
         self, old: Lease, values: Mapping[str, Any], now: int
     ) -> Lease:

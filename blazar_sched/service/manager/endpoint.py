@@ -111,7 +111,7 @@ class Endpoint:
     def get_lease(
         self, ctxt: Context, lease_id: str, project_id: str | None
     ) -> Values:
-        return _lease(self._ledger.lease(lease_id, project_id))
+        return _lease(self._ledger.owned_lease(lease_id, project_id))
 
     @_answer
     def get_lease_use(
@@ -121,7 +121,7 @@ class Endpoint:
 
         `hosts` are hypervisor hostnames, `used` counts servers.
         """
-        lease = self._ledger.lease(lease_id, project_id)
+        lease = self._ledger.owned_lease(lease_id, project_id)
         held = [a for a, _ in self._ledger.allocations(lease_id=lease.id)]
         hosts = self._ledger.hosts({a.host for a in held})
         names = {h.uuid: h.hypervisor_hostname for h in hosts}
@@ -198,6 +198,50 @@ class Endpoint:
     @_answer
     def search_offers(self, ctxt: Context, values: Values) -> Values:
         return self._offers.search(values)
+
+    @_answer
+    def hold_offer(
+        self, ctxt: Context, values: Values, seconds: int
+    ) -> Values:
+        return self._offers.hold(values, seconds)
+
+    @_answer
+    def accept_offer(
+        self,
+        ctxt: Context,
+        values: Values,
+        idempotency_key: str,
+        dry_run: bool = False,
+    ) -> Values:
+        return _lease(self._offers.accept(values, idempotency_key, dry_run))
+
+    @_answer
+    def list_offers(
+        self,
+        ctxt: Context,
+        project_id: str | None,
+        marker: str | None = None,
+    ) -> Values:
+        return _page(
+            (
+                offer
+                for offer in self._offers.list(project_id)
+                if marker is None or offer['id'] > marker
+            ),
+            'id',
+        )
+
+    @_answer
+    def get_offer(
+        self, ctxt: Context, offer_id: str, project_id: str | None
+    ) -> Values:
+        return self._offers.get(offer_id, project_id)
+
+    @_answer
+    def delete_offer(
+        self, ctxt: Context, offer_id: str, project_id: str | None
+    ) -> None:
+        self._offers.delete(offer_id, project_id)
 
     @_answer
     def create_host(self, ctxt: Context, name: str, values: Values) -> Values:

@@ -216,7 +216,7 @@ class Search:
         :param end: the result of a search; without it, search here
         :raises _Outdated: if `end` is not the latest end any more
         """
-        old = tx.lease(self._lease_id, self._project_id)
+        old = tx.owned_lease(self._lease_id, self._project_id)
         dry_run = functools.partial(self._ledger.dry_run, within=tx)
         if end is None:
             end = self._latest(old, dry_run)

@@ -40,7 +40,11 @@ LOG = log.getLogger(__name__)
 
 # The statuses in which a lease can be healed: the lease holds hosts, and is
 # not ending.
-_HELD = (states.LEASE_PENDING, states.LEASE_STARTING, states.LEASE_ACTIVE)
+_HELD = (
+    states.LEASE_CREATING, states.LEASE_PENDING, states.LEASE_STARTING,
+    states.LEASE_ACTIVE,
+)
+_NOT_STARTED = (states.LEASE_CREATING, states.LEASE_PENDING)
 
 
 class Healer:
@@ -352,7 +356,7 @@ def _is_short(reservations: Iterable[Reservation]) -> bool:
 
 def _is_movable(lease: Lease, now: int) -> bool:
     """Tell whether a lease can still be moved to other hosts."""
-    return lease.status == states.LEASE_PENDING and is_healable(lease, now)
+    return lease.status in _NOT_STARTED and is_healable(lease, now)
 
 
 def _failed(tx: PlacingTx, lease: Lease) -> set[str]:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -40,11 +39,11 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
-from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import shrinking
 from blazar_sched.service.manager import trust
+from blazar_sched.service.manager import window_search
 from blazar_sched.service.manager.runner import Runner
 
 # A delete checks this many times, with this many seconds between the checks,
@@ -58,12 +57,7 @@ OPEN_WAIT = 0.2
 _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
 T = TypeVar('T')
-# Returns the lease to be booked at the revision of a replica.
-Draft = Callable[[state.Replica], Lease]
-
-
-class _Outdated(Exception):
-    """A start was found at a revision that is not the newest any more."""
+Draft = window_search.Booking[Lease]
 
 
 class Leases:
@@ -86,7 +80,7 @@ class Leases:
         enforcement: Enforcement,
         clock: Callable[[], float],
         wait: Callable[[float], object],
-        offers: offer.Offers,
+        search: window_search.WindowSearch,
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -97,7 +91,7 @@ class Leases:
         self._enforcement = enforcement
         self._clock = clock
         self._wait = wait
-        self._offers = offers
+        self._search = search
         self._drafts = draft.Drafts(conf, drivers)
         self._shrinker = shrinking.Shrinker(drivers, runner)
 
@@ -135,7 +129,6 @@ class Leases:
         now = int(self._clock())
         earliest = self._drafts.new(values, now)
         self._match(earliest)
-        rules = relocation.rules(self._conf)
         admission = self._enforcement.admission(now)
         commit = admission.dry_run if dry_run else admission.commit
 
@@ -144,17 +137,7 @@ class Leases:
             if made:
                 return made, False
             lease = draft(tx.replica)
-            tx.replica.advance(now)
-            placed, displaced = displacement.place(
-                tx.replica, lease, lease.window, now, rules,
-                lambda: lease_placing.place(
-                    tx.replica, lease, lease.window, options=self._options
-                ),
-                self._options,
-            )
-            tx.add_lease(lease, itertools.chain(*placed.values()))
-            _put_paths(tx, displaced)
-            self._book(tx, lease, lease.window)
+            self.add(tx, lease, now)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
             admission.check(tx, lease)
@@ -168,17 +151,45 @@ class Leases:
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
-            raise offer.with_start(
-                e, self._ledger, earliest, self._options, now, rules
+            raise window_search.with_start(
+                e, self._ledger, earliest, self._options, now,
+                relocation.rules(self._conf),
             ) from e
         if dry_run:
             return created
+        return self.begin(created, is_new, now)
+
+    def add(self, tx: PlacingTx, lease: Lease, now: int) -> None:
+        """Place a new lease, and write the lease.
+
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        tx.replica.advance(now)
+        placed, displaced = displacement.place(
+            tx.replica, lease, lease.window, now,
+            relocation.rules(self._conf),
+            lambda: lease_placing.place(
+                tx.replica, lease, lease.window, options=self._options
+            ),
+            self._options,
+        )
+        tx.add_lease(lease, itertools.chain(*placed.values()))
+        _put_paths(tx, displaced)
+        self._book(tx, lease, lease.window)
+
+    def begin(self, lease: Lease, is_new: bool, now: int) -> Lease:
+        """Notify of a lease that was committed, and start a lease now due.
+
+        :param is_new: whether the request has made the lease, and not an
+            earlier request with the same idempotency key
+        :returns: the lease, as opened if a client needs the result
+        """
         if is_new:
-            self._notifier.lease(LEASE_CREATE, created)
-        if created.start <= now:
+            self._notifier.lease(LEASE_CREATE, lease)
+        if lease.start <= now:
             self._runner.wake()
-            return self._opened(created)
-        return created
+            return self._opened(lease)
+        return lease
 
     def _at_first_start(
         self,
@@ -198,20 +209,12 @@ class Leases:
         """
         if values.get('latest_start') is None:
             return book(lambda replica: earliest)
+        first = self._search.first(values, earliest, now)
 
-        def starting(start: int) -> Lease:
-            return self._drafts.new({**values, 'start': start}, now)
+        def search(look: window_search.Look) -> Lease:
+            return self._drafts.new({**values, 'start': first(look)}, now)
 
-        for _ in range(offer.SEARCHES):
-            start, revision = self._offers.first(values, earliest, now)
-            draft = functools.partial(
-                _unless_outdated, starting(start), revision
-            )
-            with contextlib.suppress(_Outdated):
-                return book(draft)
-        return book(lambda replica: starting(
-            self._offers.first_in(replica, values, earliest, now)
-        ))
+        return self._search.book(search, book)
 
     def update(
         self,
@@ -271,7 +274,7 @@ class Leases:
         choose_end: Callable[[PlacingTx], int] | None,
     ) -> Lease:
         if set(values) - {'name'}:
-            known = self._ledger.lease(lease_id, project_id)
+            known = self._ledger.owned_lease(lease_id, project_id)
             _check_changeable(known, values)
             self._match(self._drafts.changed(known, values, now))
         admission = self._enforcement.admission(now)
@@ -280,7 +283,7 @@ class Leases:
         def work(
             tx: PlacingTx, left: lease_placing.Allocations | None = None
         ) -> tuple[Lease, Lease, shrinking.Shrink | None]:
-            old = tx.lease(lease_id, project_id)
+            old = tx.owned_lease(lease_id, project_id)
             _check_changeable(old, values)
             chosen = {} if choose_end is None else {'end': choose_end(tx)}
             new = self._drafts.changed(old, {**values, **chosen}, now)
@@ -322,7 +325,7 @@ class Leases:
         :raises BlazarSchedError: as `update`
         """
         values = {'end': end}
-        old = tx.lease(lease_id, project_id)
+        old = tx.owned_lease(lease_id, project_id)
         _check_changeable(old, values)
         new = self._drafts.changed(old, values, now)
         return old, self._put(tx, old, new, now, {})
@@ -332,7 +335,7 @@ class Leases:
 
         :raises LeaseNotFound: if the project has no such lease
         """
-        lease = self._ledger.lease(lease_id, project_id)
+        lease = self._ledger.owned_lease(lease_id, project_id)
         self._match(lease)
         return lease
 
@@ -372,7 +375,7 @@ class Leases:
             # search.
             return self._ledger.read_replica(functools.partial(place, end=end))
 
-        return offer.with_end(refusal, old, new, fits)
+        return window_search.with_end(refusal, old, new, fits)
 
     def delete(
         self, lease_id: str, project_id: str | None, dry_run: bool = False
@@ -393,7 +396,7 @@ class Leases:
         commit = self._ledger.dry_run if dry_run else self._ledger.commit
 
         def work(tx: PlacingTx) -> tuple[Any, ...]:
-            lease = tx.lease(lease_id, project_id)
+            lease = tx.owned_lease(lease_id, project_id)
             _check_idle(lease)
             if _has_nothing(lease):
                 ended = self._enforcement.ending(tx, lease)
@@ -543,18 +546,6 @@ class Leases:
             replica, new, new.left(now), now, relocation.rules(self._conf),
             attempt, self._options,
         )
-
-
-def _unless_outdated(
-    lease: Lease, revision: int, replica: state.Replica
-) -> Lease:
-    """Return a lease whose start was found at a revision.
-
-    :raises _Outdated: if the replica is at another revision
-    """
-    if replica.revision != revision:
-        raise _Outdated
-    return lease
 
 
 def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:

@@ -48,6 +48,7 @@ from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
+from blazar_sched.service.manager import window_search
 from blazar_sched.service.manager.clock import Clock
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.metrics import Metrics
@@ -129,10 +130,16 @@ class Manager:
             conf, self.ledger, drivers, transitions, self.clock, monotonic,
             self.instances.wake, pool, self.metrics,
         )
-        offers = offer.Offers(conf, self.ledger, drivers, self.clock)
+        search = window_search.WindowSearch(
+            conf, self.ledger, drivers, self.clock
+        )
         self.leases = lease.Leases(
             conf, self.ledger, drivers, self.runner, self.trusts,
-            self.notifier, self.enforcement, self.clock, wait, offers,
+            self.notifier, self.enforcement, self.clock, wait, search,
+        )
+        self.offers = offer.Offers(
+            conf, self.ledger, drivers, self.runner, self.enforcement,
+            search, self.leases, self.clock,
         )
         self.extensions = extension.Extensions(
             self.ledger, self.leases, self.enforcement, self.clock
@@ -160,8 +167,8 @@ class Manager:
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
-            self.floating_ips, self.capacity, offers, self.extensions,
-            self.instances, self.clock,
+            self.floating_ips, self.capacity, self.offers,
+            self.extensions, self.instances, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._parts = self._ordered_parts()

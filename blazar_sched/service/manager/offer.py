@@ -1,53 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers: windows in which a lease would find room.
+"""Offers: windows with room, of which one can be held for a while.
 
-An offer is searched for a client that asks when a lease could be had, and for
-a lease that is refused for lack of capacity. No offer is held for the client:
-a later request may find the capacity taken.
+A held offer is a lease in the status CREATING: it has the allocations of the
+lease, so that nobody else gets its room, and one event, by which it lapses.
+The acceptance makes it a lease under the same id.
 """
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
 from typing import Any
-from typing import TypeVar
 
 from oslo_config import cfg
 
-from blazar_sched.domain import alignment
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
-from blazar_sched.domain import window
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.relocation import Rules
-from blazar_sched.domain.window import FOREVER
-from blazar_sched.domain.window import TIME_LIMIT
-from blazar_sched.domain.window import Window
-from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import offer as offer_search
-from blazar_sched.placing import window_limits
-from blazar_sched.placing import window_search
-from blazar_sched.placing.options import Options
-from blazar_sched.replica import state
 from blazar_sched.service import resources
+from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
-from blazar_sched.service.manager import placing_options
-from blazar_sched.service.manager import relocation
+from blazar_sched.service.manager import idempotency
+from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.runner import Runner
+from blazar_sched.service.manager.window_search import Booking
+from blazar_sched.service.manager.window_search import Found
+from blazar_sched.service.manager.window_search import Windows
+from blazar_sched.service.manager.window_search import WindowSearch
 
-T = TypeVar('T')
-
-# How often a search is begun anew because of a commit.
-SEARCHES = 3
-# The seconds from the first to the last start, unless the client says.
-DEFAULT_RANGE = 90 * 86400
+_Shown = dict[str, Any]
 
 
 class Offers:
-    """The search for windows with room for a lease that is not created yet.
+    """The operations on offers.
 
     :param clock: returns the time in epoch seconds
     """
@@ -57,458 +46,221 @@ class Offers:
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         drivers: resources.Drivers,
+        runner: Runner,
+        enforcement: Enforcement,
+        search: WindowSearch,
+        leases: Leases,
         clock: Callable[[], float],
     ) -> None:
-        self._conf = conf
+        self._conf = conf.manager
         self._ledger = ledger
         self._drafts = draft.Drafts(conf, drivers)
+        self._runner = runner
+        self._enforcement = enforcement
+        self._search = search
+        self._leases = leases
         self._clock = clock
 
-    def search(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def search(self, values: Mapping[str, Any]) -> _Shown:
         """Return windows with room for a lease, or for an alternative.
 
-        The offers are those of one revision. No commit waits for the whole
-        search, unless commits come in between again and again.
+        The windows are those of one revision.
 
         :param values: the fields of a request for offers
         :raises InvalidInput: naming the field that is wrong
         """
-        now = int(self._clock())
-        bounds = _bounds(values, now)
-        leases = [
-            self._drafts.new(
-                {
-                    'name': '', 'project_id': values['project_id'],
-                    'user_id': values['user_id'], 'before_end': None,
-                    'start': bounds.first,
-                    'end': bounds.first + bounds.least,
-                    'reservations': reservations,
-                },
-                now,
-            )
-            for reservations in values['alternatives']
-        ]
-        for lease in leases:
-            _check_on_hosts(lease)
-        return self._at_one_revision(
-            lambda look: self._search(values, leases, bounds, now, look)
-        )
+        return _result(self._search.result(self._search.windows(values)))
 
-    def first(
-        self, values: Mapping[str, Any], lease: Lease, now: int
-    ) -> tuple[int, int]:
-        """Return the first start at which a lease finds room.
+    def hold(self, values: Mapping[str, Any], seconds: int) -> _Shown:
+        """Return windows as `search` does, and hold the best one.
 
-        If no start has room, return the first start of all.
+        No service but the ledger is asked: a filter of the operator that
+        queries another service is asked by the acceptance.
 
-        :param values: the fields of a request for a lease, with the range of
-            starts
-        :param lease: the lease at any start
-        :returns: the start, and the revision of the ledger at which the start
-            was found
+        :param seconds: how long the offer is held
         :raises InvalidInput: naming the field that is wrong
+        :raises LimitExceeded: if the project holds too many offers already, or
+            if a limit forbids the lease
         """
-        def search(look: _Look | _Still) -> tuple[int, int]:
-            start = self._first(values, lease, now, look)
-            return start, max(look.revisions)
-
-        return self._at_one_revision(search)
-
-    def first_in(
-        self,
-        replica: state.Replica,
-        values: Mapping[str, Any],
-        lease: Lease,
-        now: int,
-    ) -> int:
-        """Return the start as `first` does, for one replica."""
-        return self._first(values, lease, now, _Still(replica))
-
-    def _first(
-        self,
-        values: Mapping[str, Any],
-        lease: Lease,
-        now: int,
-        look: '_Look | _Still',
-    ) -> int:
-        _check_on_hosts(lease)
-        bounds = _bounds(values, now)
-        start = bounds.align(bounds.first)
-        if start > bounds.last:
+        now = int(self._clock())
+        longest = self._conf.max_offer_hold
+        if seconds > longest:
             raise exception.InvalidInput(
-                'there is no aligned start from start_date to '
-                'latest_start_date',
-                field='align',
+                f'an offer can be held for at most {longest} seconds',
+                field='hold',
             )
-        search = _LeaseSearch(self._conf, lease, bounds, now, look)
-        found = search.best('earliest', 1, 1)
-        return found[0].window.start if found else start
 
-    def _at_one_revision(self, search: 'Callable[[_Look | _Still], T]') -> T:
-        """Return the result of a search at one revision of the ledger.
+        def work(
+            tx: PlacingTx, booking: Booking[Windows]
+        ) -> tuple[Windows, Lease | None]:
+            windows = booking(tx.replica)
+            if not windows.found:
+                return windows, None
+            held = _held(windows.found[0], now, seconds)
+            self._check_number(tx, held.project_id)
+            self._leases.add(tx, held, now)
+            self._enforcement.check_limits(tx, held, now)
+            return windows, held
 
-        If commits come in between, the search is repeated, at last in one
-        look, for which other commits wait.
+        windows, held = self._search.book(
+            self._search.windows(values),
+            lambda booking: self._ledger.commit(
+                lambda tx: work(tx, booking)
+            ),
+        )
+        # The runner waits for the next event, which may be this one.
+        self._runner.wake()
+        return _result(windows, held)
+
+    def list(self, project_id: str | None) -> list[_Shown]:
+        """Return the held offers of a project, or of all, by id."""
+        return [
+            self._shown(self._ledger, held)
+            for held in self._ledger.offers(project_id)
+        ]
+
+    def get(self, offer_id: str, project_id: str | None) -> _Shown:
+        """Return a held offer.
+
+        :raises OfferNotFound: if the project has no such offer
         """
-        for _ in range(SEARCHES):
-            look = _Look(self._ledger)
-            found = search(look)
-            if len(look.revisions) == 1:
-                return found
-        return self._ledger.read_replica(
-            lambda replica: search(_Still(replica))
+        return self._shown(
+            self._ledger, self._ledger.offer(offer_id, project_id)
         )
 
-    def _search(
-        self,
-        values: Mapping[str, Any],
-        leases: Sequence[Lease],
-        bounds: window_search.Bounds,
-        now: int,
-        look: '_Look | _Still',
-    ) -> dict[str, Any]:
-        searches = [
-            _LeaseSearch(self._conf, lease, bounds, now, look)
-            for lease in leases
-        ]
-        limit, best = values['limit'], values['best']
-        offers = [
-            (each, alternative)
-            for alternative, search in enumerate(searches)
-            for each in search.best(best, limit, values['distance'])
-        ]
-        offers.sort(key=lambda offer: _KEYS[best](offer[0]))
-        until = [
-            each.searched_until for each in searches
-            if each.searched_until is not None
-        ]
+    def delete(self, offer_id: str, project_id: str | None) -> None:
+        """Hold an offer no longer.
+
+        :raises OfferNotFound: if the project has no such offer
+        """
+        def work(tx: PlacingTx) -> None:
+            tx.delete_lease(tx.offer(offer_id, project_id).id)
+
+        self._ledger.commit(work)
+
+    def accept(
+        self, values: Mapping[str, Any], key: str, dry_run: bool = False
+    ) -> Lease:
+        """Make a lease of a held offer, under the id of the offer.
+
+        A window that has begun in the meantime stays as it is: the lease
+        starts at once.
+
+        :param values: the fields of a request for a lease, with the id of the
+            offer
+        :param key: the idempotency key: a repeated request is answered with
+            the lease
+        :param dry_run: return the answer that the request would get now, and
+            change nothing
+        :raises OfferLapsed: if the project holds no such offer
+        :raises InvalidInput: naming the field that is wrong
+        :raises LimitExceeded: if a limit forbids the lease
+        """
+        project_id = values['project_id']
+        digest = idempotency.digest(values)
+        now = int(self._clock())
+        admission = self._enforcement.admission(now)
+        commit = admission.dry_run if dry_run else admission.commit
+
+        def work(tx: PlacingTx) -> tuple[Lease, bool]:
+            made = idempotency.lease_of(tx, project_id, key, digest)
+            if made is not None:
+                return made, False
+            held = _still_held(tx, values['offer'], project_id, now)
+            lease = self._drafts.accepted(held, values, now)
+            tx.put_lease(lease)
+            tx.put_key(project_id, key, lease.id, digest)
+            admission.check(tx, lease)
+            return lease, True
+
+        lease, is_new = commit(work)
+        if dry_run:
+            return lease
+        return self._leases.begin(lease, is_new, now)
+
+    def _check_number(self, tx: PlacingTx, project_id: str) -> None:
+        most = self._conf.max_held_offers
+        if len(tx.offers(project_id)) >= most:
+            raise exception.MaxHeldOffers(
+                f'a project may hold {most} offers at most', field='hold'
+            )
+
+    def _shown(self, source: Reader, held: Lease) -> _Shown:
+        allocations = [a for a, _ in source.allocations(lease_id=held.id)]
         return {
-            'offers': [
-                _shown(found, leases[alternative], alternative)
-                for found, alternative in offers[:limit]
+            'id': held.id,
+            'start': held.start,
+            'end': held.end,
+            'held_until': held.held_until,
+            'reservations': [
+                {
+                    'resource_type': r.resource_type,
+                    'available': lease_placing.count(
+                        r, [a for a in allocations if a.reservation_id == r.id]
+                    ),
+                }
+                for r in held.reservations
             ],
-            'revision': max(look.revisions),
-            'searched_until': min(until, default=None),
-            'nearest': None if offers else searches[0].nearest(),
         }
 
 
-class _Look:
-    """Looks at the replica, each at the newest revision."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.revisions: set[int] = set()
-        self._ledger = ledger
-
-    def __call__(self, query: Callable[[state.Replica], T]) -> T:
-        def read(replica: state.Replica) -> T:
-            self.revisions.add(replica.revision)
-            return query(replica)
-
-        return self._ledger.read_replica(read)
-
-
-class _Still:
-    """Looks at a replica that does not change meanwhile."""
-
-    def __init__(self, replica: state.Replica) -> None:
-        self.revisions = {replica.revision}
-        self._replica = replica
-
-    def __call__(self, query: Callable[[state.Replica], T]) -> T:
-        return query(self._replica)
-
-
-class _LeaseSearch:
-    """The search for one lease.
-
-    :param lease: the reservations and the project
-    """
-
-    def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        lease: Lease,
-        bounds: window_search.Bounds,
-        now: int,
-        look: _Look | _Still,
-    ) -> None:
-        self._lease = lease
-        self._bounds = bounds
-        self._now = now
-        self._look = look
-        self._options = placing_options.read(conf.manager)
-        self._rules = relocation.rules(conf)
-        self._search = self._searching(bounds)
-
-    @property
-    def searched_until(self) -> int | None:
-        return self._search.searched_until
-
-    def best(
-        self, by: str, limit: int, distance: int
-    ) -> list[window_search.Found]:
-        search = {
-            'earliest': self._search.earliest,
-            'longest': self._search.longest,
-            'most': self._search.most,
-        }[by]
-        return search(limit, distance)
-
-    def nearest(self) -> dict[str, Any] | None:
-        """Return what the first start has room for; None for no start."""
-        bounds = self._bounds
-        start = bounds.align(bounds.first)
-        if start + bounds.least >= TIME_LIMIT:
-            return None
-        try:
-            self._attempt(Window(start, start + bounds.least))
-        except exception.NotEnoughHostsAvailable as e:
-            offer = e.offer or {}
-        else:
-            # The window is refused by the bounds only.
-            offer = {}
-        shorter = self._searching(dataclasses.replace(
-            bounds, first=start, last=start, least=1, most=bounds.least,
-        )).earliest(1, 1)
-        return {
-            'reservation': offer.get('reservation'),
-            'available': offer.get('available'),
-            'duration': shorter[0].window.duration if shorter else None,
-        }
-
-    def _searching(
-        self, bounds: window_search.Bounds
-    ) -> window_search.Search:
-        return window_search.Search(
-            bounds,
-            self._attempt,
-            lambda: self._look(
-                lambda replica: window_search.edges(
-                    replica, self._lease, bounds, self._options
-                )
-            ),
-            # Displacement may find room beyond any limit.
-            **({} if self._rules is not None else self._limits(bounds)),
-        )
-
-    def _attempt(self, window: Window) -> lease_placing.Allocations:
-        def place(replica: state.Replica) -> lease_placing.Allocations:
-            replica.advance(self._now)
-            return _place(
-                replica, self._lease, window, self._options, self._now,
-                self._rules,
-            )
-
-        return self._look(place)
-
-    def _limits(self, bounds: window_search.Bounds) -> dict[str, Any]:
-        """Return the limits as arguments of the search."""
-        lease, options = self._lease, self._options
-        return {
-            'first_start': lambda at: self._look(
-                lambda replica: window_limits.first_start(
-                    replica, lease, at, bounds.least, options
-                )
-            ),
-            'last_end': lambda start: self._look(
-                lambda replica: window_limits.last_end(
-                    replica, lease, start, options
-                )
-            ),
-            'limits': lambda: self._look(
-                lambda replica: window_limits.read(
-                    replica, lease, bounds.first, bounds.last, bounds.least,
-                    options,
-                )
-            ),
-        }
-
-
-# The sort keys of offers, by what the client calls the best.
-_KEYS: dict[str, Callable[[window_search.Found], int]] = {
-    'earliest': lambda found: found.window.start,
-    'longest': lambda found: -found.window.duration,
-    'most': lambda found: -found.count,
-}
-
-
-def _bounds(
-    values: Mapping[str, Any], now: int
-) -> window_search.Bounds:
-    first = lease_rules.soon(values['start'], now, 'start_date')
-    last = values['latest_start']
-    if last is None:
-        last = first + DEFAULT_RANGE
-    if last < first:
-        raise exception.InvalidInput(
-            'latest_start_date must not be before start_date',
-            field='latest_start_date',
-        )
-    least = values['duration']
-    most = values.get('max_duration') or least
-    if most < least:
-        raise exception.InvalidInput(
-            'max_duration must not be less than duration',
-            field='max_duration',
-        )
-    align, latest_end = values.get('align'), values.get('latest_end')
-    return window_search.Bounds(
-        first, min(last, TIME_LIMIT - 1), least, most,
-        FOREVER if latest_end is None else latest_end,
-        int if align is None else alignment.parse(align, 'align'),
+def _held(offered: Found, now: int, seconds: int) -> Lease:
+    """Return the lease that holds the room of an offer."""
+    lease = offered.lease
+    until = min(now + seconds, offered.window.end)
+    return dataclasses.replace(
+        lease,
+        start=offered.window.start,
+        end=offered.window.end,
+        status=states.LEASE_CREATING,
+        events=(event.lapse(lease.id, until, now),),
     )
 
 
-def _check_on_hosts(lease: Lease) -> None:
-    """Refuse reservations of which no room is known ahead of time.
+def _still_held(
+    source: Reader, offer_id: str, project_id: str, now: int
+) -> Lease:
+    """Return a held offer of which the window is not over.
 
-    :raises InvalidInput: naming `reservations`
+    :raises OfferLapsed: if the project holds no such offer
     """
-    if not all(r.is_on_hosts(active=False) for r in lease.reservations):
-        raise exception.InvalidInput(
-            'windows are searched for hosts and instances only',
-            field='reservations',
-        )
-
-
-def _shown(
-    found: window_search.Found, lease: Lease, alternative: int
-) -> dict[str, Any]:
-    return {
-        'start': found.window.start,
-        'end': found.window.end,
-        'alternative': alternative,
-        'reservations': [
-            {'available': lease_placing.count(r, found.placed[r.id])}
-            for r in lease.reservations
-        ],
-    }
-
-
-def with_start(
-    refusal: exception.NotEnoughHostsAvailable,
-    ledger: Ledger,
-    lease: Lease,
-    options: Options,
-    now: int,
-    rules: Rules | None,
-) -> exception.NotEnoughHostsAvailable:
-    """Return the refusal of a new lease with a start that has room.
-
-    No offer is made to a lease that requests more than resources on hosts.
-    """
-    start = _start(ledger, lease, options, now, rules)
-    end = None if start is None else _end(lease, start)
-    offer = {**(refusal.offer or {}), 'start': start, 'end': end}
-    return exception.NotEnoughHostsAvailable(
-        refusal.args[0], refusal.field, offer
+    lapsed = exception.OfferLapsed(
+        f'offer {offer_id} is not held: the offer has lapsed, was deleted, or '
+        'was accepted by another request',
+        field='offer',
     )
-
-
-def with_end(
-    refusal: exception.NotEnoughHostsAvailable,
-    old: Lease,
-    new: Lease,
-    fits: Callable[[int], bool],
-) -> exception.NotEnoughHostsAvailable:
-    """Return the refusal of a changed lease with a later end that has room.
-
-    No offer is made where the change would also be refused without a later
-    end, or to a lease that has more than resources on hosts.
-
-    :param old: the lease as it is
-    :param new: the lease as requested
-    :param fits: tells whether the changed lease would find room with another
-        end
-    """
-    active = old.status == states.LEASE_ACTIVE
-    end = old.end
-    if (
-        end < new.end
-        and all(r.is_on_hosts(active) for r in new.reservations)
-        and fits(end)
-    ):
-        end = offer_search.last(fits, end, min(new.end, window.TIME_LIMIT - 1))
-    found = end > old.end
-    offer = {
-        **(refusal.offer or {}),
-        'start': new.start if found else None,
-        'end': end if found else None,
-    }
-    return exception.NotEnoughHostsAvailable(
-        refusal.args[0], refusal.field, offer
-    )
-
-
-def _start(
-    ledger: Ledger,
-    lease: Lease,
-    options: Options,
-    now: int,
-    rules: Rules | None,
-) -> int | None:
-    if not all(r.is_on_hosts(active=False) for r in lease.reservations):
-        return None
-    first: int | None = lease.start
-    if rules is None:
-        # Displacement may find room before any such bound.
-        first = ledger.read_replica(
-            lambda replica: window_limits.first_start(
-                replica, lease, lease.start, lease.window.duration, options
-            )
-        )
-    if first is None:
-        return None
-    # One look for each start: no other commit waits for the whole search.
-    return offer_search.search(
-        lambda at: ledger.read_replica(
-            lambda replica: _fits(replica, lease, at, options, now, rules)
-        ),
-        first,
-    )
-
-
-def _fits(
-    replica: state.Replica,
-    lease: Lease,
-    at: int,
-    options: Options,
-    now: int,
-    rules: Rules | None,
-) -> bool:
-    end = _end(lease, at)
-    if window.TIME_LIMIT <= end != window.FOREVER:
-        return False
     try:
-        _place(replica, lease, Window(at, end), options, now, rules)
-    except exception.NotEnoughHostsAvailable:
-        return False
-    return True
+        held: Lease = source.offer(offer_id, project_id)
+    except exception.OfferNotFound:
+        raise lapsed from None
+    if held.end <= now:
+        raise lapsed
+    return held
 
 
-def _place(
-    replica: state.Replica,
-    lease: Lease,
-    window: Window,
-    options: Options,
-    now: int,
-    rules: Rules | None,
-) -> lease_placing.Allocations:
-    """Return the allocations that a lease would get in a window.
-
-    :raises NotEnoughHostsAvailable: if there is no room
-    """
-    moved = dataclasses.replace(lease, start=window.start, end=window.end)
-    placed, _ = displacement.place(
-        replica, moved, window, now, rules,
-        lambda: lease_placing.place(replica, moved, window, options=options),
-        options,
-    )
-    return placed
-
-
-def _end(lease: Lease, start: int) -> int:
-    if lease.end == window.FOREVER:
-        return window.FOREVER
-    return start + lease.window.duration
+def _result(windows: Windows, held: Lease | None = None) -> _Shown:
+    offers: list[_Shown] = [
+        {
+            'id': None,
+            'held_until': None,
+            'start': found.window.start,
+            'end': found.window.end,
+            'alternative': found.alternative,
+            'reservations': [
+                {
+                    'resource_type': r.resource_type,
+                    'available': found.count(r),
+                }
+                for r in found.lease.reservations
+            ],
+        }
+        for found in windows.found
+    ]
+    if held is not None:
+        offers[0] |= {'id': held.id, 'held_until': held.held_until}
+    return {
+        'offers': offers,
+        'revision': windows.revision,
+        'searched_until': windows.searched_until,
+        'nearest': windows.nearest,
+    }

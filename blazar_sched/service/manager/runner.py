@@ -23,6 +23,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.event import Claim
 from blazar_sched.domain.event import END_LEASE
 from blazar_sched.domain.event import Event
+from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import start_again
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.lease import Lease
@@ -389,7 +390,7 @@ class Runner:
             write(tx)
 
         # Replicas learn of the new aggregates and of the freed capacity.
-        tells = event.event_type in (START_LEASE, END_LEASE)
+        tells = event.event_type in (START_LEASE, END_LEASE, LAPSE_OFFER)
         if tells and status == states.EVENT_DONE:
             self._ledger.commit(work)
         else:

@@ -20,6 +20,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.event import BEFORE_END_LEASE
 from blazar_sched.domain.event import END_LEASE
 from blazar_sched.domain.event import Event
+from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.domain.lease import Lease
@@ -107,6 +108,7 @@ class Transitions:
             START_LEASE: self._start_lease,
             BEFORE_END_LEASE: self._before_end_lease,
             END_LEASE: self._end_lease,
+            LAPSE_OFFER: self._lapse_offer,
         }
 
     def do(
@@ -272,6 +274,10 @@ class Transitions:
             )
 
         return write
+
+    def _lapse_offer(self, lease: Lease, steps: Steps, now: int) -> Write:
+        # A held offer has nothing in other services.
+        return lambda tx: tx.delete_lease(lease.id)
 
 
 def is_needed(event: Event) -> bool:

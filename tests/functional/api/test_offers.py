@@ -6,10 +6,11 @@ With the real manager and ledger.
 
 import datetime
 import random
+import time
 
 import pytest
 
-from blazar_sched.service.manager import lease as manager_lease
+from blazar_sched.service.manager import window_search
 
 V1_3 = {'OpenStack-API-Version': 'reservation 1.3'}
 ALICE = {**V1_3, 'X-Auth-Token': 'alice:p1'}
@@ -41,6 +42,13 @@ def ask(api, *reservations, headers=ALICE, status=200, **body):
 def windows(offered):
     return [
         (offer['start_date'], offer['end_date']) for offer in offered['offers']
+    ]
+
+
+def numbers(offered):
+    return [
+        [each['available'] for each in offer['reservations']]
+        for offer in offered['offers']
     ]
 
 
@@ -84,8 +92,9 @@ def test_the_earliest_window(api):
 
     start, end = FIRST + 3 * HOUR, FIRST + 5 * HOUR
     assert offered['offers'] == [{
-        'start_date': text(start), 'end_date': text(end), 'alternative': 0,
-        'reservations': [{'available': 1}],
+        'id': None, 'held_until': None, 'alternative': 0,
+        'start_date': text(start), 'end_date': text(end),
+        'reservations': [{'resource_type': 'physical:host', 'available': 1}],
     }]
     assert offered['searched_until'] is None
     assert 'nearest' not in offered
@@ -125,9 +134,7 @@ def test_the_window_with_most_hosts_first(api):
 
     offered = ask(api, some, best='most')
 
-    assert [
-        offer['reservations'] for offer in offered['offers']
-    ] == [[{'available': 2}], [{'available': 1}]]
+    assert numbers(offered) == [[2], [1]]
     assert offered['offers'][0]['start_date'] == text(FIRST + 3 * HOUR)
 
 
@@ -143,13 +150,15 @@ def test_alternatives(api):
     )
 
     found = [
-        (offer['start_date'], offer['alternative'], offer['reservations'])
-        for offer in offered['offers']
+        (offer['start_date'], offer['alternative'], *number)
+        for offer, number in zip(
+            offered['offers'], numbers(offered), strict=True
+        )
     ]
     assert found == [
-        (text(FIRST), 1, [{'available': 8}]),
-        (text(FIRST), 2, [{'available': 1}]),
-        (text(FIRST + 3 * HOUR), 0, [{'available': 2}]),
+        (text(FIRST), 1, 8),
+        (text(FIRST), 2, 1),
+        (text(FIRST + 3 * HOUR), 0, 2),
     ]
 
 
@@ -160,7 +169,7 @@ def test_several_reservations_at_once(api):
     [found] = ask(api, one, HOST, limit=1)['offers']
 
     assert found['start_date'] == text(FIRST + 4 * HOUR)
-    assert found['reservations'] == [{'available': 1}, {'available': 1}]
+    assert [each['available'] for each in found['reservations']] == [1, 1]
 
 
 def test_starts_that_people_want(api):
@@ -259,7 +268,8 @@ def test_commits_without_end_do_not_stop_the_search(
     ({'distance': 'x'}, 'distance'),
     ({'reservations': []}, 'reservations'),
     ({'alternatives': [[]]}, 'alternatives'),
-    ({'hold': '10m'}, 'hold'),
+    ({'hold': '0s'}, 'hold'),
+    ({'hold': '61m'}, 'hold'),
 ])
 def test_what_cannot_be_is_refused_by_name(api, body, field):
     refused = ask(api, status=400, **body)
@@ -377,47 +387,45 @@ def test_a_lease_is_as_long_as_its_duration(api):
     assert later.json['lease']['end_date'] == text(FIRST + 6 * HOUR)
 
 
+@pytest.fixture
+def between(api, service, monkeypatch):
+    """between(hours) books two hours after each search, from each hour on."""
+
+    def between(hours):
+        hours = iter(hours)
+        search = service.manager.leases._search
+        found_alone = search._at_one_revision
+
+        def found(*args):
+            result = found_alone(*args)
+            hour = next(hours, None)
+            if hour is not None:
+                book_hours(api, HOST, hour, hour + 2)
+            return result
+
+        monkeypatch.setattr(search, '_at_one_revision', found)
+
+    return between
+
+
 @pytest.mark.parametrize('commits', [1, 2, 100])
-def test_a_commit_between_search_and_booking(
-    api, service, monkeypatch, commits
-):
+def test_a_commit_between_search_and_booking(api, between, commits):
     """The first start is that of the revision at which the lease is booked.
 
     However many commits come in between, an end is found.
     """
-    first = service.manager.leases._offers.first
-    hours = iter(range(0, 3 * commits, 3))
-
-    def found_before_a_commit(*args):
-        found = first(*args)
-        hour = next(hours, None)
-        if hour is not None:
-            book_hours(api, HOST, hour, hour + 2)
-        return found
-
-    monkeypatch.setattr(
-        service.manager.leases._offers, 'first', found_before_a_commit
-    )
+    between(range(0, 3 * commits, 3))
     start, _ = created(create(api, HOSTS))
 
     seen = min(commits, 3)
     assert start == text(FIRST + (3 * seen - 1) * HOUR)
 
 
-def test_control_without_a_look_at_the_revision(api, service, monkeypatch):
-    first = service.manager.leases._offers.first
-
-    def found_before_a_commit(*args):
-        found = first(*args)
-        book_hours(api, HOST, 0, 2)
-        return found
-
+def test_control_without_a_look_at_the_revision(api, between, monkeypatch):
     monkeypatch.setattr(
-        service.manager.leases._offers, 'first', found_before_a_commit
+        window_search, '_at_revision', lambda found, *_: found
     )
-    monkeypatch.setattr(
-        manager_lease, '_unless_outdated', lambda draft, *_: draft
-    )
+    between([0])
 
     assert create(api, HOSTS).status_code == 409
 
@@ -464,3 +472,129 @@ def test_earlier_versions_take_no_range(api, version, body):
         headers={**ALICE, 'OpenStack-API-Version': f'reservation {version}'},
     )
     assert refused.status_code == 400
+
+
+def accept(api, offer, headers=ALICE, name='night-run', query='', **more):
+    return api.simulate_post(f'/v1/leases{query}', headers=headers, json={
+        'name': name, 'offer': offer['id'], **more,
+    })
+
+
+def held(api, headers=ALICE):
+    answer = api.simulate_get('/v1/offers', headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json['offers']
+
+
+@pytest.fixture
+def offer(api):
+    """An offer of both hosts, which p1 holds for ten minutes."""
+    return ask(api, HOSTS, hold='10m')['offers'][0]
+
+
+class TestHold:
+    """Offers that are held, and accepted or deleted by the project."""
+
+    def test_a_held_offer_is_shown_to_its_project(self, api, offer):
+        shown = {k: v for k, v in offer.items() if k != 'alternative'}
+        path = f'/v1/offers/{offer["id"]}'
+
+        assert held(api) == [shown]
+        answer = api.simulate_get(path, headers=ALICE)
+        assert answer.json == {'offer': shown}
+        assert held(api, BOB) == []
+        assert api.simulate_get(path, headers=BOB).status_code == 404
+        assert api.simulate_delete(path, headers=BOB).status_code == 404
+        assert accept(api, offer, BOB).status_code == 409
+
+    def test_a_held_offer_is_no_lease(self, api, offer):
+        path = f'/v1/leases/{offer["id"]}'
+        for headers in (ALICE, {'X-Auth-Token': 'alice:p1'}):
+            leases = api.simulate_get('/v1/leases', headers=headers)
+            assert leases.json == {'leases': []}
+            assert api.simulate_get(path, headers=headers).status_code == 404
+            assert api.simulate_put(
+                path, headers=headers, json={'name': 'x'}
+            ).status_code == 404
+            assert api.simulate_delete(
+                path, headers=headers
+            ).status_code == 404
+
+    def test_acceptance(self, api, offer):
+        assert book(
+            api, HOST, start=offer['start_date'], end=offer['end_date']
+        ) == 409
+        lease = accept(api, offer).json['lease']
+
+        assert lease['id'] == offer['id']
+        assert (lease['name'], lease['status']) == ('night-run', 'PENDING')
+        for name in ('start_date', 'end_date'):
+            assert lease[name] == offer[name]
+        shown = api.simulate_get(f'/v1/leases/{lease["id"]}', headers=ALICE)
+        assert len(shown.json['lease']['reservations'][0]['hosts']) == 2
+        assert held(api) == []
+        # The client that has lost the response gets the same response again.
+        assert accept(api, offer).json['lease']['id'] == lease['id']
+        assert accept(api, offer, name='another').status_code == 409
+
+    def test_a_dry_run_accepts_nothing(self, api, offer):
+        rehearsed = accept(api, offer, query='?dry_run=true')
+        assert rehearsed.json['lease']['id'] == offer['id']
+        assert held(api) != []
+
+    def test_a_deleted_offer_cannot_be_accepted(self, api, offer):
+        path = f'/v1/offers/{offer["id"]}'
+        assert api.simulate_delete(path, headers=ALICE).status_code == 204
+
+        refused = accept(api, offer)
+        assert refused.status_code == 409
+        assert refused.json['error_name'] == 'OfferLapsed'
+        assert book(
+            api, HOSTS, start=offer['start_date'], end=offer['end_date']
+        ) == 201
+
+    def test_an_offer_lapses(self, api, service):
+        offer = ask(api, HOSTS, hold='1s')['offers'][0]
+        until = time.monotonic() + 20
+        while held(api) and time.monotonic() < until:
+            time.sleep(0.1)
+
+        assert accept(api, offer).status_code == 409
+        assert book(
+            api, HOSTS, start=offer['start_date'], end=offer['end_date']
+        ) == 201
+        assert service.manager.ledger.check() == []
+
+    @pytest.mark.parametrize('field, value', [
+        ('start_date', 'now'), ('end_date', '2030-01-02 00:00'),
+        ('duration', '1h'), ('reservations', [HOST]), ('align', '1h'),
+    ])
+    def test_the_offer_settles_what_is_leased(self, api, offer, field, value):
+        refused = accept(api, offer, **{field: value})
+        assert refused.status_code == 400
+        assert field in refused.json['error_message']
+
+    def test_an_older_version_knows_no_offers(self, api, offer):
+        old = {'X-Auth-Token': 'alice:p1',
+               'OpenStack-API-Version': 'reservation 1.2'}
+        assert api.simulate_get('/v1/offers', headers=old).status_code == 404
+        assert accept(api, offer, old).status_code == 400
+
+    @pytest.mark.parametrize('commits', [1, 2, 100])
+    def test_a_commit_between_search_and_hold(self, api, between, commits):
+        """The held window has room, however many commits come in between."""
+        between(range(0, 3 * commits, 3))
+        offer = ask(api, HOSTS, hold='10m')['offers'][0]
+
+        seen = min(commits, 3)
+        assert offer['start_date'] == text(FIRST + (3 * seen - 1) * HOUR)
+        assert accept(api, offer).status_code == 201
+
+    def test_control_without_a_look_at_the_revision(
+        self, api, between, monkeypatch
+    ):
+        monkeypatch.setattr(
+            window_search, '_at_revision', lambda found, *_: found
+        )
+        between([0])
+        assert 'error_message' in ask(api, HOSTS, hold='10m', status=409)

@@ -189,7 +189,21 @@ def capacity():
 
 
 @pytest.fixture
-def answers(lease, host, floating_ip, capacity):
+def offer():
+    """A held offer as the manager returns it."""
+    return {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000009',
+        'start': 1893456000,
+        'end': 1893459600,
+        'held_until': 1767229200,
+        'reservations': [
+            {'resource_type': 'physical:host', 'available': 1},
+        ],
+    }
+
+
+@pytest.fixture
+def answers(lease, host, floating_ip, capacity, offer):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -221,11 +235,11 @@ def answers(lease, host, floating_ip, capacity):
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
         'get_capacity': capacity,
+        'list_offers': [offer],
+        'get_offer': offer,
+        'delete_offer': None,
         'search_offers': {
-            'offers': [{
-                'start': 1893456000, 'end': 1893459600, 'alternative': 0,
-                'reservations': [{'available': 1}],
-            }],
+            'offers': [{**offer, 'alternative': 0}],
             'revision': 7,
             'searched_until': None,
             'nearest': None,
@@ -259,7 +273,8 @@ def requests():
     return {
         route: (
             route.path.format(
-                lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1'
+                lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
+                offer_id='o1',
             ),
             bodies.get((route.method, route.path)),
         )

@@ -16,10 +16,11 @@ from tests import loopback
 
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
+    'blazar:offers:get',
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
-    'blazar:offers:post',
+    'blazar:offers:post', 'blazar:offers:delete',
 }
 ALL = {route.rule for route in routes.ROUTES} - {None}
 # Keystone adds implied roles.

@@ -37,7 +37,10 @@ OURS = {
     # The route and the rule of Chameleon's Blazar.
     ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/capacity'): 200,
+    ('GET', '/v1/offers'): 200,
     ('POST', '/v1/offers'): 200,
+    ('GET', '/v1/offers/{offer_id}'): 200,
+    ('DELETE', '/v1/offers/{offer_id}'): 204,
     ('GET', '/v1/leases/{lease_id}/extension'): 200,
 }
 
@@ -65,7 +68,8 @@ def test_every_rule_names_the_routes_that_ask_it():
 def test_rules_have_blazars_names():
     names = {rule.name for rule in policies.list_rules()}
     ours = {
-        'blazar:capacity:get', 'blazar:leases:share', 'blazar:offers:post',
+        'blazar:capacity:get', 'blazar:leases:share', 'blazar:offers:get',
+        'blazar:offers:post', 'blazar:offers:delete',
     }
     assert names - ours == {
         'admin',

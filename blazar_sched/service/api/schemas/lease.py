@@ -79,6 +79,9 @@ class Reservations(Type):
 
 _DEFAULT = 'the time that the operator has configured'
 _NAME = Type(text.line(80))
+OFFER = 'offer'
+# The fields of a request that accepts an offer.
+ACCEPTING = ('name', OFFER, 'before_end_date', 'events')
 AS_FAR_AS_POSSIBLE = 'as_far_as_possible'
 _BEFORE_END = 'Time of the `before_end_lease` event'
 _LENGTH = Field(
@@ -103,6 +106,12 @@ _CREATE = Object(
         type=DATE, required=False, since=microversion.V1_3,
     ),
     ALIGN,
+    Field(
+        OFFER,
+        'Id of a held offer, which becomes the lease, in place of the dates '
+        'and the reservations',
+        type=text.up_to(36), required=False, since=microversion.V1_3,
+    ),
     Field(
         'before_end_date', _BEFORE_END, type=_date_or_null(_DEFAULT),
         required=False,

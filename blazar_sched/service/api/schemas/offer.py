@@ -82,5 +82,11 @@ _SEARCH = Object(
         f'reservations, {DEFAULT_DISTANCE} if absent',
         type=DURATION, required=False,
     ),
+    Field(
+        'hold',
+        'How long the first offer is held for the project; no offer is held '
+        'if absent',
+        type=DURATION, required=False,
+    ),
 )
 SEARCH = validation.by_version(_SEARCH.schema)

@@ -84,7 +84,7 @@ LEASE = Object(
         'events', meaning.EVENTS, type=_events(_BLAZARS_EVENTS),
         get=_blazars_events,
     ),
-    Field('events', meaning.EVENTS, type=_events(event.ORDER), since=V1_1),
+    Field('events', meaning.EVENTS, type=_events(event.OF_LEASE), since=V1_1),
     CREATED_AT,
     dataclasses.replace(UPDATED_AT, example=1767225661),
     meaning="A project's contract over one window",

@@ -3,13 +3,18 @@
 
 from operator import itemgetter
 
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
 from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
+from blazar_sched.service.api.field import TEXT
+from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import WINDOW
+
+_ID = 'c7f1a2d4-0000-4000-8000-000000000009'
 
 OFFER = Object(
     Field(
@@ -57,20 +62,44 @@ _NEAREST = Object(
         None, INTEGER_OR_NULL,
     ),
 )
-WINDOW_OFFER = Object(
+_HELD_UNTIL = (
+    'Time at which the offer lapses, unless it was accepted or deleted before'
+)
+_RESERVATIONS = Field(
+    'reservations', 'The reservations, in the order of the request',
+    type=Many(Object(
+        Field(
+            'resource_type', meaning.RESOURCE_TYPE, 'physical:host', TEXT
+        ),
+        Field('available', 'Number of hosts or instances', 1, INTEGER),
+    )),
+)
+HELD_OFFER = Object(
+    Field('id', 'Id of the offer, and of the lease once accepted', _ID, TEXT),
     *WINDOW,
+    Field('held_until', _HELD_UNTIL, 1767226200, DATE),
+    _RESERVATIONS,
+    meaning='A window whose room is held for a project',
+)
+WINDOW_OFFER = Object(
+    Field(
+        'id',
+        'Id of the offer, and of the lease once accepted; null if the offer '
+        'is not held',
+        _ID, TEXT_OR_NULL,
+    ),
+    *WINDOW,
+    Field(
+        'held_until', f'{_HELD_UNTIL}; null if the offer is not held',
+        1767226200, DATE,
+    ),
     Field(
         'alternative',
         'Position of the reservations that have room: 0 for `reservations`, '
         'then those of `alternatives`',
         0, INTEGER,
     ),
-    Field(
-        'reservations', 'The reservations, in the order of the request',
-        type=Many(Object(Field(
-            'available', 'Number of hosts or instances', 1, INTEGER,
-        ))),
-    ),
+    _RESERVATIONS,
 )
 OFFERS = Object(
     Field(
@@ -92,5 +121,5 @@ OFFERS = Object(
         'What there is room for at the first start, if there is no offer',
         type=_NEAREST, required=False,
     ),
-    meaning='Windows in which a lease would find room; nothing is reserved',
+    meaning='Windows in which a lease would find room',
 )

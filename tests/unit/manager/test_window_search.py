@@ -13,7 +13,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import options
-from blazar_sched.service.manager import offer
+from blazar_sched.service.manager import window_search
 from tests.unit.placing import placements
 from tests.unit.placing.placements import Placements
 
@@ -55,7 +55,7 @@ def refuse(world, lease):
     try:
         lease_placing.place(world.replica, lease, lease.window)
     except exception.NotEnoughHostsAvailable as e:
-        refusal = offer.with_start(
+        refusal = window_search.with_start(
             e, ledger, lease, options.DEFAULT_OPTIONS, 0, None
         )
         assert refusal.args == e.args and refusal.field == e.field

@@ -1,0 +1,563 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for windows in which a lease would find room.
+
+Windows are searched for a request for offers, for a lease that is to begin at
+the first start with room, and for a lease that is refused for lack of
+capacity.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import functools
+from typing import Any
+from typing import TypeVar
+
+from oslo_config import cfg
+
+from blazar_sched.domain import alignment
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain import states
+from blazar_sched.domain import window
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import TIME_LIMIT
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import displacement
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import offer as offer_search
+from blazar_sched.placing import window_limits
+from blazar_sched.placing import window_search
+from blazar_sched.placing.options import Options
+from blazar_sched.replica import state
+from blazar_sched.service import resources
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager import draft
+from blazar_sched.service.manager import placing_options
+from blazar_sched.service.manager import relocation
+
+T = TypeVar('T')
+R = TypeVar('R')
+
+# How often a search is begun anew because of a commit.
+SEARCHES = 3
+# The seconds from the first to the last start, unless the client says.
+DEFAULT_RANGE = 90 * 86400
+
+
+class WindowSearch:
+    """The search for windows with room for a lease that is not created yet.
+
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        drivers: resources.Drivers,
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf
+        self._ledger = ledger
+        self._drafts = draft.Drafts(conf, drivers)
+        self._clock = clock
+
+    def windows(self, values: Mapping[str, Any]) -> 'Search[Windows]':
+        """Return the search for windows for a lease, or for an alternative.
+
+        :param values: the fields of a request for offers
+        :raises InvalidInput: naming the field that is wrong
+        """
+        now = int(self._clock())
+        bounds = _bounds(values, now)
+        leases = [
+            self._drafts.new(
+                {
+                    'name': '', 'project_id': values['project_id'],
+                    'user_id': values['user_id'], 'before_end': None,
+                    'start': bounds.first,
+                    'end': bounds.first + bounds.least,
+                    'reservations': reservations,
+                },
+                now,
+            )
+            for reservations in values['alternatives']
+        ]
+        for lease in leases:
+            _check_on_hosts(lease)
+        return lambda look: self._windows(values, leases, bounds, now, look)
+
+    def first(
+        self, values: Mapping[str, Any], lease: Lease, now: int
+    ) -> 'Search[int]':
+        """Return the search for the first start at which a lease finds room.
+
+        If no start has room, the search finds the first start of all.
+
+        :param values: the fields of a request for a lease, with the range of
+            starts
+        :param lease: the lease at any start
+        :raises InvalidInput: naming the field that is wrong
+        """
+        _check_on_hosts(lease)
+        bounds = _bounds(values, now)
+        start = bounds.align(bounds.first)
+        if start > bounds.last:
+            raise exception.InvalidInput(
+                'there is no aligned start from start_date to '
+                'latest_start_date',
+                field='align',
+            )
+
+        def search(look: Look) -> int:
+            lease_search = _LeaseSearch(self._conf, lease, bounds, now, look)
+            found = lease_search.best('earliest', 1, 1)
+            return found[0].window.start if found else start
+
+        return search
+
+    def result(self, search: 'Search[T]') -> T:
+        """Return the result of a search at one revision of the ledger.
+
+        No commit waits for the whole search, unless commits come in between
+        again and again.
+        """
+        return self._at_one_revision(search)[0]
+
+    def book(
+        self, search: 'Search[T]', book: 'Callable[[Booking[T]], R]'
+    ) -> R:
+        """Book what a search finds, at the revision at which it is found.
+
+        No commit waits for the search, unless other commits come between the
+        search and the booking again and again.
+
+        :param book: makes a commit of what its argument returns for the
+            replica of the commit
+        """
+        for _ in range(SEARCHES):
+            found, revision = self._at_one_revision(search)
+            with contextlib.suppress(_Outdated):
+                return book(functools.partial(_at_revision, found, revision))
+        return book(lambda replica: search(_Still(replica)))
+
+    def _at_one_revision(self, search: 'Search[T]') -> tuple[T, int]:
+        """Return the result of a search, and the revision of the ledger.
+
+        If commits come in between, the search is repeated, at last in one
+        look, for which other commits wait.
+        """
+        for _ in range(SEARCHES):
+            look = _Look(self._ledger)
+            found = search(look)
+            if len(look.revisions) == 1:
+                return found, look.revisions.pop()
+        return self._ledger.read_replica(
+            lambda replica: (search(_Still(replica)), replica.revision)
+        )
+
+    def _windows(
+        self,
+        values: Mapping[str, Any],
+        leases: Sequence[Lease],
+        bounds: window_search.Bounds,
+        now: int,
+        look: 'Look',
+    ) -> 'Windows':
+        searches = [
+            _LeaseSearch(self._conf, lease, bounds, now, look)
+            for lease in leases
+        ]
+        limit, best = values['limit'], values['best']
+        found = [
+            (each, alternative)
+            for alternative, search in enumerate(searches)
+            for each in search.best(best, limit, values['distance'])
+        ]
+        found.sort(key=lambda offer: _KEYS[best](offer[0]))
+        until = [
+            each.searched_until for each in searches
+            if each.searched_until is not None
+        ]
+        return Windows(
+            [
+                Found(leases[alternative], alternative, each)
+                for each, alternative in found[:limit]
+            ],
+            max(look.revisions),
+            min(until, default=None),
+            None if found else searches[0].nearest(),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """A window with room for a lease.
+
+    :param lease: the lease, in any window
+    :param alternative: the position of the lease's reservations in the request
+    """
+
+    lease: Lease
+    alternative: int
+    found: window_search.Found
+
+    @property
+    def window(self) -> Window:
+        return self.found.window
+
+    def count(self, reservation: Reservation) -> int:
+        """Return the number of hosts or instances with room."""
+        return lease_placing.count(
+            reservation, self.found.placed[reservation.id]
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows with room at a revision, the best first.
+
+    :param searched_until: the start at which the search was given up, None if
+        all starts were searched
+    :param nearest: what there is room for at the first start, None if there
+        are windows
+    """
+
+    found: list[Found]
+    revision: int
+    searched_until: int | None
+    nearest: dict[str, Any] | None
+
+
+class _Look:
+    """Looks at the replica, each at the newest revision."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.revisions: set[int] = set()
+        self._ledger = ledger
+
+    def __call__(self, query: Callable[[state.Replica], T]) -> T:
+        def read(replica: state.Replica) -> T:
+            self.revisions.add(replica.revision)
+            return query(replica)
+
+        return self._ledger.read_replica(read)
+
+
+class _Still:
+    """Looks at a replica that does not change meanwhile."""
+
+    def __init__(self, replica: state.Replica) -> None:
+        self.revisions = {replica.revision}
+        self._replica = replica
+
+    def __call__(self, query: Callable[[state.Replica], T]) -> T:
+        return query(self._replica)
+
+
+class _LeaseSearch:
+    """The search for one lease.
+
+    :param lease: the reservations and the project
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        lease: Lease,
+        bounds: window_search.Bounds,
+        now: int,
+        look: 'Look',
+    ) -> None:
+        self._lease = lease
+        self._bounds = bounds
+        self._now = now
+        self._look = look
+        self._options = placing_options.read(conf.manager)
+        self._rules = relocation.rules(conf)
+        self._search = self._searching(bounds)
+
+    @property
+    def searched_until(self) -> int | None:
+        return self._search.searched_until
+
+    def best(
+        self, by: str, limit: int, distance: int
+    ) -> list[window_search.Found]:
+        search = {
+            'earliest': self._search.earliest,
+            'longest': self._search.longest,
+            'most': self._search.most,
+        }[by]
+        return search(limit, distance)
+
+    def nearest(self) -> dict[str, Any] | None:
+        """Return what the first start has room for; None for no start."""
+        bounds = self._bounds
+        start = bounds.align(bounds.first)
+        if start + bounds.least >= TIME_LIMIT:
+            return None
+        try:
+            self._attempt(Window(start, start + bounds.least))
+        except exception.NotEnoughHostsAvailable as e:
+            offer = e.offer or {}
+        else:
+            # The window is refused by the bounds only.
+            offer = {}
+        shorter = self._searching(dataclasses.replace(
+            bounds, first=start, last=start, least=1, most=bounds.least,
+        )).earliest(1, 1)
+        return {
+            'reservation': offer.get('reservation'),
+            'available': offer.get('available'),
+            'duration': shorter[0].window.duration if shorter else None,
+        }
+
+    def _searching(
+        self, bounds: window_search.Bounds
+    ) -> window_search.Search:
+        return window_search.Search(
+            bounds,
+            self._attempt,
+            lambda: self._look(
+                lambda replica: window_search.edges(
+                    replica, self._lease, bounds, self._options
+                )
+            ),
+            # Displacement may find room beyond any limit.
+            **({} if self._rules is not None else self._limits(bounds)),
+        )
+
+    def _attempt(self, window: Window) -> lease_placing.Allocations:
+        def place(replica: state.Replica) -> lease_placing.Allocations:
+            replica.advance(self._now)
+            return _place(
+                replica, self._lease, window, self._options, self._now,
+                self._rules,
+            )
+
+        return self._look(place)
+
+    def _limits(self, bounds: window_search.Bounds) -> dict[str, Any]:
+        """Return the limits as arguments of the search."""
+        lease, options = self._lease, self._options
+        return {
+            'first_start': lambda at: self._look(
+                lambda replica: window_limits.first_start(
+                    replica, lease, at, bounds.least, options
+                )
+            ),
+            'last_end': lambda start: self._look(
+                lambda replica: window_limits.last_end(
+                    replica, lease, start, options
+                )
+            ),
+            'limits': lambda: self._look(
+                lambda replica: window_limits.read(
+                    replica, lease, bounds.first, bounds.last, bounds.least,
+                    options,
+                )
+            ),
+        }
+
+
+class _Outdated(Exception):
+    """A window was found at a revision that is not the newest any more."""
+
+
+def _at_revision(found: T, revision: int, replica: state.Replica) -> T:
+    """Return what was found at a revision.
+
+    :raises _Outdated: if the replica is at another revision
+    """
+    if replica.revision != revision:
+        raise _Outdated
+    return found
+
+
+# A look at the ledger in a search; the look notes the revisions.
+Look = _Look | _Still
+# Returns what a search finds with a look.
+Search = Callable[[Look], T]
+# Returns what was found, in a commit with this replica.
+Booking = Callable[[state.Replica], T]
+
+# The sort keys of offers, by what the client calls the best.
+_KEYS: dict[str, Callable[[window_search.Found], int]] = {
+    'earliest': lambda found: found.window.start,
+    'longest': lambda found: -found.window.duration,
+    'most': lambda found: -found.count,
+}
+
+
+def _bounds(
+    values: Mapping[str, Any], now: int
+) -> window_search.Bounds:
+    first = lease_rules.soon(values['start'], now, 'start_date')
+    last = values['latest_start']
+    if last is None:
+        last = first + DEFAULT_RANGE
+    if last < first:
+        raise exception.InvalidInput(
+            'latest_start_date must not be before start_date',
+            field='latest_start_date',
+        )
+    least = values['duration']
+    most = values.get('max_duration') or least
+    if most < least:
+        raise exception.InvalidInput(
+            'max_duration must not be less than duration',
+            field='max_duration',
+        )
+    align, latest_end = values.get('align'), values.get('latest_end')
+    return window_search.Bounds(
+        first, min(last, TIME_LIMIT - 1), least, most,
+        FOREVER if latest_end is None else latest_end,
+        int if align is None else alignment.parse(align, 'align'),
+    )
+
+
+def _check_on_hosts(lease: Lease) -> None:
+    """Refuse reservations of which no room is known ahead of time.
+
+    :raises InvalidInput: naming `reservations`
+    """
+    if not all(r.is_on_hosts(active=False) for r in lease.reservations):
+        raise exception.InvalidInput(
+            'windows are searched for hosts and instances only',
+            field='reservations',
+        )
+
+
+def with_start(
+    refusal: exception.NotEnoughHostsAvailable,
+    ledger: Ledger,
+    lease: Lease,
+    options: Options,
+    now: int,
+    rules: Rules | None,
+) -> exception.NotEnoughHostsAvailable:
+    """Return the refusal of a new lease with a start that has room.
+
+    No offer is made to a lease that requests more than resources on hosts.
+    """
+    start = _start(ledger, lease, options, now, rules)
+    end = None if start is None else _end(lease, start)
+    offer = {**(refusal.offer or {}), 'start': start, 'end': end}
+    return exception.NotEnoughHostsAvailable(
+        refusal.args[0], refusal.field, offer
+    )
+
+
+def with_end(
+    refusal: exception.NotEnoughHostsAvailable,
+    old: Lease,
+    new: Lease,
+    fits: Callable[[int], bool],
+) -> exception.NotEnoughHostsAvailable:
+    """Return the refusal of a changed lease with a later end that has room.
+
+    No offer is made where the change would also be refused without a later
+    end, or to a lease that has more than resources on hosts.
+
+    :param old: the lease as it is
+    :param new: the lease as requested
+    :param fits: tells whether the changed lease would find room with another
+        end
+    """
+    active = old.status == states.LEASE_ACTIVE
+    end = old.end
+    if (
+        end < new.end
+        and all(r.is_on_hosts(active) for r in new.reservations)
+        and fits(end)
+    ):
+        end = offer_search.last(fits, end, min(new.end, window.TIME_LIMIT - 1))
+    found = end > old.end
+    offer = {
+        **(refusal.offer or {}),
+        'start': new.start if found else None,
+        'end': end if found else None,
+    }
+    return exception.NotEnoughHostsAvailable(
+        refusal.args[0], refusal.field, offer
+    )
+
+
+def _start(
+    ledger: Ledger,
+    lease: Lease,
+    options: Options,
+    now: int,
+    rules: Rules | None,
+) -> int | None:
+    if not all(r.is_on_hosts(active=False) for r in lease.reservations):
+        return None
+    first: int | None = lease.start
+    if rules is None:
+        # Displacement may find room before any such bound.
+        first = ledger.read_replica(
+            lambda replica: window_limits.first_start(
+                replica, lease, lease.start, lease.window.duration, options
+            )
+        )
+    if first is None:
+        return None
+    # One look for each start: no other commit waits for the whole search.
+    return offer_search.search(
+        lambda at: ledger.read_replica(
+            lambda replica: _fits(replica, lease, at, options, now, rules)
+        ),
+        first,
+    )
+
+
+def _fits(
+    replica: state.Replica,
+    lease: Lease,
+    at: int,
+    options: Options,
+    now: int,
+    rules: Rules | None,
+) -> bool:
+    end = _end(lease, at)
+    if window.TIME_LIMIT <= end != window.FOREVER:
+        return False
+    try:
+        _place(replica, lease, Window(at, end), options, now, rules)
+    except exception.NotEnoughHostsAvailable:
+        return False
+    return True
+
+
+def _place(
+    replica: state.Replica,
+    lease: Lease,
+    window: Window,
+    options: Options,
+    now: int,
+    rules: Rules | None,
+) -> lease_placing.Allocations:
+    """Return the allocations that a lease would get in a window.
+
+    :raises NotEnoughHostsAvailable: if there is no room
+    """
+    moved = dataclasses.replace(lease, start=window.start, end=window.end)
+    placed, _ = displacement.place(
+        replica, moved, window, now, rules,
+        lambda: lease_placing.place(replica, moved, window, options=options),
+        options,
+    )
+    return placed
+
+
+def _end(lease: Lease, start: int) -> int:
+    if lease.end == window.FOREVER:
+        return window.FOREVER
+    return start + lease.window.duration
