@@ -137,14 +137,17 @@ class Fleet:
         self.running[number] = self._start(*self._commands[number])
 
     @contextlib.contextmanager
-    def at_work(self, clients: int = 2) -> Iterator[Traffic]:
+    def at_work(
+        self, clients: int = 2, offers: bool = False
+    ) -> Iterator[Traffic]:
         """Run clients meanwhile; then check the leases that the clients know.
 
         Nothing else helps the service to recover.
         """
-        with Traffic(self.ports, clients) as traffic:
+        with Traffic(self.ports, clients, offers) as traffic:
             yield traffic
         assert not traffic.troubles, traffic.troubles
+        wait_for('no held offer', lambda: not self.ledger.offers(None))
         wait_for(
             'every event done',
             lambda: not self.ledger.due_events(int(time.time())),

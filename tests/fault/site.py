@@ -64,6 +64,8 @@ class Deployment:
                 'event_poll_interval': 0.1,
                 'event_retry_interval': 0.2,
                 'sync_interval': 3600,
+                # All clients are of one project.
+                'max_held_offers': 1000,
                 **manager,
             },
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that create and delete leases, and retry until it is done.
+"""Clients that create and delete leases and offers, until it is done.
 
 Each request is repeated until it is answered, with the same key, through any
 API. Therefore the leases must be as the clients know in the end.
@@ -25,21 +25,31 @@ PATIENCE = 90
 AGAIN = (502, 503, 504)
 # The maximum number of leases of a client.
 MOST = 6
+# Seconds for which a client holds an offer.
+HOLD = 4
+V1_3 = {**serving.ADMIN, 'OpenStack-API-Version': 'reservation 1.3'}
 
 
 class Traffic:
     """Running clients, from __enter__ until __exit__.
 
     :param ports: the ports of the APIs
+    :param offers: whether the clients also hold offers, and accept them,
+        delete them or let them lapse
     """
 
-    def __init__(self, ports: Sequence[int], clients: int = 2) -> None:
+    def __init__(
+        self, ports: Sequence[int], clients: int = 2, offers: bool = False
+    ) -> None:
         self._ports = ports
+        self._offers = offers
         self._stopping = threading.Event()
         # The created leases, as in the responses; the ids of the deleted
         # leases.
         self.made: dict[str, dict[str, Any]] = {}
         self.deleted: set[str] = set()
+        # The number of offers by what became of them.
+        self.offers: collections.Counter[str] = collections.Counter()
         # The times of the request for each lease, and of its response.
         self.times: dict[str, tuple[float, float]] = {}
         # The seconds until each response, and the count of each status by
@@ -66,7 +76,9 @@ class Traffic:
         return set(self.made) - self.deleted
 
     def _work(self, seed: int) -> None:
-        client = _Client(self, self._ports, random.Random(seed))
+        client = _Client(
+            self, self._ports, random.Random(seed), self._offers
+        )
         while not self._stopping.is_set():
             try:
                 client.turn()
@@ -80,10 +92,12 @@ class _Client:
         traffic: Traffic,
         ports: Sequence[int],
         choice: random.Random,
+        offers: bool,
     ) -> None:
         self._traffic = traffic
         self._ports = ports
         self._random = choice
+        self._offers = offers
         self._mine: list[str] = []
 
     def turn(self) -> None:
@@ -91,25 +105,47 @@ class _Client:
             self._random.shuffle(self._mine)
             while len(self._mine) > MOST // 2:
                 self._delete(self._mine.pop())
-        self._create()
-
-    def _create(self) -> None:
-        began = time.monotonic()
-        answer = self._ask(
-            'post',
-            '/v1/leases',
-            json=self._lease(),
-            headers={
+        if self._offers and self._random.random() < 0.5:
+            self._offer()
+        else:
+            self._create(self._lease(), {
                 **serving.ADMIN, 'Idempotency-Key': str(uuid.uuid4()),
-            },
-        )
+            })
+
+    def _offer(self) -> None:
+        """Hold an offer; accept it, delete it or let it lapse."""
+        lease = self._lease()
+        answer = self._ask('post', '/v1/offers', 'hold', headers=V1_3, json={
+            'reservations': lease['reservations'], 'hold': HOLD, 'limit': 1,
+            'start_date': lease['start_date'], 'duration': '1h',
+        })
+        assert answer.status_code == 200, answer.text
+        offer = answer.json()['offers'][0]
+        chosen = self._random.choice(['accept', 'accept', 'delete', 'lapse'])
+        if chosen == 'accept':
+            chosen = self._create(
+                {'name': 'lease', 'offer': offer['id']}, V1_3
+            )
+        elif chosen == 'delete':
+            answer = self._ask(
+                'delete', f'/v1/offers/{offer["id"]}', headers=V1_3
+            )
+            # The offer is deleted already, if only the response was lost.
+            assert answer.status_code in (204, 404), answer.text
+        self._traffic.offers[chosen] += 1
+
+    def _create(self, body: dict[str, Any], headers: dict[str, str]) -> str:
+        """Create a lease; return whether it was accepted or refused."""
+        began = time.monotonic()
+        answer = self._ask('post', '/v1/leases', json=body, headers=headers)
         if answer.status_code == 409:
-            return
+            return 'refused'
         assert answer.status_code == 201, answer.text
         lease = answer.json()['lease']
         self._traffic.times[lease['id']] = began, time.monotonic()
         self._traffic.made[lease['id']] = lease
         self._mine.append(lease['id'])
+        return 'accepted'
 
     def _lease(self) -> dict[str, Any]:
         if self._random.random() < 0.3:
@@ -132,7 +168,13 @@ class _Client:
         assert answer.status_code in (204, 404), answer.text
         self._traffic.deleted.add(lease_id)
 
-    def _ask(self, method: str, path: str, **kwargs: Any) -> Any:
+    def _ask(
+        self, method: str, path: str, name: str = '', **kwargs: Any
+    ) -> Any:
+        """Return the first answer that is not a request to retry.
+
+        :param name: the name by which statuses are counted, if not the method
+        """
         deadline = time.monotonic() + PATIENCE
         while True:
             url = f'http://127.0.0.1:{self._random.choice(self._ports)}{path}'
@@ -144,7 +186,8 @@ class _Client:
             except requests.RequestException:
                 answer = None
             else:
-                self._traffic.statuses[f'{method} {answer.status_code}'] += 1
+                status = f'{name or method} {answer.status_code}'
+                self._traffic.statuses[status] += 1
             self._traffic.waits.append(time.monotonic() - began)
             if answer is not None and not self._is_refused(method, answer):
                 return answer
