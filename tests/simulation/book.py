@@ -106,7 +106,7 @@ class Book:
         self.at = now
         there = set()
         self.leases = {lease.id: lease for lease in self._ledger.leases()}
-        for lease in self.leases.values():
+        for lease in (*self.leases.values(), *self._ledger.offers(None)):
             for r in lease.reservations:
                 there.add(r.id)
                 self._note(lease, r, now)

@@ -39,6 +39,7 @@ from tests.simulation.features import FORCED
 from tests.simulation.features import LARGE
 from tests.simulation.features import LIFETIMES
 from tests.simulation.features import MAGNETIC
+from tests.simulation.features import OFFERS
 from tests.simulation.features import ON_END
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import SHARING
@@ -279,6 +280,23 @@ def _drawn_until_deleted():
         lease, 'ending_now', lambda old, now: dataclasses.replace(
             old, status=states.LEASE_DELETING, updated_at=now
         )
+    )
+
+
+def _held_without_room():
+    """A held offer has no allocations."""
+    real = tx.PlacingTx.add_lease
+
+    def add_lease(self, new, allocations):
+        real(self, new, () if new.is_offer else allocations)
+
+    return mock.patch.object(tx.PlacingTx, 'add_lease', add_lease)
+
+
+def _held_for_ever():
+    """A held offer does not lapse."""
+    return mock.patch.object(
+        transition.Transitions, '_lapse_offer', lambda *_: lambda tx: None
     )
 
 
@@ -539,6 +557,14 @@ ALL = {
         (RELOCATION,), 'read_anew|what_the_ledger_says', 0,
         _stays_outlast_servers,
         ('boot_lasting', 'reserve_occupied', 'remove_planned'),
+    ),
+    'offers-hold-room': Control(
+        (OFFERS,), 'an_accepted_lease_is_there', 0, _held_without_room,
+        ('hold', 'accept'),
+    ),
+    'offers-lapse': Control(
+        (OFFERS,), 'still held|the_ledger_is_sound', 0, _held_for_ever,
+        ('hold',),
     ),
     'paths-spare-servers': Control(
         (RELOCATION,), 'left_alone|moves_to_the_booked_host', 2,

@@ -31,6 +31,8 @@ def end(world):
             break
     else:
         raise registry.Broken(f'never done: {_to_do(world)}')
+    if world.ledger.offers(None):
+        raise registry.Broken(f'still held: {world.ledger.offers(None)}')
     _clean_up(world)
     _check_records(world)
     if world.cloud.leftovers():

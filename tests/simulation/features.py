@@ -31,24 +31,29 @@ KILLS = 'kills'
 CLOCKS = 'clocks'
 # Servers without an end that are live-migrated from reserved hosts in time.
 RELOCATION = 'relocation'
+# Offers that are held, accepted and deleted.
+OFFERS = 'offers'
 
 ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
     AWAY, FAILURES, UNSEEN, LARGE, KILLS, CLOCKS,
 )
-# The share of worlds with relocation.
+# The shares of worlds with relocation and with offers.
 _RELOCATING = 0.4
+_OFFERING = 0.4
 
 
 def draw(random, other):
     """Return the features of a world.
 
-    :param other: draws whether the world has relocation, so that worlds
-        without relocation do not depend on that
+    :param other: draws whether the world has relocation and offers, so that
+        worlds without these do not depend on that
     """
     likely = random.choice((0.2, 0.5))
     rare = {CLOCKS: 0.2, LARGE: 0.2}
     found = {f for f in ALL if random.random() < rare.get(f, likely)}
     if other.random() < _RELOCATING:
         found.add(RELOCATION)
+    if other.random() < _OFFERING:
+        found.add(OFFERS)
     return frozenset(found)

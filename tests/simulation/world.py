@@ -6,6 +6,7 @@
 
 import contextlib
 import dataclasses
+import datetime
 import random
 import shutil
 import sqlite3
@@ -118,6 +119,8 @@ class World:
         # The promised state of leases, by id; and the requests by key.
         self.promised = {}
         self.keys = {}
+        # The held offers, by id, also those that are not held any more.
+        self.offers = {}
         # When the deletion of a lease was first requested, by id.
         self.ended_by_users = {}
         # The request of each server, by uuid.
@@ -517,6 +520,53 @@ class World:
             known['gone'] = True
         elif answer.status_code == 503:
             known['unsure'] = True
+
+    def hold(self, project, body):
+        """Search for offers, of which the first one is held."""
+        answer = self.ask('POST', '/v1/offers', body, project, version='1.3')
+        if answer.status_code == 200 and answer.json['offers']:
+            offer = answer.json['offers'][0]
+            until = datetime.datetime.fromisoformat(offer['held_until'])
+            self.offers[offer['id']] = {
+                'project': project,
+                'window': (offer['start_date'], offer['end_date']),
+                'until': until.timestamp(),
+            }
+            self.check()
+
+    def accept(self, offer_id):
+        """Accept an offer; the lease is promised then."""
+        known = self.offers[offer_id]
+        answer = self.ask(
+            'POST', '/v1/leases', {'name': 'lease', 'offer': offer_id},
+            known['project'], version='1.3',
+        )
+        if answer.status_code == 201:
+            lease = answer.json['lease']
+            self.promised.setdefault(lease['id'], {'key': offer_id})
+            if 'accepted' not in known:
+                known['accepted'] = True
+                if (lease['start_date'], lease['end_date']) != known['window']:
+                    raise promises.Broken(f'{offer_id} became {lease}')
+                self._promise(lease)
+            known['gone'] = True
+            self.check()
+        elif answer.status_code == 409 and promises.offers.is_held(
+            known, self.time
+        ):
+            raise promises.Broken(f'the held offer {offer_id} was refused')
+        elif answer.status_code == 503:
+            # The acceptance may have been committed.
+            known['gone'] = True
+
+    def drop(self, offer_id):
+        """Delete an offer."""
+        known = self.offers[offer_id]
+        known['gone'] = True
+        self.ask(
+            'DELETE', f'/v1/offers/{offer_id}', None, known['project'],
+            version='1.3',
+        )
 
     def _promise(self, lease):
         known = self.promised[lease['id']]

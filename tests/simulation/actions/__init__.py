@@ -5,14 +5,15 @@
 from tests.simulation.actions import hosts
 from tests.simulation.actions import leases
 from tests.simulation.actions import managers
+from tests.simulation.actions import offers
 from tests.simulation.actions import registry
 from tests.simulation.actions import relocations
 from tests.simulation.actions import servers
 from tests.simulation.actions import unseen
 
 __all__ = [
-    'choose', 'hosts', 'leases', 'managers', 'relocations', 'servers',
-    'unseen',
+    'choose', 'hosts', 'leases', 'managers', 'offers', 'relocations',
+    'servers', 'unseen',
 ]
 
 choose = registry.choose

@@ -4,6 +4,7 @@
 from tests.simulation.promises import filters
 from tests.simulation.promises import images
 from tests.simulation.promises import leases
+from tests.simulation.promises import offers
 from tests.simulation.promises import paths
 from tests.simulation.promises import places
 from tests.simulation.promises import refusals
@@ -14,8 +15,8 @@ from tests.simulation.promises import starts
 from tests.simulation.promises import told
 
 __all__ = [
-    'Broken', 'check', 'filters', 'images', 'leases', 'paths', 'places',
-    'refusals', 'replicas', 'servers', 'starts', 'told',
+    'Broken', 'check', 'filters', 'images', 'leases', 'offers', 'paths',
+    'places', 'refusals', 'replicas', 'servers', 'starts', 'told',
 ]
 
 Broken = registry.Broken
