@@ -120,7 +120,7 @@ def _has_slots(world, lease, r):
 def _to_do(world):
     return [
         (lease.id, lease.status, e.event_type, e.status)
-        for lease in world.ledger.leases()
+        for lease in (*world.ledger.leases(), *world.ledger.offers(None))
         for e in lease.events
         if e.status not in (states.EVENT_DONE, states.EVENT_ERROR)
     ]

@@ -81,7 +81,7 @@ class Enforcement:
 
     def check_limits(
         self,
-        tx: PlacingTx,
+        source: reader.Reader,
         lease: Lease,
         now: int,
         current: Lease | None = None,
@@ -90,13 +90,14 @@ class Enforcement:
 
         No other service is queried.
 
+        :param source: the ledger or a commit
         :param current: the lease before the change, None if the lease is new
         :raises BlazarSchedError: the refusal of a filter
         """
         if lease.is_limited:
             request = base.LeaseRequest(lease, current, now)
             for f in self._filters:
-                f.check(request, tx)
+                f.check(request, source)
 
     def ending(
         self, source: reader.Reader, lease: Lease

@@ -64,12 +64,14 @@ class Offers:
     def search(self, values: Mapping[str, Any]) -> _Shown:
         """Return windows with room for a lease, or for an alternative.
 
-        The windows are those of one revision.
+        The windows are those of one revision. `limited_by` of a window is
+        'policy' if a limit of the project forbids the lease.
 
         :param values: the fields of a request for offers
         :raises InvalidInput: naming the field that is wrong
         """
-        return _result(self._search.result(self._search.windows(values)))
+        windows = self._search.result(self._search.windows(values))
+        return self._result(windows)
 
     def hold(self, values: Mapping[str, Any], seconds: int) -> _Shown:
         """Return windows as `search` does, and hold the best one.
@@ -110,7 +112,7 @@ class Offers:
         )
         # The runner waits for the next event, which may be this one.
         self._runner.wake()
-        return _result(windows, held)
+        return self._result(windows, held)
 
     def list(self, project_id: str | None) -> list[_Shown]:
         """Return the held offers of a project, or of all, by id."""
@@ -185,6 +187,50 @@ class Offers:
                 f'a project may hold {most} offers at most', field='hold'
             )
 
+    def _result(
+        self, windows: Windows, held: Lease | None = None
+    ) -> _Shown:
+        """Return what a request for offers is answered with.
+
+        :param held: the lease that holds the first window, if any
+        """
+        offers = [self._offered(found) for found in windows.found]
+        if held is not None:
+            offers[0] |= {
+                'id': held.id, 'held_until': held.held_until,
+                'limited_by': None,
+            }
+        return {
+            'offers': offers,
+            'revision': windows.revision,
+            'searched_until': windows.searched_until,
+            'nearest': windows.nearest,
+        }
+
+    def _offered(self, found: Found) -> _Shown:
+        limited_by = None
+        try:
+            self._enforcement.check_limits(
+                self._ledger, found.in_window, int(self._clock())
+            )
+        except exception.LimitExceeded:
+            limited_by = 'policy'
+        return {
+            'id': None,
+            'held_until': None,
+            'start': found.window.start,
+            'end': found.window.end,
+            'alternative': found.alternative,
+            'limited_by': limited_by,
+            'reservations': [
+                {
+                    'resource_type': r.resource_type,
+                    'available': found.count(r),
+                }
+                for r in found.lease.reservations
+            ],
+        }
+
     def _shown(self, source: Reader, held: Lease) -> _Shown:
         allocations = [a for a, _ in source.allocations(lease_id=held.id)]
         return {
@@ -206,12 +252,10 @@ class Offers:
 
 def _held(offered: Found, now: int, seconds: int) -> Lease:
     """Return the lease that holds the room of an offer."""
-    lease = offered.lease
-    until = min(now + seconds, offered.window.end)
+    lease = offered.in_window
+    until = min(now + seconds, lease.end)
     return dataclasses.replace(
         lease,
-        start=offered.window.start,
-        end=offered.window.end,
         status=states.LEASE_CREATING,
         events=(event.lapse(lease.id, until, now),),
     )
@@ -236,31 +280,3 @@ def _still_held(
     if held.end <= now:
         raise lapsed
     return held
-
-
-def _result(windows: Windows, held: Lease | None = None) -> _Shown:
-    offers: list[_Shown] = [
-        {
-            'id': None,
-            'held_until': None,
-            'start': found.window.start,
-            'end': found.window.end,
-            'alternative': found.alternative,
-            'reservations': [
-                {
-                    'resource_type': r.resource_type,
-                    'available': found.count(r),
-                }
-                for r in found.lease.reservations
-            ],
-        }
-        for found in windows.found
-    ]
-    if held is not None:
-        offers[0] |= {'id': held.id, 'held_until': held.held_until}
-    return {
-        'offers': offers,
-        'revision': windows.revision,
-        'searched_until': windows.searched_until,
-        'nearest': windows.nearest,
-    }

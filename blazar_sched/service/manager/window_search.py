@@ -212,6 +212,13 @@ class Found:
     def window(self) -> Window:
         return self.found.window
 
+    @property
+    def in_window(self) -> Lease:
+        """The lease in the window."""
+        return dataclasses.replace(
+            self.lease, start=self.window.start, end=self.window.end
+        )
+
     def count(self, reservation: Reservation) -> int:
         """Return the number of hosts or instances with room."""
         return lease_placing.count(

@@ -152,13 +152,13 @@ def test_a_deleted_lease_is_gone_with_all_it_owned(store, nouns, host):
 def test_another_project_does_not_find_it(store, nouns):
     mine, theirs = nouns.lease(), nouns.lease(project_id='other')
     put(store, mine, theirs)
-    assert store.lease(mine.id, 'project') == mine
+    assert store.owned_lease(mine.id, 'project') == mine
     assert store.lease(mine.id) == mine
     assert store.leases('project') == [mine]
     with pytest.raises(exception.LeaseNotFound) as other:
-        store.lease(theirs.id, 'project')
+        store.owned_lease(theirs.id, 'project')
     with pytest.raises(exception.LeaseNotFound) as unknown:
-        store.lease(mine.id[::-1], 'project')
+        store.owned_lease(mine.id[::-1], 'project')
     assert str(other.value).replace(theirs.id, '') == str(
         unknown.value
     ).replace(mine.id[::-1], '')

@@ -204,6 +204,6 @@ def test_a_lease_of_another_project_takes_as_many_queries_as_none(
     for id_ in (lease.id, nouns.lease().id):
         before = len(queries)
         with pytest.raises(exception.LeaseNotFound):
-            store.lease(id_, 'mine')
+            store.owned_lease(id_, 'mine')
         counts.append(len(queries) - before)
     assert counts[0] == counts[1] > 0

@@ -22,18 +22,38 @@ def world(world):
 
 
 @pytest.fixture
-def hold(world, whole):
-    """hold(*reservations) -> the offers, of which the first is held."""
+def wanted(world, whole):
+    """wanted(*reservations) -> the fields of a request for offers."""
 
-    def hold(*reservations, seconds=HOLD, **values):
-        found = world.manager.offers.hold({
+    def wanted(*reservations, **values):
+        return {
             'project_id': 'project', 'user_id': 'user',
             'alternatives': [list(reservations) or [whole(2, 2)]],
             'start': world.now + 100, 'latest_start': None,
             'latest_end': None, 'duration': 100, 'max_duration': None,
             'align': None, 'best': 'earliest', 'limit': 2, 'distance': 1,
             **values,
-        }, seconds)
+        }
+
+    return wanted
+
+
+@pytest.fixture
+def search(world, wanted):
+    """search(*reservations) -> the offers, of which none is held."""
+    return lambda *reservations, **values: (
+        world.manager.offers.search(wanted(*reservations, **values))['offers']
+    )
+
+
+@pytest.fixture
+def hold(world, wanted):
+    """hold(*reservations) -> the offers, of which the first is held."""
+
+    def hold(*reservations, seconds=HOLD, **values):
+        found = world.manager.offers.hold(
+            wanted(*reservations, **values), seconds
+        )
         world.check()
         return found['offers']
 
@@ -222,6 +242,12 @@ class TestLimits:
         ):
             conf.set_override(name, value, 'enforcement')
         return conf
+
+    def test_the_search_says_so(self, world, hold, search):
+        [offer, *_] = search()
+        assert offer['limited_by'] is None
+        hold()
+        assert {each['limited_by'] for each in search()} == {'policy'}
 
     def test_a_held_offer_counts(self, world, whole, hold):
         offer = hold()[0]

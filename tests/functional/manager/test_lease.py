@@ -1625,7 +1625,7 @@ class TestProjects:
         lease = world.create()
         for id_ in (lease.id, 'no-such-lease'):
             for change in (
-                lambda id_: world.ledger.lease(id_, 'other'),
+                lambda id_: world.ledger.owned_lease(id_, 'other'),
                 lambda id_: world.leases.update(id_, 'other', {'name': 'x'}),
                 lambda id_: world.leases.delete(id_, 'other'),
             ):

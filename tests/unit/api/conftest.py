@@ -239,7 +239,9 @@ def answers(lease, host, floating_ip, capacity, offer):
         'get_offer': offer,
         'delete_offer': None,
         'search_offers': {
-            'offers': [{**offer, 'alternative': 0}],
+            'offers': [{
+                **offer, 'alternative': 0, 'limited_by': None,
+            }],
             'revision': 7,
             'searched_until': None,
             'nearest': None,

@@ -11,6 +11,7 @@ from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT
 from blazar_sched.service.api.field import TEXT_OR_NULL
+from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import WINDOW
 
@@ -98,6 +99,11 @@ WINDOW_OFFER = Object(
         'Position of the reservations that have room: 0 for `reservations`, '
         'then those of `alternatives`',
         0, INTEGER,
+    ),
+    Field(
+        'limited_by',
+        '`policy` if a limit of the project forbids the lease; null if not',
+        None, Type({'enum': ['policy', None]}),
     ),
     _RESERVATIONS,
 )
