@@ -2,7 +2,6 @@
 """Leases: handlers that translate requests into calls to the manager."""
 
 from collections.abc import Callable
-from collections.abc import Iterable
 import functools
 import re
 from typing import Any
@@ -15,11 +14,10 @@ from oslo_utils import uuidutils
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.policies import lease as policies
 from blazar_sched.service.api import extension
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import requirement
+from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
@@ -69,8 +67,8 @@ def show_lease(
     lease = caller.call('get_lease', **which)
     if caller.version >= microversion.V1_1:
         use = caller.call('get_lease_use', **which)
-        for reservation in lease['reservations']:
-            reservation.update(use.get(reservation['id'], {}))
+        for each in lease['reservations']:
+            each.update(use.get(each['id'], {}))
     return {'lease': LEASE.show(lease, caller.version)}
 
 
@@ -100,8 +98,7 @@ def _creation(
     reservations = [
         with_defaults(r) for r in body.get('reservations', ())
     ]
-    requirement.check_reservations(caller, reservations)
-    _check_sharing(caller, reservations)
+    reservation.check(caller, reservations)
     values = {
         'name': body['name'],
         'project_id': caller.project_id,
@@ -173,10 +170,7 @@ def update_lease(
             r if 'id' in r else with_defaults(r)
             for r in body['reservations']
         ]
-        requirement.check_reservations(
-            caller, values['reservations'], lease_id
-        )
-        _check_sharing(caller, values['reservations'])
+        reservation.check(caller, values['reservations'], lease_id)
         if caller.version < microversion.V1_2:
             values['reservations'] = _keep_before_end(
                 caller, lease_id, values['reservations']
@@ -215,17 +209,6 @@ def delete_lease(
         project_id=caller.scope,
         **_dry_run(req, caller),
     )
-
-
-def _check_sharing(
-    caller: Caller, reservations: Iterable[Body]
-) -> None:
-    """Check that no reservation is shared, or that the caller may share.
-
-    :raises NotAuthorized: otherwise
-    """
-    if any(reservation.get('projects') for reservation in reservations):
-        caller.require(policies.SHARE)
 
 
 def _wanted(req: falcon.Request, caller: Caller) -> Body:

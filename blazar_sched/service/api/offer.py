@@ -14,7 +14,7 @@ from blazar_sched.domain.lease import NOW
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import requirement
+from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
@@ -38,13 +38,13 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     body = lease_schemas.plain(req.media)
     validation.check(schemas.SEARCH[caller.version], body)
     alternatives = [
-        [with_defaults(reservation) for reservation in reservations]
+        [with_defaults(each) for each in reservations]
         for reservations in (
             body['reservations'], *body.get('alternatives', ())
         )
     ]
     for reservations in alternatives:
-        requirement.check_reservations(caller, reservations)
+        reservation.check(caller, reservations)
     start = body.get('start_date', NOW)
     hold = times.read_duration(body, 'hold')
     values = {

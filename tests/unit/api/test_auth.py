@@ -323,7 +323,8 @@ def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
     api = loopback.client(deploy.deploy(conf, manager))
     # The manager refuses a request that the policy allows.
     refused = exception.LeaseNotFound('no lease')
-    manager.answers['create_lease'] = manager.answers['update_lease'] = refused
+    for method in ('create_lease', 'update_lease', 'hold_offer'):
+        manager.answers[method] = refused
     asked = {} if projects is None else {'projects': projects}
     one = {'resource_type': 'physical:host', 'min': 1, 'max': 1, **asked}
     for user, status in (
@@ -348,4 +349,10 @@ def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
             headers=headers,
             json={'reservations': [{'id': 'r1', **asked}]},
         )
+        held = api.simulate_post(
+            '/v1/offers',
+            headers={**headers, microversion.HEADER: 'reservation 1.3'},
+            json={'reservations': [one], 'duration': '1h', 'hold': '1m'},
+        )
+        assert held.status_code == status
         assert (created.status_code, changed.status_code) == (status, status)

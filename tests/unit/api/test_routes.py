@@ -61,6 +61,7 @@ def test_every_rule_names_the_routes_that_ask_it():
     shares = {
         ('POST', '/v1/leases', 'blazar:leases:share'),
         ('PUT', '/v1/leases/{lease_id}', 'blazar:leases:share'),
+        ('POST', '/v1/offers', 'blazar:leases:share'),
     }
     assert documented == asked | shares
 
