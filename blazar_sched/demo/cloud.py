@@ -48,6 +48,7 @@ from nova.tests.functional.api import client  # noqa: E402
 from oslo_db import exception as db_exception  # noqa: E402
 from oslo_db.sqlalchemy import exc_filters  # noqa: E402
 import oslo_messaging  # noqa: E402
+from oslo_messaging._drivers import impl_fake  # noqa: E402
 from sqlalchemy import exc as sqla_exc  # noqa: E402
 
 from blazar_sched.service.clients.rest import Session  # noqa: E402
@@ -201,6 +202,15 @@ class _Ended(collections.defaultdict[str, notifications._Sub]):
             self._more.wait_for(lambda: self.count > count, SERVER_PAUSE)
 
 
+def _drop_exchanges(
+    manager: impl_fake.FakeExchangeManager, kept: str
+) -> None:
+    """Drop all exchanges of the process but one."""
+    exchanges = manager._exchanges
+    for name in exchanges.keys() - {kept}:
+        exchanges.pop(name, None)
+
+
 class _Nova(test.TestCase):
     """Nova's test case as the owner of its fixtures; it runs no test."""
 
@@ -216,13 +226,24 @@ class _Nova(test.TestCase):
     def setUp(self) -> None:
         # The remains of another cloud of this process must not receive
         # messages for hosts of the same names.
+        exchange = f'nova-{uuid.uuid4()}'
         with fixtures.MonkeyPatch(
             'nova.rpc.set_defaults',
             lambda control_exchange: oslo_messaging.set_transport_defaults(
-                f'{control_exchange}-{uuid.uuid4()}'
+                exchange
             ),
         ):
             super().setUp()
+        # The bus in memory drops the messages of all transports of the process
+        # when one transport is cleaned up: Nova would wait for an answer in
+        # vain after the restart of nova-scheduler's worker.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'oslo_messaging._drivers.impl_fake.FakeExchangeManager'
+                '.cleanup',
+                lambda manager: _drop_exchanges(manager, exchange),
+            )
+        )
         # Nova makes each idle thread wake up a hundred times a second, so
         # that a test ends sooner; a cloud lives longer and has hundreds of
         # threads.
