@@ -41,6 +41,8 @@ LEASE_DEGRADED = 'lease.degraded'
 LEASE_HEALED = 'lease.healed'
 # The lease has not started, and its hosts no longer have the capacity.
 LEASE_AT_RISK = 'lease.at_risk'
+# The lease has started, and its capacity is not used in full.
+LEASE_UNUSED = 'lease.unused'
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
 # A server uses capacity that is promised to leases, though no filter passed

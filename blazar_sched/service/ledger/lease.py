@@ -127,6 +127,24 @@ def open_(connection: sa.Connection, project_id: str) -> list[Lease]:
     )
 
 
+def started(
+    connection: sa.Connection, first: int, last: int
+) -> list[Lease]:
+    """Return the active leases that have started in a range of times.
+
+    :param first: the first start, in epoch seconds
+    :param last: the last start
+    """
+    return select(
+        connection,
+        sa.and_(
+            models.Lease.status == states.LEASE_ACTIVE,
+            models.Lease.start.between(first, last),
+        ),
+        (models.Lease.start, models.Lease.id),
+    )
+
+
 def with_type(
     connection: sa.Connection, resource_type: str
 ) -> list[Lease]:
@@ -276,6 +294,7 @@ class Reads(access.Reads):
     owned_lease = access.read(owned)
     open_leases = access.read(open_)
     leases_with = access.read(with_type)
+    started_leases = access.read(started)
 
 
 class Writes(access.Writes):

@@ -143,9 +143,10 @@ class Extensions:
         asked = values['end']
 
         def update(settle: Callable[[PlacingTx], Extension]) -> Lease:
-            def choose_end(tx: PlacingTx) -> int:
+            def choose_end(tx: PlacingTx) -> dict[str, int]:
                 found = settle(tx)
-                return found.end if found.end > found.present else asked
+                later = found.end > found.present
+                return {'end': found.end if later else asked}
 
             return self._leases.update(
                 lease_id, project_id, values, dry_run, offering, choose_end

@@ -58,6 +58,7 @@ _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
 T = TypeVar('T')
 Draft = window_search.Booking[Lease]
+Choose = Callable[[PlacingTx], Mapping[str, Any]]
 
 
 class Leases:
@@ -223,7 +224,7 @@ class Leases:
         values: Mapping[str, Any],
         dry_run: bool = False,
         offering: bool = False,
-        choose_end: Callable[[PlacingTx], int] | None = None,
+        choose: Choose | None = None,
     ) -> Lease:
         """Change a lease: apply the whole request, or nothing.
 
@@ -238,8 +239,8 @@ class Leases:
             change nothing and call no other service
         :param offering: whether a refusal for lack of capacity carries an
             offer
-        :param choose_end: called ahead of the change, in its commit: returns
-            the end of the lease, in place of the end in `values`
+        :param choose: called ahead of the change, in its commit: returns more
+            values, in place of those in `values`, or refuses the change
         :raises LeaseNotFound: if the project has no such lease
         :raises InvalidStatus: if the lease is already changing, or is over
         :raises CantUpdateParameter: if the requested change is no longer
@@ -257,7 +258,7 @@ class Leases:
             values = {**values, 'end': math.ceil(at)}
         try:
             return self._update(
-                lease_id, project_id, values, now, dry_run, choose_end
+                lease_id, project_id, values, now, dry_run, choose
             )
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
@@ -271,7 +272,7 @@ class Leases:
         values: Mapping[str, Any],
         now: int,
         dry_run: bool,
-        choose_end: Callable[[PlacingTx], int] | None,
+        choose: Choose | None,
     ) -> Lease:
         if set(values) - {'name'}:
             known = self._ledger.owned_lease(lease_id, project_id)
@@ -285,7 +286,7 @@ class Leases:
         ) -> tuple[Lease, Lease, shrinking.Shrink | None]:
             old = tx.owned_lease(lease_id, project_id)
             _check_changeable(old, values)
-            chosen = {} if choose_end is None else {'end': choose_end(tx)}
+            chosen = {} if choose is None else choose(tx)
             new = self._drafts.changed(old, {**values, **chosen}, now)
             if new != old:
                 if dry_run:

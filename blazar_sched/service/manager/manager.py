@@ -48,6 +48,7 @@ from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
+from blazar_sched.service.manager import unused
 from blazar_sched.service.manager import window_search
 from blazar_sched.service.manager.clock import Clock
 from blazar_sched.service.manager.runner import Runner
@@ -144,6 +145,9 @@ class Manager:
         self.extensions = extension.Extensions(
             self.ledger, self.leases, self.enforcement, self.clock
         )
+        self.unused = unused.Unused(
+            conf, self.ledger, self.leases, self.notifier, self.clock
+        )
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
             self.services.freepool, self.clock,
@@ -224,6 +228,7 @@ class Manager:
                 lambda: options.host_sync_interval,
             ),
             self.monitor,
+            self.unused,
             self.runner,
             self.restorer,
             self.trusts,
