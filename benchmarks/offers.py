@@ -48,6 +48,7 @@ MEANWHILE = 'create a lease over REST, meanwhile {}'
 SMALL, LARGE = 'six earliest, 10 hosts x 6 h', 'six earliest, 100 hosts x 7 d'
 LONGEST, MOST = 'longest, 10 hosts, 6 h to 30 d', 'most, 10 to 100 hosts x 6 h'
 RANGE = 'six earliest, 10 hosts, 6 h to 30 d'
+HOLD = f'hold the first of {SMALL}, and accept it'
 
 
 def _wanted(least: int, most: int, duration: int, **more: Any) -> Any:
@@ -213,6 +214,7 @@ def _over_rest(url: str, budget: float) -> Iterator[Result]:
     try:
         for name in SEARCHES:
             yield from _told(name, client('search', name))
+        yield from _told(HOLD, client('hold'))
         yield from _told(ALONE, client('create'))
         for name in SEARCHES:
             yield from _told(
@@ -266,6 +268,19 @@ def search(base: str, name: str, budget: str) -> list[float]:
     return _every(work, time.perf_counter() + float(budget))
 
 
+def hold(base: str, budget: str) -> list[float]:
+    """Return the seconds of each offer that is held and then accepted."""
+    def work() -> None:
+        wanted = {**SEARCHES[SMALL], 'hold': workload.MINUTE}
+        found = ledger.post(f'{base}/offers', wanted, '1.3')
+        offer = found['offers'][0]['id']
+        ledger.post(
+            f'{base}/leases', {'name': 'measured', 'offer': offer}, '1.3'
+        )
+
+    return _every(work, time.perf_counter() + float(budget))
+
+
 def create(base: str, budget: str) -> list[float]:
     return _every(_creating(base), time.perf_counter() + float(budget))
 
@@ -284,7 +299,7 @@ def meanwhile(base: str, name: str, budget: str) -> list[float]:
 
 
 _WORKS: dict[str, Callable[..., list[float]]] = {
-    'search': search, 'create': create, 'meanwhile': meanwhile,
+    'search': search, 'hold': hold, 'create': create, 'meanwhile': meanwhile,
 }
 
 if __name__ == '__main__':
