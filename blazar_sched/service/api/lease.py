@@ -77,8 +77,10 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     dry_run = _dry_run(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.CREATE[caller.version], body)
-    prepare = _acceptance if schemas.OFFER in body else _creation
-    create = prepare(req, caller, body, bool(dry_run))
+    if schemas.OFFER in body:
+        create = _acceptance(caller, body)
+    else:
+        create = _creation(req, caller, body, bool(dry_run))
     if dry_run:
         lease = create(**dry_run)
     else:
@@ -119,9 +121,7 @@ def _creation(
     return _call(caller, 'create_lease', values, more)
 
 
-def _acceptance(
-    req: falcon.Request, caller: Caller, body: Body, dry_run: bool
-) -> Callable[..., Body]:
+def _acceptance(caller: Caller, body: Body) -> Callable[..., Body]:
     """Return the call that makes the lease of an offer.
 
     :raises InvalidInput: naming a field that the offer settles

@@ -117,7 +117,7 @@ class Offers:
     def list(self, project_id: str | None) -> list[_Shown]:
         """Return the held offers of a project, or of all, by id."""
         return [
-            self._shown(self._ledger, held)
+            self._shown(held)
             for held in self._ledger.offers(project_id)
         ]
 
@@ -126,9 +126,7 @@ class Offers:
 
         :raises OfferNotFound: if the project has no such offer
         """
-        return self._shown(
-            self._ledger, self._ledger.offer(offer_id, project_id)
-        )
+        return self._shown(self._ledger.offer(offer_id, project_id))
 
     def delete(self, offer_id: str, project_id: str | None) -> None:
         """Hold an offer no longer.
@@ -231,8 +229,9 @@ class Offers:
             ],
         }
 
-    def _shown(self, source: Reader, held: Lease) -> _Shown:
-        allocations = [a for a, _ in source.allocations(lease_id=held.id)]
+    def _shown(self, held: Lease) -> _Shown:
+        found = self._ledger.allocations(lease_id=held.id)
+        allocations = [a for a, _ in found]
         return {
             'id': held.id,
             'start': held.start,
