@@ -8,6 +8,7 @@ level of HTTP.
 
 from types import SimpleNamespace
 
+import futurist
 import pytest
 
 from blazar_sched.conf import service as service_conf
@@ -32,8 +33,10 @@ FLAVOR = {
 
 
 @pytest.fixture
-def service(tmp_path):
+def service(tmp_path, monkeypatch):
     """A running service: `.conf`, `.manager`, `.bus` and `.api`."""
+    # The end of the service waits for idle threads, a second by default.
+    monkeypatch.setattr(futurist._thread.ThreadWorker, 'MAX_IDLE_FOR', 0.05)
     file = tmp_path / 'blazar-sched.conf'
     file.write_text(
         '[DEFAULT]\ntransport_url = fake://\nrpc_response_timeout = 30\n'
