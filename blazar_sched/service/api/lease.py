@@ -8,12 +8,12 @@ from typing import Any
 
 import falcon
 import microversion_parse
-from oslo_utils import strutils
 from oslo_utils import uuidutils
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
+from blazar_sched.service.api import dry_run
 from blazar_sched.service.api import extension
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
@@ -74,15 +74,15 @@ def show_lease(
 
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
     """Create a lease with all of its reservations, or create nothing."""
-    dry_run = _dry_run(req, caller)
+    only_asks = dry_run.argument(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.CREATE[caller.version], body)
     if schemas.OFFER in body:
         create = _acceptance(caller, body)
     else:
-        create = _creation(req, caller, body, bool(dry_run))
-    if dry_run:
-        lease = create(**dry_run)
+        create = _creation(req, caller, body, bool(only_asks))
+    if only_asks:
+        lease = create(**only_asks)
     else:
         lease = trust.lent(
             req.env.get(trust.TRUSTOR),
@@ -94,7 +94,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
 
 
 def _creation(
-    req: falcon.Request, caller: Caller, body: Body, dry_run: bool
+    req: falcon.Request, caller: Caller, body: Body, only_asks: bool
 ) -> Callable[..., Body]:
     """Return the call that creates the lease of a request."""
     reservations = [
@@ -113,7 +113,7 @@ def _creation(
         **_starts(body),
     }
     key = _idempotency_key(req)
-    if key is None and not dry_run:
+    if key is None and not only_asks:
         # A request with a key is sent to another manager if a manager dies.
         key = uuidutils.generate_uuid()
     more: Body = {} if key is None else {'idempotency_key': key}
@@ -161,7 +161,7 @@ def update_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
     """Make all of the requested changes of a lease, or change nothing."""
-    dry_run = _dry_run(req, caller)
+    only_asks = dry_run.argument(req, caller)
     body = schemas.plain(req.media)
     validation.check(schemas.UPDATE[caller.version], body)
     values = {'name': body['name']} if 'name' in body else {}
@@ -194,7 +194,7 @@ def update_lease(
         values=values,
         **extension.as_far_as_possible(body),
         **_offering(caller),
-        **dry_run,
+        **only_asks,
     )
     return {'lease': LEASE.show(lease, caller.version)}
 
@@ -207,7 +207,7 @@ def delete_lease(
         'delete_lease',
         lease_id=lease_id,
         project_id=caller.scope,
-        **_dry_run(req, caller),
+        **dry_run.argument(req, caller),
     )
 
 
@@ -246,29 +246,6 @@ def _idempotency_key(req: falcon.Request) -> str | None:
 def _offering(caller: Caller) -> Body:
     """Return the argument that adds an offer to a refusal for lack of room."""
     return {'offering': True} if caller.version >= microversion.V1_2 else {}
-
-
-def _dry_run(req: falcon.Request, caller: Caller) -> Body:
-    """Return the argument for a dry run, empty if the request is real.
-
-    An unknown value of dry_run is refused, so that a dry run is never
-    executed.
-    """
-    asked = req.params.get(schemas.DRY_RUN)
-    if asked is None:
-        return {}
-    if caller.version < microversion.V1_2:
-        raise exception.InvalidInput(
-            f'{schemas.DRY_RUN} needs version {microversion.V1_2} of the API',
-            field=schemas.DRY_RUN,
-        )
-    try:
-        only_asks = strutils.bool_from_string(asked, strict=True)
-    except ValueError:
-        raise exception.InvalidInput(
-            f'{schemas.DRY_RUN} must be true or false', field=schemas.DRY_RUN
-        ) from None
-    return {'dry_run': True} if only_asks else {}
 
 
 def _start(text: str | None) -> int | str:
