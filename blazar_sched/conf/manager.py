@@ -339,6 +339,14 @@ opts = [
         '0 moves the allocations of all reservations.',
     ),
     cfg.IntOpt(
+        'series_horizon',
+        default=90 * 86400,
+        min=1,
+        mutable=True,
+        help='Seconds from now on within which the occurrences of a series '
+        'are booked. Later occurrences are booked as time passes.',
+    ),
+    cfg.IntOpt(
         'unused_after',
         default=0,
         min=0,

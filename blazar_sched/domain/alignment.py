@@ -33,13 +33,21 @@ def parse(text: str, field: str) -> Alignment:
         step = duration.parse_duration(text, field)
         return lambda at: -(-at // step) * step
     time = datetime.time(int(match[1]), int(match[2]))
+    known = zone(match[3], field)
+    return lambda at: _next(at, time, known)
+
+
+def zone(name: str, field: str) -> zoneinfo.ZoneInfo:
+    """Return the time zone of a name.
+
+    :raises InvalidInput: naming `field`
+    """
     try:
-        zone = zoneinfo.ZoneInfo(match[3])
+        return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, OSError, ValueError):
         raise exception.InvalidInput(
-            f'{field}: there is no time zone {match[3]}', field=field
+            f'{field}: there is no time zone {name}', field=field
         ) from None
-    return lambda at: _next(at, time, zone)
 
 
 def instant(local: datetime.datetime, zone: datetime.tzinfo) -> int:

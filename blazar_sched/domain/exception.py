@@ -90,6 +90,10 @@ class LeaseNotFound(NotFound):
     """An id for which there is no lease that the caller may see."""
 
 
+class SeriesNotFound(NotFound):
+    """There is no such series, or it belongs to another project."""
+
+
 class OfferNotFound(NotFound):
     """There is no such held offer in the project."""
 

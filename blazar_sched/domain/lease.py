@@ -21,7 +21,11 @@ GRACE = 60
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease with its reservations and events, as the ledger holds it."""
+    """A lease with its reservations and events, as the ledger holds it.
+
+    A lease of a series has the name of its occurrence: the local time of its
+    start, as the series has planned it.
+    """
 
     id: str
     name: str
@@ -32,6 +36,8 @@ class Lease:
     status: str
     degraded: bool = False
     trust_id: str | None = None
+    series_id: str | None = None
+    occurrence: str | None = None
     reservations: tuple[Reservation, ...] = ()
     events: tuple[Event, ...] = ()
     created_at: int | None = None

@@ -16,6 +16,7 @@ from blazar_sched.policies import host
 from blazar_sched.policies import lease
 from blazar_sched.policies import offer
 from blazar_sched.policies import property
+from blazar_sched.policies import series
 
 
 def list_rules() -> list[policy.RuleDefault]:
@@ -30,5 +31,6 @@ def list_rules() -> list[policy.RuleDefault]:
             lease.rules,
             offer.rules,
             property.rules,
+            series.rules,
         )
     )

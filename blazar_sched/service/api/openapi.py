@@ -37,6 +37,7 @@ from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import offer as offer_schemas
 from blazar_sched.service.api.schemas import property as property_schemas
+from blazar_sched.service.api.schemas import series as series_schemas
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.allocation import ALLOCATION
 from blazar_sched.service.api.views.capacity import CAPACITY
@@ -49,6 +50,8 @@ from blazar_sched.service.api.views.offer import HELD_OFFER
 from blazar_sched.service.api.views.offer import OFFER
 from blazar_sched.service.api.views.offer import OFFERS
 from blazar_sched.service.api.views.property import PROPERTY
+from blazar_sched.service.api.views.series import LISTED_SERIES
+from blazar_sched.service.api.views.series import SERIES
 from blazar_sched.service.api.views.version import LINKS
 from blazar_sched.service.api.views.version import VERSION
 
@@ -108,7 +111,9 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'ListedLease': listed,
     'Offer': HELD_OFFER.noun,
     'Offers': OFFERS.noun,
+    'ListedSeries': LISTED_SERIES.noun,
     'Property': PROPERTY.noun,
+    'Series': SERIES.noun,
     'Version': VERSION.noun,
 }
 # The first version of each noun that older versions do not have.
@@ -117,6 +122,8 @@ SINCE = {
     'Extension': microversion.V1_3,
     'Offer': microversion.V1_3,
     'Offers': microversion.V1_3,
+    'ListedSeries': microversion.V1_3,
+    'Series': microversion.V1_3,
 }
 _TEXT = {'type': 'string'}
 # The schemas of path variables, by the variable's name.
@@ -124,6 +131,7 @@ VARIABLES = properties(
     (
         Field('lease_id', meaning.LEASE_ID),
         Field('offer_id', meaning.OFFER_ID),
+        Field('series_id', meaning.SERIES_ID),
         Field('host_id', meaning.HOST_ID),
         Field('floating_ip_id', meaning.FLOATING_IP_ID),
         Field('name', meaning.PROPERTY_NAME),
@@ -200,6 +208,13 @@ OPERATIONS = {
         _one('extension', 'Extension'), query=extension_schemas.QUERY,
         changing=True,
     ),
+    'list_series': Operation(_many('series', 'ListedSeries')),
+    'show_series': Operation(_one('series', 'Series')),
+    'create_series': Operation(
+        _one('series', 'Series'), series_schemas.CREATE,
+        lease_schemas.CHANGING_QUERY,
+    ),
+    'delete_series': Operation(),
     'list_hosts': Operation(_many('hosts', 'Host')),
     'show_host': Operation(_one('host', 'Host')),
     'create_host': Operation(_one('host', 'Host'), host_schemas.CREATE),

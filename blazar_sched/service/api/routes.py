@@ -31,6 +31,7 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
+from blazar_sched.service.api import series
 from blazar_sched.service.api import version
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
@@ -69,6 +70,8 @@ PROPERTY = '/v1/os-hosts/properties/{name}'
 FLOATING_IPS = '/v1/floatingips'
 FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
 CAPACITY = '/v1/capacity'
+SERIES = '/v1/series'
+ONE_SERIES = '/v1/series/{series_id}'
 OFFERS = '/v1/offers'
 OFFER = '/v1/offers/{offer_id}'
 
@@ -102,6 +105,15 @@ ROUTES = (
           policies.lease.DELETE, dry=True),
     Route('GET', EXTENSION, extension.show_extension, 200,
           policies.lease.GET, microversion.V1_3),
+
+    Route('GET', SERIES, series.list_series, 200, policies.series.GET,
+          microversion.V1_3),
+    Route('POST', SERIES, series.create_series, 201, policies.series.POST,
+          microversion.V1_3, dry=True),
+    Route('GET', ONE_SERIES, series.show_series, 200, policies.series.GET,
+          microversion.V1_3),
+    Route('DELETE', ONE_SERIES, series.delete_series, 204,
+          policies.series.DELETE, microversion.V1_3),
 
     Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
     Route('POST', HOSTS, host.create_host, 201, policies.host.POST),
@@ -201,6 +213,6 @@ def _refuse_dry_run(req: falcon.Request) -> None:
     """Refuse dry_run where it is unsupported, so that it is not executed."""
     if req.method not in ('GET', 'HEAD') and schemas.DRY_RUN in req.params:
         raise exception.InvalidInput(
-            f'{schemas.DRY_RUN} is supported for leases only',
+            f'{schemas.DRY_RUN} is supported for leases and series only',
             field=schemas.DRY_RUN,
         )

@@ -10,6 +10,7 @@ lost.
 """
 
 import collections
+from collections.abc import Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -19,6 +20,7 @@ import oslo_messaging
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.series import Series
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
@@ -43,6 +45,8 @@ LEASE_HEALED = 'lease.healed'
 LEASE_AT_RISK = 'lease.at_risk'
 # The lease has started, and its capacity is not used in full.
 LEASE_UNUSED = 'lease.unused'
+# There is no room for occurrences of a series that are due to be booked.
+SERIES_AT_RISK = 'series.at_risk'
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
 # A server uses capacity that is promised to leases, though no filter passed
@@ -92,6 +96,16 @@ class Notifier(loop.Looped):
         """Queue a notification of a lease, with an `event_type` from above."""
         if self.is_on:
             self._put(event_type, payloads.lease(lease))
+
+    def series(
+        self, event_type: str, series: Series, occurrences: Sequence[str]
+    ) -> None:
+        """Queue a notification of a series; `event_type` is from above.
+
+        :param occurrences: the names of the occurrences that are meant
+        """
+        if self.is_on:
+            self._put(event_type, payloads.series(series, occurrences))
 
     def host(self, event_type: str, host: Host) -> None:
         """Queue a notification of a host, with an `event_type` from above."""

@@ -2,6 +2,7 @@
 """Payloads of notifications: leases and hosts in Blazar's format, moves."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.series import Series
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -35,6 +37,17 @@ def lease(lease: Lease) -> dict[str, Any]:
         ],
         'created_at': _date(lease.created_at),
         'updated_at': _date(lease.updated_at),
+    }
+
+
+def series(series: Series, occurrences: Sequence[str]) -> dict[str, Any]:
+    """Return the payload of a notification of occurrences of a series."""
+    return {
+        'series_id': series.id,
+        'name': series.name,
+        'user_id': series.user_id,
+        'project_id': series.project_id,
+        'occurrences': list(occurrences),
     }
 
 

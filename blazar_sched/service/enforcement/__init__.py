@@ -75,6 +75,11 @@ class Enforcement:
             _WORKERS, rejection.reject_when_reached(_MOST_WAITING)
         )
 
+    @property
+    def is_external(self) -> bool:
+        """Whether a filter queries another service about each lease."""
+        return any(f.is_external for f in self._filters)
+
     def admission(self, now: int) -> 'Admission':
         """Return the admission of one request by the filters."""
         return Admission(self._filters, self._ledger, now)

@@ -107,6 +107,8 @@ def select(
             status=row.status,
             degraded=row.degraded,
             trust_id=row.trust_id,
+            series_id=row.series_id,
+            occurrence=row.occurrence,
             reservations=tuple(reservations[row.id]),
             events=tuple(events[row.id]),
             created_at=row.created_at,

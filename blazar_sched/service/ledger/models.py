@@ -135,6 +135,30 @@ class Lease(Base):
     status: orm.Mapped[str]
     degraded: orm.Mapped[bool]
     trust_id: orm.Mapped[str | None]
+    series_id: orm.Mapped[str | None] = orm.mapped_column(Id, index=True)
+    occurrence: orm.Mapped[str | None]
+    created_at: orm.Mapped[int | None]
+    updated_at: orm.Mapped[int | None]
+
+
+class Series(Base):
+    """A series of leases; `reservations` are as they were requested."""
+
+    __tablename__ = 'series'
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    name: orm.Mapped[str]
+    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
+    user_id: orm.Mapped[str]
+    rrule: orm.Mapped[str]
+    time_zone: orm.Mapped[str]
+    start: orm.Mapped[str]
+    duration: orm.Mapped[int]
+    reservations: orm.Mapped[list[dict[str, Any]]] = orm.mapped_column(Json)
+    except_dates: orm.Mapped[list[str]]
+    if_no_room: orm.Mapped[str]
+    booked_until: orm.Mapped[int]
+    missing: orm.Mapped[list[str]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
 

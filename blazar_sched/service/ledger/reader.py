@@ -14,6 +14,7 @@ from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import offer
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
+from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import statistics
@@ -35,6 +36,7 @@ class Reader(
     offer.Reads,
     property.Reads,
     reservation.Reads,
+    series.Reads,
     shelved_server.Reads,
     snapshot.Reads,
     trust.Reads,

@@ -19,6 +19,7 @@ from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
+from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import trust
 
@@ -34,6 +35,7 @@ class Tx(
     lease.Writes,
     property.Writes,
     reservation.Writes,
+    series.Writes,
     shelved_server.Writes,
     trust.Writes,
     reader.Reader,

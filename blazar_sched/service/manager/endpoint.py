@@ -35,6 +35,7 @@ from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import offer
+from blazar_sched.service.manager import series
 
 LOG = log.getLogger(__name__)
 
@@ -65,12 +66,14 @@ class Endpoint:
         floating_ips: floating_ip.FloatingIPs,
         capacity: capacity.Capacity,
         offers: offer.Offers,
+        all_series: series.AllSeries,
         extensions: extension.Extensions,
         instances: instance_sync.Instances,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
         self._offers = offers
+        self._series = all_series
         self._extensions = extensions
         self._instances = instances
         self._feed = feed.Feed(ledger)
@@ -242,6 +245,39 @@ class Endpoint:
         self, ctxt: Context, offer_id: str, project_id: str | None
     ) -> None:
         self._offers.delete(offer_id, project_id)
+
+    @_answer
+    def create_series(
+        self, ctxt: Context, values: Values, dry_run: bool = False
+    ) -> Values:
+        return self._series.create(values, dry_run)
+
+    @_answer
+    def list_series(
+        self,
+        ctxt: Context,
+        project_id: str | None,
+        marker: str | None = None,
+    ) -> Values:
+        return _page(
+            (
+                each for each in self._series.list(project_id)
+                if marker is None or each['id'] > marker
+            ),
+            'id',
+        )
+
+    @_answer
+    def get_series(
+        self, ctxt: Context, series_id: str, project_id: str | None
+    ) -> Values:
+        return self._series.get(series_id, project_id)
+
+    @_answer
+    def delete_series(
+        self, ctxt: Context, series_id: str, project_id: str | None
+    ) -> None:
+        self._series.delete(series_id, project_id)
 
     @_answer
     def create_host(self, ctxt: Context, name: str, values: Values) -> Values:

@@ -160,9 +160,13 @@ class Leases:
             return created
         return self.begin(created, is_new, now)
 
-    def add(self, tx: PlacingTx, lease: Lease, now: int) -> None:
+    def add(
+        self, tx: PlacingTx, lease: Lease, now: int
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
         """Place a new lease, and write the lease.
 
+        :returns: the allocations, and the instances that the lease displaces;
+            the replica of the commit has neither
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
         tx.replica.advance(now)
@@ -177,6 +181,7 @@ class Leases:
         tx.add_lease(lease, itertools.chain(*placed.values()))
         _put_paths(tx, displaced)
         self._book(tx, lease, lease.window)
+        return placed, displaced
 
     def begin(self, lease: Lease, is_new: bool, now: int) -> Lease:
         """Notify of a lease that was committed, and start a lease now due.

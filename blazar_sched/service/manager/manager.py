@@ -46,6 +46,7 @@ from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import restorer
+from blazar_sched.service.manager import series
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
 from blazar_sched.service.manager import unused
@@ -145,6 +146,10 @@ class Manager:
         self.extensions = extension.Extensions(
             self.ledger, self.leases, self.enforcement, self.clock
         )
+        self.series = series.AllSeries(
+            conf, self.ledger, drivers, self.runner, self.notifier,
+            self.enforcement, self.leases, self.clock,
+        )
         self.unused = unused.Unused(
             conf, self.ledger, self.leases, self.notifier, self.clock
         )
@@ -171,7 +176,7 @@ class Manager:
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
-            self.floating_ips, self.capacity, self.offers,
+            self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.instances, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
@@ -229,6 +234,7 @@ class Manager:
             ),
             self.monitor,
             self.unused,
+            self.series,
             self.runner,
             self.restorer,
             self.trusts,

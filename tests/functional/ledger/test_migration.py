@@ -116,6 +116,11 @@ def test_an_older_database_keeps_what_it_holds(
             'DROP INDEX ix_instance_claim'
             + (' ON instance' if database.dialect.name == 'mysql' else ''),
             'ALTER TABLE instance DROP COLUMN claim',
+            'DROP TABLE series',
+            'DROP INDEX ix_lease_series_id'
+            + (' ON lease' if database.dialect.name == 'mysql' else ''),
+            'ALTER TABLE lease DROP COLUMN series_id',
+            'ALTER TABLE lease DROP COLUMN occurrence',
             "UPDATE alembic_version SET version_num = '0001'",
         ):
             connection.exec_driver_sql(statement)

@@ -203,7 +203,38 @@ def offer():
 
 
 @pytest.fixture
-def answers(lease, host, floating_ip, capacity, offer):
+def series():
+    """A series as the manager returns it."""
+    return {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000007',
+        'name': 'course',
+        'project_id': 'p1',
+        'user_id': 'alice',
+        'rrule': 'FREQ=WEEKLY;COUNT=2',
+        'time_zone': 'Europe/Berlin',
+        'start': '2030-01-07T09:00',
+        'duration': 3600,
+        'reservations': [],
+        'except_dates': ['2030-02-11'],
+        'if_no_room': 'refuse',
+        'booked_until': 1893456000,
+        'missing': ['2030-01-14T09:00'],
+        'created_at': 1767225600,
+        'updated_at': None,
+        'leases': [
+            {
+                'occurrence': '2030-01-07T09:00',
+                'start': 1893456000,
+                'end': 1893459600,
+                'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+                'status': 'PENDING',
+            },
+        ],
+    }
+
+
+@pytest.fixture
+def answers(lease, host, floating_ip, capacity, offer, series):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -235,6 +266,10 @@ def answers(lease, host, floating_ip, capacity, offer):
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
         'get_capacity': capacity,
+        'list_series': [series],
+        'get_series': series,
+        'create_series': series,
+        'delete_series': None,
         'list_offers': [offer],
         'get_offer': offer,
         'delete_offer': None,
@@ -263,6 +298,11 @@ def requests():
         ('POST', routes.OFFERS): {
             'duration': '6h', 'reservations': [reservation],
         },
+        ('POST', routes.SERIES): {
+            'name': 'course', 'rrule': 'FREQ=WEEKLY', 'duration': '8h',
+            'time_zone': 'Europe/Berlin', 'start': '2030-01-07T09:00',
+            'reservations': [reservation],
+        },
         ('POST', routes.HOSTS): {'name': 'compute-1'},
         ('PUT', routes.HOST): {'gpu': 'true'},
         ('PUT', routes.ALLOCATION): {'lease_id': 'l1'},
@@ -276,7 +316,7 @@ def requests():
         route: (
             route.path.format(
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
-                offer_id='o1',
+                offer_id='o1', series_id='s1',
             ),
             bodies.get((route.method, route.path)),
         )

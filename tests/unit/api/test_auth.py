@@ -16,11 +16,12 @@ from tests import loopback
 
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
-    'blazar:offers:get',
+    'blazar:offers:get', 'blazar:series:get',
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
     'blazar:offers:post', 'blazar:offers:delete',
+    'blazar:series:post', 'blazar:series:delete',
 }
 ALL = {route.rule for route in routes.ROUTES} - {None}
 # Keystone adds implied roles.

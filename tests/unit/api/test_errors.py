@@ -32,6 +32,7 @@ PUBLISHED = {
     'NotFound': 404,
     'LeaseNotFound': 404,
     'OfferNotFound': 404,
+    'SeriesNotFound': 404,
     'HostNotFound': 404,
     'PropertyNotFound': 404,
     'FloatingIPNotFound': 404,

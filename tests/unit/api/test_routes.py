@@ -37,6 +37,10 @@ OURS = {
     # The route and the rule of Chameleon's Blazar.
     ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/capacity'): 200,
+    ('GET', '/v1/series'): 200,
+    ('POST', '/v1/series'): 201,
+    ('GET', '/v1/series/{series_id}'): 200,
+    ('DELETE', '/v1/series/{series_id}'): 204,
     ('GET', '/v1/offers'): 200,
     ('POST', '/v1/offers'): 200,
     ('GET', '/v1/offers/{offer_id}'): 200,
@@ -62,6 +66,7 @@ def test_every_rule_names_the_routes_that_ask_it():
         ('POST', '/v1/leases', 'blazar:leases:share'),
         ('PUT', '/v1/leases/{lease_id}', 'blazar:leases:share'),
         ('POST', '/v1/offers', 'blazar:leases:share'),
+        ('POST', '/v1/series', 'blazar:leases:share'),
     }
     assert documented == asked | shares
 
@@ -71,6 +76,7 @@ def test_rules_have_blazars_names():
     ours = {
         'blazar:capacity:get', 'blazar:leases:share', 'blazar:offers:get',
         'blazar:offers:post', 'blazar:offers:delete',
+        'blazar:series:get', 'blazar:series:post', 'blazar:series:delete',
     }
     assert names - ours == {
         'admin',

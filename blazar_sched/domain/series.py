@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A series: leases that recur by a rule of RFC 5545 in a time zone.
+
+A rule is evaluated in the local time of the zone, so that a start at 09:00
+stays at 09:00 when the clocks are changed. A start that a day skips, because
+the clocks are set ahead, is the end of the gap; of a start that a day has
+twice, the first one counts. The duration is elapsed time.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import datetime
+import itertools
+import re
+from typing import Any
+
+from dateutil import rrule
+
+from blazar_sched.domain import alignment
+from blazar_sched.domain import exception
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
+
+# The most occurrences that are booked at once, and that are compared with
+# each other.
+MOST = 1000
+# The seconds after which a rule without another occurrence is over: more than
+# from one 29 February to the next.
+LOOK_AHEAD = 5 * 366 * 86400
+# What is done about an occurrence without room when a series is created.
+REFUSE = 'refuse'
+SKIP = 'skip'
+
+# No later occurrence is looked for: the year 9000.
+_LAST = 221_845_392_000
+_DAY = datetime.timedelta(days=1)
+_WEEKDAYS = 'MO|TU|WE|TH|FR|SA|SU'
+_NUMBER = '[+-]?[0-9]{1,3}'
+_DAYS = f'([+-]?[0-9]{{1,2}})?({_WEEKDAYS})'
+# What the parts of a rule may be. A rule that has several starts in an hour
+# is refused: no lease is that short, and such a rule takes long to evaluate.
+_PARTS = {
+    'FREQ': 'YEARLY|MONTHLY|WEEKLY|DAILY|HOURLY',
+    'INTERVAL': '[1-9][0-9]{0,3}',
+    'COUNT': '[1-9][0-9]{0,5}',
+    'UNTIL': '[0-9]{8}(T[0-9]{6}Z?)?',
+    'WKST': _WEEKDAYS,
+    'BYDAY': f'{_DAYS}(,{_DAYS})*',
+    'BYMINUTE': '[0-9]{1,2}',
+    **{
+        f'BY{name}': f'{_NUMBER}(,{_NUMBER})*'
+        for name in (
+            'MONTH', 'MONTHDAY', 'YEARDAY', 'WEEKNO', 'SETPOS', 'HOUR'
+        )
+    },
+}
+_START = re.compile(
+    '[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?'
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Series:
+    """A series as the ledger holds it.
+
+    `booked_until` is the start of the first occurrence that was not to be
+    booked yet, FOREVER if there is none. `missing` names the occurrences
+    before that for which no room was found. `start` is local time.
+    """
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    rrule: str
+    time_zone: str
+    start: str
+    duration: int
+    reservations: list[dict[str, Any]]
+    except_dates: list[str]
+    if_no_room: str
+    booked_until: int = 0
+    missing: list[str] = dataclasses.field(default_factory=list)
+    created_at: int | None = None
+    updated_at: int | None = None
+
+    @property
+    def recurrence(self) -> 'Recurrence':
+        return Recurrence.parse(dataclasses.asdict(self))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An occurrence: the local time of its start, and its window."""
+
+    name: str
+    window: Window
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recurrence:
+    """The starts and the duration of the occurrences of a series.
+
+    :param parts: the rule by the names of its parts
+    :param start: the first time that can be a start, without a time zone
+    :param excepted: the names, or only the dates, of occurrences to leave out
+    """
+
+    parts: Mapping[str, str]
+    zone: datetime.tzinfo
+    start: datetime.datetime
+    duration: int
+    excepted: Collection[str]
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> 'Recurrence':
+        """Return the recurrence in the fields of a series.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        found = cls(
+            _parts(values['rrule']),
+            alignment.zone(values['time_zone'], 'time_zone'),
+            _local(values['start'], 'start'),
+            values['duration'],
+            [_excepted(each) for each in values['except_dates']],
+        )
+        found._rule()
+        return found
+
+    def check(self, after: int) -> None:
+        """Refuse a recurrence without occurrences, or with overlapping ones.
+
+        The first MOST occurrences are checked.
+
+        :param after: the first start that counts, in epoch seconds
+        :raises InvalidInput: naming the field that is wrong
+        """
+        found = list(itertools.islice(self.occurrences(after, FOREVER), MOST))
+        if not found:
+            raise exception.InvalidInput(
+                'rrule has no occurrence that is still to come, within five '
+                'years of start',
+                field='rrule',
+            )
+        for one, following in itertools.pairwise(found):
+            if one.window.overlaps(following.window):
+                raise exception.InvalidInput(
+                    f'duration: occurrence {one.name} has not ended when '
+                    f'occurrence {following.name} starts',
+                    field='duration',
+                )
+
+    def occurrences(self, after: int, until: int) -> Iterator[Occurrence]:
+        """Yield the occurrences that start in ``[after, until)``, in order.
+
+        An excepted occurrence is left out, and so is an occurrence with the
+        start of the one before: both are at the end of a gap.
+        """
+        before = None
+        first = alignment.instant(self.start, self.zone)
+        last = min(until, max(after, first) + LOOK_AHEAD, _LAST)
+        for local in self._locals(last):
+            at = alignment.instant(local, self.zone)
+            if at >= last or self._is_over(local, at):
+                return
+            if at < after or at == before:
+                continue
+            before = at
+            name = _name(local)
+            if name not in self.excepted and name[:10] not in self.excepted:
+                yield Occurrence(name, Window(at, at + self.duration))
+
+    def following(self, after: int) -> int:
+        """Return the first start from `after` on, FOREVER if there is none.
+        """
+        for each in self.occurrences(after, FOREVER):
+            return each.window.start
+        return FOREVER
+
+    def _locals(self, last: int) -> Iterator[datetime.datetime]:
+        """Yield the local starts until a time, and some later ones."""
+        bound = datetime.datetime.fromtimestamp(last, self.zone)
+        rule = self._rule().replace(until=bound.replace(tzinfo=None) + _DAY)
+        count = self.parts.get('COUNT')
+        return itertools.islice(rule, None if count is None else int(count))
+
+    def _rule(self) -> rrule.rrule:
+        # dateutil compares UNTIL with local times only, and cannot have an
+        # end of its own beside COUNT.
+        text = ';'.join(
+            f'{name}={value}' for name, value in self.parts.items()
+            if name not in ('COUNT', 'UNTIL')
+        )
+        try:
+            return rrule.rrulestr(text, dtstart=self.start)
+        except (ValueError, TypeError, OverflowError) as e:
+            raise _wrong_rule(f'{e}') from None
+
+    def _is_over(self, local: datetime.datetime, at: int) -> bool:
+        until = self.parts.get('UNTIL')
+        if until is None:
+            return False
+        limit = _until(until)
+        if until.endswith('Z'):
+            utc = limit.replace(tzinfo=datetime.UTC)
+            return at > utc.timestamp()
+        return local > limit
+
+
+def _parts(text: str) -> dict[str, str]:
+    """Return the parts of a rule by name.
+
+    :raises InvalidInput: naming `rrule`
+    """
+    parts: dict[str, str] = {}
+    for part in text.removeprefix('RRULE:').split(';'):
+        name, _, value = part.partition('=')
+        if name in parts:
+            raise _wrong_rule(f'{name} is there twice')
+        allowed = _PARTS.get(name)
+        if allowed is None or not re.fullmatch(allowed, value):
+            raise _wrong_rule(f'{part[:40]!r} is not supported')
+        parts[name] = value
+    if 'FREQ' not in parts:
+        raise _wrong_rule('FREQ is missing')
+    if 'COUNT' in parts and 'UNTIL' in parts:
+        raise _wrong_rule('COUNT and UNTIL exclude each other')
+    if 'UNTIL' in parts:
+        try:
+            _until(parts['UNTIL'])
+        except ValueError:
+            raise _wrong_rule('UNTIL is not a time that exists') from None
+    return parts
+
+
+def _until(text: str) -> datetime.datetime:
+    """Return the last time of an UNTIL; of a date, the end of the day."""
+    if len(text) == 8:
+        day = datetime.datetime.strptime(text, '%Y%m%d')
+        return day.replace(hour=23, minute=59, second=59)
+    return datetime.datetime.strptime(text[:15], '%Y%m%dT%H%M%S')
+
+
+def _wrong_rule(why: str) -> exception.InvalidInput:
+    return exception.InvalidInput(
+        f'rrule must be a rule of RFC 5545 with FREQ=YEARLY, MONTHLY, WEEKLY, '
+        f'DAILY or HOURLY: {why}',
+        field='rrule',
+    )
+
+
+def _local(text: str, field: str) -> datetime.datetime:
+    """Return a local time.
+
+    :raises InvalidInput: naming `field`
+    """
+    try:
+        if _START.fullmatch(text):
+            return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    raise exception.InvalidInput(
+        f'{field} {text[:40]!r} must be a local time without a zone, as '
+        '2030-01-07T09:00',
+        field=field,
+    )
+
+
+def _excepted(text: str) -> str:
+    """Return the date, or the name of an occurrence, in a text.
+
+    :raises InvalidInput: naming `except`
+    """
+    if len(text) > 10:
+        return _name(_local(text, 'except'))
+    return _name(_local(f'{text}T00:00', 'except'))[:10]
+
+
+def _name(local: datetime.datetime) -> str:
+    return local.isoformat(timespec='seconds' if local.second else 'minutes')

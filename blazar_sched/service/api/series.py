@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series: handlers that translate requests into calls to the manager."""
+
+import functools
+from typing import Any
+
+import falcon
+
+from blazar_sched.domain.series import REFUSE
+from blazar_sched.service.api import dry_run
+from blazar_sched.service.api import listing
+from blazar_sched.service.api import reservation
+from blazar_sched.service.api import times
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.schemas import lease as lease_schemas
+from blazar_sched.service.api.schemas import series as schemas
+from blazar_sched.service.api.schemas.reservation import with_defaults
+from blazar_sched.service.api.views.series import LISTED_SERIES
+from blazar_sched.service.api.views.series import SERIES
+
+Body = dict[str, Any]
+
+
+def list_series(req: falcon.Request, caller: Caller) -> Body:
+    """List the series of the project, or of all projects for an admin."""
+    found = listing.whole(
+        functools.partial(
+            caller.call, 'list_series', project_id=caller.scope
+        )
+    )
+    return {
+        'series': [LISTED_SERIES.show(each, caller.version) for each in found]
+    }
+
+
+def show_series(
+    req: falcon.Request, caller: Caller, series_id: str
+) -> Body:
+    """Show a series, with its occurrences."""
+    found = caller.call(
+        'get_series', series_id=series_id, project_id=caller.scope
+    )
+    return {'series': SERIES.show(found, caller.version)}
+
+
+def create_series(req: falcon.Request, caller: Caller) -> Body:
+    """Create a series, and book its occurrences of the next time.
+
+    All of the occurrences that are to be booked now are booked, or nothing is;
+    with `skip`, those that have room.
+    """
+    only_asks = dry_run.argument(req, caller)
+    body = lease_schemas.plain(req.media)
+    validation.check(schemas.CREATE[caller.version], body)
+    reservations = [with_defaults(each) for each in body['reservations']]
+    reservation.check(caller, reservations)
+    made = caller.call(
+        'create_series',
+        values={
+            'name': body['name'],
+            'project_id': caller.project_id,
+            'user_id': caller.user_id,
+            'rrule': body['rrule'],
+            'time_zone': body['time_zone'],
+            'start': body['start'],
+            'duration': times.read_duration(body, 'duration'),
+            'reservations': reservations,
+            'except_dates': body.get('except', []),
+            'if_no_room': body.get('if_no_room', REFUSE),
+        },
+        **only_asks,
+    )
+    caller.context.resource_uuid = made['id']
+    return {'series': SERIES.show(made, caller.version)}
+
+
+def delete_series(
+    req: falcon.Request, caller: Caller, series_id: str
+) -> None:
+    """Delete a series with its leases that have not started."""
+    caller.call(
+        'delete_series', series_id=series_id, project_id=caller.scope
+    )

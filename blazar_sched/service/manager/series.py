@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series: leases that recur, booked ahead up to a horizon.
+
+The occurrences of a series are ordinary leases. All occurrences up to the
+horizon are booked when the series is created, in one commit; a loop books the
+later ones as the horizon moves on.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import itertools
+from typing import Any
+import uuid
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import states
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.series import MOST
+from blazar_sched.domain.series import Occurrence
+from blazar_sched.domain.series import REFUSE
+from blazar_sched.domain.series import Series
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.placing.lease_placing import Allocations
+from blazar_sched.replica import state
+from blazar_sched.service import loop
+from blazar_sched.service import resources
+from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import LEASE_DELETE
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.bus.notifier import SERIES_AT_RISK
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.manager import draft
+from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.runner import Runner
+
+LOG = log.getLogger(__name__)
+
+# The seconds between two looks at all series.
+INTERVAL = 60.0
+
+_Shown = dict[str, Any]
+_Errors = tuple[type[exception.BlazarSchedError], ...]
+# The errors for which the loop leaves out an occurrence, to try it again.
+_LEFT_OUT: _Errors = (
+    exception.NotEnoughHostsAvailable, exception.LimitExceeded,
+)
+_Keep = Callable[[Allocations, list[Instance]], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Booked:
+    """What a commit has done for a series.
+
+    :param leases: the new leases
+    :param missing: the occurrences for which there is no room since now
+    """
+
+    shown: _Shown
+    leases: list[Lease]
+    missing: list[str]
+
+
+class AllSeries(loop.Looped):
+    """The operations on series, and the loop that books ahead.
+
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        drivers: resources.Drivers,
+        runner: Runner,
+        notifier: Notifier,
+        enforcement: Enforcement,
+        leases: Leases,
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf.manager
+        self._ledger = ledger
+        self._drafts = draft.Drafts(conf, drivers)
+        self._runner = runner
+        self._notifier = notifier
+        self._enforcement = enforcement
+        self._leases = leases
+        self._clock = clock
+        # The ledger's revision when a missing occurrence was last tried, by
+        # the id of the series.
+        self._tried: dict[str, int] = {}
+        self._loop = loop.Loop('series', self.step)
+
+    def create(
+        self, values: Mapping[str, Any], dry_run: bool = False
+    ) -> _Shown:
+        """Create a series, and book its occurrences up to the horizon.
+
+        :param dry_run: return which occurrences would have room now, and
+            change nothing
+        :raises InvalidInput: naming the field that is wrong
+        :raises NotEnoughHostsAvailable: if an occurrence has no room, unless
+            the series skips such occurrences
+        :raises LimitExceeded: if a limit forbids one of the leases
+        """
+        if self._enforcement.is_external:
+            raise exception.InvalidInput(
+                'this cloud asks another service about each lease, so that '
+                'no series is possible',
+                field='rrule',
+            )
+        now = int(self._clock())
+        new = Series(id=str(uuid.uuid4()), created_at=now, **values)
+        new.recurrence.check(now)
+        strict = new.if_no_room == REFUSE and not dry_run
+        left_out = () if strict else (exception.NotEnoughHostsAvailable,)
+        commit = self._ledger.dry_run if dry_run else self._ledger.commit
+        booked = commit(lambda tx: self._book(tx, new, now, left_out))
+        if not dry_run:
+            self._announce(booked)
+        return booked.shown
+
+    def get(self, series_id: str, project_id: str | None) -> _Shown:
+        """Return a series with its occurrences.
+
+        :raises SeriesNotFound: if the project has no such series
+        """
+        found: Series = self._ledger.one_series(series_id, project_id)
+        return _shown(self._ledger, found, int(self._clock()))
+
+    def list(self, project_id: str | None) -> list[_Shown]:
+        """Return the series of a project, or all, by id."""
+        return [
+            dataclasses.asdict(each)
+            for each in self._ledger.all_series(project_id)
+        ]
+
+    def delete(self, series_id: str, project_id: str | None) -> None:
+        """Delete a series with its leases that have not started.
+
+        The leases that have started go on, as leases of no series.
+
+        :raises SeriesNotFound: if the project has no such series
+        """
+
+        def work(tx: PlacingTx) -> list[Lease]:
+            series = tx.one_series(series_id, project_id)
+            gone = [
+                lease for lease in tx.leases_of_series(series.id)
+                if lease.status == states.LEASE_PENDING and lease.is_idle
+            ]
+            for lease in gone:
+                tx.delete_lease(lease.id)
+            tx.delete_series(series.id)
+            return gone
+
+        for lease in self._ledger.commit(work):
+            self._notifier.lease(LEASE_DELETE, lease)
+
+    def step(self) -> float:
+        """Book the occurrences that the horizon has reached.
+
+        Several managers may do the same: what is to be booked is decided in
+        the commit.
+        """
+        now = int(self._clock())
+        known = self._ledger.all_series()
+        for series in known:
+            if self._is_due(series, now):
+                self._roll_on(series, now)
+        ids = {series.id for series in known}
+        for id_ in self._tried.keys() - ids:
+            del self._tried[id_]
+        return INTERVAL
+
+    def _is_due(self, series: Series, now: int) -> bool:
+        if series.booked_until < now + self._conf.series_horizon:
+            return True
+        # An occurrence without room is tried again once anything has changed.
+        newest = self._ledger.newest()[1]
+        return bool(series.missing) and self._tried.get(series.id) != newest
+
+    def _roll_on(self, series: Series, now: int) -> None:
+        def work(tx: PlacingTx) -> _Booked:
+            return self._book(tx, tx.one_series(series.id), now, _LEFT_OUT)
+
+        try:
+            booked = self._ledger.commit(work)
+        except exception.BlazarSchedError as e:
+            LOG.warning('Could not book ahead series %s: %s', series.id, e)
+            return
+        self._tried[series.id] = self._ledger.newest()[1]
+        self._announce(booked)
+        if booked.missing:
+            LOG.warning(
+                'There is no room for the occurrences %s of series %s',
+                ', '.join(booked.missing), series.id,
+            )
+            self._notifier.series(SERIES_AT_RISK, series, booked.missing)
+
+    def _announce(self, booked: _Booked) -> None:
+        for lease in booked.leases:
+            self._notifier.lease(LEASE_CREATE, lease)
+        if booked.leases:
+            self._runner.wake()
+
+    def _book(
+        self,
+        tx: PlacingTx,
+        series: Series,
+        now: int,
+        left_out: _Errors,
+    ) -> _Booked:
+        """Book the occurrences up to the horizon that are not booked yet.
+
+        :param left_out: the errors for which an occurrence is left out; any
+            other error refuses the whole request, naming the occurrence
+        """
+        made: list[Lease] = []
+        missing: list[str] = []
+        due, next_ = _due(series, now, now + self._conf.series_horizon)
+        with _remembering(tx.replica) as keep:
+            for occurrence in due:
+                lease = self._draft(series, occurrence, now)
+                try:
+                    self._enforcement.check_limits(tx, lease, now)
+                    keep(*self._leases.add(tx, lease, now))
+                except left_out:
+                    missing.append(occurrence.name)
+                except _LEFT_OUT as e:
+                    raise type(e)(
+                        f'occurrence {occurrence.name}: {e.args[0]}',
+                        field=e.field,
+                    ) from e
+                else:
+                    made.append(lease)
+        new = dataclasses.replace(
+            series, booked_until=next_, missing=missing, updated_at=now
+        )
+        tx.put_series(new)
+        return _Booked(
+            _shown(tx, new, now), made,
+            [name for name in missing if name not in series.missing],
+        )
+
+    def _draft(
+        self, series: Series, occurrence: Occurrence, now: int
+    ) -> Lease:
+        """Return the lease of an occurrence.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        lease = self._drafts.new(
+            {
+                'name': f'{series.name} {occurrence.name}',
+                'project_id': series.project_id,
+                'user_id': series.user_id,
+                'start': occurrence.window.start,
+                'end': occurrence.window.end,
+                'before_end': draft.DEFAULT,
+                'reservations': series.reservations,
+            },
+            now,
+        )
+        return dataclasses.replace(
+            lease, series_id=series.id, occurrence=occurrence.name
+        )
+
+
+def _due(
+    series: Series, now: int, until: int
+) -> tuple[list[Occurrence], int]:
+    """Return the occurrences to book, and the start of the one after them.
+
+    The occurrences that found no room before are tried again.
+    """
+    recurrence = series.recurrence
+    due: list[Occurrence] = []
+    for each in recurrence.occurrences(now, until):
+        is_new = each.window.start >= series.booked_until
+        if is_new and len(due) >= MOST:
+            return due, each.window.start
+        if is_new or each.name in series.missing:
+            due.append(each)
+    if series.booked_until == FOREVER:
+        return due, FOREVER
+    return due, recurrence.following(max(until, series.booked_until))
+
+
+@contextlib.contextmanager
+def _remembering(replica: state.Replica) -> Iterator[_Keep]:
+    """Let a commit place several leases, each beside those before it.
+
+    The replica of a commit lacks the writes of the commit. The block is given
+    a function that adds to the replica what a lease has got, until the block
+    ends.
+    """
+    with replica.changing() as put, contextlib.ExitStack() as undo:
+
+        def keep(placed: Allocations, displaced: list[Instance]) -> None:
+            if displaced:
+                put(displaced)
+            allocations = list(itertools.chain(*placed.values()))
+            undo.enter_context(replica.indexes.added(allocations))
+
+        yield keep
+
+
+def _shown(source: Reader, series: Series, now: int) -> _Shown:
+    """Return a series with its occurrences, those without room, too."""
+    leases = [
+        {
+            'occurrence': lease.occurrence,
+            'start': lease.start,
+            'end': lease.end,
+            'lease_id': lease.id,
+            'status': lease.status,
+        }
+        for lease in source.leases_of_series(series.id)
+    ]
+    without = [
+        {
+            'occurrence': each.name,
+            'start': each.window.start,
+            'end': each.window.end,
+            'lease_id': None,
+            'status': None,
+        }
+        for each in series.recurrence.occurrences(now, series.booked_until)
+        if each.name in series.missing
+    ]
+    occurrences = sorted(
+        leases + without, key=lambda each: (each['start'], each['occurrence'])
+    )
+    return {**dataclasses.asdict(series), 'leases': occurrences}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series over REST, with the real manager and ledger."""
+
+import datetime
+
+import pytest
+
+V1_3 = {'OpenStack-API-Version': 'reservation 1.3'}
+ALICE = {**V1_3, 'X-Auth-Token': 'alice:p1'}
+BOB = {**V1_3, 'X-Auth-Token': 'bob:p2'}
+HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+# The first Monday that is more than a day ahead, in Berlin.
+FIRST = datetime.date.today() + datetime.timedelta(days=2)
+FIRST += datetime.timedelta(days=-FIRST.weekday() % 7)
+
+
+def create(api, headers=ALICE, query='', **values):
+    body = {
+        'name': 'course', 'rrule': 'FREQ=WEEKLY;COUNT=4',
+        'time_zone': 'Europe/Berlin', 'start': f'{FIRST}T09:00',
+        'duration': '8h', 'reservations': [HOST], **values,
+    }
+    return api.simulate_post(
+        f'/v1/series{query}', headers=headers, json=body
+    )
+
+
+@pytest.fixture
+def series(api):
+    answer = create(api)
+    assert answer.status_code == 201, answer.text
+    return answer.json['series']
+
+
+def get(api, path, headers=ALICE):
+    return api.simulate_get(f'/v1/{path}', headers=headers)
+
+
+def test_a_series_is_shown_with_its_leases(api, series):
+    days = [FIRST + datetime.timedelta(weeks=n) for n in range(4)]
+    assert [each['occurrence'] for each in series['leases']] == [
+        f'{day}T09:00' for day in days
+    ]
+    assert (series['booked_until'], series['duration']) == (None, 28800)
+    path = f'series/{series["id"]}'
+    assert get(api, path).json == {'series': series}
+    listed = {k: v for k, v in series.items() if k != 'leases'}
+    assert get(api, 'series').json == {'series': [listed]}
+    assert get(api, 'series', BOB).json == {'series': []}
+    assert get(api, path, BOB).status_code == 404
+
+    occurrence = series['leases'][1]
+    lease = get(api, f'leases/{occurrence["lease_id"]}').json['lease']
+    assert (lease['series_id'], lease['occurrence']) == (
+        series['id'], occurrence['occurrence']
+    )
+    assert lease['start_date'] == occurrence['start_date']
+
+
+def test_an_older_client_sees_ordinary_leases(api, series):
+    old = {'X-Auth-Token': 'alice:p1'}
+    leases = api.simulate_get('/v1/leases', headers=old).json['leases']
+    assert len(leases) == 4
+    assert not {'series_id', 'occurrence'} & leases[0].keys()
+    assert get(api, 'series', old).status_code == 404
+    assert create(api, old).status_code == 404
+
+
+def test_what_is_altered_and_skipped(api, series):
+    first, second, *_ = series['leases']
+    longer = api.simulate_put(
+        f'/v1/leases/{first["lease_id"]}', headers=ALICE,
+        json={'duration': '9h'},
+    )
+    assert longer.status_code == 200, longer.text
+    api.simulate_delete(f'/v1/leases/{second["lease_id"]}', headers=ALICE)
+    shown = get(api, f'series/{series["id"]}').json['series']
+    assert [each['occurrence'] for each in shown['leases']] == [
+        each['occurrence'] for each in series['leases'] if each != second
+    ]
+    assert shown['leases'][0]['end_date'] > first['end_date']
+
+
+def test_a_dry_run_creates_nothing(api):
+    shown = create(api, query='?dry_run=true').json['series']
+    assert len(shown['leases']) == 4
+    assert get(api, 'series').json == {'series': []}
+    assert get(api, 'leases').json == {'leases': []}
+
+
+def test_a_series_without_room_is_refused(api, series):
+    refused = create(api, reservations=[{**HOST, 'min': 2, 'max': 2}])
+    assert refused.status_code == 409
+    assert f'occurrence {FIRST}T09:00' in refused.json['error_message']
+    skipping = create(
+        api, reservations=[{**HOST, 'min': 2, 'max': 2}], if_no_room='skip'
+    )
+    assert {
+        each['lease_id'] for each in skipping.json['series']['leases']
+    } == {None}
+
+
+def test_a_deleted_series_leaves_nothing(api, series):
+    path = f'/v1/series/{series["id"]}'
+    assert api.simulate_delete(path, headers=BOB).status_code == 404
+    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    assert get(api, 'leases').json == {'leases': []}
+    assert api.simulate_delete(path, headers=ALICE).status_code == 404
+
+
+@pytest.mark.parametrize('field, value', [
+    ('rrule', 'FREQ=MINUTELY'),
+    ('rrule', 'x' * 256),
+    ('time_zone', 'Berlin'),
+    ('start', 'tomorrow'),
+    ('duration', '8d'),
+    ('duration', 0),
+    ('except', ['Monday']),
+    ('except', 'Monday'),
+    ('if_no_room', 'offer'),
+    ('reservations', []),
+    ('name', ''),
+])
+def test_what_cannot_be_is_refused_by_name(api, field, value):
+    refused = create(api, **{field: value})
+    assert refused.status_code == 400, refused.text
+    assert field in refused.json['error_message']
+    assert get(api, 'series').json == {'series': []}

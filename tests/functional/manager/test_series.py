@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series of leases: booked at once, rolled on, and deleted."""
+
+import contextlib
+import datetime
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.series import Recurrence
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.service.ledger import tx
+from blazar_sched.service.manager import series as manager_series
+from tests.functional.manager.relocating import RelocatingManager
+
+HOUR, DAY = 3600, 86400
+HORIZON = 10 * DAY
+
+
+@pytest.fixture
+def conf(conf):
+    conf.set_override('series_horizon', HORIZON, 'manager')
+    return conf
+
+
+@pytest.fixture
+def world(world):
+    """A cloud with two hosts of 8 VCPUs."""
+    for name in 'ab':
+        world.add_host(name)
+    return world
+
+
+def local(at):
+    """Return a time of the world as a local time of UTC."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(
+        '%Y-%m-%dT%H:%M:%S'
+    )
+
+
+@pytest.fixture
+def wanted(world, whole):
+    """wanted(**values) -> the fields of a request for a daily series."""
+
+    def wanted(*reservations, start=HOUR, **values):
+        return {
+            'name': 'course', 'project_id': 'project', 'user_id': 'user',
+            'rrule': 'FREQ=DAILY', 'time_zone': 'UTC',
+            'start': local(world.now + start), 'duration': 8 * HOUR,
+            'reservations': list(reservations) or [whole()],
+            'except_dates': [], 'if_no_room': 'refuse', **values,
+        }
+
+    return wanted
+
+
+@pytest.fixture
+def create(world, wanted):
+    def create(*reservations, dry_run=False, **values):
+        made = world.manager.series.create(
+            wanted(*reservations, **values), dry_run
+        )
+        world.check()
+        return made
+
+    return create
+
+
+def windows(world, made):
+    """Return the windows of the leases, in seconds since the first look."""
+    return [
+        (lease.start, lease.end)
+        for lease in world.ledger.leases_of_series(made['id'])
+    ]
+
+
+def missing(made):
+    return [
+        each['occurrence'] for each in made['leases']
+        if each['lease_id'] is None
+    ]
+
+
+def book_all(world, whole, day):
+    """Lease both hosts for some time of a day."""
+    return world.create(
+        whole(2, 2), start=day * DAY + 2 * HOUR, end=day * DAY + 3 * HOUR
+    )
+
+
+def test_each_occurrence_up_to_the_horizon_is_a_lease(world, create):
+    made = create()
+
+    first = world.now + HOUR
+    assert windows(world, made) == [
+        (first + n * DAY, first + n * DAY + 8 * HOUR) for n in range(10)
+    ]
+    assert made['booked_until'] == first + 10 * DAY
+    leases = world.ledger.leases()
+    assert {lease.status for lease in leases} == {'PENDING'}
+    assert sorted(lease.name for lease in leases) == [
+        f'course {each["occurrence"]}' for each in made['leases']
+    ]
+
+
+def test_a_series_takes_all_or_nothing(world, whole, create):
+    book_all(world, whole, 4)
+    before = world.ledger.leases()
+    with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+        create()
+    day = local(world.now + HOUR + 4 * DAY)[:10]
+    assert f'occurrence {day}' in str(refusal.value)
+    assert world.ledger.leases() == before
+    assert world.ledger.all_series() == []
+
+
+def test_a_series_takes_what_has_room(world, whole, create):
+    book_all(world, whole, 4)
+    made = create(if_no_room='skip')
+    assert len(windows(world, made)) == 9
+    [name] = missing(made)
+    assert name.startswith(local(world.now + HOUR + 4 * DAY)[:10])
+
+
+def test_a_dry_run_shows_what_has_room(world, whole, create):
+    book_all(world, whole, 4)
+    leases, revision = world.ledger.leases(), world.ledger.replica.revision
+    shown = create(dry_run=True)
+    assert len(missing(shown)) == 1
+    assert len(shown['leases']) == 10
+    assert world.ledger.leases() == leases
+    assert world.ledger.replica.revision == revision
+    assert world.ledger.all_series() == []
+
+
+def test_occurrences_leave_room_for_cleaning(world, whole, conf, create):
+    """Each occurrence is placed beside those before it."""
+    conf.set_override('cleaning_time', 60, 'manager')
+    made = create(
+        whole(), rrule='FREQ=HOURLY;COUNT=4', duration=HOUR,
+    )
+    hosts = [
+        host for lease in world.ledger.leases_of_series(made['id'])
+        for _, host, _ in world.held(lease)
+    ]
+    assert hosts[0] == hosts[2] != hosts[1] == hosts[3]
+
+
+@pytest.fixture
+def forgetting(monkeypatch):
+    """Place each occurrence without those before it."""
+    monkeypatch.setattr(
+        manager_series, '_remembering',
+        lambda replica: contextlib.nullcontext(lambda *_: None),
+    )
+
+
+def test_control_without_the_placed_occurrences(
+    world, whole, conf, create, forgetting
+):
+    conf.set_override('cleaning_time', 60, 'manager')
+    made = create(whole(), rrule='FREQ=HOURLY;COUNT=4', duration=HOUR)
+    hosts = {
+        host for lease in world.ledger.leases_of_series(made['id'])
+        for _, host, _ in world.held(lease)
+    }
+    assert len(hosts) == 1
+
+
+def test_the_series_is_rolled_on(world, create):
+    made = create()
+    world.clock.now += 2 * DAY
+    world.manager.series.step()
+    assert len(windows(world, made)) == 12
+    world.clock.now += DAY
+    world.manager.series.step()
+    world.manager.series.step()
+    all_ = windows(world, made)
+    assert len(all_) == len(set(all_)) == 13
+    world.check()
+
+
+def test_a_counted_series_ends(world, create):
+    made = create(rrule='FREQ=DAILY;COUNT=12')
+    assert len(windows(world, made)) == 10
+    world.clock.now += 5 * DAY
+    world.manager.series.step()
+    assert len(windows(world, made)) == 12
+    [series] = world.ledger.all_series()
+    assert series.booked_until == FOREVER
+    world.clock.now += 50 * DAY
+    world.manager.series.step()
+    assert len(windows(world, made)) == 12
+
+
+def test_an_occurrence_without_room_is_booked_once_there_is(
+    world, whole, create, monkeypatch
+):
+    told = []
+    monkeypatch.setattr(
+        world.manager.notifier, 'series',
+        lambda kind, series, names: told.append((kind, names)),
+    )
+    made = create()
+    other = book_all(world, whole, 11)
+    world.clock.now += 3 * DAY
+    world.manager.series.step()
+    assert len(windows(world, made)) == 12
+    shown = world.manager.series.get(made['id'], 'project')
+    [name] = missing(shown)
+    assert told == [('series.at_risk', [name])]
+    world.manager.series.step()
+    assert len(told) == 1
+
+    world.leases.delete(other.id, None)
+    world.manager.series.step()
+    assert len(windows(world, made)) == 13
+    assert missing(world.manager.series.get(made['id'], 'project')) == []
+
+
+def test_a_deleted_lease_is_not_booked_again(world, create):
+    made = create()
+    world.leases.delete(made['leases'][5]['lease_id'], 'project')
+    world.clock.now += DAY
+    world.manager.series.step()
+    world.manager.series.step()
+    starts = [start for start, _ in windows(world, made)]
+    assert made['leases'][5]['start'] not in starts
+    assert len(starts) == 10
+
+
+def test_a_changed_lease_stays_as_it_is(world, create):
+    made = create()
+    first = made['leases'][0]
+    world.leases.update(
+        first['lease_id'], 'project', {'end': first['end'] - HOUR}
+    )
+    world.clock.now += DAY // 2
+    world.manager.series.step()
+    shown = world.manager.series.get(made['id'], 'project')
+    assert shown['leases'][0]['end'] == first['end'] - HOUR
+
+
+def test_the_leases_of_a_deleted_series_go(world, create, whole):
+    made = create(start=60)
+    world.run(61)
+    with pytest.raises(exception.SeriesNotFound):
+        world.manager.series.delete(made['id'], 'another')
+    world.manager.series.delete(made['id'], 'project')
+
+    [lease] = world.ledger.leases()
+    assert (lease.status, lease.series_id) == ('ACTIVE', None)
+    assert world.ledger.all_series() == []
+    world.manager.series.step()
+    assert len(world.ledger.leases()) == 1
+    world.check()
+
+
+def test_only_its_project_sees_a_series(world, create):
+    made = create()
+    operations = world.manager.series
+    with pytest.raises(exception.SeriesNotFound):
+        operations.get(made['id'], 'another')
+    assert operations.list('another') == []
+    assert [each['id'] for each in operations.list(None)] == [made['id']]
+
+
+def displace(conf, whole):
+    """Create a series that displaces servers; return the world.
+
+    In each window one of two servers has to go to the host of the other.
+    """
+    world = RelocatingManager(conf)
+    for node in 'ab':
+        world.boot(node, vcpus=2)
+    start = world.now + 600
+    world.manager.series.create({
+        'name': 'course', 'project_id': 'project', 'user_id': 'user',
+        'rrule': 'FREQ=HOURLY;COUNT=4', 'time_zone': 'UTC',
+        'start': local(start), 'duration': 600,
+        'reservations': [whole(3, 3)], 'except_dates': ['2020-01-01'],
+        'if_no_room': 'refuse',
+    })
+    return world
+
+
+def test_occurrences_displace_servers_together(conf, whole):
+    world = displace(conf, whole)
+    world.check_promises()
+    world.ledger.close()
+
+
+def test_control_occurrences_displace_servers_each_for_itself(
+    conf, whole, forgetting
+):
+    world = displace(conf, whole)
+    with pytest.raises(AssertionError):
+        world.check_promises()
+    world.ledger.close()
+
+
+@pytest.mark.parametrize('control', [False, True])
+def test_two_managers_roll_on_at_once(
+    world, conf, create, monkeypatch, control
+):
+    """The second commit finds nothing to book; the control books twice."""
+    made = create(rrule='FREQ=DAILY')
+    world.clock.now += 2 * DAY
+    another = world.another(conf)
+    one_series = world.ledger.one_series
+    stale = one_series(made['id'])
+    commit = world.ledger.commit
+
+    def overtaken(work):
+        monkeypatch.setattr(world.ledger, 'commit', commit)
+        another.series.step()
+        if control:
+            monkeypatch.setattr(
+                tx.PlacingTx, 'one_series', lambda self, *_: stale
+            )
+        return commit(work)
+
+    monkeypatch.setattr(world.ledger, 'commit', overtaken)
+    world.manager.series.step()
+    another.ledger.close()
+    found = windows(world, made)
+    assert len(set(found)) == 12
+    assert (len(found) > 12) == control
+
+
+class TestLimits:
+    """The limits of a project count the leases of a series."""
+
+    @pytest.fixture
+    def conf(self, conf):
+        for name, value in (
+            ('enabled_filters', ['MaxLeasesFilter']),
+            ('max_leases_per_project', 11),
+        ):
+            conf.set_override(name, value, 'enforcement')
+        return conf
+
+    def test_a_series_is_refused(self, world, create):
+        create()
+        with pytest.raises(exception.MaxLeases) as refusal:
+            create()
+        assert 'occurrence' in str(refusal.value)
+        assert len(world.ledger.leases()) == 10
+
+    def test_an_occurrence_waits(self, world, create):
+        made = create()
+        world.clock.now += 5 * DAY
+        world.manager.series.step()
+        assert len(windows(world, made)) == 11
+        shown = world.manager.series.get(made['id'], None)
+        assert len(missing(shown)) == 4
+
+
+def test_many_occurrences(world, conf, create):
+    conf.set_override('series_horizon', 300 * DAY, 'manager')
+    made = create(rrule='FREQ=DAILY;COUNT=200')
+    assert len(windows(world, made)) == 200
+    expected = Recurrence.parse({
+        **made, 'time_zone': 'UTC', 'except_dates': [],
+    }).occurrences(world.now, FOREVER)
+    assert windows(world, made) == [
+        (each.window.start, each.window.end) for each in expected
+    ]
