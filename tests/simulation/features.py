@@ -43,17 +43,18 @@ _RELOCATING = 0.4
 _OFFERING = 0.4
 
 
-def draw(random, other):
+def draw(random, moves, offers):
     """Return the features of a world.
 
-    :param other: draws whether the world has relocation and offers, so that
-        worlds without these do not depend on that
+    :param moves: draws whether the world has relocation, so that worlds
+        without relocation do not depend on that
+    :param offers: draws whether the world has offers
     """
     likely = random.choice((0.2, 0.5))
     rare = {CLOCKS: 0.2, LARGE: 0.2}
     found = {f for f in ALL if random.random() < rare.get(f, likely)}
-    if other.random() < _RELOCATING:
+    if moves.random() < _RELOCATING:
         found.add(RELOCATION)
-    if other.random() < _OFFERING:
+    if offers.random() < _OFFERING:
         found.add(OFFERS)
     return frozenset(found)

@@ -127,7 +127,8 @@ class World:
         self.requests = {}
         weather = random.Random(f'{seed}/weather')
         moves = random.Random(f'{seed}/relocation')
-        drawn = feature_draws.draw(weather, moves)
+        offers = random.Random(f'{seed}/offers')
+        drawn = feature_draws.draw(weather, moves, offers)
         self.features = drawn if features is None else frozenset(features)
         self.setting = None
         if RELOCATION in self.features:

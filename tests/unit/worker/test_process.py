@@ -413,16 +413,25 @@ class TestSilence:
 
         assert eventually(lambda: self.gauge(tmp_path, metrics.STALE) == 0)
 
-    def test_the_log_tells(self, bus, caplog):
-        caplog.set_level(logging.INFO, logger=process.__name__)
+    @pytest.fixture
+    def told(self):
+        """told(text) -> the log messages with a text since the set-up.
 
-        def told(text):
-            return [
-                r
-                for phase in ('setup', 'call')
-                for r in caplog.get_records(phase) if text in r.getMessage()
-            ]
+        The silence begins as the set-up ends: a message between the set-up
+        and the test is in no phase of caplog.
+        """
+        messages = []
+        handler = logging.Handler()
+        handler.emit = lambda record: messages.append(record.getMessage())
+        logger = logging.getLogger(process.__name__)
+        level = logger.level
+        logger.setLevel(logging.INFO)
+        logger.addHandler(handler)
+        yield lambda text: [each for each in messages if text in each]
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
+    def test_the_log_tells(self, told, bus):
         assert eventually(lambda: told('No response from the ledger'))
         bus.set()
         assert eventually(lambda: told('The ledger responds again'))
