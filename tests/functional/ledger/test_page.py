@@ -2,6 +2,7 @@
 """No message of the manager is longer than a broker accepts."""
 
 import dataclasses
+import inspect
 import json
 
 import pytest
@@ -27,9 +28,8 @@ def endpoint(store):
     """The read-only part of the manager's end point."""
     hosts = object.__new__(Hosts)
     hosts._ledger, hosts._clock = store, lambda: 0
-    return Endpoint(
-        store, None, hosts, None, None, None, None, None, None, None
-    )
+    parts = dict.fromkeys(inspect.signature(Endpoint).parameters)
+    return Endpoint(**{**parts, 'ledger': store, 'hosts': hosts})
 
 
 def pages(ask):
