@@ -194,10 +194,8 @@ class NovaApi:
         server = self.servers.get(id_)
         if server is None:
             return answer(404)
-        if (
-            server['status'] not in _RUNNING
-            or server['OS-EXT-STS:task_state'] is not None
-        ):
+        # A task in progress does not prevent the change.
+        if server['status'] not in _RUNNING:
             return answer(409)
         change(server['metadata'])
         return answer(200, {})

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 
 from oslo_config import cfg
@@ -247,7 +248,7 @@ class Vacater:
         failures = []
         for server in going:
             try:
-                self._see_to(server, courses[server.uuid], now)
+                self._see_to(lease, server, courses[server.uuid], now)
             except exception.Unavailable as e:
                 failures.append(e)
                 if len(failures) == MOST_FAILURES:
@@ -365,10 +366,9 @@ class Vacater:
         self, lease: Lease, server: Server, now: int
     ) -> _Course:
         latest = now + min(self._conf.vacate_notice, (lease.start - now) // 2)
-        told = _told(server)
-        begun = now if lease.vacate is None else lease.vacate
-        if told is not None and begun <= told <= latest:
-            return _Course(told)
+        noticed = self._notice(lease, server, now)
+        if noticed is not None and noticed <= latest:
+            return _Course(noticed)
         at = duration.format_time(latest)
         LOG.info(
             'Server %s is in the way of lease %s on host %s, and must leave '
@@ -385,13 +385,41 @@ class Vacater:
         )
         return _Course(latest)
 
+    def _notice(self, lease: Lease, server: Server, now: int) -> int | None:
+        """Return the time in the metadata at which a server has to go.
+
+        The time counts if the server was notified for the lease, or for
+        another lease on the host that has not started: a server may be in the
+        way of several leases, and has to go for the first of them. Any other
+        time is left from an earlier vacating, or was written by the owner of
+        the server.
+        """
+        noticed = _told(server)
+        begun = now if lease.vacate is None else lease.vacate
+        if noticed is None or begun <= noticed:
+            return noticed
+        record = self._ledger.instance(server.uuid)
+        others = set() if record is None else {
+            lease_id for _, lease_id in self._ledger.allocations(
+                host=record.host, after=now
+            )
+        }
+        with contextlib.suppress(exception.LeaseNotFound):
+            for other in map(self._ledger.lease, sorted(others)):
+                begun = now if other.vacate is None else other.vacate
+                if now < other.start and begun <= noticed:
+                    return noticed
+        return None
+
     def _see_to(
-        self, server: Server, course: _Course, now: int
+        self, lease: Lease, server: Server, course: _Course, now: int
     ) -> None:
-        at = duration.format_time(course.at)
         if now < course.at:
-            if server.metadata.get(VACATE_AT) != at:
-                self._nova.set_server_metadata(server, {VACATE_AT: at})
+            noticed = self._notice(lease, server, now)
+            if noticed is None or noticed > course.at:
+                self._nova.set_server_metadata(
+                    server, {VACATE_AT: duration.format_time(course.at)}
+                )
         elif server.task is None:
             self._ask(server, course, now)
 

@@ -410,6 +410,26 @@ class TestWholeHost:
         site.run(NOTICE)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
+    def test_a_later_lease_does_not_put_off_the_notice(self, site):
+        part = {
+            'resource_type': 'virtual:instance', 'vcpus': 6,
+            'memory_mb': 512, 'disk_gb': 1, 'amount': 1, 'affinity': None,
+            'resource_properties': '["==", "$hypervisor_hostname", "a"]',
+        }
+        site.create(part, start=1000, end=1010)
+        later = site.create(part, start=1010 + NOTICE, end=2000)
+        server = site.server('a', vcpus=4)
+        site.sync()
+        site.run(1000 - LEAD)
+        due = told(server)
+        site.run(NOTICE)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
+        site.run(10)
+
+        assert site.lease(later).vacate == site.now
+        assert told(server) == due
+
     def test_what_ends_by_the_start_goes_by_itself(self, site, lease):
         server = site.server('a')
         server['scheduler_hints'] = {'lease_end': at(lease.start)}
