@@ -730,6 +730,45 @@ class TimelineIndex:
         return peaks
 
     @_atomic
+    def free(
+        self, rows: array.array[int] | None, groups: array.array[int],
+        count: int, start: int, end: int,
+    ) -> array.array[int]:
+        """Return what is free throughout a window, added up by group of rows.
+
+        R + 1 numbers per group: for each class, the sum of what the capacity
+        of each row exceeds the peak by, where a row with a whole-host entry
+        has nothing free; and the number of rows without any entry that uses
+        the host.
+
+        :param groups: an ``array('i')`` with the group of each row, from 0 to
+            ``count`` - 1.
+        :param count: the number of groups.
+        :raises InvalidAmount: a row has no group, or no valid one.
+        """
+        checks.check_count('count', count)
+        checks.check_window(start, end)
+        asked = self._asked(rows, None, None)
+        if _contiguous(groups).format != 'i':
+            raise ValueError('groups are not C ints')
+        if len(groups) != len(asked) or not all(
+            0 <= group < count for group in groups
+        ):
+            raise errors.InvalidAmount('groups', groups)
+        width = len(self.resource_classes) + 1
+        sums = array.array('q', bytes(8 * width * count))
+        for group, (timeline, room) in zip(groups, asked, strict=True):
+            *used, shared, whole = timeline.peak(start, end)
+            at = group * width
+            if not whole:
+                for lane, (use, limit) in enumerate(
+                    zip(used, room, strict=True)
+                ):
+                    sums[at + lane] += max(limit - use, 0)
+                sums[at + width - 1] += not shared
+        return sums
+
+    @_atomic
     def horizon(
         self, rows: array.array[int] | None, at: int,
         amounts: Sequence[int] | None,

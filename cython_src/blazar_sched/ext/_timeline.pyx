@@ -841,6 +841,41 @@ cdef class TimelineIndex:
             )
         return array.array('q', answers)
 
+    def free(self, rows, groups, count, start, end):
+        """Return what is free, by group, in O(n (log + k) R)."""
+        cdef Py_ssize_t sums = take_count('count', count)
+        cdef int64_t begin = take_time('start', start)
+        cdef int64_t until = take_end('end', begin, end)
+        cdef Query query = self._query(rows, None, None, True)
+        cdef const int[::1] group = groups
+        cdef int lanes = self._hosts.lanes, classes = self._hosts.classes
+        cdef int lane
+        cdef int64_t most[LANES]
+        cdef const int64_t *room
+        cdef int64_t *own
+        cdef Py_ssize_t i
+        answers = array.array('q', bytes(sums * (classes + 1) * 8))
+        cdef int64_t[::1] added = answers
+        query.begin(self._hosts, &self._entries, None)
+        if group.shape[0] != query.count:
+            raise errors.InvalidAmount('groups', groups)
+        for i in range(query.count):
+            if not 0 <= group[i] < sums:
+                raise errors.InvalidAmount('groups', groups)
+        for i in range(query.count):
+            peak(
+                &query.rows.row[number_of(query.numbers, i)], lanes, begin,
+                until, most,
+            )
+            if most[classes + 1] > 0:
+                continue
+            own = &added[group[i] * (classes + 1)]
+            room = query.room_of(i)
+            for lane in range(classes):
+                own[lane] += max(room[lane] - most[lane], <int64_t> 0)
+            own[classes] += most[classes] <= 0
+        return answers
+
     def horizon(
         self, rows, at, amounts, headroom=None, whole=False, ignore=None
     ):

@@ -934,6 +934,35 @@ class TimelineIndexTests:
         with pytest.raises(errors.InvalidAmount, match='count'):
             full.pick(count, 0, 1, [1])
 
+    def test_free_by_group(self, full):
+        names = full.hosts
+        groups = array.array('i', (0,) * len(names))
+        [free, hosts] = full.free(None, groups, 1, 0, 10)
+        assert hosts == len(names)
+        assert free == sum(
+            capacity for _, (capacity,), *_ in full.dump()['hosts']
+        )
+        rows = full.rows(['big'])
+        one = array.array('i', [1])
+        assert list(full.free(rows, one, 3, 9, 10))[:2] == [0, 0]
+        before = list(full.free(rows, one, 3, 9, 10))
+        during = list(full.free(rows, one, 3, 9, 11))
+        assert before[2] - during[2] == 3
+        assert (before[3], during[3]) == (1, 0)
+        assert before[4:] == during[4:] == [0, 0]
+
+    def test_free_needs_a_group_of_each_row(self, full):
+        rows = full.rows(['big'])
+        for groups in ([], [0, 0], [-1], [2]):
+            with pytest.raises(errors.InvalidAmount, match='groups'):
+                full.free(rows, array.array('i', groups), 2, 0, 1)
+        with pytest.raises(errors.InvalidAmount, match='count'):
+            full.free(rows, array.array('i', [0]), -1, 0, 1)
+        with pytest.raises(errors.InvalidWindow, match='end'):
+            full.free(rows, array.array('i', [0]), 1, 1, 1)
+        with pytest.raises(errors.UnknownHost):
+            full.free(array.array('i', [-1]), array.array('i', [0]), 1, 0, 1)
+
     def test_levels(self, full):
         assert full.levels('big', 0, 40, 4) == [
             (0, 0, 0), (3, 1, 0), (0, 0, 0), (0, 0, 0)

@@ -227,6 +227,27 @@ class NaiveIndex:
             for host in self.asked(question) for lane in range(len(LANES))
         ])
 
+    def groups(self, question):
+        """Return how many groups there are, and the group of each host."""
+        return 3, [n % 3 for n in range(len(self.asked(question)))]
+
+    def free_sums(self, question):
+        count, groups = self.groups(question)
+        sums = [[0] * (len(CLASSES) + 1) for _ in range(count)]
+        for host, group in zip(self.asked(question), groups, strict=True):
+            seen = [
+                self.sums(host, at)
+                for at in instants(question.start, question.end)
+            ]
+            *peaks, shared, whole = map(max, zip(*seen, strict=True))
+            if not whole:
+                for lane, (peak, limit) in enumerate(
+                    zip(peaks, self.capacity[host], strict=True)
+                ):
+                    sums[group][lane] += max(0, limit - peak)
+                sums[group][-1] += not shared
+        return array.array('q', sum(sums, []))
+
     def horizon(self, question):
         return array.array('q', (
             self.keeps(free, question.start)
@@ -422,6 +443,14 @@ def ask(index, question):
             rows, q.start, q.end, q.amounts, room, q.whole, q.ignore
         ),
         'peak': lambda: index.peak(rows, q.start, q.end, q.ignore),
+        'free_sums': lambda: index.free(
+            rows,
+            array.array('i', (
+                n % 3
+                for n in range(len(index.hosts if rows is None else rows))
+            )),
+            3, q.start, q.end,
+        ),
         'horizon': lambda: index.horizon(
             rows, q.start, q.amounts, room, q.whole, q.ignore
         ),
@@ -455,8 +484,8 @@ def ask_naive(index, question):
     return {
         name: outcome(getattr(index, name), question)
         for name in (
-            'fits', 'peak', 'horizon', 'earliest', 'pick', 'runs', 'edges',
-            'levels', 'select',
+            'fits', 'peak', 'free_sums', 'horizon', 'earliest', 'pick', 'runs',
+            'edges', 'levels', 'select',
         )
     }
 
