@@ -153,7 +153,7 @@ def _parameters(parameters: list[Schema]) -> Iterator[str]:
 
 def _answers(responses: dict[str, Schema]) -> Iterator[str]:
     refusals = {s for s, answer in responses.items() if '$ref' in answer}
-    for status in responses.keys() - refusals:
+    for status in sorted(responses.keys() - refusals):
         if 'content' in responses[status]:
             yield f'Response, {status}:\n'
             yield from _table(_content(responses[status]))

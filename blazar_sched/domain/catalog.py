@@ -222,6 +222,28 @@ class Catalog:
             self.among([*found.hosts, *closed]), closed=closed
         )
 
+    def visible(
+        self, requirement: Requirement, project_id: str | None
+    ) -> list[Host]:
+        """Return the hosts that meet a requirement, in service or not.
+
+        O(hosts).
+
+        :param project_id: the project that the hosts are open to, None for
+            all hosts
+        """
+        met = self._meets(requirement, self._hosts.values())
+        return [
+            host
+            for uuid, host in self._hosts.items()
+            if uuid in met
+            and (
+                project_id is None
+                or not host.projects
+                or project_id in host.projects
+            )
+        ]
+
     def relocation_targets(self, host: Host) -> Candidates:
         """Return the hosts to which instances of a host may be relocated.
 

@@ -26,6 +26,9 @@ MAX_CLEANING_TIME = ext.TIME_LIMIT // 60
 # The prefix of the property that stands for a trait.
 TRAIT = 'trait:'
 
+# The properties that name a host.
+HOST_NAMES = frozenset({'hypervisor_hostname', 'service_name'})
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:

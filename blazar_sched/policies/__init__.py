@@ -17,6 +17,7 @@ from blazar_sched.policies import lease
 from blazar_sched.policies import offer
 from blazar_sched.policies import property
 from blazar_sched.policies import series
+from blazar_sched.policies import timeline
 
 
 def list_rules() -> list[policy.RuleDefault]:
@@ -32,5 +33,6 @@ def list_rules() -> list[policy.RuleDefault]:
             offer.rules,
             property.rules,
             series.rules,
+            timeline.rules,
         )
     )

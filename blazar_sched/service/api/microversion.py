@@ -19,6 +19,8 @@
   (``latest_start_date``), ``duration`` in place of an end, how far a lease can
   be prolonged (``/v1/leases/{lease_id}/extension``), and updates that prolong
   a lease as far as possible (``as_far_as_possible``).
+- 1.4 adds the timeline of hosts (``/v1/timeline``), and the properties that
+  requirements can name, for every user (``/v1/properties``).
 """
 
 from collections.abc import Callable
@@ -32,8 +34,8 @@ from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
 # The versions from the oldest to the newest.
-VERSIONS = ('1.0', '1.1', '1.2', '1.3')
-KNOWN = V1_0, V1_1, V1_2, V1_3 = tuple(
+VERSIONS = ('1.0', '1.1', '1.2', '1.3', '1.4')
+KNOWN = V1_0, V1_1, V1_2, V1_3, V1_4 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'

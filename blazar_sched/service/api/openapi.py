@@ -38,6 +38,7 @@ from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import offer as offer_schemas
 from blazar_sched.service.api.schemas import property as property_schemas
 from blazar_sched.service.api.schemas import series as series_schemas
+from blazar_sched.service.api.schemas import timeline as timeline_schemas
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.allocation import ALLOCATION
 from blazar_sched.service.api.views.capacity import CAPACITY
@@ -50,8 +51,10 @@ from blazar_sched.service.api.views.offer import HELD_OFFER
 from blazar_sched.service.api.views.offer import OFFER
 from blazar_sched.service.api.views.offer import OFFERS
 from blazar_sched.service.api.views.property import PROPERTY
+from blazar_sched.service.api.views.property import PUBLIC_PROPERTIES
 from blazar_sched.service.api.views.series import LISTED_SERIES
 from blazar_sched.service.api.views.series import SERIES
+from blazar_sched.service.api.views.timeline import TIMELINE
 from blazar_sched.service.api.views.version import LINKS
 from blazar_sched.service.api.views.version import VERSION
 
@@ -113,7 +116,9 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Offers': OFFERS.noun,
     'ListedSeries': LISTED_SERIES.noun,
     'Property': PROPERTY.noun,
+    'PublicProperties': PUBLIC_PROPERTIES.noun,
     'Series': SERIES.noun,
+    'Timeline': TIMELINE.noun,
     'Version': VERSION.noun,
 }
 # The first version of each noun that older versions do not have.
@@ -123,7 +128,9 @@ SINCE = {
     'Offer': microversion.V1_3,
     'Offers': microversion.V1_3,
     'ListedSeries': microversion.V1_3,
+    'PublicProperties': microversion.V1_4,
     'Series': microversion.V1_3,
+    'Timeline': microversion.V1_4,
 }
 _TEXT = {'type': 'string'}
 # The schemas of path variables, by the variable's name.
@@ -149,6 +156,17 @@ WITH_VARIABLE = {404}
 REFUSALS = sorted(ANY | WITH_TOKEN | CHANGING | WITH_BODY | WITH_VARIABLE)
 
 
+_TAG: Document = {
+    'ETag': {
+        'description': 'Tag of the response, for If-None-Match',
+        'schema': _TEXT,
+    }
+}
+_NOT_MODIFIED: Document = {
+    'description': 'The caller has the response', 'headers': _TAG
+}
+
+
 def _noun(name: str) -> Schema:
     return {'$ref': f'#/components/schemas/{name}'}
 
@@ -169,6 +187,7 @@ class Operation:
     :param body: the validator of the request body, by version
     :param query: the query parameters
     :param headers: the headers that only this operation reads
+    :param tagged: whether the response has an entity tag
     :param changing: whether the operation has the refusals of a change even
         though it changes nothing
     """
@@ -177,6 +196,7 @@ class Operation:
     body: validation.ByVersion | None = None
     query: tuple[Field, ...] = ()
     headers: tuple[Field, ...] = ()
+    tagged: bool = False
     changing: bool = False
 
 
@@ -247,6 +267,11 @@ OPERATIONS = {
     'show_capacity': Operation(
         _one('capacity', 'Capacity'), query=capacity_schemas.QUERY
     ),
+    'show_timeline': Operation(
+        _one('timeline', 'Timeline'), query=timeline_schemas.QUERY,
+        headers=timeline_schemas.HEADERS, tagged=True,
+    ),
+    'list_public_properties': Operation(_noun('PublicProperties')),
     'list_offers': Operation(_many('offers', 'Offer')),
     'search_offers': Operation(_noun('Offers'), offer_schemas.SEARCH),
     'show_offer': Operation(_one('offer', 'Offer')),
@@ -317,6 +342,7 @@ def _describe(
         ],
         'responses': {
             str(route.status): _success(operation),
+            **({'304': _NOT_MODIFIED} if operation.tagged else {}),
             **{
                 str(status): {'$ref': f'#/components/responses/{status}'}
                 for status in _refusals(route, operation, variables)
@@ -368,6 +394,7 @@ def _success(operation: Operation) -> Document:
     return {
         'description': 'Success',
         'content': {JSON: {'schema': operation.answer}},
+        **({'headers': _TAG} if operation.tagged else {}),
     }
 
 

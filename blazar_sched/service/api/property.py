@@ -14,6 +14,7 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas import property as schemas
 from blazar_sched.service.api.views.property import PROPERTY
+from blazar_sched.service.api.views.property import PUBLIC_PROPERTIES
 
 Body = dict[str, Any]
 
@@ -37,6 +38,18 @@ def list_properties(req: falcon.Request, caller: Caller) -> Body:
     if not detail:
         shown = [{'property': p['property']} for p in shown]
     return {'resource_properties': shown}
+
+
+def list_public_properties(req: falcon.Request, caller: Caller) -> Body:
+    """List the properties that a requirement of the project can name.
+
+    The hosts are those in service that are open to the project. The names of
+    hosts and private properties are left out.
+    """
+    found = caller.call(
+        'list_public_properties', project_id=caller.project_id
+    )
+    return PUBLIC_PROPERTIES.show(found, caller.version)
 
 
 def update_property(

@@ -32,7 +32,9 @@ def check_reservations(
     :raises InvalidInput: if a requirement is malformed
     :raises NotEnoughHostsAvailable: if a requirement names what no host has
     """
-    unknown = _unknown(caller, list(_named(reservations)))
+    unknown = _unknown(
+        caller, list(_named(reservations)), caller.is_admin
+    )
     if unknown and lease_id:
         # A requirement that a reservation already has may remain.
         lease = caller.call(
@@ -58,13 +60,19 @@ def check_reservations(
         )
 
 
-def check(caller: Caller, text: str, field: str) -> None:
+def check(
+    caller: Caller, text: str, field: str, private: bool | None = None
+) -> None:
     """Refuse an invalid requirement in a query about hosts.
 
+    :param private: whether the caller may name private properties, by default
+        an administrator
     :raises InvalidInput: if it is malformed, or names what no host has
     """
     names = requirements.parse(text, field).names()
-    for _, _, property_ in _unknown(caller, [(0, field, names)]):
+    if private is None:
+        private = caller.is_admin
+    for _, _, property_ in _unknown(caller, [(0, field, names)], private):
         raise exception.InvalidInput(
             f'no host has {property_[:64]}', field=field
         )
@@ -83,7 +91,9 @@ def _named(
 
 
 def _unknown(
-    caller: Caller, named: list[tuple[int, str, Iterable[str]]]
+    caller: Caller,
+    named: list[tuple[int, str, Iterable[str]]],
+    private: bool,
 ) -> list[tuple[int, str, str]]:
     """Return the names that no host has, as far as the caller may know.
 
@@ -102,6 +112,6 @@ def _unknown(
     unknown = caller.call(
         'list_unknown_properties',
         names=sorted({property_ for _, _, property_ in asked}),
-        private=caller.is_admin,
+        private=private,
     )
     return [each for each in asked if each[2] in unknown]

@@ -2,8 +2,9 @@
 """The table of all routes of the API.
 
 A handler is called with the request, its caller, and the variables of its
-path by name; it returns the body of the response. The policy is checked
-before the handler runs, so that no handler can omit the check.
+path by name; it returns the body of the response, possibly with an entity tag.
+The policy is checked before the handler runs, so that no handler can omit the
+check.
 """
 
 from collections import defaultdict
@@ -32,10 +33,13 @@ from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import series
+from blazar_sched.service.api import timeline
 from blazar_sched.service.api import version
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
+from blazar_sched.service.api.etag import Tagged
 from blazar_sched.service.api.property import list_properties
+from blazar_sched.service.api.property import list_public_properties
 from blazar_sched.service.api.property import update_property
 from blazar_sched.service.api.schemas import lease as schemas
 
@@ -51,7 +55,7 @@ class Route:
 
     method: str
     path: str
-    handler: Callable[..., dict[str, Any] | None]
+    handler: Callable[..., dict[str, Any] | Tagged | None]
     status: int
     rule: str | None
     since: microversion_parse.Version = microversion.V1_0
@@ -70,6 +74,8 @@ PROPERTY = '/v1/os-hosts/properties/{name}'
 FLOATING_IPS = '/v1/floatingips'
 FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
 CAPACITY = '/v1/capacity'
+TIMELINE = '/v1/timeline'
+PUBLIC_PROPERTIES = '/v1/properties'
 SERIES = '/v1/series'
 ONE_SERIES = '/v1/series/{series_id}'
 OFFERS = '/v1/offers'
@@ -144,6 +150,10 @@ ROUTES = (
 
     Route('GET', CAPACITY, capacity.show_capacity, 200,
           policies.capacity.GET, microversion.V1_2),
+    Route('GET', TIMELINE, timeline.show_timeline, 200,
+          policies.timeline.GET, microversion.V1_4),
+    Route('GET', PUBLIC_PROPERTIES, list_public_properties, 200,
+          policies.property.GET_PUBLIC, microversion.V1_4),
 
     Route('GET', OFFERS, offer.list_offers, 200, policies.offer.GET,
           microversion.V1_3),
@@ -193,8 +203,15 @@ def _responder(
                 req.env[microversion.VERSION],
                 functools.partial(enforcer.authorize, ctxt),
             )
-        resp.media = route.handler(req, caller, **variables)
+        found = route.handler(req, caller, **variables)
         resp.status = route.status
+        if isinstance(found, Tagged):
+            found.set_headers(resp)
+            if found.body is None:
+                resp.status = falcon.HTTP_304
+                return
+            found = found.body
+        resp.media = found
 
     return respond
 

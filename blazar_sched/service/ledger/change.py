@@ -23,10 +23,26 @@ def newest(connection: sa.Connection) -> tuple[str, int]:
 
     :raises Unavailable: if the database holds no ledger
     """
+    row = _row(connection)
+    return row.uuid, row.revision
+
+
+def version(connection: sa.Connection) -> tuple[str, int]:
+    """Return the ledger's UUID and the number of all commits so far.
+
+    Every commit changes the number, also a commit that makes no revision.
+
+    :raises Unavailable: if the database holds no ledger
+    """
+    row = _row(connection)
+    return row.uuid, row.commits
+
+
+def _row(connection: sa.Connection) -> Any:
     row = connection.execute(sa.select(models.Ledger)).one_or_none()
     if row is None:
         raise exception.Unavailable(_NO_LEDGER)
-    return row.uuid, row.revision
+    return row
 
 
 def take(connection: sa.Connection, step: int) -> int:
@@ -194,4 +210,5 @@ class Reads(access.Reads):
     """The queries for revisions."""
 
     newest = access.read(newest)
+    version = access.read(version)
     changes = access.read(page)

@@ -18,6 +18,7 @@ from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import statistics
+from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
 
 
@@ -39,6 +40,7 @@ class Reader(
     series.Reads,
     shelved_server.Reads,
     snapshot.Reads,
+    timeline.Reads,
     trust.Reads,
 ):
     """All queries of the ledger, answered with domain objects.

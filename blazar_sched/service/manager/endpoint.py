@@ -36,6 +36,7 @@ from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import series
+from blazar_sched.service.manager import timeline
 
 LOG = log.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class Endpoint:
         all_series: series.AllSeries,
         extensions: extension.Extensions,
         instances: instance_sync.Instances,
+        timeline: timeline.Timeline,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
@@ -82,6 +84,7 @@ class Endpoint:
         self._healer = healer
         self._floating_ips = floating_ips
         self._capacity = capacity
+        self._timeline = timeline
         self._clock = clock
 
     def ping(self, ctxt: Context) -> None:
@@ -197,6 +200,13 @@ class Endpoint:
     ) -> Values:
         """Return the capacity; see `Capacity.get` for the parameters."""
         return self._capacity.get(project_id, **wanted)
+
+    @_answer
+    def get_timeline(
+        self, ctxt: Context, known: list[str], **wanted: Any
+    ) -> Values:
+        """Return a page of the timeline; see `timeline.Query` for the rest."""
+        return self._timeline.get(timeline.Query(**wanted), known)
 
     @_answer
     def search_offers(self, ctxt: Context, values: Values) -> Values:
@@ -341,6 +351,12 @@ class Endpoint:
             ),
             'property',
         )
+
+    @_answer
+    def list_public_properties(
+        self, ctxt: Context, project_id: str
+    ) -> Values:
+        return self._hosts.public_properties(project_id)
 
     @_answer
     def list_unknown_properties(

@@ -18,8 +18,10 @@ from blazar_sched.domain import requirements
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.host import HOST_NAMES
 from blazar_sched.domain.host import SHARED
 from blazar_sched.replica import state
+from blazar_sched.replica import wire
 from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
@@ -37,6 +39,13 @@ LOG = log.getLogger(__name__)
 # The most hosts, and the most reservations on hosts, in a page.
 HOSTS = 100
 ALLOCATIONS = 5000
+# The most properties, and values of each of them, that are listed together,
+# and the most characters of such a value.
+MOST_PROPERTIES = 1000
+MOST_VALUES = 200
+MOST_CHARACTERS = 255
+# The properties that are not listed: names of hosts, and a long description.
+_UNLISTED = frozenset({*HOST_NAMES, 'cpu_info'})
 
 # The fields of a host, by name, whose values come from other services.
 Facts = dict[str, Any]
@@ -331,6 +340,37 @@ class Hosts:
             for name in sorted(values)
         ]
 
+    def public_properties(self, project_id: str) -> dict[str, Any]:
+        """Return the properties that a project may name, with their values.
+
+        The hosts are those in service that are open to the project. The names
+        of hosts and private properties are left out.
+        """
+        hidden = _UNLISTED | {
+            name.removeprefix(requirements.SCOPE)
+            for name, private in self._ledger.properties().items()
+            if private
+        }
+        hosts = self._ledger.read_replica(
+            lambda replica: replica.catalog.visible(catalog.ANY, project_id)
+        )
+        values: dict[str, set[str]] = defaultdict(set)
+        for host in hosts:
+            if host.available:
+                for name, value in host.properties().items():
+                    if name not in hidden and value:
+                        values[name].add(value)
+        shown, _ = wire.fitting(
+            _property(name, values[name])
+            for name in sorted(values)[:MOST_PROPERTIES]
+        )
+        zones = _property('availability_zone', values['availability_zone'])
+        return {
+            'zones': zones['values'],
+            'properties': shown,
+            'properties_left_out': len(values) - len(shown),
+        }
+
     def unknown_properties(
         self, names: Iterable[str], private: bool
     ) -> list[str]:
@@ -389,6 +429,17 @@ def _reserved(
             }
             for _, allocation, lease_id in held
         ],
+    }
+
+
+def _property(name: str, values: set[str]) -> dict[str, Any]:
+    """Return a property with its first values."""
+    shown = sorted(v for v in values if len(v) <= MOST_CHARACTERS)
+    del shown[MOST_VALUES:]
+    return {
+        'property': name,
+        'values': shown,
+        'values_left_out': len(values) - len(shown),
     }
 
 

@@ -47,6 +47,7 @@ from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import series
+from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
 from blazar_sched.service.manager import unused
@@ -174,10 +175,13 @@ class Manager:
             self.ledger, self.services.neutron, self.clock
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
+        self.timeline = timeline.Timeline(
+            conf, self.ledger, self.capacity, self.clock
+        )
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
-            self.extensions, self.instances, self.clock,
+            self.extensions, self.instances, self.timeline, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._parts = self._ordered_parts()

@@ -8,6 +8,7 @@ import pytest
 
 from blazar_sched.conf import api as api_conf
 from blazar_sched.conf import keystone as keystone_conf
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
 from tests import loopback
@@ -234,7 +235,52 @@ def series():
 
 
 @pytest.fixture
-def answers(lease, host, floating_ip, capacity, offer, series):
+def timeline():
+    """A page of the timeline as the manager returns it."""
+    return {
+        'tag': '9f0c',
+        'timeline': {
+            'start': 1767229200,
+            'end': 1767232800,
+            'group_by': 'host',
+            'parts': [{'start': 1767229200, 'end': 1767232800}],
+            'rows': [
+                {
+                    'key': '7',
+                    'name': 'compute-7',
+                    'zone': 'nova',
+                    'hosts': 1,
+                    'available': True,
+                    'free': [0.5],
+                    'free_hosts': [0],
+                    'instances': None,
+                    'bars': [
+                        {
+                            'kind': 'server',
+                            'start': 1767229200,
+                            'end': FOREVER,
+                            'share': 0.5,
+                            'track': 0,
+                            'mine': False,
+                            'lease_id': None,
+                            'reservation_id': None,
+                            'name': None,
+                            'status': None,
+                            'degraded': None,
+                            'project_id': None,
+                            'server_id': None,
+                        },
+                    ],
+                    'bars_left_out': 0,
+                },
+            ],
+            'marker': None,
+        },
+    }
+
+
+@pytest.fixture
+def answers(lease, host, floating_ip, capacity, offer, series, timeline):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -266,6 +312,14 @@ def answers(lease, host, floating_ip, capacity, offer, series):
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
         'get_capacity': capacity,
+        'get_timeline': timeline,
+        'list_public_properties': {
+            'zones': ['nova'],
+            'properties': [
+                {'property': 'gpu', 'values': ['a100'], 'values_left_out': 0},
+            ],
+            'properties_left_out': 0,
+        },
         'list_series': [series],
         'get_series': series,
         'create_series': series,

@@ -16,12 +16,17 @@ from tests import loopback
 
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
-    'blazar:offers:get', 'blazar:series:get',
+    'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
+    'blazar:properties:get',
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
     'blazar:offers:post', 'blazar:offers:delete',
     'blazar:series:post', 'blazar:series:delete',
+}
+# The calls that are about the project of the caller, whoever calls.
+OF_ONE_PROJECT = {
+    'get_capacity', 'get_timeline', 'list_public_properties',
 }
 ALL = {route.rule for route in routes.ROUTES} - {None}
 # Keystone adds implied roles.
@@ -105,7 +110,7 @@ def test_the_role_matrix(
     for method, sent in manager.calls:
         if 'project_id' in sent:
             # An admin can also create leases for a project.
-            every = 'admin' in roles and method != 'get_capacity'
+            every = 'admin' in roles and method not in OF_ONE_PROJECT
             assert sent['project_id'] == (None if every else 'p1')
 
 

@@ -281,7 +281,7 @@ def test_request_ids(api, manager):
         (None, '1.0'),
         ('reservation 1.0', '1.0'),
         ('reservation 1.1', '1.1'),
-        ('reservation latest', '1.3'),
+        ('reservation latest', '1.4'),
         ('compute 2.96', '1.0'),
         ('compute 2.96, reservation 1.1', '1.1'),
     ],

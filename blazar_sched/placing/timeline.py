@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline of hosts for people: bars, tracks, and free shares.
+
+A row of the timeline stands for one host, or for a group of hosts. A bar says
+what takes a share of a row over a window.
+"""
+
+import array
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import heapq
+import itertools
+
+from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.window import Window
+from blazar_sched.replica import accounting
+from blazar_sched.replica.indexes import Indexes
+from blazar_sched.replica.indexes import peaks_of
+from blazar_sched.replica.indexes import SHARED
+
+# What rows stand for; any other grouping is `$` and the name of a property.
+HOST = 'host'
+ZONE = 'zone'
+FLAVOR = 'flavor'
+GROUPINGS = (HOST, ZONE, FLAVOR)
+# The kinds of bars.
+LEASE = 'lease'
+OFFER = 'offer'
+CLEANING = 'cleaning'
+SERVER = 'server'
+RELOCATION = 'relocation'
+PREEMPTIBLE = 'preemptible'
+KINDS = (LEASE, OFFER, CLEANING, SERVER, RELOCATION, PREEMPTIBLE)
+
+_WIDTH = len(inventory.RESOURCE_CLASSES) + 1
+# The order of the values of a property: numbers by size, then texts.
+Rank = tuple[int, int, str]
+_MOST_DIGITS = 18
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bar:
+    """What takes a share of a host, or of all hosts of a row, over a window.
+
+    `project_id` is the project that the bar belongs to. A bar of a server has
+    no lease.
+    """
+
+    kind: str
+    start: int
+    end: int
+    share: float
+    project_id: str
+    lease_id: str | None = None
+    reservation_id: str | None = None
+    name: str | None = None
+    status: str | None = None
+    degraded: bool | None = None
+    server_id: str | None = None
+
+    def cleaning(self, seconds: int) -> 'Iterator[Bar]':
+        """Yield the cleaning time before and after the bar of a lease."""
+        if not seconds:
+            return
+        around = Window(self.start, self.end).widened(seconds)
+        for start, end in (
+            (around.start, self.start), (self.end, around.end),
+        ):
+            if start < end:
+                yield dataclasses.replace(
+                    self, kind=CLEANING, start=start, end=end
+                )
+
+
+class Groups:
+    """Hosts by row of the timeline, in the order of the rows.
+
+    :param hosts: the hosts with the key of their row, '' for the last row
+    """
+
+    def __init__(self, hosts: Iterable[tuple[str, Host]]) -> None:
+        members: dict[str, list[Host]] = defaultdict(list)
+        for key, host in hosts:
+            members[key].append(host)
+        self._members = members
+        self._in_service: dict[str, Members] = {}
+        self.keys = sorted(members, key=rank)
+
+    def hosts(self, key: str) -> list[Host]:
+        """Return the hosts of a row."""
+        return self._members[key]
+
+    def in_service(self, key: str) -> 'Members':
+        """Return the hosts of a row that are in service; remembered."""
+        if key not in self._in_service:
+            self._in_service[key] = Members(
+                [host for host in self._members[key] if host.available]
+            )
+        return self._in_service[key]
+
+
+class Members:
+    """The UUIDs of some hosts, and what they have together.
+
+    `capacity` has the sum of each of RESOURCE_CLASSES.
+    """
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self.uuids = [host.uuid for host in hosts]
+        self.capacity = [
+            sum(column)
+            for column in zip(*(host.amounts() for host in hosts), strict=True)
+        ]
+
+
+def after(keys: Sequence[str], marker: str | None, limit: int) -> list[str]:
+    """Return the first keys after a marker, which need not be there.
+
+    :param keys: the keys of rows, in the order of `rank`
+    """
+    first = 0
+    if marker is not None:
+        first = bisect.bisect_right(keys, rank(marker), key=rank)
+    return list(keys[first:first + limit])
+
+
+def rank(key: str) -> Rank:
+    """Return the sort key of a row: numbers first, no value last."""
+    if key.isascii() and key.isdigit() and len(key) <= _MOST_DIGITS:
+        return 0, int(key), key
+    return 1 if key else 2, 0, key
+
+
+def share(host: Host, amounts: Mapping[str, int], whole: bool) -> float:
+    """Return the share of a host that amounts take: 1 for the whole host.
+
+    The resource class of which the largest part is taken counts.
+    """
+    if whole:
+        return 1
+    found = 0.0
+    for name, amount in amounts.items():
+        if amount > 0 and name in host.inventory:
+            capacity = host.capacity(name)
+            found = max(found, amount / capacity if amount < capacity else 1)
+    return found
+
+
+def bars_of_servers(
+    instances: Iterable[Instance],
+    hosts: Mapping[str, Host],
+    window: Window,
+    now: int,
+) -> Iterator[tuple[str, Bar]]:
+    """Yield the hosts and bars of the servers that draw on no reservation.
+
+    A server that has room on another host later has a bar of each stay.
+    """
+    for instance in instances:
+        for kind, host, start, end in _stays(instance, now):
+            if host in hosts and start < window.end and window.start < end:
+                yield host, Bar(
+                    kind, max(start, window.start), end,
+                    share(hosts[host], instance.amounts, False),
+                    instance.project_id, server_id=instance.uuid,
+                )
+
+
+def _stays(
+    instance: Instance, now: int
+) -> Iterator[tuple[str, str, int, int]]:
+    """Yield the kind, the host, the start and the end of each stay."""
+    if instance.preemptible:
+        yield PREEMPTIBLE, instance.host, 0, instance.end
+        return
+    occupied = accounting.occupancy(instance, instance.leaves_at <= now)
+    if occupied is not None:
+        yield SERVER, instance.host, *occupied
+        for stay in instance.relocations:
+            yield RELOCATION, stay.host, stay.start, stay.end
+
+
+def merged(bars: Iterable[Bar], hosts: int) -> list[Bar]:
+    """Return the bars of a group of hosts: one for each reservation.
+
+    The share of a bar is the share of all hosts of the group.
+
+    :param hosts: the number of hosts of the group
+    """
+    shares: dict[Bar, float] = defaultdict(float)
+    for bar in bars:
+        shares[dataclasses.replace(bar, share=0)] += bar.share
+    return [
+        dataclasses.replace(bar, share=min(1, total / hosts))
+        for bar, total in shares.items()
+    ]
+
+
+def tracks(windows: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield the track of each window: windows of one track do not overlap.
+
+    The number of tracks is the least possible one: that of the windows that
+    overlap at one time (interval partitioning, as in Kleinberg and Tardos,
+    Algorithm Design, 4.1). O(n log n).
+
+    :param windows: (start, end), in the order of their starts
+    """
+    busy: list[tuple[int, int]] = []
+    idle: list[int] = []
+    for start, end in windows:
+        while busy and busy[0][0] <= start:
+            heapq.heappush(idle, heapq.heappop(busy)[1])
+        track = heapq.heappop(idle) if idle else len(busy)
+        heapq.heappush(busy, (end, track))
+        yield track
+
+
+class FreeShares:
+    """The free share and the free hosts of rows, over one part after another.
+
+    :param rows: the hosts of each row that are in service
+    """
+
+    def __init__(self, rows: Sequence[Members]) -> None:
+        self._rows = rows
+        self._uuids = [uuid for row in rows for uuid in row.uuids]
+        self._groups = array.array('i', itertools.chain.from_iterable(
+            itertools.repeat(number, len(row.uuids))
+            for number, row in enumerate(rows)
+        ))
+
+    def __len__(self) -> int:
+        """Return the number of hosts."""
+        return len(self._uuids)
+
+    def query(
+        self, indexes: Indexes, parts: Iterable[Window]
+    ) -> list[list[tuple[float, int]]]:
+        """Return the free share and the free hosts of each row, by part.
+
+        The free share is that of the resource class with the least: what is
+        free throughout the part on each host, added up. Free hosts have
+        nothing on them throughout the part.
+        """
+        rows, groups = indexes.main.rows(self._uuids), self._groups
+        if -1 in rows:
+            # A host has gone since the rows were made.
+            known = [n for n, row in enumerate(rows) if row >= 0]
+            rows = array.array('i', (rows[n] for n in known))
+            groups = array.array('i', (groups[n] for n in known))
+        group_of = (
+            dict(zip(indexes.main.row_keys(rows), groups, strict=True))
+            if indexes.extra
+            else {}
+        )
+        return [
+            self._query(indexes, rows, groups, group_of, part)
+            for part in parts
+        ]
+
+    def _query(
+        self,
+        indexes: Indexes,
+        rows: 'array.array[int]',
+        groups: 'array.array[int]',
+        group_of: Mapping[str, int],
+        part: Window,
+    ) -> list[tuple[float, int]]:
+        sums = indexes.main.free(
+            rows, groups, len(self._rows), part.start, part.end
+        )
+        *by_class, hosts = (sums[n::_WIDTH] for n in range(_WIDTH))
+        for uuid in _taken_of_extra(indexes, group_of, part):
+            hosts[group_of[uuid]] -= 1
+        return [
+            (_least_share(free, row.capacity), untaken)
+            for row, free, untaken in zip(
+                self._rows, zip(*by_class, strict=True), hosts, strict=True
+            )
+        ]
+
+
+def _least_share(free: Sequence[int], capacity: Sequence[int]) -> float:
+    """Return the free share of the resource class with the least."""
+    return min(
+        # There is no capacity if no host is in service.
+        (amount / of for amount, of in zip(free, capacity, strict=False)
+         if of),
+        default=0,
+    )
+
+
+def _taken_of_extra(
+    indexes: Indexes, hosts: Mapping[str, int], part: Window
+) -> set[str]:
+    """Return the hosts of which only amounts of other classes are taken."""
+    taken = {
+        uuid
+        for index in indexes.extra.values()
+        for uuid, count in zip(
+            index.hosts, peaks_of(index, None, part)[SHARED], strict=True
+        )
+        if count and uuid in hosts
+    }
+    if not taken:
+        return taken
+    rows = indexes.main.rows(taken)
+    fits = indexes.main.fits(rows, part.start, part.end, None, whole=True)
+    return set(itertools.compress(indexes.main.row_keys(rows), fits))

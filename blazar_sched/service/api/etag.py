@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entity tags: a response is not sent to a caller who has it (RFC 9110)."""
+
+import dataclasses
+from typing import Any
+
+import falcon
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tagged:
+    """A body with its tag; a body of None is one that the caller has."""
+
+    tag: str
+    body: dict[str, Any] | None
+
+    def set_headers(self, resp: falcon.Response) -> None:
+        """Let only the caller keep the response, and ask again each time."""
+        resp.set_header('ETag', f'W/"{self.tag}"')
+        resp.cache_control = ['private', 'no-cache']
+
+
+def known(req: falcon.Request) -> list[str]:
+    """Return the tags of If-None-Match: of the responses the caller has."""
+    return [str(tag) for tag in req.if_none_match or () if tag != '*']

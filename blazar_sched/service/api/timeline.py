@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline: the handler that translates requests into manager calls."""
+
+import json
+
+import falcon
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import requirements
+from blazar_sched.domain.host import HOST_NAMES
+from blazar_sched.domain.lease import NOW
+from blazar_sched.placing.timeline import GROUPINGS
+from blazar_sched.policies import timeline as policies
+from blazar_sched.service.api import etag
+from blazar_sched.service.api import listing
+from blazar_sched.service.api import requirement
+from blazar_sched.service.api import times
+from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.etag import Tagged
+from blazar_sched.service.api.schemas import timeline as schemas
+from blazar_sched.service.api.schemas.capacity import MAX_PARTS
+from blazar_sched.service.api.views.timeline import TIMELINE
+
+
+def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
+    """Show what takes the hosts in a window, row by row.
+
+    A row stands for a host, a zone, a value of a property, or a flavor. Of
+    other projects the caller sees only that something is taken, unless the
+    policy lets the caller see names.
+    """
+    names = _sees_names(caller)
+    properties = req.get_param('resource_properties', default='')
+    _check(caller, properties, 'resource_properties', names)
+    found = caller.call(
+        'get_timeline',
+        known=etag.known(req),
+        project_id=caller.project_id,
+        names=names,
+        group_by=_group_by(req, caller, names),
+        start=_start(req),
+        end=times.read_time(req.params, 'end_date'),
+        resource_properties=properties,
+        parts=listing.number(req, 'parts', MAX_PARTS),
+        limit=listing.number(req, 'limit', schemas.MAX_LIMIT),
+        marker=listing.text(req, 'marker', schemas.MAX_TEXT),
+    )
+    if found['timeline'] is None:
+        return Tagged(found['tag'], None)
+    shown = TIMELINE.show(found['timeline'], caller.version)
+    return Tagged(found['tag'], {'timeline': shown})
+
+
+def _sees_names(caller: Caller) -> bool:
+    try:
+        caller.require(policies.GET_NAMES)
+    except exception.NotAuthorized:
+        return False
+    return True
+
+
+def _start(req: falcon.Request) -> int | None:
+    """Return the start of the window, None for the minute of now."""
+    if req.get_param('start_date') == NOW:
+        return None
+    return times.read_time(req.params, 'start_date')
+
+
+def _group_by(req: falcon.Request, caller: Caller, names: bool) -> str:
+    """Return what rows stand for: one of GROUPINGS, or `$` and a property."""
+    asked = listing.text(req, 'group_by', schemas.MAX_TEXT) or GROUPINGS[0]
+    if asked in GROUPINGS:
+        return asked
+    name = asked.removeprefix('$').removeprefix(requirements.SCOPE)
+    _check(caller, json.dumps(['==', f'${name}', '']), 'group_by', names)
+    return f'${name}'
+
+
+def _check(caller: Caller, text: str, field: str, names: bool) -> None:
+    """Refuse a requirement that names what the caller may not name.
+
+    Who could choose a host by its name would learn which row is that host.
+
+    :raises InvalidInput: naming the field
+    """
+    if not names:
+        for name in HOST_NAMES & requirements.parse(text, field).names():
+            raise exception.InvalidInput(f'no host has {name}', field=field)
+    requirement.check(caller, text, field, private=names)

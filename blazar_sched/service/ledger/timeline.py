@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The allocations in a window in SQL, with the leases that have them."""
+
+from collections.abc import Collection
+import dataclasses
+
+import sqlalchemy as sa
+
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.window import Window
+from blazar_sched.service.ledger import access
+from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import models
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Use:
+    """An allocation, and the lease that has it."""
+
+    allocation: Allocation
+    resource_type: str
+    lease_id: str
+    project_id: str
+    name: str
+    status: str
+    degraded: bool
+
+
+def list_(
+    connection: sa.Connection,
+    window: Window,
+    limit: int,
+    hosts: Collection[str] | None = None,
+    project_id: str | None = None,
+) -> list[Use]:
+    """Return the allocations that overlap a window, the first start first.
+
+    :param limit: the maximum number of allocations
+    :param hosts: the UUIDs of the hosts, None for all
+    :param project_id: the project that owns the leases, None for any
+    """
+    query = (
+        sa.select(
+            models.Allocation,
+            models.Reservation.resource_type,
+            models.Reservation.lease_id,
+            models.Lease.project_id,
+            models.Lease.name,
+            models.Lease.status,
+            models.Lease.degraded,
+        )
+        .join(
+            models.Reservation,
+            models.Reservation.id == models.Allocation.reservation_id,
+        )
+        .join(models.Lease, models.Lease.id == models.Reservation.lease_id)
+        .where(
+            models.Allocation.start < window.end,
+            models.Allocation.end > window.start,
+        )
+        .order_by(models.Allocation.start, models.Allocation.id)
+        .limit(limit)
+    )
+    if hosts is not None:
+        query = query.where(models.Allocation.host.in_(hosts))
+    if project_id is not None:
+        query = query.where(models.Lease.project_id == project_id)
+    return [
+        Use(
+            allocation.from_row(row), row.resource_type, row.lease_id,
+            row.project_id, row.name, row.status, row.degraded,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+class Reads(access.Reads):
+    """The query for the allocations in a window."""
+
+    uses = access.read(list_)

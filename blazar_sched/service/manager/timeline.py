@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline: what takes the hosts in a window, by row, page by page.
+
+What a caller must not see is left out here, so that no message on the bus has
+it: see `_shown`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import requirements
+from blazar_sched.domain import states
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import capacity as division
+from blazar_sched.placing import timeline
+from blazar_sched.placing.options import Options
+from blazar_sched.placing.timeline import Bar
+from blazar_sched.placing.timeline import FLAVOR
+from blazar_sched.placing.timeline import FreeShares
+from blazar_sched.placing.timeline import Groups
+from blazar_sched.placing.timeline import HOST
+from blazar_sched.placing.timeline import ZONE
+from blazar_sched.replica import state
+from blazar_sched.replica import wire
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.timeline import Use
+from blazar_sched.service.manager import placing_options
+from blazar_sched.service.manager.capacity import Capacity
+
+# Seconds for which a start that is not given, and a tag, stay the same.
+MINUTE = 60
+WEEK = 7 * 86400
+LONGEST = 10 * 366 * 86400
+# The rows of a page by default; the most rows of a page, by what they stand
+# for, and bars of a row.
+USUAL_ROWS = 100
+MOST_ROWS = 500
+MOST_FLAVORS = 10
+MOST_BARS = 1000
+# Allocations that are read for a page.
+MOST_USES = 20000
+# Hosts times parts for which commits wait at a time.
+SLICE = 100000
+# The most characters of a marker, and of the key of a row.
+MOST_MARKER = 255
+# The groupings that are remembered; each one takes some bytes per host.
+MOST_GROUPINGS = 32
+# The fields of a bar that only those see who may see whose it is.
+_HIDDEN = (
+    'lease_id', 'reservation_id', 'name', 'status', 'degraded', 'project_id',
+    'server_id',
+)
+
+Values = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Query:
+    """A query for a page of the timeline.
+
+    :param project_id: the project of the caller
+    :param names: whether the caller sees the names of hosts, and the leases of
+        all projects
+    :param group_by: HOST, ZONE, FLAVOR, or `$` and the name of a property
+    :param parts: number of parts, None for none
+    :param marker: the key of the row after which the page begins, which may be
+        gone
+    """
+
+    project_id: str
+    names: bool
+    group_by: str = HOST
+    start: int | None = None
+    end: int | None = None
+    resource_properties: str = ''
+    parts: int | None = None
+    limit: int | None = None
+    marker: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Row:
+    """A row, with its bars and what is free in each part."""
+
+    key: str
+    name: str | None
+    hosts: int
+    zone: str | None = None
+    bars: Sequence[Bar] = ()
+    free: Sequence[float] | None = ()
+    free_hosts: Sequence[int] = ()
+    instances: Sequence[int | None] | None = None
+
+
+class Timeline:
+    """The timeline of the hosts.
+
+    :param capacity: counts servers of flavors; None if there are no rows of
+        flavors
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        capacity: Capacity | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf
+        self._ledger = ledger
+        self._capacity = capacity
+        self._clock = clock
+        # The groups of the last query for each grouping, and of which hosts.
+        self._groups: dict[tuple[str, str], tuple[list[Host], Groups]] = {}
+
+    def get(self, query: Query, known: Collection[str] = ()) -> Values:
+        """Return a page of the timeline, with its tag.
+
+        :param known: the tags of pages that the caller has: the timeline is
+            None if the page has one of these tags
+        :raises InvalidInput: naming the parameter that is wrong
+        """
+        now = int(self._clock())
+        window = _window(query, now)
+        parts = _parts(query, window)
+        # The tag is of the state before the page, so a commit meanwhile makes
+        # another tag next time.
+        tag = self._tag(query, window, now)
+        if tag in known:
+            return {'tag': tag, 'timeline': None}
+        if query.group_by == FLAVOR:
+            rows, more = self._flavor_rows(query, window)
+        else:
+            rows, more = self._host_rows(query, window, parts, now)
+        shown, cut = wire.fitting(_show(row, query) for row in rows)
+        return {
+            'tag': tag,
+            'timeline': {
+                'start': window.start,
+                'end': window.end,
+                'group_by': query.group_by,
+                'parts': [dataclasses.asdict(part) for part in parts],
+                'rows': shown,
+                'marker': shown[-1]['key'] if shown and (more or cut)
+                else None,
+            },
+        }
+
+    def _tag(self, query: Query, window: Window, now: int) -> str:
+        """Return the tag of a page, from which nothing else can be read."""
+        of = [
+            *self._ledger.version(), dataclasses.astuple(query),
+            window.start, window.end, now // MINUTE,
+        ]
+        return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:32]
+
+    def _flavor_rows(
+        self, query: Query, window: Window
+    ) -> tuple[list[_Row], bool]:
+        """Return the rows of a page of flavors, and whether others follow."""
+        if self._capacity is None:
+            raise exception.InvalidInput(
+                'group_by flavor is supported by the API only',
+                field='group_by',
+            )
+        flavors = {
+            flavor.id: flavor
+            for flavor in self._ledger.flavors()
+            if flavor.is_open_to(query.project_id)
+        }
+        limit = min(query.limit or MOST_FLAVORS, MOST_FLAVORS)
+        keys = timeline.after(
+            sorted(flavors, key=timeline.rank), query.marker, limit + 1
+        )
+        rows = []
+        for key in keys[:limit]:
+            try:
+                found = self._capacity.get(
+                    query.project_id, window.start, window.end,
+                    query.parts or 1, query.resource_properties, key,
+                )
+            except exception.InvalidInput as e:
+                if e.field != 'flavor_id':
+                    raise
+                # Nobody can reserve servers of the flavor.
+                counts: list[int | None] = [0] * (query.parts or 1)
+                found = {'hosts': 0, 'parts': []}
+            else:
+                counts = [part['instances'] for part in found['parts']]
+            rows.append(
+                _Row(
+                    key, flavors[key].name, found['hosts'],
+                    free=None,
+                    free_hosts=[part['hosts'] for part in found['parts']]
+                    or [0] * len(counts),
+                    instances=counts,
+                )
+            )
+        return rows, len(keys) > limit
+
+    def _host_rows(
+        self, query: Query, window: Window, parts: list[Window], now: int
+    ) -> tuple[list[_Row], bool]:
+        """Return the rows of a page of hosts, and whether others follow."""
+        requirement = requirements.parse(
+            query.resource_properties, 'resource_properties'
+        )
+
+        def look(
+            replica: state.Replica,
+        ) -> tuple[list[Host], tuple[Instance, ...]]:
+            return (
+                replica.catalog.visible(
+                    requirement, None if query.names else query.project_id
+                ),
+                tuple(replica.instances.values())
+                if query.group_by == HOST
+                else (),
+            )
+
+        hosts, instances = self._ledger.read_replica(look)
+        groups = self._grouped(query, hosts)
+        limit = min(query.limit or USUAL_ROWS, MOST_ROWS)
+        keys = timeline.after(groups.keys, query.marker, limit + 1)
+        more = len(keys) > limit
+        keys = keys[:limit]
+        if query.group_by == HOST:
+            bars, read = self._bars_of_hosts(
+                query, groups, keys, window, instances, now
+            )
+            keys, more = keys[:read], more or read < len(keys)
+        else:
+            bars = self._own_bars(query, groups, keys, window)
+        free = self._free(groups, keys, parts, now)
+        by_host = query.group_by == HOST
+        return [
+            _Row(
+                key,
+                (
+                    _name(groups.hosts(key)[0], query) if by_host
+                    else key or None
+                ),
+                len(groups.in_service(key).uuids),
+                groups.hosts(key)[0].availability_zone if by_host else None,
+                bars.get(key, ()),
+                [part[n][0] for part in free],
+                [part[n][1] for part in free],
+            )
+            for n, key in enumerate(keys)
+        ], more
+
+    def _grouped(self, query: Query, hosts: list[Host]) -> Groups:
+        """Return the hosts by row, remembered as long as no host changes."""
+        scope = '' if query.names else query.project_id
+        of = query.group_by, scope if query.group_by == HOST else ''
+        known = self._groups.get(of)
+        if known is not None and known[0] == hosts:
+            return known[1]
+        groups = Groups((_key(host, query), host) for host in hosts)
+        if len(self._groups) >= MOST_GROUPINGS:
+            self._groups.clear()
+        self._groups[of] = hosts, groups
+        return groups
+
+    def _bars_of_hosts(
+        self,
+        query: Query,
+        groups: Groups,
+        keys: list[str],
+        window: Window,
+        instances: Iterable[Instance],
+        now: int,
+    ) -> tuple[dict[str, list[Bar]], int]:
+        """Return the bars of each row, and of how many rows.
+
+        If the rows have very many bars, the bars of fewer rows are returned.
+        """
+        options = placing_options.read(self._conf.manager)
+        while True:
+            hosts = {groups.hosts(k)[0].uuid: groups.hosts(k)[0] for k in keys}
+            uses = self._ledger.uses(
+                self._widened(window, hosts.values(), options), MOST_USES,
+                hosts=list(hosts),
+            )
+            if len(uses) < MOST_USES or len(keys) <= 1:
+                break
+            keys = keys[: len(keys) // 2]
+        key_of = dict(zip(hosts, keys, strict=True))
+        bars: dict[str, list[Bar]] = defaultdict(list)
+        for use in uses:
+            host = hosts[use.allocation.host]
+            bar = _bar(use, host, query)
+            seconds = host.cleaning_seconds(
+                options.cleaning_time_of(use.resource_type)
+            )
+            bars[key_of[host.uuid]] += [
+                each
+                for each in (bar, *bar.cleaning(seconds))
+                if each.start < window.end and window.start < each.end
+            ]
+        for uuid, bar in timeline.bars_of_servers(
+            instances, hosts, window, now
+        ):
+            bars[key_of[uuid]].append(bar)
+        return bars, len(keys)
+
+    def _widened(
+        self, window: Window, hosts: Iterable[Host], options: Options
+    ) -> Window:
+        """Return the window, with the cleaning time of leases beside it."""
+        default = max(
+            (options.cleaning_time, *options.cleaning_times.values())
+        )
+        return window.widened(
+            max((h.cleaning_seconds(default) for h in hosts), default=0)
+        )
+
+    def _own_bars(
+        self, query: Query, groups: Groups, keys: list[str], window: Window
+    ) -> dict[str, list[Bar]]:
+        """Return the bars of the caller's own leases, by row."""
+        hosts = {
+            host.uuid: (key, host)
+            for key in keys
+            for host in groups.hosts(key)
+        }
+        bars: dict[str, list[Bar]] = defaultdict(list)
+        for use in self._ledger.uses(
+            window, MOST_USES, project_id=query.project_id
+        ):
+            if use.allocation.host in hosts:
+                key, host = hosts[use.allocation.host]
+                bars[key].append(_bar(use, host, query))
+        return {
+            key: timeline.merged(each, len(groups.hosts(key)))
+            for key, each in bars.items()
+        }
+
+    def _free(
+        self,
+        groups: Groups,
+        keys: list[str],
+        parts: list[Window],
+        now: int,
+    ) -> list[list[tuple[float, int]]]:
+        """Return the free share and the free hosts of each row, by part.
+
+        Commits wait for some parts at a time.
+        """
+        if not parts:
+            return []
+        shares = FreeShares([groups.in_service(key) for key in keys])
+        step = max(1, SLICE // (len(shares) or 1))
+        found: list[list[tuple[float, int]]] = []
+        for first in range(0, len(parts), step):
+            some = parts[first:first + step]
+
+            def look(
+                replica: state.Replica, some: list[Window] = some
+            ) -> list[list[tuple[float, int]]]:
+                replica.advance(now)
+                return shares.query(replica.indexes, some)
+
+            found += self._ledger.read_replica(look)
+        return found
+
+
+def whole(timeline: Timeline, query: Query) -> Values:
+    """Return all pages of the timeline as one page."""
+    found: Values = timeline.get(query)['timeline']
+    marker = found['marker']
+    while marker is not None:
+        page = timeline.get(dataclasses.replace(query, marker=marker))
+        found['rows'] += page['timeline']['rows']
+        marker = page['timeline']['marker']
+    return {**found, 'marker': None}
+
+
+def _window(query: Query, now: int) -> Window:
+    start = query.start
+    if start is None:
+        start = now // MINUTE * MINUTE
+    window = Window(start, start + WEEK if query.end is None else query.end)
+    if window.duration > LONGEST:
+        raise exception.InvalidInput(
+            'end_date must be at most ten years after the start',
+            field='end_date',
+        )
+    return window
+
+
+def _parts(query: Query, window: Window) -> list[Window]:
+    count = query.parts
+    if count is None:
+        if query.group_by == HOST:
+            return []
+        count = 1
+    return division.divide(window, count)
+
+
+def _key(host: Host, query: Query) -> str:
+    """Return the key of the row of a host.
+
+    Who may not see the names of hosts gets a key that tells nothing about the
+    host, and that another project does not get: it is made of the UUID, which
+    nobody can guess, and the project.
+    """
+    if query.group_by == HOST:
+        if query.names:
+            return host.id
+        secret = f'{query.project_id}/{host.uuid}'
+        return hashlib.sha256(secret.encode()).hexdigest()[:32]
+    if query.group_by == ZONE:
+        return host.availability_zone
+    return _value(host, query.group_by.removeprefix('$'))
+
+
+def _value(host: Host, name: str) -> str:
+    """Return the value of a property as the key of a row; '' for no value."""
+    value = host.properties().get(name, '')
+    if len(value) <= MOST_MARKER:
+        return value
+    digest = hashlib.sha256(value.encode()).hexdigest()[:32]
+    return f'{value[:MOST_MARKER - 40]}… {digest}'
+
+
+def _name(host: Host, query: Query) -> str | None:
+    return host.hypervisor_hostname if query.names else None
+
+
+def _bar(use: Use, host: Host, query: Query) -> Bar:
+    """Return the bar of an allocation on a host."""
+    allocation = use.allocation
+    is_offer = use.status == states.LEASE_CREATING
+    # Nobody else is told that a lease is only an offer.
+    seen = query.names or use.project_id == query.project_id
+    return Bar(
+        timeline.OFFER if is_offer and seen else timeline.LEASE,
+        allocation.start,
+        allocation.end,
+        timeline.share(host, allocation.amounts, allocation.whole),
+        use.project_id,
+        use.lease_id,
+        allocation.reservation_id,
+        use.name,
+        use.status,
+        use.degraded,
+    )
+
+
+def _show(row: _Row, query: Query) -> Values:
+    """Return a row in JSON primitives, as the caller may see it."""
+    bars = sorted(
+        (_shown(bar, query) for bar in row.bars), key=_order
+    )
+    left = bars[:MOST_BARS]
+    for bar, track in zip(
+        left,
+        timeline.tracks((bar['start'], bar['end']) for bar in left),
+        strict=True,
+    ):
+        bar['track'] = track
+    return {
+        'key': row.key,
+        'name': row.name,
+        'zone': row.zone,
+        'hosts': row.hosts,
+        'available': row.hosts > 0,
+        'free': None if row.free is None else [_cut(s) for s in row.free],
+        'free_hosts': list(row.free_hosts),
+        'instances': None if row.instances is None else list(row.instances),
+        'bars': left,
+        'bars_left_out': len(bars) - len(left),
+    }
+
+
+def _shown(bar: Bar, query: Query) -> Values:
+    """Return a bar as the caller may see it: free or busy if not its own."""
+    mine = bar.project_id == query.project_id
+    shown = {
+        'kind': bar.kind,
+        'start': bar.start,
+        'end': bar.end,
+        'share': _cut(bar.share),
+        'mine': mine,
+    }
+    seen = mine or query.names
+    return {
+        **shown,
+        **{name: getattr(bar, name) if seen else None for name in _HIDDEN},
+    }
+
+
+def _order(bar: Values) -> tuple[Any, ...]:
+    """Return the sort key of a bar, of nothing but what the caller sees."""
+    return (
+        bar['start'], bar['end'], bar['kind'], bar['share'],
+        bar['reservation_id'] or '', bar['server_id'] or '',
+    )
+
+
+def _cut(share: float) -> float:
+    """Return a share, rounded down."""
+    return int(share * 10000 + 1e-6) / 10000
