@@ -25,6 +25,7 @@ from benchmarks import replica
 from benchmarks import report
 from benchmarks import scale
 from benchmarks import targets
+from benchmarks import timeline
 from benchmarks.measure import Result
 from benchmarks.measure import Target
 from benchmarks.measure import WrongAnswer
@@ -34,7 +35,7 @@ Say = Callable[[str], None]
 
 PARTS = (
     'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'fleet',
-    'ledger', 'relocation', 'offers',
+    'ledger', 'relocation', 'offers', 'timeline',
 )
 
 # Columns, where there is no terminal to ask.
@@ -149,7 +150,9 @@ def _measured(
     if 'fleet' in options.parts:
         wanted += fleet.TARGETS
         yield from fleet.run(say)
-    for name, part in (('ledger', ledger), ('offers', offers)):
+    for name, part in (
+        ('ledger', ledger), ('offers', offers), ('timeline', timeline)
+    ):
         if name in options.parts:
             wanted += part.TARGETS
             yield from part.run(options.hosts, options.seed, budget, say)

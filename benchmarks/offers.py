@@ -145,7 +145,7 @@ def _windows(hosts: int, seed: int) -> list[tuple[int, int]]:
 
 def _in_manager(url: str, budget: float) -> Iterator[Result]:
     manager = Manager(ledger.conf(url), clock=lambda: workload.NOW)
-    looks = _time_looks(manager)
+    looks = time_looks(manager)
     try:
         for name, body in SEARCHES.items():
             call = functools.partial(_search, manager, body)
@@ -179,7 +179,7 @@ def _search(manager: Manager, body: Any) -> Any:
     })
 
 
-def _time_looks(manager: Manager) -> list[float]:
+def time_looks(manager: Manager) -> list[float]:
     """Return a list that gets the processor time of each look."""
     seconds: list[float] = []
     real = manager.ledger.read_replica
@@ -194,7 +194,7 @@ def _time_looks(manager: Manager) -> list[float]:
 
         return real(look)
 
-    # The searches read by this method alone, and no option measures a look.
+    # Only this method reads the replica, and no option measures a look.
     manager.ledger.read_replica = read_replica  # type: ignore[method-assign]
     return seconds
 
