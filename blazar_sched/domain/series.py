@@ -7,6 +7,7 @@ the clocks are set ahead, is the end of the gap; of a start that a day has
 twice, the first one counts. The duration is elapsed time.
 """
 
+import calendar
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -37,10 +38,13 @@ SKIP = 'skip'
 _LAST = 221_845_392_000
 _DAY = datetime.timedelta(days=1)
 _WEEKDAYS = 'MO|TU|WE|TH|FR|SA|SU'
-_NUMBER = '[+-]?[0-9]{1,3}'
+_NUMBER = '[0-9]{1,3}'
 _DAYS = f'([+-]?[0-9]{{1,2}})?({_WEEKDAYS})'
-# What the parts of a rule may be. A rule that has several starts in an hour
-# is refused: no lease is that short, and such a rule takes long to evaluate.
+# The parts that a rule may have: what each may be, and for which FREQ the
+# part is allowed. A rule that has several starts in an hour is refused: no
+# lease is that short, and such a rule takes long to evaluate. RFC 5545 forbids
+# some parts for some FREQ. BYSETPOS is refused where it could leave each day
+# or week without a start.
 _PARTS = {
     'FREQ': 'YEARLY|MONTHLY|WEEKLY|DAILY|HOURLY',
     'INTERVAL': '[1-9][0-9]{0,3}',
@@ -49,13 +53,39 @@ _PARTS = {
     'WKST': _WEEKDAYS,
     'BYDAY': f'{_DAYS}(,{_DAYS})*',
     'BYMINUTE': '[0-9]{1,2}',
-    **{
-        f'BY{name}': f'{_NUMBER}(,{_NUMBER})*'
-        for name in (
-            'MONTH', 'MONTHDAY', 'YEARDAY', 'WEEKNO', 'SETPOS', 'HOUR'
-        )
-    },
+    'BYHOUR': f'{_NUMBER}(,{_NUMBER})*',
+    **dict.fromkeys(
+        ('BYMONTH', 'BYMONTHDAY', 'BYYEARDAY', 'BYWEEKNO', 'BYSETPOS'),
+        f'[+-]?{_NUMBER}(,[+-]?{_NUMBER})*',
+    ),
 }
+_ALLOWED_FREQ = {
+    'BYMONTHDAY': ('YEARLY', 'MONTHLY', 'DAILY', 'HOURLY'),
+    'BYYEARDAY': ('YEARLY', 'HOURLY'),
+    'BYWEEKNO': ('YEARLY',),
+    'BYSETPOS': ('YEARLY', 'MONTHLY'),
+}
+# The numbers that a part may have.
+_RANGES = {
+    'BYMINUTE': range(60),
+    'BYHOUR': range(24),
+    'BYMONTH': range(1, 13),
+    'BYMONTHDAY': range(1, 32),
+    'BYYEARDAY': range(1, 367),
+    'BYWEEKNO': range(1, 54),
+    'BYSETPOS': range(1, 367),
+}
+# The parts whose numbers are negative if counted from the end.
+_FROM_END = ('BYMONTHDAY', 'BYYEARDAY', 'BYWEEKNO', 'BYSETPOS')
+# The most days of the week that BYDAY counts.
+_WEEKS = {'YEARLY': 53, 'MONTHLY': 5}
+# The parts that, with FREQ=DAILY or HOURLY, only leave out days.
+_OF_DAYS = ('BYMONTH', 'BYMONTHDAY', 'BYYEARDAY', 'BYDAY')
+# The calendar repeats itself after so many years, with the days of the week.
+_CYCLE = 400
+# The seconds by which the start of a new series may be past: each start since
+# then is evaluated.
+_LONGEST_PAST = 366 * 86400
 _START = re.compile(
     '[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?'
 )
@@ -138,6 +168,10 @@ class Recurrence:
         :param after: the first start that counts, in epoch seconds
         :raises InvalidInput: naming the field that is wrong
         """
+        if alignment.instant(self.start, self.zone) < after - _LONGEST_PAST:
+            raise exception.InvalidInput(
+                'start must not be more than a year ago', field='start'
+            )
         found = list(itertools.islice(self.occurrences(after, FOREVER), MOST))
         if not found:
             raise exception.InvalidInput(
@@ -162,6 +196,8 @@ class Recurrence:
         before = None
         first = alignment.instant(self.start, self.zone)
         last = min(until, max(after, first) + LOOK_AHEAD, _LAST)
+        if first >= last:
+            return
         for local in self._locals(last):
             at = alignment.instant(local, self.zone)
             if at >= last or self._is_over(local, at):
@@ -181,23 +217,62 @@ class Recurrence:
         return FOREVER
 
     def _locals(self, last: int) -> Iterator[datetime.datetime]:
-        """Yield the local starts until a time, and some later ones."""
+        """Yield the local starts until a time, and some later ones.
+
+        dateutil goes on to the year 9999 if a rule has no further start. The
+        rule is therefore evaluated as many cycles of the calendar later as
+        there are before that year.
+        """
         bound = datetime.datetime.fromtimestamp(last, self.zone)
-        rule = self._rule().replace(until=bound.replace(tzinfo=None) + _DAY)
+        years = (datetime.MAXYEAR - 1 - bound.year) // _CYCLE * _CYCLE
+        rule = self._rule().replace(
+            dtstart=_later(self.start, years),
+            until=_later(bound.replace(tzinfo=None), years) + _DAY,
+        )
         count = self.parts.get('COUNT')
-        return itertools.islice(rule, None if count is None else int(count))
+        return itertools.islice(
+            (_later(at, -years) for at in rule if self._has_day(at)),
+            None if count is None else int(count),
+        )
 
     def _rule(self) -> rrule.rrule:
         # dateutil compares UNTIL with local times only, and cannot have an
-        # end of its own beside COUNT.
+        # end of its own beside COUNT. It looks at the end at each start only,
+        # and would go through all hours until the year 9999 if no day had a
+        # start: see _has_day.
+        apart = {'COUNT', 'UNTIL'}
+        if self._limits_days:
+            apart.update(_OF_DAYS)
         text = ';'.join(
             f'{name}={value}' for name, value in self.parts.items()
-            if name not in ('COUNT', 'UNTIL')
+            if name not in apart
         )
         try:
             return rrule.rrulestr(text, dtstart=self.start)
         except (ValueError, TypeError, OverflowError) as e:
             raise _wrong_rule(f'{e}') from None
+
+    @property
+    def _limits_days(self) -> bool:
+        return self.parts['FREQ'] in ('DAILY', 'HOURLY')
+
+    def _has_day(self, at: datetime.datetime) -> bool:
+        """Tell whether a rule that recurs daily or hourly has a day."""
+        if not self._limits_days:
+            return True
+        month = calendar.monthrange(at.year, at.month)[1]
+        year = 365 + calendar.isleap(at.year)
+        day = at.timetuple().tm_yday
+        numbers = {
+            'BYMONTH': {at.month},
+            'BYMONTHDAY': {at.day, at.day - month - 1},
+            'BYYEARDAY': {day, day - year - 1},
+        }
+        weekday = _WEEKDAYS.split('|')[at.weekday()]
+        return weekday in self.parts.get('BYDAY', _WEEKDAYS) and all(
+            not numbers[name].isdisjoint(_numbers(self.parts[name]))
+            for name in numbers if name in self.parts
+        )
 
     def _is_over(self, local: datetime.datetime, at: int) -> bool:
         until = self.parts.get('UNTIL')
@@ -226,6 +301,10 @@ def _parts(text: str) -> dict[str, str]:
         parts[name] = value
     if 'FREQ' not in parts:
         raise _wrong_rule('FREQ is missing')
+    for name, value in parts.items():
+        _check_part(name, value, parts['FREQ'])
+    if 'BYWEEKNO' in parts and re.search('[0-9]', parts.get('BYDAY', '')):
+        raise _wrong_rule('BYDAY with BYWEEKNO must have no numbers')
     if 'COUNT' in parts and 'UNTIL' in parts:
         raise _wrong_rule('COUNT and UNTIL exclude each other')
     if 'UNTIL' in parts:
@@ -234,6 +313,37 @@ def _parts(text: str) -> dict[str, str]:
         except ValueError:
             raise _wrong_rule('UNTIL is not a time that exists') from None
     return parts
+
+
+def _check_part(name: str, value: str, freq: str) -> None:
+    """Refuse a part of a rule that RFC 5545 does not have.
+
+    :raises InvalidInput: naming `rrule`
+    """
+    if freq not in _ALLOWED_FREQ.get(name, (freq,)):
+        raise _wrong_rule(f'{name} is not possible with FREQ={freq}')
+    if name in _RANGES and not all(
+        (abs(number) if name in _FROM_END else number) in _RANGES[name]
+        for number in _numbers(value)
+    ):
+        raise _wrong_rule(f'{name} is out of range')
+    if name == 'BYDAY':
+        weeks = range(1, 1 + _WEEKS.get(freq, 0))
+        counts = re.findall('[0-9]+', value)
+        if not all(int(count) in weeks for count in counts):
+            raise _wrong_rule(
+                f'a number in BYDAY is not possible with FREQ={freq}'
+            )
+
+
+def _numbers(value: str) -> set[int]:
+    """Return the numbers in a part of a rule."""
+    return {int(number) for number in value.split(',')}
+
+
+def _later(at: datetime.datetime, years: int) -> datetime.datetime:
+    """Return a time of the calendar, whole cycles of years later."""
+    return at.replace(year=at.year + years)
 
 
 def _until(text: str) -> datetime.datetime:

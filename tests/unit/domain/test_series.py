@@ -2,8 +2,10 @@
 """The occurrences of a series, against a walk through each day of a year."""
 
 import datetime
+import random
 import zoneinfo
 
+from dateutil import rrule
 import pytest
 
 from blazar_sched.domain import exception
@@ -139,6 +141,16 @@ def test_a_series_that_is_over_has_nothing_that_follows():
     ('rrule', {'rrule': 'FREQ=DAILY;COUNT=0'}),
     ('rrule', {'rrule': 'FREQ=DAILY;BYHOUR=25'}),
     ('rrule', {'rrule': 'FREQ=DAILY;UNTIL=20301332'}),
+    ('rrule', {'rrule': 'FREQ=HOURLY;BYMINUTE=99'}),
+    ('rrule', {'rrule': 'FREQ=DAILY;BYMONTH=13'}),
+    ('rrule', {'rrule': 'FREQ=DAILY;BYMONTH=-1'}),
+    ('rrule', {'rrule': 'FREQ=DAILY;BYMONTHDAY=0'}),
+    ('rrule', {'rrule': 'FREQ=WEEKLY;BYDAY=2MO'}),
+    ('rrule', {'rrule': 'FREQ=MONTHLY;BYDAY=6MO'}),
+    ('rrule', {'rrule': 'FREQ=DAILY;BYSETPOS=300'}),
+    ('rrule', {'rrule': 'FREQ=WEEKLY;BYMONTHDAY=1'}),
+    ('rrule', {'rrule': 'FREQ=YEARLY;BYYEARDAY=-367'}),
+    ('rrule', {'rrule': 'FREQ=YEARLY;BYWEEKNO=3;BYDAY=1MO'}),
     ('rrule', {'rrule': 'every day'}),
     ('rrule', {'rrule': ''}),
     ('time_zone', {'zone': 'Nowhere/Land'}),
@@ -161,6 +173,11 @@ def test_what_cannot_be_is_refused_by_name(field, values):
     ('duration', 'FREQ=DAILY', DAY),
     ('rrule', 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30', HOUR),
     ('rrule', 'FREQ=DAILY;UNTIL=20200101', HOUR),
+    # dateutil alone looks for such starts until the year 9999: for minutes.
+    ('rrule', 'FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30', HOUR),
+    ('rrule', 'FREQ=HOURLY;BYYEARDAY=366;BYMONTHDAY=1', 60),
+    ('rrule', 'FREQ=DAILY;INTERVAL=7;BYDAY=TU', HOUR),
+    ('rrule', 'FREQ=MONTHLY;BYDAY=MO;BYMONTHDAY=13;BYSETPOS=2', HOUR),
 ])
 def test_what_never_is_or_overlaps_is_refused(field, rule, duration):
     found = recurrence(rule, '2030-01-07T09:00', duration=duration)
@@ -172,3 +189,60 @@ def test_what_never_is_or_overlaps_is_refused(field, rule, duration):
 def test_a_short_enough_series_is_accepted():
     found = recurrence('FREQ=DAILY', '2030-01-07T09:00', duration=23 * HOUR)
     found.check(epoch('2030-01-01T00:00'))
+
+
+@pytest.mark.parametrize('start', ['0001-01-01T00:00', '2028-12-01T09:00'])
+def test_a_start_long_ago_is_refused(start):
+    """Each start since then would be evaluated."""
+    found = recurrence('FREQ=HOURLY', start, duration=60)
+    with pytest.raises(exception.InvalidInput) as refusal:
+        found.check(epoch('2030-01-01T00:00'))
+    assert refusal.value.field == 'start'
+
+
+def test_no_start_in_the_last_years_of_the_calendar():
+    found = recurrence('FREQ=HOURLY', '9999-12-31T23:59:59', duration=60)
+    assert starts(found) == []
+
+
+def random_rule(draw):
+    """Return a rule that RFC 5545 allows, and that has starts."""
+    freq = draw.choice(['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY', 'HOURLY'])
+    # Hours are skipped for no other reason than by BYHOUR.
+    interval = 1 if freq == 'HOURLY' else draw.randint(1, 4)
+    parts = {'FREQ': freq, 'INTERVAL': interval}
+    days = 'MO', 'WE', 'SU'
+    choices = {
+        'BYMONTH': [2, 3, 10, 12], 'BYHOUR': [0, 2, 9, 23],
+        'BYDAY': [*days, '1MO', '-1FR'] if freq == 'MONTHLY' else days,
+    }
+    if freq != 'WEEKLY':
+        choices['BYMONTHDAY'] = [1, 13, 29, 31, -1, -30]
+    if freq in ('YEARLY', 'HOURLY') and draw.random() < .3:
+        # No other part may contradict it: dateutil would take minutes.
+        choices = {'BYYEARDAY': [1, 60, 360, -1, -300]}
+    for name, values in choices.items():
+        if draw.random() < .3:
+            some = draw.sample(values, draw.randint(1, 3))
+            parts[name] = ','.join(map(str, some))
+    if freq in ('YEARLY', 'MONTHLY') and draw.random() < .3:
+        parts['BYSETPOS'] = draw.choice([1, -1])
+    return ';'.join(f'{name}={value}' for name, value in parts.items())
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_the_starts_are_those_of_the_rule(seed):
+    draw = random.Random(seed)
+    first = datetime.datetime(2027, 11, 30, draw.randint(0, 23))
+    rule = random_rule(draw)
+    last = first + datetime.timedelta(days=500)
+    # The rule as dateutil evaluates it, without any step of our own.
+    plain = rrule.rrulestr(rule, dtstart=first).replace(
+        until=last - datetime.timedelta(seconds=1)
+    )
+    expected = [
+        int(at.replace(tzinfo=datetime.UTC).timestamp()) for at in plain
+    ]
+    until = int(last.replace(tzinfo=datetime.UTC).timestamp())
+    found = recurrence(rule, first.isoformat(), 'UTC', 60)
+    assert starts(found, until=until) == expected, rule
