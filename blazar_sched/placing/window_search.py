@@ -170,7 +170,7 @@ class Search:
         """
         found: list[Found] = []
         at = self._bounds.first
-        while len(found) < limit:
+        while len(found) < limit and at <= self._bounds.last:
             first = self._first(at)
             if first is None:
                 break

@@ -277,6 +277,22 @@ def test_what_cannot_be_is_refused_by_name(api, body, field):
     assert field in refused['error_message']
 
 
+@pytest.mark.parametrize('align', ['', '1h', '23:59 Pacific/Apia'])
+@pytest.mark.parametrize('body', [
+    {'distance': '36525d'},
+    # The last time that there is, 2^32 s, is 06:28:16 on this day.
+    {'start_date': '2106-02-07 04:28'},
+    {'start_date': '2106-02-07 06:20', 'duration': '1s'},
+    {'latest_start_date': '2106-02-07 06:28', 'distance': '30000d'},
+    {'duration': '1s', 'max_duration': '36525d', 'best': 'longest'},
+    {'latest_start_date': '2106-02-07 06:28', 'best': 'most'},
+])
+def test_the_greatest_numbers_are_answered(api, body, align):
+    found = ask(api, align=align, **body)
+    starts = [offer['start_date'] for offer in found['offers']]
+    assert starts == sorted(set(starts))
+
+
 def test_floating_ips_are_refused(api):
     refused = ask(
         api,
