@@ -405,27 +405,39 @@ class Leases:
             lease = tx.owned_lease(lease_id, project_id)
             _check_idle(lease)
             if _has_nothing(lease):
-                ended = self._enforcement.ending(tx, lease)
-                tx.discard_trust(lease.trust_id)
-                tx.delete_lease(lease_id)
-                return lease, None, ended
+                return None, self.remove(tx, lease)
             end = event.end_now(lease_id, now, lease.events)
             leaving = dataclasses.replace(
                 ending_now(lease, now), events=(end,)
             )
             tx.put_lease(leaving)
             _end_window(tx, leaving)
-            return lease, end, None
+            return end, None
 
-        lease, end, ended = commit(work)
+        end, removed = commit(work)
         if dry_run:
             return
         if end is not None:
             self._finish_delete(lease_id, end)
             return
-        ended()
-        self._notifier.lease(LEASE_DELETE, lease)
-        self._trusts.delete(lease.trust_id)
+        removed()
+
+    def remove(self, tx: PlacingTx, lease: Lease) -> Callable[[], None]:
+        """Remove a lease that has nothing in other services but a trust.
+
+        :returns: the function that notifies of the removal, and deletes the
+            trust; to be called after the commit
+        """
+        ended = self._enforcement.ending(tx, lease)
+        tx.discard_trust(lease.trust_id)
+        tx.delete_lease(lease.id)
+
+        def removed() -> None:
+            ended()
+            self._notifier.lease(LEASE_DELETE, lease)
+            self._trusts.delete(lease.trust_id)
+
+        return removed
 
     @property
     def _options(self) -> options.Options:

@@ -32,7 +32,6 @@ from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import LEASE_CREATE
-from blazar_sched.service.bus.notifier import LEASE_DELETE
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.bus.notifier import SERIES_AT_RISK
 from blazar_sched.service.enforcement import Enforcement
@@ -152,19 +151,18 @@ class AllSeries(loop.Looped):
         :raises SeriesNotFound: if the project has no such series
         """
 
-        def work(tx: PlacingTx) -> list[Lease]:
+        def work(tx: PlacingTx) -> list[Callable[[], None]]:
             series = tx.one_series(series_id, project_id)
-            gone = [
-                lease for lease in tx.leases_of_series(series.id)
+            removed = [
+                self._leases.remove(tx, lease)
+                for lease in tx.leases_of_series(series.id)
                 if lease.status == states.LEASE_PENDING and lease.is_idle
             ]
-            for lease in gone:
-                tx.delete_lease(lease.id)
             tx.delete_series(series.id)
-            return gone
+            return removed
 
-        for lease in self._ledger.commit(work):
-            self._notifier.lease(LEASE_DELETE, lease)
+        for each in self._ledger.commit(work):
+            each()
 
     def step(self) -> float:
         """Book the occurrences that the horizon has reached.

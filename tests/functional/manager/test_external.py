@@ -9,6 +9,7 @@ import threading
 from keystoneauth1 import loading
 import pytest
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.floating_ip import FloatingIP
@@ -484,6 +485,37 @@ class TestOnEnd:
         world.leases.delete(lease.id, None)
         assert world.ledger.leases() == []
         assert service.questions() == []
+
+
+class TestSeries:
+    """A service that is only told of the ends of leases allows series."""
+
+    @pytest.fixture
+    def conf(self, conf, service):
+        conf.clear_override('external_service_base_endpoint', 'enforcement')
+        conf.set_override(
+            'external_service_on_end_endpoint', f'{service.url}/over',
+            'enforcement',
+        )
+        return conf
+
+    def test_the_leases_of_a_deleted_series_have_ended(
+        self, world, service, whole
+    ):
+        start = world.now + 3600
+        made = world.manager.series.create({
+            'name': 'course', 'project_id': 'project', 'user_id': 'user',
+            'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
+            'start': duration.format_time(start).rstrip('Z'),
+            'duration': 3600, 'reservations': [whole()], 'except_dates': [],
+            'if_no_room': 'refuse',
+        })
+        world.manager.series.delete(made['id'], 'project')
+        told = [service.next()[:2] for _ in range(2)]
+        assert {path for path, _ in told} == {'/over'}
+        assert {document['lease']['id'] for _, document in told} == {
+            each['lease_id'] for each in made['leases']
+        }
 
 
 class TestEndpoints:
