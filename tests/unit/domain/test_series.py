@@ -246,3 +246,25 @@ def test_the_starts_are_those_of_the_rule(seed):
     until = int(last.replace(tzinfo=datetime.UTC).timestamp())
     found = recurrence(rule, first.isoformat(), 'UTC', 60)
     assert starts(found, until=until) == expected, rule
+
+
+@pytest.mark.parametrize('zone, gap', [
+    (BERLIN, '2030-03-31'), (NEW_YORK, '2030-03-10'),
+])
+def test_a_rule_that_meets_the_gap_in_a_year(zone, gap):
+    """Each day has one start, at the first minute that is not before 02:30.
+    """
+    found = recurrence('FREQ=DAILY', '2030-01-01T02:30', zone, HOUR)
+    local = zoneinfo.ZoneInfo(zone)
+    first = int(datetime.datetime(2030, 1, 1, tzinfo=local).timestamp())
+    end = int(datetime.datetime(2031, 1, 1, tzinfo=local).timestamp())
+    by_day = {}
+    for at in range(first, end, 60):
+        shown = datetime.datetime.fromtimestamp(at, local)
+        if shown.time() >= datetime.time(2, 30):
+            by_day.setdefault(shown.date(), at)
+
+    assert starts(found, until=end) == list(by_day.values())
+    assert len(by_day) == 365
+    day = by_day[datetime.date.fromisoformat(gap)]
+    assert f'{datetime.datetime.fromtimestamp(day, local):%H:%M}' == '03:00'
