@@ -65,6 +65,18 @@ def compiled_statements():
         yield
 
 
+@pytest.fixture(scope='session')
+def empty_ledger(tmp_path_factory):
+    """The SQLite file of an empty ledger: made once, copied for each test."""
+    from blazar_sched.service.ledger.ledger import Ledger
+
+    path = tmp_path_factory.mktemp('ledger') / 'empty.sqlite'
+    ledger = Ledger(f'sqlite:///{path}')
+    ledger.upgrade()
+    ledger.close()
+    return path
+
+
 @pytest.fixture(autouse=True)
 def loggers():
     """Restore the configuration of logging, which all tests share."""

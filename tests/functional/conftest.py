@@ -6,6 +6,7 @@ clients' methods, with hosts of 16 VCPUs and no servers, and Neutron at the
 level of HTTP.
 """
 
+import shutil
 from types import SimpleNamespace
 
 import futurist
@@ -33,14 +34,15 @@ FLAVOR = {
 
 
 @pytest.fixture
-def service(tmp_path, monkeypatch):
+def service(empty_ledger, tmp_path, monkeypatch):
     """A running service: `.conf`, `.manager`, `.bus` and `.api`."""
     # The end of the service waits for idle threads, a second by default.
     monkeypatch.setattr(futurist._thread.ThreadWorker, 'MAX_IDLE_FOR', 0.05)
+    ledger = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
     file = tmp_path / 'blazar-sched.conf'
     file.write_text(
         '[DEFAULT]\ntransport_url = fake://\nrpc_response_timeout = 30\n'
-        f'[database]\nconnection = sqlite:///{tmp_path}/ledger.sqlite\n'
+        f'[database]\nconnection = sqlite:///{ledger}\n'
         '[api]\nauth_strategy = noauth\nport = 0\n'
     )
     conf = service_conf.load(files=[str(file)])
@@ -51,7 +53,6 @@ def service(tmp_path, monkeypatch):
     manager = Manager(
         conf, nova, placement, neutron=Neutron(NeutronApi())
     )
-    manager.ledger.upgrade()
     manager.start()
     bus = rpc.Client(rpc.transport(conf))
     api = loopback.client(deploy.deploy(conf, bus))

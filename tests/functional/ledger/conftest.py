@@ -120,9 +120,7 @@ def open_ledger(url):
 @pytest.fixture
 def store(open_ledger):
     """A ledger with its tables."""
-    new = open_ledger(sleep=lambda seconds: None)
-    new.upgrade()
-    return new
+    return open_ledger(sleep=lambda seconds: None)
 
 
 @pytest.fixture

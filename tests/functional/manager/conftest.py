@@ -14,7 +14,6 @@ from blazar_sched.replica import accounting
 from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.manager import Manager
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
@@ -198,20 +197,10 @@ def instances(amount=1, vcpus=2, **parameters):
     }
 
 
-@pytest.fixture(scope='session')
-def empty(tmp_path_factory):
-    """The file of an empty ledger: made once, copied for each test."""
-    path = tmp_path_factory.mktemp('ledger') / 'empty.sqlite'
-    ledger = Ledger(f'sqlite:///{path}')
-    ledger.upgrade()
-    ledger.close()
-    return path
-
-
 @pytest.fixture
-def conf(empty, tmp_path):
+def conf(empty_ledger, tmp_path):
     conf = service_conf.load(files=[])
-    path = shutil.copy(empty, tmp_path / 'ledger.sqlite')
+    path = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
     # Tests of vacating enable it themselves.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manager and a real cloud: Nova, Placement and the filters."""
 
+import shutil
 import time
 
 from keystoneauth1 import adapter
@@ -42,15 +43,14 @@ def placement(placement_api):
 
 
 @pytest.fixture
-def manager(cloud, nova, placement, tmp_path):
+def manager(cloud, nova, placement, empty_ledger, tmp_path):
     """A running manager with an empty ledger."""
     conf = service_conf.load(files=[])
-    url = f'sqlite:///{tmp_path}/ledger.sqlite'
-    conf.set_override('connection', url, 'database')
+    path = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
+    conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('sync_interval', 0.2, 'manager')
     manager = Manager(conf, nova, placement)
-    manager.ledger.upgrade()
     manager.start()
     yield manager
     manager.stop()
