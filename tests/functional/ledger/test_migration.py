@@ -30,6 +30,12 @@ def url(bare_url):
     return bare_url
 
 
+@pytest.fixture
+def store(store):
+    store.upgrade()
+    return store
+
+
 def test_the_migrations_make_the_models(store, database):
     with database.connect() as connection:
         context = migration.MigrationContext.configure(
