@@ -33,6 +33,14 @@ opts = [
         'or that need a relocation path.',
     ),
     *relocation.opts,
+    cfg.FloatOpt(
+        'maintenance_interval',
+        default=10.0,
+        min=0.1,
+        mutable=True,
+        help='Seconds between two looks for hosts that will be closed soon, '
+        'or are closed, to vacate them. See also ``vacate_lead_time``.',
+    ),
     cfg.IntOpt(
         'minutes_before_end_lease',
         default=60,

@@ -94,6 +94,10 @@ class SeriesNotFound(NotFound):
     """There is no such series, or it belongs to another project."""
 
 
+class MaintenanceNotFound(NotFound):
+    """An id for which there is no maintenance."""
+
+
 class OfferNotFound(NotFound):
     """There is no such held offer in the project."""
 
@@ -160,6 +164,10 @@ class HostExists(Conflict):
 
 class HostHavingServers(Conflict):
     """A host with servers on it that is to be dedicated."""
+
+
+class InTheWay(Conflict):
+    """A maintenance of hosts that leases cannot leave."""
 
 
 class CantDeleteHost(Conflict):

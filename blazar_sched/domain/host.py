@@ -6,6 +6,7 @@ import dataclasses
 
 from blazar_sched import ext
 from blazar_sched.domain import requirements
+from blazar_sched.domain import window
 from blazar_sched.domain.duration import FOREVER
 from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.domain.inventory import DISK_GB
@@ -13,12 +14,18 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.inventory import MEMORY_MB
 from blazar_sched.domain.inventory import RESOURCE_CLASSES
 from blazar_sched.domain.inventory import VCPU
+from blazar_sched.domain.window import Window
 
 # How a host is held: 'shared' lets ordinary instances use the host by the
 # timeline, 'dedicated' keeps them off the host altogether (Blazar's freepool).
 SHARED = 'shared'
 DEDICATED = 'dedicated'
 HOLDS = (SHARED, DEDICATED)
+
+# Why a host is closed: for a maintenance, or because the host has not come
+# yet, or is gone.
+MAINTENANCE = 'maintenance'
+AVAILABILITY = 'availability'
 
 # The longest cleaning time, in minutes: longer than the range of all times.
 MAX_CLEANING_TIME = ext.TIME_LIMIT // 60
@@ -28,6 +35,25 @@ TRAIT = 'trait:'
 
 # The properties that name a host.
 HOST_NAMES = frozenset({'hypervisor_hostname', 'service_name'})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClosedWindow:
+    """A window ``[start, end)`` in which nothing may be on a host.
+
+    `kind` is MAINTENANCE or AVAILABILITY. A maintenance has its `id`, its
+    `name` and the `reason` that is shown to owners of leases.
+    """
+
+    start: int
+    end: int
+    kind: str = AVAILABILITY
+    id: str = ''
+    name: str = ''
+    reason: str = ''
+
+    def overlaps(self, other: Window) -> bool:
+        return self.start < other.end and other.start < self.end
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +68,8 @@ class Host:
     gets no new allocation while it is not `reservable`, as reported by
     monitors, or while it is `disabled`, as set by its operator; nor an
     allocation of a project that is not among its `projects`, if there are any.
+    Nothing may be on the host before `available_from` and from
+    `available_until` on, if these are set, nor in the `maintenances`.
     `capabilities` are free text.
     """
 
@@ -65,6 +93,9 @@ class Host:
     region: str = ''
     traits: tuple[str, ...] = ()
     capabilities: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    available_from: int | None = None
+    available_until: int | None = None
+    maintenances: tuple[ClosedWindow, ...] = ()
     created_at: int | None = None
     updated_at: int | None = None
 
@@ -108,6 +139,26 @@ class Host:
     def available(self) -> bool:
         """Whether new allocations may be made on the host."""
         return self.reservable and not self.disabled
+
+    @property
+    def closed_windows(self) -> tuple[ClosedWindow, ...]:
+        """The windows in which nothing may be on the host, in any order."""
+        closed = self.maintenances
+        if self.available_from:
+            closed += (ClosedWindow(0, self.available_from),)
+        if self.available_until is not None:
+            closed += (ClosedWindow(self.available_until, window.FOREVER),)
+        return closed
+
+    def closed_in(self, time: Window) -> tuple[ClosedWindow, ...]:
+        """Return the closed windows that overlap a window."""
+        return tuple(
+            each for each in self.closed_windows if each.overlaps(time)
+        )
+
+    def is_closed(self, now: int) -> bool:
+        """Tell whether nothing may be on the host now."""
+        return bool(self.closed_in(Window(now, now + 1)))
 
     @property
     def likeness(self) -> tuple[str, str]:

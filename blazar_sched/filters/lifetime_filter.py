@@ -139,9 +139,12 @@ class _Need:
         own = self.request.own
         if own is None:
             return ()
+        hosts = self._replica.hosts
         return {
             stay.host for stay in own.relocations[:1]
             if stay.start <= self.now < stay.end
+            and stay.host in hosts
+            and not hosts[stay.host].is_closed(self.now)
         }
 
     def _with_booking(self, host_states: list[Any]) -> list[Any]:
@@ -264,7 +267,10 @@ class _Need:
         amounts: tuple[int, ...],
     ) -> str:
         end = cast(int, self.admission(host_state).end)
-        return reasons.no_room(index, headroom, self.now, end, amounts)
+        return reasons.no_room(
+            index, headroom, self.now, end, amounts,
+            self._replica.hosts.get(host_state.uuid),
+        )
 
     def admitted(self, host_states: list[Any]) -> list[Any]:
         return steps.either(

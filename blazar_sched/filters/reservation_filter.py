@@ -12,7 +12,9 @@ from typing import Any
 from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
+from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.window import Window
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
@@ -75,6 +77,7 @@ def _bound(
         room = _ReservedRoom(replica, request, reservation, now)
         yield steps.Step(room.on, room.why_not_on)
         yield steps.Step(room.open, room.why_not_open)
+        yield steps.Step(room.not_closed, room.why_closed)
         yield steps.Step(room.with_room, room.why_no_room)
 
 
@@ -116,6 +119,21 @@ class _ReservedRoom:
             else f'closed at {reasons.time(end)}'
         )
         return f'the window of reservation {self._id} {when}'
+
+    def not_closed(self, host_states: list[Any]) -> list[Any]:
+        return [h for h in host_states if not self._closed(h)]
+
+    def why_closed(self, host_state: Any) -> str:
+        return next(
+            map(reasons.closed, self._closed(host_state)),
+            'the host was closed a moment ago',
+        )
+
+    def _closed(self, host_state: Any) -> tuple[ClosedWindow, ...]:
+        known = self._replica.hosts.get(host_state.uuid)
+        if known is None:
+            return ()
+        return known.closed_in(Window(self._now, self._now + 1))
 
     def with_room(self, host_states: list[Any]) -> list[Any]:
         recent = consumption.placed_recently(

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import fewest_moves
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
@@ -24,12 +25,16 @@ def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
     host with a server that is past its end, `allocations_to_move` may find
     that no allocation has to leave.
 
-    O(hosts that are full at some time + instances).
+    O(hosts + instances).
 
     :returns: uuids
     """
     replica.advance(now)
     found = _hosts_taken_whole(replica, now) | replica.indexes.overloaded(now)
+    ahead = Window(now)
+    found.update(
+        host.uuid for host in replica.hosts.values() if host.closed_in(ahead)
+    )
     return [host for host in sorted(found) if replica.hosts[host].reservable]
 
 
@@ -97,6 +102,10 @@ def allocations_to_move(
         )
         for stay in n.relocations
         if stay.host == host
+    ]
+    fixed += [
+        Allocation(f'closed {n}', '', host, each.start, each.end, whole=True)
+        for n, each in enumerate(known.closed_windows)
     ]
     movable = {}
     for allocation, lease_id in allocations:

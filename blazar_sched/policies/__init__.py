@@ -14,6 +14,7 @@ from blazar_sched.policies import capacity
 from blazar_sched.policies import floating_ip
 from blazar_sched.policies import host
 from blazar_sched.policies import lease
+from blazar_sched.policies import maintenance
 from blazar_sched.policies import offer
 from blazar_sched.policies import property
 from blazar_sched.policies import series
@@ -30,6 +31,7 @@ def list_rules() -> list[policy.RuleDefault]:
             floating_ip.rules,
             host.rules,
             lease.rules,
+            maintenance.rules,
             offer.rules,
             property.rules,
             series.rules,

@@ -14,6 +14,8 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 
+# The ids of the entries that close a host are its uuid, this, and a number.
+_CLOSED = '-closed-'
 # A change of an index; see ext.TimelineIndex.apply.
 Change = tuple[Any, ...]
 # An instance that counts for itself, and the window in which it does so on all
@@ -65,6 +67,23 @@ class Batch:
         if not others or any(change[6]):
             self.adds.append(change)
             self.allocations.append(change)
+
+    def close(self, host: Host) -> None:
+        """Take a host whole in its closed windows."""
+        nothing = (0,) * packing.WIDTH
+        changes = [
+            ('add', id_, id_, host.uuid, closed.start, closed.end, nothing,
+             True)
+            for id_, closed in zip(
+                _closing_ids(host), host.closed_windows, strict=True
+            )
+        ]
+        self.adds += changes
+        self.allocations += changes
+
+    def open(self, host: Host) -> None:
+        """Remove the entries of the closed windows of a host."""
+        self.removes += _closing_ids(host)
 
     def add_instance(
         self,
@@ -144,6 +163,13 @@ def add_allocation(allocation: Allocation) -> Change:
 def entity_of(id_: str) -> str:
     """Return the uuid or id of the entity that an index entry belongs to."""
     return id_.partition(_SUFFIX)[0]
+
+
+def _closing_ids(host: Host) -> list[str]:
+    """Return the ids of the entries of the closed windows of a host."""
+    return [
+        f'{host.uuid}{_CLOSED}{n}' for n in range(len(host.closed_windows))
+    ]
 
 
 def _ids(uuid: str) -> tuple[str, str]:

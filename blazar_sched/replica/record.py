@@ -13,6 +13,7 @@ from typing import Any
 
 from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
@@ -89,6 +90,9 @@ def _host(data: dict[str, Any]) -> Host:
             'inventory': held,
             'projects': tuple(data['projects']),
             'traits': tuple(data['traits']),
+            'maintenances': tuple(
+                ClosedWindow(**each) for each in data.get('maintenances', ())
+            ),
         }
     )
 
@@ -141,6 +145,7 @@ def encode(entity: Entity) -> Record:
             resource_class: _fields(held)
             for resource_class, held in entity.inventory.items()
         }
+        data['maintenances'] = list(map(_fields, entity.maintenances))
     elif isinstance(entity, Instance):
         data['path'] = [
             [stay.host, stay.start, stay.end] for stay in entity.path

@@ -250,6 +250,10 @@ class Replica(Entities):
             if kind == record.HOST
         })
         for (kind, key), entity in image.items():
+            if kind == record.HOST and key in self.hosts:
+                batch.open(self.hosts[key])
+            if isinstance(entity, Host):
+                batch.close(entity)
             if kind == record.ALLOCATION:
                 batch.removes.append(key)
             elif kind == record.INSTANCE:

@@ -102,10 +102,17 @@ LATE = Metric(
     'number',
 )
 
+ON_CLOSED = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_servers_on_closed_hosts',
+    'Servers that are on hosts that are closed, for a maintenance or because '
+    'the host is gone; every manager reports the same number',
+)
+
 # The metrics that are counted as things happen.
 COUNTED = (
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
-    CONFLICTS, CLOCK_DIFFERENCE, MOVES, UNPLANNED, LATE,
+    CONFLICTS, CLOCK_DIFFERENCE, MOVES, UNPLANNED, LATE, ON_CLOSED,
 )
 
 LEASES = Metric(

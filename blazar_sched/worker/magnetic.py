@@ -16,8 +16,9 @@ def hosts_of_project(
 ) -> list[Any]:
     """Return the hosts of the magnetic reservations of the request's project.
 
-    Only allocations that are open at `now` are considered. The allocations are
-    of whole hosts: Nova and Placement count the instances on them.
+    Only allocations that are open at `now` are considered, on hosts that are
+    not closed. The allocations are of whole hosts: Nova and Placement count
+    the instances on them.
     """
     if request.bound or request.project_id is None:
         return []
@@ -25,6 +26,11 @@ def hosts_of_project(
         host
         for id_ in tuple(replica.magnetic.get(request.project_id, ()))
         for _, host, start, end, *_ in replica.indexes.main.held(id_)
-        if start <= now < end
+        if start <= now < end and not _is_closed(replica, host, now)
     }
     return [h for h in host_states if h.uuid in hosts] if hosts else []
+
+
+def _is_closed(replica: state.Replica, host_uuid: str, now: int) -> bool:
+    host = replica.hosts.get(host_uuid)
+    return host is not None and host.is_closed(now)

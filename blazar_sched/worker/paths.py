@@ -178,8 +178,10 @@ class Paths:
         lasting, index, headroom, wanted = min(
             self._rooms(host_state, amounts), key=lambda room: room[0]
         )
-        reason = reasons.no_room(index, headroom, self._now, end, wanted)
         known = self._replica.hosts.get(host_state.uuid)
+        reason = reasons.no_room(
+            index, headroom, self._now, end, wanted, known
+        )
         until = self._now + lasting
         if known is None or until >= end:
             # The replica may change while it is being read.

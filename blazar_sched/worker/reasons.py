@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from blazar_sched import ext
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
+from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.window import Window
 from blazar_sched.placing.relocation import Path
 from blazar_sched.replica import present
 
@@ -20,10 +23,12 @@ def no_room(
     start: int,
     end: int,
     amounts: tuple[int, ...],
+    host: Host | None,
 ) -> str:
     """Say when a host ceases to have room, and of which resource classes.
 
     :param headroom: of this host only, which has no room by this headroom
+    :param host: this host
     """
     rows, room, ignore = headroom.rows, headroom.room, headroom.ignore
     lasting = index.horizon(
@@ -35,6 +40,8 @@ def no_room(
         return 'the host had no room a moment ago'
     since = 'at once' if at == start else f'from {time(at)} on'
     *used, _, whole = index.peak(rows, at, at + 1, ignore=ignore)
+    for each in () if host is None else host.closed_in(Window(at, at + 1)):
+        return f'{closed(each)}, and requested {until(end)}'
     if whole:
         return (
             f'the whole host is reserved {since}, and requested {until(end)}'
@@ -47,6 +54,18 @@ def no_room(
         if amount > 0 and use + amount > limit
     ]
     return f'{since}: {"; ".join(short)} {until(end)}'
+
+
+def closed(by: ClosedWindow) -> str:
+    """Return a closed window of a host in words."""
+    if by.kind == MAINTENANCE:
+        return (
+            f'the host is closed for maintenance {by.name!r} from '
+            f'{time(by.start)} {until(by.end)}'
+        )
+    if by.end == window.FOREVER:
+        return f'the host is available until {time(by.start)}'
+    return f'the host is available from {time(by.end)} on'
 
 
 def path(stays: Path, hosts: Mapping[str, Host]) -> str:

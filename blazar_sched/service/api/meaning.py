@@ -21,6 +21,17 @@ IF_NO_ROOM = (
     '`refuse` refuses the request, `skip` leaves the occurrence out'
 )
 OCCURRENCE = 'Local start of the occurrence of a series'
+MAINTENANCE_ID = 'ID of the maintenance'
+MAINTENANCE_NAME = 'Name of the maintenance'
+REASON = 'Reason, which the owners of leases on the hosts are told'
+AVAILABLE_FROM = (
+    'Time before which nothing may be on the host, such as a host that is '
+    'still to be delivered; null if the host is there'
+)
+AVAILABLE_UNTIL = (
+    'Time from which on nothing may be on the host, such as a host that will '
+    'be taken away; null if it is not known'
+)
 START = 'Start of the window'
 END = 'End of the window'
 RESERVATIONS = 'Reservations of the lease'

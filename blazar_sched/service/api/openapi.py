@@ -35,6 +35,7 @@ from blazar_sched.service.api.schemas import extension as extension_schemas
 from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
 from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
+from blazar_sched.service.api.schemas import maintenance as maintenance_schemas
 from blazar_sched.service.api.schemas import offer as offer_schemas
 from blazar_sched.service.api.schemas import property as property_schemas
 from blazar_sched.service.api.schemas import series as series_schemas
@@ -47,6 +48,8 @@ from blazar_sched.service.api.views.floating_ip import FLOATING_IP
 from blazar_sched.service.api.views.host import HOST
 from blazar_sched.service.api.views.lease import LEASE
 from blazar_sched.service.api.views.lease import listed
+from blazar_sched.service.api.views.maintenance import LISTED_MAINTENANCE
+from blazar_sched.service.api.views.maintenance import MAINTENANCE
 from blazar_sched.service.api.views.offer import HELD_OFFER
 from blazar_sched.service.api.views.offer import OFFER
 from blazar_sched.service.api.views.offer import OFFERS
@@ -112,6 +115,8 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Host': HOST.noun,
     'Lease': LEASE.noun,
     'ListedLease': listed,
+    'ListedMaintenance': LISTED_MAINTENANCE.noun,
+    'Maintenance': MAINTENANCE.noun,
     'Offer': HELD_OFFER.noun,
     'Offers': OFFERS.noun,
     'ListedSeries': LISTED_SERIES.noun,
@@ -125,6 +130,8 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
 SINCE = {
     'Capacity': microversion.V1_2,
     'Extension': microversion.V1_3,
+    'ListedMaintenance': microversion.V1_3,
+    'Maintenance': microversion.V1_3,
     'Offer': microversion.V1_3,
     'Offers': microversion.V1_3,
     'ListedSeries': microversion.V1_3,
@@ -137,6 +144,7 @@ _TEXT = {'type': 'string'}
 VARIABLES = properties(
     (
         Field('lease_id', meaning.LEASE_ID),
+        Field('maintenance_id', meaning.MAINTENANCE_ID),
         Field('offer_id', meaning.OFFER_ID),
         Field('series_id', meaning.SERIES_ID),
         Field('host_id', meaning.HOST_ID),
@@ -235,6 +243,17 @@ OPERATIONS = {
         lease_schemas.CHANGING_QUERY,
     ),
     'delete_series': Operation(),
+    'list_maintenances': Operation(_many('maintenances', 'ListedMaintenance')),
+    'show_maintenance': Operation(_one('maintenance', 'Maintenance')),
+    'create_maintenance': Operation(
+        _one('maintenance', 'Maintenance'), maintenance_schemas.CREATE,
+        lease_schemas.CHANGING_QUERY,
+    ),
+    'update_maintenance': Operation(
+        _one('maintenance', 'Maintenance'), maintenance_schemas.UPDATE,
+        lease_schemas.CHANGING_QUERY,
+    ),
+    'delete_maintenance': Operation(),
     'list_hosts': Operation(_many('hosts', 'Host')),
     'show_host': Operation(_one('host', 'Host')),
     'create_host': Operation(_one('host', 'Host'), host_schemas.CREATE),

@@ -28,6 +28,7 @@ from blazar_sched.service.api import extension
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
+from blazar_sched.service.api import maintenance
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
@@ -78,6 +79,8 @@ TIMELINE = '/v1/timeline'
 PUBLIC_PROPERTIES = '/v1/properties'
 SERIES = '/v1/series'
 ONE_SERIES = '/v1/series/{series_id}'
+MAINTENANCES = '/v1/maintenances'
+MAINTENANCE = '/v1/maintenances/{maintenance_id}'
 OFFERS = '/v1/offers'
 OFFER = '/v1/offers/{offer_id}'
 
@@ -120,6 +123,17 @@ ROUTES = (
           microversion.V1_3),
     Route('DELETE', ONE_SERIES, series.delete_series, 204,
           policies.series.DELETE, microversion.V1_3),
+
+    Route('GET', MAINTENANCES, maintenance.list_maintenances, 200,
+          policies.maintenance.GET, microversion.V1_3),
+    Route('POST', MAINTENANCES, maintenance.create_maintenance, 201,
+          policies.maintenance.POST, microversion.V1_3, dry=True),
+    Route('GET', MAINTENANCE, maintenance.show_maintenance, 200,
+          policies.maintenance.GET, microversion.V1_3),
+    Route('PUT', MAINTENANCE, maintenance.update_maintenance, 200,
+          policies.maintenance.PUT, microversion.V1_3, dry=True),
+    Route('DELETE', MAINTENANCE, maintenance.delete_maintenance, 204,
+          policies.maintenance.DELETE, microversion.V1_3),
 
     Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
     Route('POST', HOSTS, host.create_host, 201, policies.host.POST),
@@ -230,6 +244,7 @@ def _refuse_dry_run(req: falcon.Request) -> None:
     """Refuse dry_run where it is unsupported, so that it is not executed."""
     if req.method not in ('GET', 'HEAD') and schemas.DRY_RUN in req.params:
         raise exception.InvalidInput(
-            f'{schemas.DRY_RUN} is supported for leases and series only',
+            f'{schemas.DRY_RUN} is supported for leases, series and '
+            'maintenances only',
             field=schemas.DRY_RUN,
         )

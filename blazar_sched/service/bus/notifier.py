@@ -20,6 +20,7 @@ import oslo_messaging
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.series import Series
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
@@ -45,6 +46,9 @@ LEASE_HEALED = 'lease.healed'
 LEASE_AT_RISK = 'lease.at_risk'
 # The lease has started, and its capacity is not used in full.
 LEASE_UNUSED = 'lease.unused'
+# A maintenance closes a host of the lease, or did so until the lease was moved
+# to another host.
+LEASE_MAINTENANCE = 'lease.maintenance'
 # There is no room for occurrences of a series that are due to be booked.
 SERIES_AT_RISK = 'series.at_risk'
 HOST_FAILURE = 'host.failure'
@@ -96,6 +100,16 @@ class Notifier(loop.Looped):
         """Queue a notification of a lease, with an `event_type` from above."""
         if self.is_on:
             self._put(event_type, payloads.lease(lease))
+
+    def maintenance(
+        self, event_type: str, lease: Lease, maintenance: Maintenance
+    ) -> None:
+        """Queue a notification of a lease that a maintenance concerns.
+
+        :param event_type: from above
+        """
+        if self.is_on:
+            self._put(event_type, payloads.maintenance(lease, maintenance))
 
     def series(
         self, event_type: str, series: Series, occurrences: Sequence[str]

@@ -12,6 +12,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.series import Series
 
@@ -37,6 +38,20 @@ def lease(lease: Lease) -> dict[str, Any]:
         ],
         'created_at': _date(lease.created_at),
         'updated_at': _date(lease.updated_at),
+    }
+
+
+def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
+    """Return the payload of a notification of a lease and a maintenance."""
+    return {
+        **lease(lease_),
+        'maintenance': {
+            'id': maintenance.id,
+            'name': maintenance.name,
+            'reason': maintenance.reason,
+            'start_date': _date(maintenance.start),
+            'end_date': _date(maintenance.end),
+        },
     }
 
 

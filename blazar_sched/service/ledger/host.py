@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import record
@@ -43,6 +44,11 @@ def from_row(row: Any) -> Host:
         region=row.region,
         traits=tuple(row.traits or ()),
         capabilities=row.capabilities,
+        available_from=row.available_from,
+        available_until=row.available_until,
+        maintenances=tuple(
+            ClosedWindow(**each) for each in row.maintenances or ()
+        ),
         created_at=row.created_at,
         updated_at=row.updated_at,
     )

@@ -11,6 +11,7 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import listing
+from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import offer
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
@@ -34,6 +35,7 @@ class Reader(
     idempotency.Reads,
     instance.Reads,
     listing.Reads,
+    maintenance.Reads,
     offer.Reads,
     property.Reads,
     reservation.Reads,

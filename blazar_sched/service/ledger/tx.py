@@ -16,6 +16,7 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
+from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
@@ -33,6 +34,7 @@ class Tx(
     idempotency.Writes,
     instance.Writes,
     lease.Writes,
+    maintenance.Writes,
     property.Writes,
     reservation.Writes,
     series.Writes,

@@ -34,6 +34,7 @@ from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import maintenance
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import series
 from blazar_sched.service.manager import timeline
@@ -69,6 +70,7 @@ class Endpoint:
         offers: offer.Offers,
         all_series: series.AllSeries,
         extensions: extension.Extensions,
+        maintenances: maintenance.Maintenances,
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         clock: clock.Clock,
@@ -77,6 +79,7 @@ class Endpoint:
         self._offers = offers
         self._series = all_series
         self._extensions = extensions
+        self._maintenances = maintenances
         self._instances = instances
         self._feed = feed.Feed(ledger)
         self._leases = leases
@@ -290,6 +293,45 @@ class Endpoint:
         self._series.delete(series_id, project_id)
 
     @_answer
+    def create_maintenance(
+        self,
+        ctxt: Context,
+        values: Values,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Values:
+        return self._maintenances.create(values, force, dry_run)
+
+    @_answer
+    def list_maintenances(
+        self, ctxt: Context, marker: str | None = None
+    ) -> Values:
+        return _page(self._maintenances.list_all(marker), 'id')
+
+    @_answer
+    def get_maintenance(self, ctxt: Context, maintenance_id: str) -> Values:
+        return self._maintenances.get(maintenance_id)
+
+    @_answer
+    def update_maintenance(
+        self,
+        ctxt: Context,
+        maintenance_id: str,
+        values: Values,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Values:
+        return self._maintenances.update(
+            maintenance_id, values, force, dry_run
+        )
+
+    @_answer
+    def delete_maintenance(
+        self, ctxt: Context, maintenance_id: str
+    ) -> None:
+        self._maintenances.delete(maintenance_id)
+
+    @_answer
     def create_host(self, ctxt: Context, name: str, values: Values) -> Values:
         return _host(self._hosts.create(name, values))
 
@@ -487,4 +529,5 @@ def _host(host: Host) -> Values:
         },
         'projects': list(host.projects),
         'traits': list(host.traits),
+        'maintenances': list(map(dataclasses.asdict, host.maintenances)),
     }

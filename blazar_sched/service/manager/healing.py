@@ -124,7 +124,7 @@ class Healer:
                     field='status',
                 )
             ids = {a.reservation_id for a, _ in held}
-            return old, self._move(tx, old, {host.uuid}, now, ids)
+            return old, self.move(tx, old, {host.uuid}, now, ids)
 
         self.notify(*self._ledger.commit(work))
 
@@ -198,7 +198,7 @@ class Healer:
         old = new = tx.lease(lease_id)
         if _is_movable(old, now):
             with contextlib.suppress(exception.NotEnoughHostsAvailable):
-                new = self._move(
+                new = self.move(
                     tx, old, {host}, now, {allocation.reservation_id}
                 )
         return allocation.reservation_id, old, new
@@ -226,11 +226,11 @@ class Healer:
             old = tx.lease(lease_id)
             if old.start > until or not is_healable(old, now):
                 return old, old
-            return old, self._move(tx, old, _failed(tx, old), now)
+            return old, self.move(tx, old, _failed(tx, old), now)
 
         self.notify(*self._ledger.commit(work))
 
-    def _move(
+    def move(
         self,
         tx: PlacingTx,
         old: Lease,
@@ -270,7 +270,11 @@ class Healer:
             old,
             reservations=tuple(reservations),
             degraded=is_degraded(
-                old, _is_short(old.reservations), _is_short(reservations)
+                old,
+                lacks_resources(old.reservations)
+                or _will_close(tx, old, held, now),
+                lacks_resources(reservations)
+                or _will_close(tx, old, {**held, **placed}, now),
             ),
         )
         if new == old and all(held[id_] == placed[id_] for id_ in placed):
@@ -343,14 +347,28 @@ def flagged(
 def is_degraded(lease: Lease, was_short: bool, is_short: bool) -> bool:
     """Tell whether a lease is degraded now.
 
-    A lease that was degraded because of missing resources is no longer
-    degraded once nothing is missing; if there is another reason, the start
-    finds that reason again.
+    A lease that was degraded because resources are missing, or because its
+    hosts will be closed, is no longer degraded once that is over; if there is
+    another reason, the start finds that reason again.
     """
     return is_short or (lease.degraded and not was_short)
 
 
-def _is_short(reservations: Iterable[Reservation]) -> bool:
+def _will_close(
+    tx: PlacingTx,
+    lease: Lease,
+    held: lease_placing.Allocations,
+    now: int,
+) -> bool:
+    """Tell whether a host of a lease will be closed before the lease ends."""
+    return any(
+        tx.replica.hosts[a.host].closed_in(lease.left(now))
+        for many in held.values()
+        for a in many
+    )
+
+
+def lacks_resources(reservations: Iterable[Reservation]) -> bool:
     return any(r.missing_resources for r in reservations)
 
 

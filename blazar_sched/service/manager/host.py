@@ -107,6 +107,7 @@ class Hosts:
             capabilities=capabilities,
             created_at=now,
         )
+        _check_availability(wanted)
         if self._ledger.hosts([wanted.uuid]):
             raise _exists(name)
         servers = [
@@ -165,6 +166,7 @@ class Hosts:
                 ),
                 updated_at=now,
             )
+            _check_availability(new)
             _check_free(source, old, new, now)
             return new
 
@@ -494,6 +496,19 @@ def _check_free(
                     f'reservation {reservation.id}',
                     field=min(used),
                 )
+
+
+def _check_availability(host: Host) -> None:
+    """Refuse a host that is gone before it comes.
+
+    :raises InvalidInput: naming `available_until`
+    """
+    come, gone = host.available_from, host.available_until
+    if come is not None and gone is not None and gone <= come:
+        raise exception.InvalidInput(
+            'available_until must be later than available_from',
+            field='available_until',
+        )
 
 
 def _check_unallocated(source: Reader, host: Host) -> None:

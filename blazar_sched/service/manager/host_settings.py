@@ -113,6 +113,10 @@ def _parse_disabled(value: Any, field: str) -> bool:
         ) from e
 
 
+def _parse_time(value: Any, field: str) -> int | None:
+    return None if value is None else duration.parse_time(value, field)
+
+
 def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
     """Parse project ids: a list, a JSON list, or comma-separated text."""
     try:
@@ -150,4 +154,6 @@ _SETTINGS: dict[str, Callable[[Any, str], Any]] = {
     'cleaning_time': _parse_cleaning_time,
     'disabled': _parse_disabled,
     'projects': _parse_projects,
+    'available_from': _parse_time,
+    'available_until': _parse_time,
 }

@@ -41,6 +41,7 @@ from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import lifetime
+from blazar_sched.service.manager import maintenance
 from blazar_sched.service.manager import monitor
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing_options
@@ -161,6 +162,10 @@ class Manager:
         self.healer = healing.Healer(
             conf, self.ledger, self.notifier, self.runner.wake, self.clock
         )
+        self.maintenances = maintenance.Maintenances(
+            conf, self.ledger, self.healer, self.services.vacater,
+            self.notifier, self.runner.wake, self.clock, self.metrics,
+        )
         floating_ip_healer = floating_ip_healing.Healer(
             self.ledger, self.services.neutron, self.healer, self.clock
         )
@@ -181,7 +186,8 @@ class Manager:
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
-            self.extensions, self.instances, self.timeline, self.clock,
+            self.extensions, self.maintenances, self.instances, self.timeline,
+            self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._parts = self._ordered_parts()
@@ -237,6 +243,7 @@ class Manager:
                 lambda: options.host_sync_interval,
             ),
             self.monitor,
+            self.maintenances,
             self.unused,
             self.series,
             self.runner,

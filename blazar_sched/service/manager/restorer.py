@@ -26,6 +26,7 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.clients.nova import SHELVED
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager import maintenance
 from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
@@ -144,7 +145,14 @@ class Restorer(loop.Looped):
 
     def _vacated(self, now: int) -> set[str]:
         """Return the hostnames of the hosts that are being vacated."""
-        uuids = {
+        lead_time = self._conf.vacate_lead_time
+        uuids = set(self._ledger.read_replica(
+            lambda replica: [
+                host.uuid
+                for host, _ in maintenance.closing(replica, now, lead_time)
+            ]
+        ))
+        uuids |= {
             allocation.host
             for event, _ in self._ledger.due_events(now)
             if event.event_type == VACATE_HOSTS

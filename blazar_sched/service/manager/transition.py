@@ -186,10 +186,13 @@ class Transitions:
         over = lease.end <= now
         unopened = over and lease.status == states.LEASE_PENDING
         opened: dict[str, base.Opened] = {}
-        waiting = False
+        waiting = closing = False
         if not over:
             # Every part is started before reporting that one part has to wait.
             for driver, part in steps:
+                closing |= any(
+                    host.closed_in(lease.left(now)) for host in part.held
+                )
                 outcome = driver.start(part, now)
                 if outcome is None:
                     waiting = True
@@ -198,7 +201,7 @@ class Transitions:
         if waiting:
             return Waiting()
         # A start after the end of the lease says nothing new about the lease.
-        degraded = None if over else _is_degraded(lease, opened)
+        degraded = None if over else closing or _is_degraded(lease, opened)
 
         def write(tx: Tx) -> None:
             for reservation in lease.reservations:

@@ -15,6 +15,7 @@ from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import base
+from blazar_sched.service.resources import vacating
 from blazar_sched.service.resources.base import Part
 
 
@@ -84,7 +85,8 @@ class OnHostsResource(base.Resource):
         lease, reservation = part.lease, part.reservation
         held = part.held
         others = self._in_the_way(lease, reservation, held, now)
-        return self._vacater.vacate(lease, reservation, others, now)
+        cause = vacating.for_lease(lease, reservation)
+        return self._vacater.vacate(cause, others, now)
 
     def _evict(
         self,

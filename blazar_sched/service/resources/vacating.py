@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vacating: servers in the way of a lease are notified, then removed.
+"""Vacating: servers that must leave a host are notified, then removed.
+
+Servers have to leave for a lease, or because the host will be closed.
 
 A try sends Nova the requests that are due, for all servers at once, and waits
 for none of them: the try is called again. The notice of a server is in the
@@ -12,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -23,6 +26,7 @@ from oslo_log import log
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
+from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
@@ -65,6 +69,56 @@ PAUSE = 60
 MOST_FAILURES = 3
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cause:
+    """What servers have to leave their hosts for.
+
+    :param id: what distinguishes the cause from all others
+    :param name: the cause in the log
+    :param start: when the servers have to be gone
+    :param end: when the servers that are still there may stay
+    :param begun: when the vacating begins, None if now
+    :param details: what a notification says about the cause
+    :param last_spared: servers of an open reservation are left alone until
+        their reservation is over, if it is over by then; other servers of open
+        reservations are never deleted
+    """
+
+    id: str
+    name: str
+    start: int
+    end: int
+    begun: int | None
+    details: Mapping[str, str | None]
+    last_spared: int = window.FOREVER
+
+
+def for_lease(lease: Lease, reservation: Reservation) -> Cause:
+    """Return the cause of vacating ahead of the start of a lease."""
+    return Cause(
+        reservation.id, f'lease {lease.id}', lease.start, lease.start,
+        lease.vacate, {'lease_id': lease.id},
+    )
+
+
+def for_closing(host: Host, closed: ClosedWindow, lead_time: int) -> Cause:
+    """Return the cause of vacating a host that will be closed.
+
+    :param lead_time: seconds ahead of the start at which vacating begins
+    """
+    return Cause(
+        f'{host.uuid} {closed.start} {closed.id}',
+        f'maintenance {closed.id}' if closed.id else 'a host that goes',
+        closed.start, closed.end, closed.start - lead_time,
+        {
+            'lease_id': None,
+            'maintenance_id': closed.id,
+            'reason': closed.reason,
+        },
+        last_spared=closed.start,
+    )
+
+
 @dataclasses.dataclass(slots=True)
 class _Course:
     """The progress of the vacating of a server.
@@ -80,7 +134,7 @@ class _Course:
 
 
 class Vacater:
-    """The vacater, which has servers leave the hosts of leases."""
+    """The vacater, which has servers leave hosts."""
 
     def __init__(
         self,
@@ -94,8 +148,8 @@ class Vacater:
         self._nova = nova
         self._notifier = notifier
         self._servers = Finder(ledger, nova)
-        # By reservation: the start of the lease, and the courses by server.
-        self._courses: dict[str, tuple[int, dict[str, _Course]]] = {}
+        # By the id of the cause: the cause, and the courses by server.
+        self._courses: dict[str, tuple[Cause, dict[str, _Course]]] = {}
 
     def all_others(
         self,
@@ -109,8 +163,15 @@ class Vacater:
         These are all servers on the hosts, except the reservation's own
         servers and the servers that end by themselves before the start.
         """
-        others = self._others(lease, reservation, hosts, now)
+        others = self._others(lease.start, hosts, now, reservation.id)
         return [server for servers in others.values() for server in servers]
+
+    def all_on(self, host: Host, closed_from: int, now: int) -> list[Server]:
+        """Return the servers that must leave a host that will be closed.
+
+        These are all servers that do not end by themselves before.
+        """
+        return self._others(closed_from, [host], now)[host.uuid]
 
     def as_needed(
         self,
@@ -126,7 +187,7 @@ class Vacater:
         """
         at = max(lease.start, now)
         found = []
-        others = self._others(lease, reservation, hosts, now)
+        others = self._others(lease.start, hosts, now, reservation.id)
         for host in hosts:
             held = [
                 allocation
@@ -163,10 +224,10 @@ class Vacater:
 
     def _others(
         self,
-        lease: Lease,
-        reservation: Reservation,
+        start: int,
         hosts: Sequence[Host],
         now: int,
+        reservation_id: str | None = None,
     ) -> dict[str, list[Server]]:
         """Return the servers on hosts, by the uuids of the hosts.
 
@@ -174,15 +235,19 @@ class Vacater:
         themselves before the start; a server that is past its end has failed
         to end. Each server has the end, and the reservation that it draws on,
         as recorded in the ledger.
+
+        :param start: when the servers have to be gone
         """
-        at = max(lease.start, now)
+        at = max(start, now)
         there = [
             (server, host.uuid)
             for host in hosts
             for server in self._nova.servers(host=host.service_name)
             if server.node == host.hypervisor_hostname
         ]
-        own = {s.uuid for s in self._servers.drawing(reservation.id, there)}
+        own = set() if reservation_id is None else {
+            s.uuid for s in self._servers.drawing(reservation_id, there)
+        }
         others = [each for each in there if each[0].uuid not in own]
         found: dict[str, list[Server]] = {h.uuid: [] for h in hosts}
         known = {i.uuid: i for i in self._ledger.instances(found)}
@@ -221,20 +286,20 @@ class Vacater:
 
     def vacate(
         self,
-        lease: Lease,
-        reservation: Reservation,
+        cause: Cause,
         servers: Iterable[Server],
         now: int,
     ) -> bool:
         """Notify servers that they have to go, and remove the due servers.
 
         Each server is notified `vacate_notice` ahead, but at most half of the
-        remaining time ahead, so that a short lead time leaves some time for
-        the rest. Then the first action of `vacate_order` that Nova accepts is
-        requested; if the server is still on the host once it has no task, the
-        next action is requested: see `_steps`. After the last action the order
-        begins again, `PAUSE` seconds later. A server that draws on an open
-        reservation is left alone until that reservation is over.
+        time ahead that remains until the start, or after the start until the
+        end, so that a short time leaves some time for the rest. Then the first
+        action of `vacate_order` that Nova accepts is requested; if the server
+        is still on the host once it has no task, the next action is requested:
+        see `_steps`. After the last action the order begins again, `PAUSE`
+        seconds later. A server that draws on an open reservation is left alone
+        until that reservation is over; see `Cause`.
 
         :param servers: all servers that are in the way
         :returns: True if no server is in the way
@@ -242,13 +307,19 @@ class Vacater:
             request failed
         """
         in_the_way = [s for s in servers if self._order(s)]
-        open_ = self._in_open(in_the_way, now)
-        going = [s for s in in_the_way if s.uuid not in open_]
-        courses = self._follow(lease, reservation, going, now)
+        bound = self._in_open(in_the_way, now)
+        spared = self._in_open(in_the_way, now, cause.last_spared)
+        going = [s for s in in_the_way if s.uuid not in spared]
+        courses = self._follow(cause, going, now)
         failures = []
         for server in going:
+            order = self._order(server)
+            if server.uuid in bound:
+                order = [action for action in order if action != _DELETE]
             try:
-                self._see_to(lease, server, courses[server.uuid], now)
+                self._see_to(
+                    cause, server, courses[server.uuid], order, now
+                )
             except exception.Unavailable as e:
                 failures.append(e)
                 if len(failures) == MOST_FAILURES:
@@ -285,12 +356,18 @@ class Vacater:
         return [server.uuid for server in staying]
 
     def _in_open(
-        self, servers: Collection[Server], now: int
+        self,
+        servers: Collection[Server],
+        now: int,
+        last: int = window.FOREVER,
     ) -> set[str]:
-        """Return the uuids of the servers that draw on open reservations."""
+        """Return the uuids of the servers that draw on open reservations.
+
+        :param last: the latest end of such a reservation
+        """
         return self._meeting(
             [(s, s.reservation_id) for s in servers],
-            lambda claimed: claimed.start <= now < claimed.end,
+            lambda claimed: claimed.start <= now < claimed.end <= last,
         )
 
     def _shelved(
@@ -340,92 +417,107 @@ class Vacater:
         return order
 
     def _follow(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        servers: Iterable[Server],
-        now: int,
+        self, cause: Cause, servers: Iterable[Server], now: int
     ) -> dict[str, _Course]:
         """Return the courses of servers, and drop those that are over."""
-        for id_, (start, _) in list(self._courses.items()):
-            if start <= now:
+        for id_, (each, _) in list(self._courses.items()):
+            if each.end <= now:
                 self._courses.pop(id_, None)
-        start, known = self._courses.get(reservation.id, (0, {}))
-        if start != lease.start:
+        before, known = self._courses.get(cause.id, (cause, {}))
+        if before.start != cause.start:
             # These courses were computed for another start: they may be too
             # late.
             known = {}
         courses = {
-            s.uuid: known.get(s.uuid) or self._begin(lease, s, now)
+            s.uuid: known.get(s.uuid) or self._begin(cause, s, now)
             for s in servers
         }
-        self._courses[reservation.id] = lease.start, courses
+        self._courses[cause.id] = cause, courses
         return courses
 
-    def _begin(
-        self, lease: Lease, server: Server, now: int
-    ) -> _Course:
-        latest = now + min(self._conf.vacate_notice, (lease.start - now) // 2)
-        noticed = self._notice(lease, server, now)
+    def _begin(self, cause: Cause, server: Server, now: int) -> _Course:
+        left = (cause.start if now < cause.start else cause.end) - now
+        latest = now + min(self._conf.vacate_notice, left // 2)
+        noticed = self._notice(cause, server, now)
         if noticed is not None and noticed <= latest:
             return _Course(noticed)
         at = duration.format_time(latest)
         LOG.info(
-            'Server %s is in the way of lease %s on host %s, and must leave '
-            'at %s',
-            server.uuid, lease.id, server.node, at,
+            'Server %s is in the way of %s on host %s, and must leave at %s',
+            server.uuid, cause.name, server.node, at,
         )
         self._notifier.instance(
             INSTANCE_VACATE,
             server.uuid,
             project_id=server.project_id,
             hypervisor_hostname=server.node,
-            lease_id=lease.id,
             vacate_at=at,
+            **cause.details,
         )
         return _Course(latest)
 
-    def _notice(self, lease: Lease, server: Server, now: int) -> int | None:
+    def _notice(self, cause: Cause, server: Server, now: int) -> int | None:
         """Return the time in the metadata at which a server has to go.
 
-        The time counts if the server was notified for the lease, or for
-        another lease on the host that has not started: a server may be in the
-        way of several leases, and has to go for the first of them. Any other
-        time is left from an earlier vacating, or was written by the owner of
-        the server.
+        The time counts if the server was notified for the cause, or for
+        another lease on the host that has not started, or because the host
+        will be closed: a server may be in the way several times, and has to go
+        for the first of them. Any other time is left from an earlier vacating,
+        or was written by the owner of the server.
         """
         noticed = _told(server)
-        begun = now if lease.vacate is None else lease.vacate
+        begun = now if cause.begun is None else cause.begun
         if noticed is None or begun <= noticed:
             return noticed
         record = self._ledger.instance(server.uuid)
-        others = set() if record is None else {
+        if record is not None and any(
+            begun <= noticed for begun in self._begins(record.host, now)
+        ):
+            return noticed
+        return None
+
+    def _begins(self, host_uuid: str, now: int) -> Iterator[int]:
+        """Yield when the vacating of a host begins, for each cause."""
+        leases = {
             lease_id for _, lease_id in self._ledger.allocations(
-                host=record.host, after=now
+                host=host_uuid, after=now
             )
         }
         with contextlib.suppress(exception.LeaseNotFound):
-            for other in map(self._ledger.lease, sorted(others)):
-                begun = now if other.vacate is None else other.vacate
-                if now < other.start and begun <= noticed:
-                    return noticed
-        return None
+            for lease in map(self._ledger.lease, sorted(leases)):
+                if now < lease.start:
+                    yield now if lease.vacate is None else lease.vacate
+        for host in self._ledger.hosts([host_uuid]):
+            for closed in host.closed_windows:
+                if closed.start and now < closed.end:
+                    yield closed.start - self._conf.vacate_lead_time
 
     def _see_to(
-        self, lease: Lease, server: Server, course: _Course, now: int
+        self,
+        cause: Cause,
+        server: Server,
+        course: _Course,
+        order: Sequence[str],
+        now: int,
     ) -> None:
         if now < course.at:
-            noticed = self._notice(lease, server, now)
+            noticed = self._notice(cause, server, now)
             if noticed is None or noticed > course.at:
                 self._nova.set_server_metadata(
                     server, {VACATE_AT: duration.format_time(course.at)}
                 )
         elif server.task is None:
-            self._ask(server, course, now)
+            self._ask(server, course, order, now)
 
-    def _ask(self, server: Server, course: _Course, now: int) -> None:
-        """Request the next action that Nova accepts."""
-        steps = _steps(self._order(server))
+    def _ask(
+        self,
+        server: Server,
+        course: _Course,
+        order: Sequence[str],
+        now: int,
+    ) -> None:
+        """Request the next action of an order that Nova accepts."""
+        steps = _steps(order)
         if course.asked >= len(steps):
             if now < course.last + PAUSE:
                 return

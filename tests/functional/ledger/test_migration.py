@@ -105,6 +105,9 @@ def test_an_older_database_keeps_what_it_holds(
                     ('host', 'region'),
                     ('host', 'traits'),
                     ('host', 'cleaning_time'),
+                    ('host', 'available_from'),
+                    ('host', 'available_until'),
+                    ('host', 'maintenances'),
                     ('instance', 'used'),
                     ('instance', 'path'),
                     ('instance', 'movable'),
@@ -122,6 +125,7 @@ def test_an_older_database_keeps_what_it_holds(
             'DROP INDEX ix_instance_claim'
             + (' ON instance' if database.dialect.name == 'mysql' else ''),
             'ALTER TABLE instance DROP COLUMN claim',
+            'DROP TABLE maintenance',
             'DROP TABLE series',
             'DROP INDEX ix_lease_series_id'
             + (' ON lease' if database.dialect.name == 'mysql' else ''),

@@ -174,7 +174,12 @@ class ManagerInMemory:
             accounting.occupancy(i, i.end <= self.now) is not None
             for i in replica.instances.values()
         )
-        assert len(replica.indexes.main) == len(allocations) + occupying
+        closed = sum(
+            len(host.closed_windows) for host in replica.hosts.values()
+        )
+        assert len(replica.indexes.main) == (
+            len(allocations) + occupying + closed
+        )
 
 
 def hosts(minimum=1, maximum=1, **parameters):

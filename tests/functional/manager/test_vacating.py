@@ -11,6 +11,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.resources import vacating
 from tests.functional.manager.managed_cloud import at
 from tests.functional.manager.managed_cloud import NotifyingCloud
 from tests.standins.rest import answer
@@ -199,7 +200,9 @@ class TestWholeHost:
 
         monkeypatch.setattr(Nova, 'set_server_metadata', fail)
         with pytest.raises(exception.Unavailable, match='answered 500'):
-            vacater.vacate(lease, reservation, others, site.now)
+            vacater.vacate(
+                vacating.for_lease(lease, reservation), others, site.now
+            )
         assert {s['id']: told(s) is not None for s in servers} == {
             s['id']: s['id'] != failing for s in servers
         }

@@ -137,6 +137,8 @@ def host():
         'hold': 'shared',
         'unbounded': None,
         'cleaning_time': None,
+        'available_from': None,
+        'available_until': 1893456000,
         'disabled': False,
         'projects': ['p7'],
         'region': 'west',
@@ -280,7 +282,33 @@ def timeline():
 
 
 @pytest.fixture
-def answers(lease, host, floating_ip, capacity, offer, series, timeline):
+def maintenance():
+    """A maintenance as the manager returns it."""
+    blocked = {
+        'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
+        'reservation_id': 'b1f5d6c4-0000-4000-8000-000000000001',
+        'hosts': ['compute-1'],
+    }
+    return {
+        'id': 'b1f5d6c4-0000-4000-8000-000000000009',
+        'name': 'rack 7 power',
+        'reason': 'the power supply is replaced',
+        'start': 1893456000,
+        'end': 1893459600,
+        'hosts': ['compute-1'],
+        'status': 'PLANNED',
+        'created_at': 1767225600,
+        'updated_at': None,
+        'moved': [blocked],
+        'in_the_way': [{**blocked, 'why': 'no_room'}],
+        'servers': 3,
+    }
+
+
+@pytest.fixture
+def answers(
+    lease, host, floating_ip, capacity, offer, series, timeline, maintenance
+):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -324,6 +352,11 @@ def answers(lease, host, floating_ip, capacity, offer, series, timeline):
         'get_series': series,
         'create_series': series,
         'delete_series': None,
+        'list_maintenances': [maintenance],
+        'get_maintenance': maintenance,
+        'create_maintenance': maintenance,
+        'update_maintenance': maintenance,
+        'delete_maintenance': None,
         'list_offers': [offer],
         'get_offer': offer,
         'delete_offer': None,
@@ -357,6 +390,11 @@ def requests():
             'time_zone': 'Europe/Berlin', 'start': '2030-01-07T09:00',
             'reservations': [reservation],
         },
+        ('POST', routes.MAINTENANCES): {
+            'name': 'rack 7 power', 'hosts': ['compute-1'],
+            'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',
+        },
+        ('PUT', routes.MAINTENANCE): {'end_date': None},
         ('POST', routes.HOSTS): {'name': 'compute-1'},
         ('PUT', routes.HOST): {'gpu': 'true'},
         ('PUT', routes.ALLOCATION): {'lease_id': 'l1'},
@@ -370,7 +408,7 @@ def requests():
         route: (
             route.path.format(
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
-                offer_id='o1', series_id='s1',
+                offer_id='o1', series_id='s1', maintenance_id='m1',
             ),
             bodies.get((route.method, route.path)),
         )

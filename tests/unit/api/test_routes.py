@@ -43,6 +43,11 @@ OURS = {
     ('POST', '/v1/series'): 201,
     ('GET', '/v1/series/{series_id}'): 200,
     ('DELETE', '/v1/series/{series_id}'): 204,
+    ('GET', '/v1/maintenances'): 200,
+    ('POST', '/v1/maintenances'): 201,
+    ('GET', '/v1/maintenances/{maintenance_id}'): 200,
+    ('PUT', '/v1/maintenances/{maintenance_id}'): 200,
+    ('DELETE', '/v1/maintenances/{maintenance_id}'): 204,
     ('GET', '/v1/offers'): 200,
     ('POST', '/v1/offers'): 200,
     ('GET', '/v1/offers/{offer_id}'): 200,
@@ -83,6 +88,8 @@ def test_rules_have_blazars_names():
         'blazar:series:get', 'blazar:series:post', 'blazar:series:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get',
+        'blazar:maintenances:get', 'blazar:maintenances:post',
+        'blazar:maintenances:put', 'blazar:maintenances:delete',
     }
     assert names - ours == {
         'admin',

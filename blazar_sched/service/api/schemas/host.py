@@ -27,7 +27,9 @@ from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.microversion import V1_2
+from blazar_sched.service.api.microversion import V1_3
 from blazar_sched.service.api.schemas import text
+from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import STAMPS
 from blazar_sched.service.api.validation import Schema
 
@@ -85,6 +87,14 @@ FIELDS = (
         'cleaning_time', meaning.CLEANING_TIME,
         None, INTEGER_OR_NULL, since=V1_2,
     ),
+    Field(
+        'available_from', meaning.AVAILABLE_FROM, None, DATE,
+        lambda host: host.get('available_from'), since=V1_3,
+    ),
+    Field(
+        'available_until', meaning.AVAILABLE_UNTIL, None, DATE,
+        lambda host: host.get('available_until'), since=V1_3,
+    ),
 )
 
 _MAX_CAPABILITIES = 200
@@ -99,6 +109,10 @@ _CAPABILITY_NAME = {
 
 def _value(*null: str) -> Schema:
     return {'type': ['string', 'integer', *null], 'maxLength': 4096}
+
+
+def _time(*null: str) -> Schema:
+    return {'type': ['string', *null], 'maxLength': 40}
 
 
 def _settings(*null: str) -> dict[str, Schema]:
@@ -116,6 +130,8 @@ def _settings(*null: str) -> dict[str, Schema]:
         'disabled': described(
             meaning.DISABLED, {'type': ['boolean', 'string', *null]}
         ),
+        'available_from': described(meaning.AVAILABLE_FROM, _time(*null)),
+        'available_until': described(meaning.AVAILABLE_UNTIL, _time(*null)),
         'projects': described(
             meaning.PROJECTS,
             {

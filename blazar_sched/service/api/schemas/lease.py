@@ -45,7 +45,7 @@ ALIGN = Field(
 )
 
 
-def _date_or_null(null: str) -> Type:
+def date_or_null(null: str) -> Type:
     """Return the type of a time that may be null, which means `null`."""
     return Type(
         {
@@ -91,11 +91,11 @@ _LENGTH = Field(
 _CREATE = Object(
     Field('name', meaning.LEASE_NAME, type=_NAME),
     Field(
-        'start_date', meaning.START, type=_date_or_null('now'), required=False
+        'start_date', meaning.START, type=date_or_null('now'), required=False
     ),
     Field('end_date', meaning.END, type=DATE),
     Field(
-        'end_date', meaning.END, type=_date_or_null('no end'),
+        'end_date', meaning.END, type=date_or_null('no end'),
         since=microversion.V1_1, required=False,
     ),
     _LENGTH,
@@ -113,7 +113,7 @@ _CREATE = Object(
         type=text.up_to(36), required=False, since=microversion.V1_3,
     ),
     Field(
-        'before_end_date', _BEFORE_END, type=_date_or_null(_DEFAULT),
+        'before_end_date', _BEFORE_END, type=date_or_null(_DEFAULT),
         required=False,
     ),
     Field(
@@ -131,16 +131,16 @@ _UPDATE = Object(
     Field('start_date', meaning.START, type=DATE, required=False),
     Field('end_date', meaning.END, type=DATE, required=False),
     Field(
-        'end_date', meaning.END, type=_date_or_null('no end'),
+        'end_date', meaning.END, type=date_or_null('no end'),
         since=microversion.V1_1, required=False,
     ),
     _LENGTH,
     Field(
-        'before_end_date', _BEFORE_END, type=_date_or_null('no change'),
+        'before_end_date', _BEFORE_END, type=date_or_null('no change'),
         required=False,
     ),
     Field(
-        'before_end_date', _BEFORE_END, type=_date_or_null(_DEFAULT),
+        'before_end_date', _BEFORE_END, type=date_or_null(_DEFAULT),
         since=microversion.V1_1, required=False,
     ),
     Field(

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintenances: handlers that translate requests into calls to the manager."""
+
+import functools
+from typing import Any
+
+import falcon
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.service.api import dry_run
+from blazar_sched.service.api import listing
+from blazar_sched.service.api import times
+from blazar_sched.service.api import validation
+from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.schemas import maintenance as schemas
+from blazar_sched.service.api.views.maintenance import LISTED_MAINTENANCE
+from blazar_sched.service.api.views.maintenance import MAINTENANCE
+
+Body = dict[str, Any]
+
+
+def list_maintenances(req: falcon.Request, caller: Caller) -> Body:
+    """List the maintenances."""
+    found = listing.whole(
+        functools.partial(caller.call, 'list_maintenances')
+    )
+    return {
+        'maintenances': [
+            LISTED_MAINTENANCE.show(each, caller.version) for each in found
+        ]
+    }
+
+
+def show_maintenance(
+    req: falcon.Request, caller: Caller, maintenance_id: str
+) -> Body:
+    """Show a maintenance, with the reservations that are in its way."""
+    found = caller.call('get_maintenance', maintenance_id=maintenance_id)
+    return {'maintenance': MAINTENANCE.show(found, caller.version)}
+
+
+def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
+    """Close hosts over a window, and move reservations off the hosts.
+
+    The request is refused if reservations cannot leave the hosts, unless
+    `force` is true. A dry run is never refused for that: it shows what would
+    be moved and what would be in the way.
+    """
+    only_asks = dry_run.argument(req, caller)
+    body = req.media
+    validation.check(schemas.CREATE[caller.version], body)
+    hosts, requirement = body.get('hosts'), body.get('resource_properties')
+    if (hosts is None) == (requirement is None):
+        raise exception.InvalidInput(
+            'either hosts or resource_properties is required', field='hosts'
+        )
+    made = caller.call(
+        'create_maintenance',
+        values={
+            'name': body['name'],
+            'reason': body.get('reason', ''),
+            'start': times.read_time(body, 'start_date'),
+            'end': _end(body),
+            'hosts': hosts,
+            'resource_properties': requirement,
+        },
+        force=body.get('force', False),
+        **only_asks,
+    )
+    caller.context.resource_uuid = made['id']
+    return {'maintenance': MAINTENANCE.show(made, caller.version)}
+
+
+def update_maintenance(
+    req: falcon.Request, caller: Caller, maintenance_id: str
+) -> Body:
+    """Change the name, the reason or the window of a maintenance."""
+    only_asks = dry_run.argument(req, caller)
+    body = req.media
+    validation.check(schemas.UPDATE[caller.version], body)
+    values = {name: body[name] for name in ('name', 'reason') if name in body}
+    if 'start_date' in body:
+        values['start'] = times.read_time(body, 'start_date')
+    if 'end_date' in body:
+        values['end'] = _end(body)
+    changed = caller.call(
+        'update_maintenance', maintenance_id=maintenance_id, values=values,
+        force=body.get('force', False), **only_asks,
+    )
+    return {'maintenance': MAINTENANCE.show(changed, caller.version)}
+
+
+def delete_maintenance(
+    req: falcon.Request, caller: Caller, maintenance_id: str
+) -> None:
+    """End or cancel a maintenance: its hosts are open again."""
+    caller.call('delete_maintenance', maintenance_id=maintenance_id)
+
+
+def _end(body: Body) -> int:
+    end = times.read_time(body, 'end_date')
+    return FOREVER if end is None else end

@@ -1,0 +1,690 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintenances: hosts are closed over a window, vacated, and open again."""
+
+import contextlib
+import random
+import threading
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.event import Claim
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.service.bus import notifier
+from tests.functional.manager.managed_cloud import NotifyingCloud
+
+LEAD, NOTICE = 600, 120
+
+
+@pytest.fixture
+def on(world):
+    """Return the names of the hosts that a lease holds."""
+
+    def on(lease):
+        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+        return sorted(names[host] for _, host, _ in world.held(lease))
+
+    return on
+
+
+@pytest.fixture
+def close(world):
+    """close(*hosts, start, end): create a maintenance; times are from now."""
+
+    def close(*hosts, start=100, end=200, force=False, dry_run=False,
+              requirement=None):
+        made = world.manager.maintenances.create(
+            {
+                'name': 'rack 7', 'reason': 'power',
+                'start': None if start is None else world.now + start,
+                'end': end if end == FOREVER else world.now + end,
+                'hosts': list(hosts) or None,
+                'resource_properties': requirement,
+            },
+            force, dry_run,
+        )
+        world.check()
+        return made
+
+    return close
+
+
+@pytest.fixture
+def told(world, monkeypatch):
+    """The leases whose owners were notified of a maintenance."""
+    told = []
+    monkeypatch.setattr(
+        world.manager.notifier, 'maintenance',
+        lambda type_, lease, maintenance: told.append(
+            (type_, lease.id, lease.degraded, maintenance.reason)
+        ),
+    )
+    return told
+
+
+class TestClosedHost:
+    @pytest.fixture
+    def world(self, world):
+        world.add_host('a', rack='7')
+        return world
+
+    def test_no_lease_is_placed_in_the_window(self, world, close):
+        close('a')
+        for start, end in ((50, 101), (100, 200), (150, 160), (199, 300)):
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.create(start=start, end=end)
+
+    def test_no_part_of_the_host_either(self, world, close, slots):
+        close('a')
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(slots(), start=150, end=160)
+
+    def test_leases_up_to_the_window_and_from_its_end_on(
+        self, world, close, on
+    ):
+        close('a')
+        for start, end in ((50, 100), (200, 300)):
+            assert on(world.create(start=start, end=end)) == ['a']
+        world.check()
+
+    def test_hosts_by_a_requirement_that_is_evaluated_once(
+        self, world, close
+    ):
+        made = close(requirement='["==", "$rack", "7"]')
+        world.add_host('b', rack='7')
+        assert made['hosts'] == ['a']
+        world.create(start=150, end=160)
+
+    def test_an_end_that_is_not_known_yet(self, world, close):
+        made = close('a', end=FOREVER)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start=10**6, end=2 * 10**6)
+        world.manager.maintenances.update(
+            made['id'], {'end': world.now + 200}
+        )
+        world.create(start=10**6, end=2 * 10**6)
+        world.check()
+
+    def test_a_cancelled_one_leaves_nothing(self, world, close):
+        made = close('a')
+        world.manager.maintenances.delete(made['id'])
+        world.create(start=150, end=160)
+        assert world.ledger.maintenances() == []
+        assert world.host('a').maintenances == ()
+        world.check()
+
+    def test_two_that_overlap(self, world, close):
+        first = close('a')
+        close('a', start=150, end=300)
+        world.manager.maintenances.delete(first['id'])
+        world.create(start=100, end=150)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start=199, end=250)
+
+    def test_one_that_is_over_is_taken_from_the_host(self, world, close):
+        made = close('a')
+        world.clock.now += 200
+        assert world.manager.maintenances.get(made['id'])['status'] == 'OVER'
+        world.manager.maintenances.step()
+        assert world.host('a').maintenances == ()
+        world.check()
+
+    def test_another_manager_knows(self, conf, world, close):
+        other = world.another(conf)
+        other.ledger.warm()
+        close('a')
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            other.leases.create({
+                'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+                'start': world.now + 100, 'end': world.now + 200,
+                'before_end': None,
+                'reservations': [{
+                    'resource_type': 'physical:host', 'min': 1, 'max': 1,
+                }],
+            })
+        other.ledger.close()
+
+    @pytest.mark.parametrize(
+        ('values', 'field'),
+        [
+            ({'start': -1}, 'start_date'),
+            ({'end': 50}, 'end_date'),
+            ({'start': None, 'end': 0}, 'end_date'),
+            ({'requirement': '["==", "$rack", "8"]'}, 'resource_properties'),
+        ],
+    )
+    def test_invalid(self, world, close, values, field):
+        hosts = () if 'requirement' in values else ('a',)
+        with pytest.raises(exception.InvalidInput) as error:
+            close(*hosts, **values)
+        assert error.value.field == field
+        assert world.ledger.maintenances() == []
+
+    def test_a_host_that_is_not_registered(self, close):
+        with pytest.raises(exception.HostNotFound) as error:
+            close('b')
+        assert error.value.field == 'hosts'
+
+
+class TestHostThatComesOrGoes:
+    def test_before_it_has_come_and_after_it_is_gone(self, world, on):
+        world.add_host('a')
+        host = world.host('a')
+        world.hosts.update(host.id, {
+            'available_from': '2027-02-01 00:00',
+            'available_until': '2027-03-01 00:00',
+        })
+        start = world.host('a').available_from - world.now
+        for at in (100, start - 10, start + 40 * 86400):
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.create(start=at, end=at + 20)
+        assert on(world.create(start=start, end=start + 20)) == ['a']
+        world.check()
+        world.hosts.update(
+            host.id, {'available_from': None, 'available_until': None}
+        )
+        world.create(start=100, end=120)
+        world.check()
+
+    def test_a_host_that_is_gone_before_it_comes(self, world):
+        world.add_host('a')
+        with pytest.raises(exception.InvalidInput) as error:
+            world.hosts.update(world.host('a').id, {
+                'available_from': '2027-03-01 00:00',
+                'available_until': '2027-02-01 00:00',
+            })
+        assert error.value.field == 'available_until'
+
+    def test_leases_leave_a_host_that_will_be_gone(self, world, on):
+        world.add_host('a')
+        lease = world.create(start=10**6, end=10**6 + 100)
+        world.add_host('b')
+        world.hosts.update(
+            world.host('a').id, {'available_until': '2027-01-16 00:00'}
+        )
+        world.healer.heal()
+        assert on(lease) == ['b']
+        world.check()
+
+
+class TestLeasesOnTheHosts:
+    @pytest.fixture
+    def world(self, world):
+        world.add_host('a')
+        return world
+
+    def test_a_lease_moves_to_another_host(self, world, close, on, told):
+        lease = world.create(start=150, end=300)
+        world.add_host('b')
+        made = close('a')
+        assert on(lease) == ['b']
+        assert made['in_the_way'] == []
+        assert [(m['lease_id'], m['hosts']) for m in made['moved']] == [
+            (lease.id, ['a'])
+        ]
+        assert told == [(notifier.LEASE_MAINTENANCE, lease.id, False, 'power')]
+        assert not world.lease(lease).degraded
+
+    def test_a_lease_beside_the_window_stays(self, world, close, on, told):
+        leases = [
+            world.create(start=50, end=100), world.create(start=200, end=300),
+        ]
+        world.add_host('b')
+        close('a')
+        assert [on(each) for each in leases] == [['a'], ['a']]
+        assert told == []
+
+    def test_leases_do_not_move_to_one_host_twice(self, world, close, on):
+        world.add_host('b')
+        leases = [world.create(start=150, end=300) for _ in range(2)]
+        world.add_host('c')
+        made = close('a', 'b', force=True)
+        [blocked] = made['in_the_way']
+        held = [on(each) for each in leases]
+        assert sorted(held) in ([['a'], ['c']], [['b'], ['c']])
+        assert [blocked['hosts']] == [h for h in held if h != ['c']]
+
+    def test_only_what_is_on_the_hosts_moves(self, world, close, on, whole):
+        world.add_host('b')
+        lease = world.create(whole(2, 2), start=150, end=300)
+        world.add_host('c')
+        close('a')
+        assert on(lease) == ['b', 'c']
+
+    def test_no_room_elsewhere(self, world, close, on, told):
+        lease = world.create(start=150, end=300)
+        with pytest.raises(exception.InTheWay, match='no_room') as error:
+            close('a')
+        assert error.value.field == 'hosts'
+        assert world.ledger.maintenances() == []
+        assert told == []
+        assert not world.lease(lease).degraded
+        world.create(start=100, end=150)
+
+    def test_a_dry_run_shows_it_and_changes_nothing(
+        self, world, close, on, told
+    ):
+        world.add_host('b')
+        leases = [world.create(start=150, end=300) for _ in range(2)]
+        world.add_host('c')
+        revision = world.ledger.newest()[1]
+        made = close('a', 'b', dry_run=True)
+        assert [each['why'] for each in made['in_the_way']] == ['no_room']
+        assert len(made['moved']) == 1
+        assert sorted(map(on, leases)) == [['a'], ['b']]
+        assert world.ledger.newest()[1] == revision
+        assert told == []
+
+    def test_forced(self, world, close, on, told):
+        lease = world.create(start=150, end=300)
+        made = close('a', force=True)
+        assert [each['why'] for each in made['in_the_way']] == ['no_room']
+        assert on(lease) == ['a']
+        assert world.lease(lease).degraded
+        assert told == [(notifier.LEASE_MAINTENANCE, lease.id, True, 'power')]
+
+    def test_a_lease_in_the_way_moves_once_there_is_room(
+        self, world, close, on
+    ):
+        lease = world.create(start=150, end=300)
+        close('a', force=True)
+        world.add_host('b')
+        world.healer.heal()
+        assert on(lease) == ['b']
+        assert not world.lease(lease).degraded
+        world.check()
+
+    def test_cancelling_restores_a_lease(self, world, close, on):
+        lease = world.create(start=150, end=300)
+        made = close('a', force=True)
+        world.manager.maintenances.delete(made['id'])
+        assert on(lease) == ['a']
+        assert not world.lease(lease).degraded
+
+    def test_so_does_another_window(self, world, close):
+        lease = world.create(start=150, end=300)
+        made = close('a', force=True)
+        world.manager.maintenances.update(
+            made['id'], {'end': world.now + 150}
+        )
+        assert not world.lease(lease).degraded
+        world.check()
+
+    def test_a_wider_window_moves_more(self, world, close, on):
+        made = close('a')
+        lease = world.create(start=250, end=300)
+        assert on(lease) == ['a']
+        world.add_host('b')
+        world.manager.maintenances.update(
+            made['id'], {'end': world.now + 260}
+        )
+        assert on(lease) == ['b']
+        world.check()
+
+    def test_it_can_begin_now(self, world, close):
+        made = close('a')
+        changed = world.manager.maintenances.update(
+            made['id'], {'start': None}
+        )
+        assert (changed['start'], changed['status']) == (world.now, 'ACTIVE')
+        world.check()
+
+    def test_a_wider_window_can_be_refused(self, world, close, on):
+        made = close('a')
+        world.create(start=250, end=300)
+        with pytest.raises(exception.InTheWay):
+            world.manager.maintenances.update(
+                made['id'], {'end': world.now + 260}
+            )
+        assert world.ledger.maintenance(made['id']).end == world.now + 200
+
+    def test_an_open_lease_without_servers_moves(self, world, close, on):
+        lease = world.create(start='now', end=300)
+        world.run()
+        world.add_host('b')
+        close('a')
+        world.run()
+        assert on(lease) == ['b']
+        assert world.lease(lease).status == 'ACTIVE'
+        assert not world.lease(lease).degraded
+
+    def test_an_open_lease_with_servers_stays(self, world, close, on):
+        lease = world.create(start='now', end=300)
+        world.run()
+        [reservation] = lease.reservations
+        world.add_server(
+            'a', 'project', reservation_id=reservation.id,
+        )
+        world.manager.instances.sync()
+        world.add_host('b')
+        with pytest.raises(exception.InTheWay, match='servers'):
+            close('a')
+        made = close('a', force=True)
+        assert [each['why'] for each in made['in_the_way']] == ['servers']
+        assert on(lease) == ['a']
+        assert world.lease(lease).degraded
+
+    def test_its_lease_is_whole_again_at_the_end(self, world, close, on):
+        lease = world.create(start='now', end=300)
+        world.run()
+        close('a', force=True)
+        world.run(100)
+        assert world.lease(lease).degraded
+        world.clock.now += 100
+        world.manager.maintenances.step()
+        world.run()
+        assert on(lease) == ['a']
+        assert not world.lease(lease).degraded
+        world.check()
+
+    def test_a_start_does_not_forget_the_maintenance(self, world, close):
+        lease = world.create(start=50, end=300)
+        close('a', force=True)
+        world.run(50)
+        assert world.lease(lease).status == 'ACTIVE'
+        assert world.lease(lease).degraded
+
+    def test_a_lease_with_an_event_in_progress_stays(
+        self, world, close, on
+    ):
+        lease = world.create(start='now', end=300)
+        world.add_host('b')
+        [(start, _)] = world.ledger.due_events(world.now)
+        claim = Claim('another', 'token', 10**10)
+        assert world.ledger.write(
+            lambda tx: tx.claim_event(start.id, claim, None)
+        )
+        with pytest.raises(exception.InTheWay, match='changing'):
+            close('a')
+        assert on(lease) == ['a']
+
+
+class TestRace:
+    """A lease is booked on the host while the maintenance is created."""
+
+    @pytest.mark.parametrize('first', ['lease', 'maintenance'])
+    def test_one_after_the_other(self, conf, world, close, first, on):
+        world.add_host('a')
+        other = world.another(conf)
+        other.ledger.warm()
+        at = world.now
+        inside, go = threading.Event(), threading.Event()
+        results = {}
+
+        def book():
+            return other.leases.create({
+                'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+                'start': at + 100, 'end': at + 200, 'before_end': None,
+                'reservations': [{
+                    'resource_type': 'physical:host', 'min': 1, 'max': 1,
+                }],
+            })
+
+        def shut():
+            return world.manager.maintenances.create({
+                'name': 'm', 'reason': '', 'start': at + 100,
+                'end': at + 200, 'hosts': ['a'], 'resource_properties': None,
+            })
+
+        actions = {'lease': book, 'maintenance': shut}
+        ledgers = {'lease': other.ledger, 'maintenance': world.ledger}
+        ledger = ledgers[first]
+        finish = ledger._finish
+
+        def late(connection, revision):
+            # The work of this commit is done; the other one begins.
+            inside.set()
+            go.wait(10)
+            finish(connection, revision)
+
+        ledger._finish = late
+
+        def run(name):
+            try:
+                results[name] = actions[name]()
+            except exception.BlazarSchedError as e:
+                results[name] = e
+
+        [second] = actions.keys() - {first}
+        threads = [threading.Thread(target=run, args=(first,))]
+        threads[0].start()
+        assert inside.wait(10)
+        threads.append(threading.Thread(target=run, args=(second,)))
+        threads[1].start()
+        threads[1].join(0.2)
+        assert threads[1].is_alive()
+        go.set()
+        for each in threads:
+            each.join()
+        assert not isinstance(results[first], Exception)
+        assert isinstance(
+            results[second],
+            exception.InTheWay if first == 'lease'
+            else exception.NotEnoughHostsAvailable,
+        )
+        other.ledger.close()
+
+    def test_control_outside_of_a_commit_both_would_have_been_accepted(
+        self, conf, world, close
+    ):
+        """Both requests, decided on the ledger as it was before either."""
+        world.add_host('a')
+        other = world.another(conf)
+        made = close('a', dry_run=True)
+        assert made['in_the_way'] == []
+        other.leases.create({
+            'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+            'start': world.now + 100, 'end': world.now + 200,
+            'before_end': None,
+            'reservations': [{
+                'resource_type': 'physical:host', 'min': 1, 'max': 1,
+            }],
+        })
+        with pytest.raises(exception.InTheWay):
+            close('a')
+        other.ledger.close()
+
+
+class TestDrain:
+    @pytest.fixture
+    def conf(self, conf):
+        conf.set_override('vacate_lead_time', LEAD, 'manager')
+        conf.set_override('vacate_notice', NOTICE, 'manager')
+        return conf
+
+    @pytest.fixture
+    def site(self, conf, world):
+        site = NotifyingCloud(conf, world.clock, 'a', 'b')
+        yield site
+        site.ledger.close()
+
+    @pytest.fixture
+    def made(self, site):
+        return site.manager.maintenances.create({
+            'name': 'rack 7', 'reason': 'power', 'start': site.now + 1000,
+            'end': site.now + 2000, 'hosts': ['a'],
+            'resource_properties': None,
+        })
+
+    def step(self, site, seconds=0, manager=None):
+        site.clock.now += seconds
+        site.sync()
+        (manager or site.manager).maintenances.step()
+
+    def test_nothing_happens_before(self, site, made):
+        server = site.server('a')
+        self.step(site, 1000 - LEAD - 1)
+        assert server['metadata'] == {}
+
+    def test_told_then_migrated(self, site, made):
+        server, other = site.server('a'), site.server('b')
+        self.step(site, 1000 - LEAD)
+        assert 'blazar_vacate_at' in server['metadata']
+        assert server['OS-EXT-STS:task_state'] is None
+        self.step(site, NOTICE)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+        assert other['OS-EXT-STS:task_state'] is None
+        assert other['metadata'] == {}
+
+    def test_the_owner_of_a_server_is_told_the_reason(self, site, made):
+        server = site.server('a')
+        self.step(site, 1000 - LEAD)
+        [payload] = [
+            payload for type_, payload in site.sent()
+            if type_ == notifier.INSTANCE_VACATE
+        ]
+        assert payload['instance_id'] == server['id']
+        assert payload['lease_id'] is None
+        assert payload['maintenance_id'] == made['id']
+        assert payload['reason'] == 'power'
+
+    def test_a_server_that_ends_before_is_left_alone(self, site, made):
+        ending = site.server('a', **{'blazar:lifetime': '900s'})
+        staying = site.server('a', **{'blazar:lifetime': '1100s'})
+        site.sync()
+        self.step(site, 1000 - LEAD)
+        assert 'blazar_vacate_at' not in ending['metadata']
+        assert 'blazar_vacate_at' in staying['metadata']
+
+    def test_a_preemptible_server_is_deleted(self, site, made):
+        server = site.preemptible('a')
+        self.step(site, 1000 - LEAD)
+        self.step(site, NOTICE)
+        assert ('DELETE', f'/servers/{server["id"]}') in site.asked()
+
+    def test_another_manager_goes_on(self, site, made):
+        server = site.server('a')
+        self.step(site, 1000 - LEAD)
+        at = server['metadata']['blazar_vacate_at']
+        other = site.another()
+        self.step(site, NOTICE // 2, other)
+        assert server['metadata']['blazar_vacate_at'] == at
+        assert server['OS-EXT-STS:task_state'] is None
+        self.step(site, NOTICE // 2, other)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+        other.ledger.close()
+
+    def test_a_server_that_comes_in_the_window_has_to_go(self, site, made):
+        self.step(site, 1000)
+        server = site.server('a')
+        self.step(site, 10)
+        assert 'blazar_vacate_at' in server['metadata']
+        assert server['OS-EXT-STS:task_state'] is None
+        self.step(site, NOTICE)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
+    def test_what_does_not_help_is_followed_by_the_next(self, site, made):
+        """Also in the window, where the start is over."""
+        server = site.server('a')
+        self.step(site, 1000)
+        self.step(site, NOTICE)
+        for task in ('migrating', 'shelving'):
+            assert server['OS-EXT-STS:task_state'] == task
+            server['OS-EXT-STS:task_state'] = None
+            self.step(site, 10)
+
+    def test_cancelled_while_it_drains(self, site, made):
+        server = site.server('a')
+        self.step(site, 1000 - LEAD)
+        site.manager.maintenances.delete(made['id'])
+        self.step(site, NOTICE)
+        site.manager.restorer.step()
+        assert server['OS-EXT-STS:task_state'] is None
+        assert 'blazar_vacate_at' not in server['metadata']
+
+    def test_the_restorer_leaves_the_notice_meanwhile(self, site, made):
+        server = site.server('a')
+        self.step(site, 1000 - LEAD)
+        site.manager.restorer.step()
+        assert 'blazar_vacate_at' in server['metadata']
+
+    def test_at_the_end_nobody_has_to_go(self, site, made):
+        self.step(site, 2000)
+        server = site.server('a')
+        self.step(site, 10)
+        assert server['OS-EXT-STS:task_state'] is None
+        assert server['metadata'] == {}
+
+    def test_a_server_on_a_host_before_it_has_come_stays(self, site):
+        server = site.server('a')
+        [host] = [
+            h for h in site.ledger.hosts() if h.hypervisor_hostname == 'a'
+        ]
+        site.manager.hosts.update(
+            host.id, {'available_from': '2037-01-01 00:00'}
+        )
+        self.step(site)
+        assert server['metadata'] == {}
+
+
+HOSTS = 'abcde'
+
+
+def test_small_worlds_by_brute_force(world, close):
+    """What moves fits, what stays has no room, and nothing else changes."""
+    for name in HOSTS:
+        world.add_host(name)
+    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    moves = stays = 0
+    for seed in range(60):
+        draw = random.Random(seed)
+        leases = []
+        for _ in range(draw.randrange(2, 9)):
+            start = draw.randrange(10, 60)
+            with contextlib.suppress(exception.NotEnoughHostsAvailable):
+                leases.append(world.create(
+                    start=start, end=start + draw.randrange(5, 40)
+                ))
+        windows = {each.id: (each.start, each.end) for each in leases}
+        before = {each.id: where(world, names, each) for each in leases}
+        start = world.now + draw.randrange(5, 70)
+        end = start + draw.randrange(5, 40)
+        hosts = draw.sample(HOSTS, draw.randrange(1, 4))
+        made = close(
+            *hosts, start=start - world.now, end=end - world.now, force=True
+        )
+        after = {each.id: where(world, names, each) for each in leases}
+        in_the_way = {each['lease_id'] for each in made['in_the_way']}
+        moved = {each['lease_id'] for each in made['moved']}
+        concerned = {
+            id_ for id_, host in before.items()
+            if host in hosts and overlap(windows[id_], (start, end))
+        }
+        assert moved | in_the_way == concerned
+        assert moved.isdisjoint(in_the_way)
+        for id_, host in after.items():
+            assert (host != before[id_]) == (id_ in moved)
+            # Nobody shares a host, and nobody has moved to a closed one.
+            assert not any(
+                after[other] == host and overlap(windows[id_], windows[other])
+                for other in after if other != id_
+            )
+            assert id_ not in moved or host not in hosts
+        for id_ in in_the_way:
+            assert all(
+                other in hosts or any(
+                    after[rival] == other
+                    and overlap(windows[id_], windows[rival])
+                    for rival in after
+                )
+                for other in HOSTS
+            )
+            assert world.ledger.lease(id_).degraded
+        moves += len(moved)
+        stays += len(in_the_way)
+        world.manager.maintenances.delete(made['id'])
+        assert not any(world.lease(each).degraded for each in leases)
+        for each in leases:
+            world.leases.delete(each.id, None)
+    world.check()
+    # The worlds are not all empty or all full.
+    assert moves > 20 and stays > 20
+
+
+def where(world, names, lease):
+    [(_, host, _)] = world.held(lease)
+    return names[host]
+
+
+def overlap(one, other):
+    return one[0] < other[1] and other[0] < one[1]
