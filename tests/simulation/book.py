@@ -94,6 +94,8 @@ class Book:
         self.allocations = {}
         # The records of servers, by uuid: `domain.instance.Instance`.
         self.instances = {}
+        # The closed windows of each host, by its uuid.
+        self.closed = {}
         # The time of the last `look`.
         self.at = 0
         self._ledger = ledger
@@ -115,6 +117,9 @@ class Book:
             if known.gone and known.over_at is None:
                 known.over_at = min(now, known.end)
         self.instances = {i.uuid: i for i in self._ledger.instances()}
+        self.closed = {
+            host.uuid: host.closed_windows for host in self._ledger.hosts()
+        }
         self.allocations = {}
         for allocation, _ in self._ledger.allocations():
             self.allocations[allocation.id] = allocation

@@ -39,6 +39,7 @@ from tests.simulation.features import FORCED
 from tests.simulation.features import LARGE
 from tests.simulation.features import LIFETIMES
 from tests.simulation.features import MAGNETIC
+from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import OFFERS
 from tests.simulation.features import ON_END
 from tests.simulation.features import RELOCATION
@@ -281,6 +282,11 @@ def _drawn_until_deleted():
             old, status=states.LEASE_DELETING, updated_at=now
         )
     )
+
+
+def _closed_on_paper():
+    """No index knows when a host is closed."""
+    return mock.patch.object(batch.Batch, 'close', lambda self, host: None)
 
 
 def _held_without_room():
@@ -557,6 +563,10 @@ ALL = {
         (RELOCATION,), 'read_anew|what_the_ledger_says', 0,
         _stays_outlast_servers,
         ('boot_lasting', 'reserve_occupied', 'remove_planned'),
+    ),
+    'hosts-are-closed': Control(
+        (MAINTENANCE,), 'closed_host|finds_its_place_free|leaves_room', 0,
+        _closed_on_paper, ('close', 'create'),
     ),
     'offers-hold-room': Control(
         (OFFERS,), 'an_accepted_lease_is_there', 0, _held_without_room,

@@ -31,6 +31,8 @@ KILLS = 'kills'
 CLOCKS = 'clocks'
 # Servers without an end that are live-migrated from reserved hosts in time.
 RELOCATION = 'relocation'
+# Hosts that are closed for a time, and vacated ahead.
+MAINTENANCE = 'maintenance'
 # Offers that are held, accepted and deleted.
 OFFERS = 'offers'
 
@@ -38,17 +40,19 @@ ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
     AWAY, FAILURES, UNSEEN, LARGE, KILLS, CLOCKS,
 )
-# The shares of worlds with relocation and with offers.
+# The shares of worlds with relocation, with offers and with maintenances.
 _RELOCATING = 0.4
 _OFFERING = 0.4
+_MAINTAINING = 0.3
 
 
-def draw(random, moves, offers):
+def draw(random, moves, offers, maintenances):
     """Return the features of a world.
 
     :param moves: draws whether the world has relocation, so that worlds
         without relocation do not depend on that
     :param offers: draws whether the world has offers
+    :param maintenances: draws whether the world has maintenances
     """
     likely = random.choice((0.2, 0.5))
     rare = {CLOCKS: 0.2, LARGE: 0.2}
@@ -57,4 +61,6 @@ def draw(random, moves, offers):
         found.add(RELOCATION)
     if offers.random() < _OFFERING:
         found.add(OFFERS)
+    if maintenances.random() < _MAINTAINING:
+        found.add(MAINTENANCE)
     return frozenset(found)

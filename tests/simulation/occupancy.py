@@ -30,6 +30,16 @@ class _LaterStay:
     reservation_id: str | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class _Closed:
+    """A closed window, counted like the allocation of the whole host."""
+
+    start: int
+    end: int
+    whole: bool = True
+    reservation_id: str | None = None
+
+
 def levels(world, node, servers, start, end, own=None):
     """Yield (time, amounts in use) for each time in a window.
 
@@ -62,6 +72,10 @@ def _levels(world, node, later, servers, stays, start, end):
     booked = [
         *(a for a in world.book.allocations.values() if a.host == host),
         *later,
+        *(
+            _Closed(each.start, each.end)
+            for each in world.book.closed.get(host, ())
+        ),
     ]
     times = {start}
     times.update(a.start for a in booked)

@@ -35,6 +35,7 @@ from tests.simulation import relocation
 from tests.simulation.book import Book
 from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
+from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import RELOCATION
 from tests.simulation.members import Bus
 from tests.simulation.members import Crash
@@ -128,7 +129,8 @@ class World:
         weather = random.Random(f'{seed}/weather')
         moves = random.Random(f'{seed}/relocation')
         offers = random.Random(f'{seed}/offers')
-        drawn = feature_draws.draw(weather, moves, offers)
+        closings = random.Random(f'{seed}/maintenances')
+        drawn = feature_draws.draw(weather, moves, offers, closings)
         self.features = drawn if features is None else frozenset(features)
         self.setting = None
         if RELOCATION in self.features:
@@ -361,6 +363,10 @@ class World:
                 self.quietly(member, lambda m: m.runner.renew())
         if self.setting is not None:
             self.relocate()
+        if MAINTENANCE in self.features and self.happens(0.8):
+            self.quietly(
+                self.some_member(), lambda m: m.maintenances.step()
+            )
 
     def quietly(self, member, work):
         """Run work of a manager whose errors a loop would log and retry.
@@ -433,6 +439,11 @@ class World:
         """
         return self.random.choice(self.schedulers).place(request, choose)
 
+    def is_closed(self, node):
+        """Tell whether nothing may be on a node at this time."""
+        host = self.ledger.host(self.cloud.nodes[node].uuid)
+        return host.is_closed(int(self.time))
+
     def _place_again(self, server, target=None):
         """Return the new host of a server that moves or is unshelved."""
         by = self.luck.choice(self.schedulers)
@@ -444,6 +455,7 @@ class World:
             node is None and target is not None
             and has_room(self.cloud, target, asked)
             and by.knows_stay(server.uuid, target)
+            and not self.is_closed(target)
         ):
             self.turned_away.append((server, target))
         return node

@@ -4,6 +4,7 @@
 
 from tests.simulation.actions import hosts
 from tests.simulation.actions import leases
+from tests.simulation.actions import maintenances
 from tests.simulation.actions import managers
 from tests.simulation.actions import offers
 from tests.simulation.actions import registry
@@ -12,8 +13,8 @@ from tests.simulation.actions import servers
 from tests.simulation.actions import unseen
 
 __all__ = [
-    'choose', 'hosts', 'leases', 'managers', 'offers', 'relocations',
-    'servers', 'unseen',
+    'choose', 'hosts', 'leases', 'maintenances', 'managers', 'offers',
+    'relocations', 'servers', 'unseen',
 ]
 
 choose = registry.choose

@@ -4,6 +4,7 @@
 from tests.simulation.promises import filters
 from tests.simulation.promises import images
 from tests.simulation.promises import leases
+from tests.simulation.promises import maintenances
 from tests.simulation.promises import offers
 from tests.simulation.promises import paths
 from tests.simulation.promises import places
@@ -15,8 +16,9 @@ from tests.simulation.promises import starts
 from tests.simulation.promises import told
 
 __all__ = [
-    'Broken', 'check', 'filters', 'images', 'leases', 'offers', 'paths',
-    'places', 'refusals', 'replicas', 'servers', 'starts', 'told',
+    'Broken', 'check', 'filters', 'images', 'leases', 'maintenances',
+    'offers', 'paths', 'places', 'refusals', 'replicas', 'servers', 'starts',
+    'told',
 ]
 
 Broken = registry.Broken

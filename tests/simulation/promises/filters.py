@@ -14,7 +14,7 @@ def who_is_let_in_leaves_room_for_leases(world):
     This holds for a scheduler that knows the newest revision.
     """
     let_in = world.let_in
-    if let_in is None or not _is_newest(world, let_in.by):
+    if let_in is None or not is_newest(world, let_in.by):
         return
     server = world.cloud.servers_.get(let_in.request.uuid)
     if server is None or server.node != let_in.node:
@@ -74,7 +74,7 @@ def _holds(world, r, node):
     )
 
 
-def _is_newest(world, scheduler):
+def is_newest(world, scheduler):
     copy = scheduler.puller.copy
     if copy is None or not scheduler.puller.is_fresh(copy):
         return False

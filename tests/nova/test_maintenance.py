@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who passes on a host that will be closed, or is closed, in a real Nova."""
+
+import dataclasses
+
+import pytest
+
+from blazar_sched.domain.host import ClosedWindow
+from blazar_sched.domain.host import MAINTENANCE
+from blazar_sched.worker import reasons
+
+HOUR = 3600
+SOON = 900
+
+
+def closed(lab, start, end):
+    """Return the fields of a host with a maintenance, in seconds from now."""
+    return {'maintenances': (
+        ClosedWindow(
+            lab.now + start, lab.now + end, MAINTENANCE, 'm1', 'rack 7'
+        ),
+    )}
+
+
+def lasting(seconds):
+    return {'lifetime': str(seconds)}
+
+
+@pytest.fixture
+def change(lab):
+    """change('c1', **fields): change the record of a host."""
+
+    def change(name, **fields):
+        [host] = lab.ledger.hosts([lab.cloud.hosts[name]])
+        new = dataclasses.replace(host, **fields)
+        lab.ledger.commit(lambda tx: tx.put_host(new))
+        lab.sync()
+
+    return change
+
+
+class TestAhead:
+    @pytest.fixture(autouse=True)
+    def registered(self, lab):
+        lab.register('c1', **closed(lab, SOON, HOUR))
+
+    def test_who_ends_before_passes(self, lab):
+        assert lab.passes('c1', hints=lasting(SOON - 60))
+
+    def test_who_ends_later_does_not(self, lab):
+        assert not lab.passes('c1', hints=lasting(SOON + 60))
+        assert not lab.passes('c1', hints=lasting(2 * HOUR))
+
+    def test_who_has_no_end_does_not(self, lab):
+        assert not lab.passes('c1')
+
+    def test_preemptible_with_its_least_runtime_passes(self, lab, change):
+        assert lab.passes('c1', lab.flavor(preemptible='true'))
+        change('c1', **closed(lab, 60, HOUR))
+        assert not lab.passes('c1', lab.flavor(preemptible='true'))
+
+    def test_who_draws_on_a_reservation_passes(self, lab):
+        mine = lab.reserve('c1', start=-60)
+        assert lab.passes('c1', hints={'reservation': mine})
+
+    def test_a_cancelled_one_is_forgotten(self, lab, change):
+        change('c1', maintenances=())
+        assert lab.passes('c1')
+
+
+class TestClosed:
+    @pytest.fixture(autouse=True)
+    def registered(self, lab):
+        lab.register('c1', **closed(lab, -60, HOUR))
+
+    def test_nobody_passes(self, lab):
+        mine = lab.reserve('c1', start=-120, vcpus=2)
+        for hints in (
+            {}, lasting(60), {'reservation': mine},
+        ):
+            assert not lab.passes('c1', hints=hints)
+        assert not lab.passes('c1', lab.flavor(preemptible='true'))
+
+    def test_nobody_is_drawn_there_without_a_hint(self, lab, change):
+        lab.reserve('c1', start=-120, magnetic=True)
+        assert not lab.passes('c1')
+        change('c1', maintenances=())
+        assert lab.passes('c1')
+
+    def test_other_hosts_are_open(self, lab):
+        lab.register('c2')
+        assert lab.passes('c2')
+
+    def test_everybody_passes_at_its_end(self, lab, change):
+        mine = lab.reserve('c1', start=-120, vcpus=2)
+        change('c1', **closed(lab, -120, -60))
+        for hints in (lasting(60), {'reservation': mine}):
+            assert lab.passes('c1', hints=hints)
+
+
+class TestHostThatComesOrGoes:
+    def test_before_it_has_come(self, lab, change):
+        lab.register('c1', available_from=lab.now + SOON)
+        assert not lab.passes('c1', hints=lasting(60))
+        change('c1', available_from=lab.now - 1)
+        assert lab.passes('c1')
+
+    def test_until_it_is_gone(self, lab):
+        lab.register('c1', available_until=lab.now + SOON)
+        assert lab.passes('c1', hints=lasting(SOON - 60))
+        assert not lab.passes('c1', hints=lasting(SOON + 60))
+        assert not lab.passes('c1')
+
+
+def test_the_reason_in_words():
+    by = ClosedWindow(0, 3600, MAINTENANCE, 'm1', 'rack 7')
+    assert reasons.closed(by) == (
+        "the host is closed for maintenance 'rack 7' from "
+        '1970-01-01T00:00:00Z until 1970-01-01T01:00:00Z'
+    )
